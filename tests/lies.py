@@ -59,35 +59,27 @@ def _change_fields(
 
 _PROBE = {**PROBE, "modules": {"torch": {"found": True, "version": "2"}}, "ports": [29500], "clock": 1.7e9}
 _PROBES: dict[str, dict[str, Any]] = {
-    "a host name of escapes": {"hostname": ESCAPE},
     "an interface of a shell": {"interfaces": {"$(touch /tmp/pwn)": "10.0.0.1"}},
     "an address that is none": {"interfaces": {"eth0": "10.0.0.1; touch pwn"}},
     "a port that was not asked for": {"ports": [22]},
-    "a clock in the year 5100": {"clock": 9.9e10},
     "modules that were not asked for": {"modules": {ESCAPE: {"found": False}}},
-    "a version of escapes": {"python": ESCAPE},
 }
 _MACHINE = {**MACHINE, "clock": 1.7e9}
 _MACHINES: dict[str, dict[str, Any]] = {
     "a Python of a shell": {"python": "/usr/bin/python3; touch /tmp/pwn #"},
-    "a version of ten thousand digits": {"version": "9" * 10_000 + ".1.1"},
     "a home of escapes": {"home": ESCAPE},
 }
 _BELONGINGS: dict[str, dict[str, Any]] = {
-    "a process of a shell": {"found": [{"kind": "process", "id": "1; touch /tmp/pwn"}]},
     "a folder of a shell": {"found": [{"kind": "folder", "id": "/h/.gpucourse/jobs/$(touch /tmp/pwn)"}]},
     "a hundred thousand things": {"found": [{"kind": "process", "id": "1"}] * 20_000},
 }
 _STATES: dict[str, dict[str, Any]] = {
     "a word that is none": {"state": ESCAPE},
-    "an exit after 1e300 seconds": {"exit": {**END, "seconds": 1e300}},
-    "ranks of words": {"ranks": {ESCAPE: RANK}},
     "a rank elsewhere": {"ranks": {"0": {**RANK, "node": WAY_OUT}}},
 }
 _CLUSTERS: dict[str, dict[str, Any]] = {
     "a node with a way out": {"nodes": [{**CLUSTER["nodes"][0], "node": WAY_OUT}]},
     "a partition of a shell": {"nodes": [{**CLUSTER["nodes"][0], "partition": "x\n#SBATCH --wrap=touch pwn"}]},
-    "a home that is none": {"home": "relative"},
 }
 
 
@@ -103,18 +95,10 @@ _END = frame(frames.END, 0, 0, _json(END))
 _FOLLOWS: dict[str, bytes] = {
     "a log of escapes": frame(frames.LOG, 1, 0, ESCAPE.encode() * 100) + _END,
     "an end with jobs of escapes": frame(frames.END, 0, 0, _json({**END, "jobs": [{**JOB, "state": ESCAPE, "node": ESCAPE}]})),
-    "nothing at all": b"",
 }
 _FOLLOWS_OF_SLURM: dict[str, bytes] = {
     "a name with a way out": _make_name_frames(WAY_OUT, 0) + _END,
-    "a name of escapes": _make_name_frames(ESCAPE, 0) + _END,
 }
-
-
-def _add_link(tar: tarfile.TarFile) -> None:
-    link = tarfile.TarInfo("files/way")
-    link.type, link.linkname = tarfile.SYMTYPE, "/tmp"
-    tar.addfile(link)
 
 
 def _begin_file(name: str, size: int) -> bytes:
@@ -125,15 +109,10 @@ def _begin_file(name: str, size: int) -> bytes:
 
 
 _PACKS: dict[str, bytes] = {
-    "a secret as the same": parcel({}, listing={"same": [WAY_OUT]}),
     "a secret as changed": parcel({"files/a": b"x"}, closing={"changed": [WAY_OUT, "../../run.json", "a"]}),
-    "/dev/zero as the same": parcel({}, listing={"same": ["../" * 12 + "dev/zero"]}),
     "an environment of escapes": parcel({}, listing={"env": {ESCAPE: ESCAPE, "gpus": [{ESCAPE: ESCAPE}]}}),
     "a name beside files/": parcel({"../../run.json": b"pwned"}),
-    "a name of escapes": parcel({f"files/{ESCAPE}": b"x"}),
-    "a link": parcel({}, more=_add_link),
     "no tar at all": b"no tar at all" * 1000,
-    "metrics of 2 million numbers": parcel({"files/metrics.json": b'{"a":[' + b"1," * 2_000_000 + b"1]}"}),
     "metrics of escapes": parcel({"files/metrics.json": _json({ESCAPE: ESCAPE, "a": [{"b": 1e308}]})}),
 }
 
@@ -146,7 +125,6 @@ def _streams(message: str, answers: dict[str, bytes], *, slurm: bool = False) ->
 def _list_others() -> Iterator[Lie]:
     beat = frame(frames.BEAT)
     yield Lie(name="follow: signs of life without end", message="follow", out=beat * 100, after="endless")
-    yield Lie(name="follow: empty pieces without end", message="follow", out=frame(frames.LOG, 1, 0) * 50, after="endless")
     yield Lie(name="follow: a failure", message="follow", err=as_json({"error": ESCAPE, "kind": "cut"}), code=3)
     yield Lie(
         name="pack: a good parcel, then zeros without end", message="pack", out=parcel({"files/a": b"1"}), after="endless"
@@ -155,14 +133,11 @@ def _list_others() -> Iterator[Lie]:
     yield Lie(name="pack: errors without end", message="pack", err=b"y" * 16_000, after="endless")
     yield Lie(name="pack: a file that does not end", message="pack", out=_begin_file("files/a", 1 << 29), after="endless")
     yield Lie(name="store: a listing without end", message="store", out=b"s-" + b"0" * 64 + b"\n", after="endless")
-    yield Lie(name="store: everything is there", message="store", out=b"\xff" * 1000)
     yield Lie(name="take: a failure with escapes", message="take", err=ESCAPE.encode(), code=74)
-    yield Lie(name="take: the disk is full", message="take", err=b"No space left on device " + ESCAPE.encode(), code=1)
     yield Lie(name="install: a failure", message="install", err=ESCAPE.encode(), code=1)
     yield Lie(name="route: an interface of a shell", message="route", out=b"10.0.0.5 dev $(touch${IFS}pwn) src 10.0.0.5\n")
     yield Lie(name="programs: silence", message="programs", after="silence", slurm=True)
     yield Lie(name="look: a word that is none", message="look", out=as_json({"ranks": {"0": ESCAPE}}))
-    yield Lie(name="look: silence", message="look", after="silence")
 
 
 LIES: tuple[Lie, ...] = (

@@ -184,12 +184,3 @@ def test_destroy_goes_on_after_a_kill(two: Learner) -> None:
     two.types("destroy", "--all")
     assert two.processes() == []
     assert two.documents("status")["stacks"] == []
-
-
-@pytest.mark.slow  # test_simulated_nodes_terraform.py loses the state of Terraform as well
-def test_destroy_needs_no_state_of_terraform(two: Learner) -> None:
-    for state in two.stack_folder().rglob("terraform.tfstate*"):
-        state.unlink()
-    two.types("destroy", "--all")
-    assert two.processes() == []
-    assert not two.stack_folder().exists()

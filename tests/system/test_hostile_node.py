@@ -243,17 +243,6 @@ def _check_outputs(world: World, code: int, verb: str) -> None:
         assert verb != "destroy" or {"02-hosts", "03-hosts"} <= world.stacks()
 
 
-@pytest.mark.slow  # it shows that each row of the table differs from the truth by its lie alone
-def test_every_command_succeeds_when_the_node_is_honest(world: World, capfd: pytest.CaptureFixture[str]) -> None:
-    for slurm in (False, True):
-        honest = Lie(name="none", message="nothing", slurm=slurm)
-        for verb in ("deploy", "run", "logs", "runs", "cancel", "destroy"):
-            words = _prepare_command(world, honest, verb)
-            world.node.scheduled = slurm
-            code, printed = world.types(capfd, *words)
-            assert code == 0, printed
-
-
 DAMAGED = Lie(name="pack: no tar at all", message="pack", out=b"no tar at all" * 1000)
 
 
@@ -345,7 +334,6 @@ with open("/proc/self/status") as status:
     peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))
 print(code, int(peak) // 1024, file=sys.stderr)
 """
-GIANT_FRAME = frames.HEADER.pack(b"L", 1, 0, 0xFFFFFFFF)
 WORST = (
     Lie(name="probe does not end", message="probe", out=b"x" * (1 << 20), after="endless"),
     Lie(

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from gpucourse.remote.keys import ensure_client_key
-from tests.openssh import Account, Server, openssh_accounts, openssh_nodes
+from tests.openssh import Account, Server, openssh_accounts
 from tests.parts import lack, need
 from tests.pythons import find_python
 from tests.system.cli import Learner
-from tests.system.test_hosts import SLEEPS, format_hosts, write_known_hosts, write_script
+from tests.system.test_hosts import SLEEPS, write_known_hosts, write_script
 
 pytestmark = pytest.mark.system
 
@@ -144,27 +144,3 @@ def test_deploy_says_why_an_account_cannot_be_used(
     learner.types("destroy", "1", "--forget-unreachable", code=None)  # whatever was begun there can be got rid of
     assert learner.documents("status")["stacks"] == []
     assert not (server.home / ".gpucourse").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("shell", "file", "text"),
-    [
-        ("tcsh", ".tcshrc", "echo Hello; sh -c 'echo banner >&2'"),
-        ("zsh", ".zshenv", "echo -n Hello; echo banner >&2; set -x"),
-    ],
-)
-def test_run_leaves_out_what_another_login_shell_prints(
-    shell: str, file: str, text: str, learner: Learner, tmp_path: Path
-) -> None:
-    """Use a forced command for the login shell, which needs no root."""
-    key = learner.workspace / ".gpucourse/keys/id_ed25519"
-    with openssh_nodes(tmp_path / "machines", 1, key, shell=f'exec {need(shell)} -c "$SSH_ORIGINAL_COMMAND"') as servers:
-        write_known_hosts(learner, servers)
-        (servers[0].home / file).write_text(text + "\n")
-        learner.types("deploy", "1", "--hosts", format_hosts(servers))
-        script = write_script(learner, "count.py", "print('counted')\n")
-        learner.types("run", "--script", script, "--launcher", "python")
-        assert "counted" in learner.types("logs").out
-        assert "nothing is left" in learner.types("destroy", "1").out
-        assert not (servers[0].home / ".gpucourse").exists()

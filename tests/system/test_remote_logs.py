@@ -212,18 +212,6 @@ def test_follow_goes_on_where_it_was_left(lab: SshLab, tmp_path: Path) -> None:
     finish(run)
 
 
-def test_run_goes_on_when_ctrl_c_ends_the_following(lab: SshLab, tmp_path: Path) -> None:
-    run = prepare(lab, tmp_path, "import time; print('up'); time.sleep(3600)").launch()
-
-    def press(_event: Event) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, press, run.stop)
-    assert find_marked_processes(run.folder())
-    finish(run)
-
-
 def test_run_goes_on_when_the_disk_here_is_full(lab: SshLab, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, FLOOD, "8", nodes=lab.nodes[:1]).launch()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

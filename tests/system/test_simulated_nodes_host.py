@@ -141,16 +141,12 @@ def test_node_moves_to_another_port_when_its_own_was_taken(lab: SimulatedNodes) 
         assert find_sick_nodes(lab) == {}
 
 
-@pytest.mark.parametrize("part", slow_after(1, "folder", "socket"))
-def test_host_ends_when_its_folder_or_its_socket_is_taken_away(lab: SimulatedNodes, part: str) -> None:
+def test_host_ends_when_its_folder_is_taken_away(lab: SimulatedNodes) -> None:
     pid, running = lab.host_pid, start_on(lab, "node0", DETACHED)
-    if part == "folder":
-        take_away(lab.folder)
-    else:
-        (lab.folder / layout.SOCKET).unlink()
+    take_away(lab.folder)
     until(lambda: has_ended(pid), "the host ends")
     assert has_ended(running)
-    assert part == "socket" or lab.leftovers() == []
+    assert lab.leftovers() == []
     lab.up("node0"), lab.up("node1")
     assert find_sick_nodes(lab) == {}
 
@@ -232,33 +228,6 @@ def test_trim_keeps_the_nodes_below_the_count(tmp_path: Path) -> None:
         assert (lab.folder / "kept").is_dir(), "what is no numbered node is left alone"
         assert lab.up("node0").port == lab.ports[0]
         assert lab.ssh("node0", "exit 7").returncode == 7
-
-
-FOREIGN = """
-import os
-kill = os.kill
-def refuse(pid, number):
-    if os.path.exists({marks!r} + f"/{{pid}}"):
-        raise PermissionError
-    kill(pid, number)
-os.kill = refuse
-"""  # a process that the host may not end, as one that `sudo` started
-
-
-@pytest.mark.slow
-def test_trim_names_a_process_that_does_not_end_and_keeps_its_node(empty_lab: SimulatedNodes, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(FOREIGN.format(marks=str(tmp_path)))
-    assert empty_lab.drive("up", "node0", PYTHONPATH=str(tmp_path)).returncode == 0
-    empty_lab.up("node0"), empty_lab.up("node1")
-    running = start_on(empty_lab, "node1", DETACHED)
-    (tmp_path / str(running)).touch()
-    refused = empty_lab.trim(1)
-    assert (refused.returncode, has_ended(running)) == (1, False)
-    assert f"processes {running} of node1 do not end" in refused.stderr
-    (tmp_path / str(running)).unlink()
-    assert empty_lab.trim(1).returncode == 0
-    assert has_ended(running)
-    assert layout.node_names(empty_lab.folder) == ["node0"]
 
 
 def test_new_stack_replaces_a_lost_one_in_the_same_folder(own_lab: SimulatedNodes) -> None:

@@ -58,19 +58,6 @@ def test_node_reports_the_signal_that_ended_a_command(lab: SimulatedNodes) -> No
     assert (done.stdout, done.exit_signal[0] if done.exit_signal else None) == (b"before\n", "SEGV")
 
 
-def test_signal_from_the_client_reaches_the_whole_group(lab: SimulatedNodes) -> None:
-    async def ask() -> Any:
-        async with connect(lab) as connection:
-            process = await connection.create_process("sleep 600 & echo up; wait")
-            await process.stdout.readline()
-            process.send_signal("TERM")
-            return await process.wait()
-
-    done = asyncio.run(ask())
-    assert done.exit_signal[0] == "TERM"
-    until(lambda: list_processes(lab) == [], "the child ends with its parent")
-
-
 # A shell without a trap forgets an interrupt that comes while its child is just ending by itself.
 INTERRUPTED = "trap 'trap - INT; kill -INT $$' INT"
 
@@ -89,14 +76,6 @@ def test_terminal_has_the_size_and_the_keys_of_the_client(lab: SimulatedNodes) -
             return [*(line.strip() for line in lines), done.exit_signal[0]]
 
     assert asyncio.run(ask()) == ["17 91", "ready", "50 132", "INT"]
-
-
-def test_many_commands_run_at_once_on_one_connection(lab: SimulatedNodes) -> None:
-    async def ask() -> list[Any]:
-        async with connect(lab) as connection:
-            return await asyncio.gather(*(connection.run(f"echo {number}; exit {number}") for number in range(40)))
-
-    assert [(done.stdout, done.exit_status) for done in asyncio.run(ask())] == [(f"{n}\n", n) for n in range(40)]
 
 
 def test_node_refuses_a_subsystem_that_does_not_exist(lab: SimulatedNodes) -> None:
@@ -179,14 +158,6 @@ def test_processes_end_when_their_client_is_killed(lab: SimulatedNodes, script: 
     until(lambda: list_processes(lab) == [], "every process ends")
 
 
-def test_process_without_our_mark_ends_when_its_client_is_killed(lab: SimulatedNodes) -> None:
-    client = begin(lab, "env -i sleep 600 & echo $!; wait", [])
-    (sleeping,) = until(lambda: [pid for pid in children_of(lab.host_pid) if processes.command_of(pid) == "sleep 600"])
-    client.kill()
-    client.communicate()
-    until(lambda: processes.command_of(sleeping) == "", "it ends")
-
-
 def test_detached_run_outlives_its_client_but_not_its_node(tmp_path: Path) -> None:
     with serve_simulated_nodes(tmp_path, 1) as lab:
         script = "GPUCOURSE_RUN_DIR=/run/7 setsid sleep 600 & GPUCOURSE_RUN_DIR=/run/8 sleep 601 & sleep 602 & echo $$; wait"
@@ -212,19 +183,6 @@ def begin(lab: SimulatedNodes, script: str, terminal: list[str]) -> subprocess.P
     assert client.stdout is not None
     assert client.stdout.readline().strip().isdigit()
     return client
-
-
-def children_of(pid: int) -> list[int]:
-    """Every descendant of a process."""
-    pids: list[int] = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(entry.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            pids += [int(entry.parent.name), *children_of(int(entry.parent.name))]
-    return pids
 
 
 def test_input_does_not_end_when_the_connection_is_dropped(lab: SimulatedNodes) -> None:

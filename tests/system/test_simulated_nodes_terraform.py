@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.local import driver, health, layout, processes
+from gpucourse.local import driver, health, layout
 from gpucourse.model.node import Node
 from gpucourse.provision.template import copy_template
 from tests.parts import slow_after
@@ -158,27 +158,6 @@ def test_destroy_removes_what_an_interrupted_apply_left(stack: Terraformed, numb
     until(lambda: stack.nodes.leftovers() == [], "nothing is left")
 
 
-@pytest.mark.slow
-def test_next_apply_removes_nodes_beyond_the_count_of_a_killed_one(stack: Terraformed) -> None:
-    stack.apply()
-    stack.set_count(4)
-    end_in_the_middle(stack, "node2", signal.SIGKILL)
-    stack.set_count(2)
-    assert [node.name for node in stack.apply()] == layout.node_names(stack.nodes.folder) == ["node0", "node1"]
-
-
-@pytest.mark.slow
-def test_apply_goes_on_after_its_drivers_were_killed(stack: Terraformed) -> None:
-    process = stack.start("apply", "-auto-approve", "-input=false")
-    until(lambda: list_drivers(stack) != [] or process.poll() is not None, "the drivers run")
-    for pid in list_drivers(stack):
-        processes.send(pid, signal.SIGKILL)
-    process.wait(STUCK_S)
-    replaced = [f"-replace=terraform_data.node[{number}]" for number in (0, 1)]
-    assert [node.name for node in stack.apply(*replaced)] == ["node0", "node1"]
-    assert stack.list_sick_nodes() == []
-
-
 def test_stack_passes_its_own_checks(tmp_path: Path) -> None:
     folder = tmp_path / "stacks" / "simulated"
     shutil.copytree(STACK, folder)
@@ -187,31 +166,6 @@ def test_stack_passes_its_own_checks(tmp_path: Path) -> None:
         command = [*any_terraform().argv, *words]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=STUCK_S, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.slow
-def test_destroy_tries_again_what_it_could_not_remove(stack: Terraformed) -> None:
-    stack.apply()
-    stack.nodes.folder.rename(aside := stack.root / "aside")
-    stack.nodes.folder.write_text("a file where the nodes' folder belongs")
-    assert stack.run("destroy", "-auto-approve", "-input=false") == 1
-    assert "cannot trim" in stack.log()
-    stack.nodes.folder.unlink()
-    aside.rename(stack.nodes.folder)
-    stack.destroy()
-    until(lambda: stack.nodes.leftovers() == [], "the host, which misses its folder, ends")
-
-
-@pytest.mark.slow
-def test_apply_brings_64_nodes_up(stack: Terraformed) -> None:
-    stack.set_count(64)
-    nodes = stack.apply()
-    assert [node.name for node in nodes] == [f"node{index}" for index in range(64)]
-    assert len({node.port for node in nodes}) == len({node.host_key for node in nodes}) == 64
-    assert stack.list_sick_nodes() == []
-    assert stack.nodes.ssh("node63", 'echo "$GPUCOURSE_NODE"').stdout == b"node63\n"
-    stack.destroy()
-    stack.assert_nothing_is_left()
 
 
 @pytest.mark.slow
@@ -285,15 +239,3 @@ def test_stack_works_in_a_folder_with_an_awkward_name(tmp_path: Path) -> None:
         stack.assert_nothing_is_left()
     finally:
         health.end_everything(stack.nodes.folder, stack.nodes.uid)
-
-
-@pytest.mark.slow
-def test_apply_of_a_changed_key_keeps_the_home(stack: Terraformed) -> None:
-    before = list(stack.apply())
-    (stack.nodes.home("node0") / "work").write_text("kept")
-    other = make_key(stack.root / "other")
-    stack.nodes.key = other
-    stack.set_count(2)
-    assert stack.apply() == before
-    assert stack.nodes.ssh("node0", "cat work").stdout == b"kept"
-    stack.destroy()

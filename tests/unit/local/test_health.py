@@ -65,17 +65,13 @@ def hello(uid: str = "s-1", name: str = "node0") -> bytes:
     return f"SSH-2.0-{health.banner(uid, name)}\r\n".encode()
 
 
-def test_banner_holds_neither_dash_nor_blank() -> None:
-    assert health.banner("s-1.x y", "node0") == "gpucourse_s_1_x_y_node0"
-
-
 def test_inspect_finds_a_healthy_node(folder: Path) -> None:
     with saying(hello()) as port:
         describe(folder, "node0", port)
         assert reason(folder) == ""
 
 
-@pytest.mark.parametrize("line", [b"HTTP/1.1 400\r\n", hello(uid="s-2"), hello(name="node1"), b"\xff\xfe"])
+@pytest.mark.parametrize("line", [b"HTTP/1.1 400\r\n", hello(uid="s-2"), hello(name="node1")])
 def test_inspect_names_another_server_on_the_port(folder: Path, line: bytes) -> None:
     with saying(line) as port:
         describe(folder, "node0", port)

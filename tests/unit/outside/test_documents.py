@@ -21,57 +21,46 @@ class Exit:
     ranks: list[int] = field(default_factory=list)
 
 
-def test_an_honest_document_is_read() -> None:
+def test_parse_json_reads_a_document() -> None:
     value = {"a": [1, -2.5, "ü\n", None, True, {"b": 10**300}], "": "\U0001f600"}
     assert parse_json(json.dumps(value)) == value
     assert parse_json(json.dumps(value).encode()) == value
     assert parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"   ",
-        b"{",
-        b"not json",
-        b'{"a": 1} trailing',
-        b"\xff\xfe{}",
-        b'"\xed\xa0\x80"',
-        b'"\\ud800"',
-        b'"\\udcff"',
-        b"NaN",
-        b"[Infinity]",
-        b"[-Infinity]",
-        b"1e400",
-        b"-1e999999999999999999",
-        b"1" + b"0" * 400,
-        b"9" * 5000,
-        b"[" * 3000 + b"]" * 3000,
-        b'{"a":' * 100_000,
-        b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1),
-        b"[" + b"[]," * MAX_ITEMS + b"1]",
-        b'"' + b"x" * (4 << 20) + b'"',
-        "[\ud800]",
-        "nul\0",
-    ],
-    ids=range(23),
-)
-def test_a_document_that_cannot_be_used_has_one_error(data: bytes | str) -> None:
+BAD = {
+    "empty": b"",
+    "more than one document": b'{"a": 1} trailing',
+    "not UTF-8": b"\xff\xfe{}",
+    "a lone surrogate": b'"\\ud800"',
+    "not a number": b"NaN",
+    "infinity": b"[-Infinity]",
+    "larger than a float": b"1e400",
+    "5,000 digits": b"9" * 5000,
+    "nested 3,000 deep": b"[" * 3000 + b"]" * 3000,
+    "too deep": b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1),
+    "too many items": b"[" + b"[]," * MAX_ITEMS + b"1]",
+    "too long": b'"' + b"x" * (4 << 20) + b'"',
+    "a surrogate in text": "[\ud800]",
+}
+
+
+@pytest.mark.parametrize("data", BAD.values(), ids=BAD)
+def test_parse_json_raises_one_error_with_one_sentence(data: bytes | str) -> None:
     with pytest.raises(OutsideError) as caught:
         parse_json(data)
     assert 0 < len(str(caught.value)) <= 300
     assert str(caught.value).isprintable()
 
 
-def test_the_limits_can_be_chosen() -> None:
+def test_parse_json_keeps_to_the_limits_of_the_caller() -> None:
     assert parse_json(b"[1,2,3]", max_bytes=7, max_items=3, max_depth=1) == [1, 2, 3]
     for limit in ({"max_bytes": 6}, {"max_items": 2}, {"max_depth": 0}):
         with pytest.raises(OutsideError):
             parse_json(b"[1,2,3]", **limit)
 
 
-def test_members_have_the_type_that_was_asked_for() -> None:
+def test_parse_typed_converts_members() -> None:
     document = parse_typed(b'{"code": 1, "reason": "x", "seconds": 2, "other": [1]}', Exit)
     assert document == Exit(code=1, reason="x", seconds=2.0)
 
@@ -80,30 +69,25 @@ def test_members_have_the_type_that_was_asked_for() -> None:
     "data",
     [
         b"[]",
-        b"null",
         b"{}",
         b'{"code": "1", "reason": "x"}',
         b'{"code": true, "reason": "x"}',
-        b'{"code": 1.5, "reason": "x"}',
-        b'{"code": 1, "reason": 2}',
-        b'{"code": 1, "reason": "x", "seconds": "2"}',
         b'{"code": 1, "reason": "x", "ranks": ["1"]}',
-        b'{"code": 1, "reason": "x", "ranks": {"1": 1}}',
     ],
 )
-def test_members_of_another_type_are_refused(data: bytes) -> None:
+def test_parse_typed_refuses_members_of_another_type(data: bytes) -> None:
     with pytest.raises(OutsideError, match="does not hold what it must"):
         parse_typed(data, Exit)
 
 
-def test_the_words_of_an_error_are_safe_to_show() -> None:
+def test_parse_typed_escapes_the_words_of_an_error() -> None:
     with pytest.raises(OutsideError) as caught:
         parse_typed(b'{"\\u001b[31m": {"code": "x"}}', dict[str, Exit])
     assert "\x1b" not in str(caught.value)
 
 
 @pytest.mark.parametrize("wide", ["\U0001f600", "\\ud83d\\ude00"])
-def test_a_long_document_of_wide_characters_is_refused(wide: str) -> None:
+def test_parse_json_refuses_a_long_document_of_wide_characters(wide: str) -> None:
     """In memory it takes four bytes a character, so that 32 MiB would become 128."""
     text = '"' + "a" * (17 << 20) + wide + '"'
     with pytest.raises(OutsideError, match="the limit is"):
@@ -115,7 +99,7 @@ THREADS = """
 import dataclasses, sys, threading
 from gpucourse.outside.documents import convert
 sys.setswitchinterval(1e-6)
-for number in range(50):
+for number in range(20):
     parts = {f"part{place}": dataclasses.make_dataclass(f"Part{place}", [("x", int)]) for place in range(10)}
     kind = dataclasses.make_dataclass(f"Whole{number}", parts.items())
     value = {name: {"x": 1} for name in parts}
@@ -126,5 +110,5 @@ for number in range(50):
 """
 
 
-def test_threads_may_convert_to_a_class_that_none_has_used() -> None:
+def test_convert_works_in_several_threads_with_a_new_class() -> None:
     subprocess.run([sys.executable, "-c", THREADS], check=True, timeout=120)

@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def test_a_plain_file_inside_is_given(root: Path) -> None:
+def test_file_inside_returns_a_plain_file(root: Path) -> None:
     path = file_inside(root, "folder/file")
     assert path == root / "folder/file"
     assert read_bounded(path, 7) == b"content"
@@ -39,14 +39,14 @@ def test_a_plain_file_inside_is_given(root: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["link", "way/file", "out", "pipe", "folder", "gone", "folder/file/x", "../outside", "/etc/passwd", "", "x" * 300]
 )
-def test_nothing_else_is_given(root: Path, name: str) -> None:
+def test_file_inside_refuses_anything_else(root: Path, name: str) -> None:
     with pytest.raises(OutsideError):
         file_inside(root, name)
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", ["link", "pipe", "folder", "/dev/zero", "/dev/tty", "socket"])
-def test_only_a_plain_file_is_read_and_nothing_waits(root: Path, name: str) -> None:
+def test_read_bounded_reads_only_plain_files(root: Path, name: str) -> None:
     with socket.socket(socket.AF_UNIX) as sock:
         if name == "socket" and len(str(root)) < 90:
             sock.bind(str(root / name))
@@ -56,14 +56,14 @@ def test_only_a_plain_file_is_read_and_nothing_waits(root: Path, name: str) -> N
             read_bounded(root / name, 1 << 20)
 
 
-def test_a_larger_file_is_refused(root: Path) -> None:
+def test_read_bounded_refuses_a_larger_file(root: Path) -> None:
     with pytest.raises(OutsideError, match="larger than 6 B"):
         read_bounded(root / "folder/file", 6)
     with pytest.raises(FileNotFoundError):
         read_bounded(root / "gone", 6)
 
 
-def test_a_sparse_giant_is_refused_before_it_is_read(root: Path) -> None:
+def test_read_bounded_refuses_a_sparse_giant(root: Path) -> None:
     with (root / "giant").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(OutsideError):
@@ -84,7 +84,7 @@ def lead_to(path: Path, name: str) -> Path:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", ["zero", "pipe", "folder", "big"])
-def test_what_a_person_names_is_read_within_bounds(tmp_path: Path, name: str) -> None:
+def test_readers_of_named_files_keep_to_bounds(tmp_path: Path, name: str) -> None:
     modules = tmp_path / "modules"
     (modules / "01-first").mkdir(parents=True)
     path = lead_to(tmp_path / "named", name)

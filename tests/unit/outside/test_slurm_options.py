@@ -25,7 +25,7 @@ def of(*lines: str) -> SlurmOptions:
         ("# SBATCH --nodes=2", {}),
     ],
 )
-def test_a_line_is_read_as_sbatch_reads_it(line: str, values: dict[str, str]) -> None:
+def test_read_file_reads_a_line_as_sbatch_does(line: str, values: dict[str, str]) -> None:
     assert of(line).values == values
 
 
@@ -42,13 +42,13 @@ def test_a_line_is_read_as_sbatch_reads_it(line: str, values: dict[str, str]) ->
         ('#!/bin/bash\n#SBATCH -p "gpu', "No closing quotation"),
     ],
 )
-def test_what_sbatch_refuses_is_refused_with_its_line(text: str, why: str) -> None:
+def test_read_file_refuses_what_sbatch_refuses(text: str, why: str) -> None:
     with pytest.raises(OptionRefused, match=why) as refused:
         read_file(text)
     assert refused.value.line == (2 if "#SBATCH" in text else 1)
 
 
-def test_requests_below_the_first_command_are_not_read() -> None:
+def test_read_file_stops_at_the_first_command() -> None:
     options = of("#SBATCH -N 2", "", "# a comment", "#SBATCH -p gpu", "set -e", "#SBATCH --time=1", "#sbatch --mem=1")
     assert options.values == {"nodes": "2", "partition": "gpu"}
     assert options.unread == [(7, "#SBATCH --time=1")]
@@ -68,7 +68,7 @@ def test_requests_below_the_first_command_are_not_read() -> None:
         ("--gpus-per-node=t4:3", 1, 1, 3),
     ],
 )
-def test_how_many_of_each(words: str, nodes: int, tasks: int, gpus: int) -> None:
+def test_options_count_nodes_tasks_and_gpus(words: str, nodes: int, tasks: int, gpus: int) -> None:
     options = read_words(words.split())
     assert (options.nodes, options.tasks, options.gpus) == (nodes, tasks, gpus)
 
@@ -77,12 +77,12 @@ def test_how_many_of_each(words: str, nodes: int, tasks: int, gpus: int) -> None
     ("time", "seconds"),
     [("10", 600), ("10:30", 630), ("00:10:00", 600), ("1-2", 93600), ("1-2:30", 95400), ("1-0:0:1", 86401)],
 )
-def test_time_limits(time: str, seconds: int) -> None:
+def test_seconds_of_a_time_limit(time: str, seconds: int) -> None:
     assert read_words(["-t", time]).seconds == seconds
 
 
 @pytest.mark.parametrize("time", ["ten", "1:2:3:4", "-5", ""])
-def test_what_is_no_time(time: str) -> None:
+def test_seconds_refuses_what_is_no_time(time: str) -> None:
     with pytest.raises(OptionRefused, match="not a time"):
         _ = read_words([f"--time={time}"]).seconds
 
@@ -91,20 +91,20 @@ def test_what_is_no_time(time: str) -> None:
     ("array", "tasks"),
     [("0-3%2", ((0, 1, 2, 3), 2)), ("3,1", ((1, 3), 0)), ("0-6:2", ((0, 2, 4, 6), 0)), ("5", ((5,), 0))],
 )
-def test_arrays(array: str, tasks: tuple[tuple[int, ...], int]) -> None:
+def test_array_of_tasks(array: str, tasks: tuple[tuple[int, ...], int]) -> None:
     assert read_words(["-a", array]).array == tasks
 
 
 @pytest.mark.parametrize("array", ["3-0", "a", "0-3%x", "0..3", ""])
-def test_what_is_no_array(array: str) -> None:
+def test_array_refuses_what_is_none(array: str) -> None:
     with pytest.raises(OptionRefused, match="not an array"):
         _ = read_words([f"--array={array}"]).array
 
 
-def test_a_command_ends_the_options_of_srun() -> None:
+def test_read_words_ends_at_the_command_of_srun() -> None:
     options = read_words(["--pty", "-n1", "bash", "--login", "--gres=gpu:1"])
     assert (options.values, options.command) == ({"pty": "", "ntasks": "1"}, ("bash", "--login", "--gres=gpu:1"))
 
 
-def test_names_of_files() -> None:
+def test_expand_fills_in_names_of_files() -> None:
     assert expand("logs/%A_%3a-%N.%%out%q", {"A": "12", "a": "4", "N": "node1"}) == "logs/12_004-node1.%out%q"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gpucourse.errors import UnreachableError
-from gpucourse.remote.exchange import _BESIDE_S, _ERRORS_AT_ONCE, _STDERR_KEPT, Exchange, Silent
+from gpucourse.remote.exchange import _ERRORS_AT_ONCE, _STDERR_KEPT, Exchange, Silent
 from gpucourse.remote.login_shell import MOST_NOISE, Request, last_words
 from tests.waiting import STUCK_S, until
 
@@ -80,20 +80,14 @@ def outcome(
         exchange.close()
 
 
-def test_the_output_between_the_marks_is_the_result() -> None:
+def test_result_is_the_output_between_the_marks() -> None:
     marks = Request("true")
     said = pieces(b"Hello you, 3 new mails" + marks.stdout + b'{"a": ', b"1}" + marks.end[:9], marks.end[9:] + b"000bye\n")
     banner = pieces(b"Authorized use only\n" + marks.stderr + b"own words", marks.end + b"000goodbye")
     assert outcome(said, banner, marks=marks) == b'{"a": 1}own words'
 
 
-def test_an_output_without_its_end_is_no_result() -> None:
-    marks = Request("true")
-    with pytest.raises(UnreachableError, match="node7: the connection was cut"):
-        outcome(pieces(marks.stdout + b'{"killed": 1'), pieces(marks.stderr), marks=marks)
-
-
-def test_a_shell_that_ends_before_the_command_is_told_in_its_own_words() -> None:
+def test_error_quotes_a_shell_that_ends_before_the_command() -> None:
     with pytest.raises(UnreachableError) as caught:
         outcome(pieces(b"This account is currently not available.\n"), code=1)
     assert caught.value.exit_code == 7
@@ -105,7 +99,7 @@ def test_a_shell_that_ends_before_the_command_is_told_in_its_own_words() -> None
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_shell_that_prints_for_ever_is_left_after_a_megabyte(stream: str) -> None:
+def test_exchange_gives_up_a_shell_that_prints_without_end(stream: str) -> None:
     given = 0
 
     def endless() -> bytes:
@@ -125,19 +119,7 @@ def test_a_shell_that_prints_for_ever_is_left_after_a_megabyte(stream: str) -> N
     assert given < 100 * MOST_NOISE
 
 
-def test_a_shell_that_prints_now_and_then_has_the_patience_for_silence() -> None:
-    now = 0.0
-
-    def drip() -> bytes:
-        nonlocal now
-        now += 7
-        return b"."
-
-    with pytest.raises(UnreachableError, match=r"printed 9 B in 60 s before our command began"):
-        outcome(drip, bytes, code=None, silence_s=60.0, clock=lambda: now)
-
-
-def test_a_slow_talker_is_not_silent_and_one_who_stops_is() -> None:
+def test_only_a_command_that_stops_to_print_is_silent() -> None:
     marks, now = Request("true"), 0.0
 
     def talk(words: Iterator[bytes]) -> bytes:
@@ -155,7 +137,7 @@ def test_a_slow_talker_is_not_silent_and_one_who_stops_is() -> None:
         outcome(lambda: talk(stops), quiet, code=None, marks=marks, silence_s=60.0, clock=lambda: now)
 
 
-def test_the_input_is_sent_once_the_command_has_begun() -> None:
+def test_input_is_sent_when_the_command_has_begun() -> None:
     request = Request("cat", b"in\\put")
     sent_before: list[bytes] = []
 
@@ -176,7 +158,7 @@ def test_the_input_is_sent_once_the_command_has_begun() -> None:
     assert not channel.input_ended.is_set()
 
 
-def test_input_without_a_size_ends_the_shell() -> None:
+def test_shell_ends_after_input_without_a_size() -> None:
     request = Request("cat", iter([b"in", b"put"]))
     turns = iter([request.stdout, request.end + b"000"])
     channel = ScriptedChannel(lambda: next(turns, b""), pieces(request.stderr + request.end + b"000"), 0)
@@ -187,72 +169,7 @@ def test_input_without_a_size_ends_the_shell() -> None:
     assert not exchange.can_go_on
 
 
-def test_a_shell_that_waits_is_sent_the_command_and_its_input_at_once() -> None:
-    request = Request("cat", b"input")
-    done = pieces(request.stdout + b"own" + request.end + b"000")
-    channel = ScriptedChannel(done, pieces(request.stderr + request.end + b"000"), None)
-    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,), waits=True)
-    assert exchange.begins()
-    assert (b"".join(exchange.stdout()), exchange.code()) == (b"own", 0)
-    assert channel.sent == request.next_line() + b"input"
-    assert channel.senders == [threading.current_thread()]
-    assert exchange.can_go_on
-
-
-@pytest.mark.parametrize(("size", "window"), [(5, 4), (1 << 15, 1 << 21)])
-def test_an_input_that_may_have_to_wait_is_sent_by_another_thread(size: int, window: int) -> None:
-    request = Request("cat", b"i" * size)
-    turns = iter([request.stdout + b"own", request.end + b"000"])
-    channel = ScriptedChannel(lambda: next(turns, b""), pieces(request.stderr + request.end + b"000"), None)
-    channel.out_window_size = window
-    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,), waits=True)
-    assert exchange.begins()
-    assert (b"".join(exchange.stdout()), exchange.code()) == (b"own", 0)
-    assert channel.sent == request.next_line() + b"i" * size
-    assert threading.current_thread() not in channel.senders
-    assert exchange.can_go_on
-
-
-def test_a_shell_that_ended_while_it_waited_begins_nothing() -> None:
-    exchange = Exchange("node7", ScriptedChannel(bytes, bytes, 0), Request("true"), STUCK_S, lost=(OSError,), waits=True)
-    assert not exchange.begins()
-    exchange.close()
-
-
-def test_errors_joined_to_the_output_cost_the_shell_and_not_the_answer() -> None:
-    request = Request("echo own")
-    joined = pieces(request.stderr + request.stdout + b"own" + request.end + b"003" + request.end + b"003")
-    channel = ScriptedChannel(joined, bytes, None)
-    channel.recv_errors, channel.errors_ready = lambda: _until_ended(channel), False
-    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
-    assert (b"".join(exchange.stdout()), exchange.code()) == (b"own", 3)
-    assert not exchange.can_go_on
-
-
-def _until_ended(channel: ScriptedChannel) -> bytes:
-    if not channel.input_ended.wait(0.01):
-        raise TimeoutError
-    return b""
-
-
-def test_errors_are_read_between_pieces_of_the_output_by_the_same_thread() -> None:
-    request, readers = Request("follow"), set()
-    errors = pieces(request.stderr + b"own ", b"words", request.end + b"003")
-
-    def read() -> bytes:
-        readers.add(threading.current_thread())
-        return errors()
-
-    turns = iter([request.stdout + b"one", b"two", request.end + b"003"])
-    channel = ScriptedChannel(lambda: next(turns, b""), read, None)
-    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,), waits=True)
-    assert b"".join(exchange.stdout()) == b"onetwo"
-    assert (exchange.code(), exchange.stderr()) == (3, b"own words")
-    assert readers == {threading.current_thread()}
-    assert exchange.can_go_on
-
-
-def test_a_flood_of_errors_does_not_hold_up_the_output() -> None:
+def test_output_is_read_beside_a_flood_of_errors() -> None:
     request, given = Request("warn"), 0
 
     def endless() -> bytes:
@@ -268,7 +185,7 @@ def test_a_flood_of_errors_does_not_hold_up_the_output() -> None:
     assert len(exchange.stderr()) <= _STDERR_KEPT
 
 
-def test_errors_that_never_end_after_the_output_are_given_up() -> None:
+def test_exchange_gives_up_errors_without_end() -> None:
     request, now = Request("warn"), 0.0
 
     def endless() -> bytes:
@@ -283,29 +200,7 @@ def test_errors_that_never_end_after_the_output_are_given_up() -> None:
         exchange.code()
 
 
-def test_a_late_end_of_the_errors_does_not_cost_the_shell() -> None:
-    """On a busy machine it is heard long after that of the output."""
-    request = Request("true")
-    said, waits = iter([request.stderr + b"own"]), threading.Event()
-
-    def errors() -> bytes:
-        if (data := next(said, None)) is None:
-            waits.set()
-            channel.input_ended.wait(2 * _BESIDE_S)
-            return request.end + b"000"
-        return data
-
-    channel = ScriptedChannel(pieces(request.stdout + request.end + b"000"), errors, None)
-    channel.errors_ready = False
-    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
-    assert exchange.answer() == b""
-    assert (exchange.code(), exchange.stderr()) == (0, b"own")
-    assert waits.is_set()
-    assert not channel.input_ended.is_set()
-    assert exchange.can_go_on
-
-
-def test_a_shell_that_waits_for_input_gets_nothing_and_is_named() -> None:
+def test_error_names_a_shell_that_waits_for_input() -> None:
     def silent() -> bytes:
         time.sleep(0.01)
         raise TimeoutError
@@ -320,7 +215,7 @@ def test_a_shell_that_waits_for_input_gets_nothing_and_is_named() -> None:
     assert channel.sent == b""
 
 
-def test_of_a_traceback_only_the_last_line_is_told() -> None:
+def test_last_words_of_a_traceback_are_its_last_line() -> None:
     long = b'Traceback (most recent call last):\n  File "agent.py", line 1\n' + b"    frame()\n" * 300
     assert last_words(long + b"ValueError: no JSON\n", 800) == "ValueError: no JSON"
     assert last_words(b"Traceback (most recent call last)\n" + b" " * 900, 800) == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ def paths(tmp_path: Path) -> RunPaths:
     return RunPaths(tmp_path / "run")
 
 
-def test_a_run_that_restarts_and_ends_well_has_no_failure(paths: RunPaths) -> None:
+def test_follow_finds_no_failure_when_a_restarted_run_ends_well(paths: RunPaths) -> None:
     result = follow(Scripted([CRASH, SECOND_LIFE, END]), paths, max_restarts=2)
     assert result.restarts == 1
     assert result.first_failure is None
@@ -35,21 +34,15 @@ def test_a_run_that_restarts_and_ends_well_has_no_failure(paths: RunPaths) -> No
     ]  # fmt: skip
 
 
-def test_with_the_restarts_used_up_the_rank_that_failed_first_is_named(paths: RunPaths) -> None:
+def test_follow_names_the_first_failure_when_no_restart_is_left(paths: RunPaths) -> None:
     result = follow(Scripted([CRASH, SECOND_CRASH, end({**GOOD_END, "code": 1})]), paths, max_restarts=1)
     assert result.restarts == 1
     assert result.first_failure == RankExit(node="node0", rank=1, code=9, at=20.0, restart=1)
 
 
-def test_a_life_more_than_was_asked_for_is_not_believed(paths: RunPaths) -> None:
+def test_follow_refuses_more_restarts_than_requested(paths: RunPaths) -> None:
     with pytest.raises(FollowBroken, match="it was never restarted 1 times"):
         follow(Scripted([CRASH, SECOND_LIFE, END]), paths, max_restarts=0)
-
-
-@pytest.mark.parametrize("restart", [-1, 101, "1"])
-def test_a_life_of_no_such_number_is_not_believed(paths: RunPaths, restart: object) -> None:
-    with pytest.raises(FollowBroken):
-        follow(Scripted([rank({"code": 0, "at": 1.0, "restart": restart}), END]), paths, max_restarts=100)
 
 
 def make_failed_result(restart: int, max_restarts: int) -> FollowResult:
@@ -66,20 +59,20 @@ def make_failed_result(restart: int, max_restarts: int) -> FollowResult:
         (2, 2, True, "rank 1 on node1 failed with exit code 9; none of 2 restarts is left"),
     ],
 )
-def test_what_is_said_of_a_failure(restart: int, max_restarts: int, has_failed: bool, words: str) -> None:
+def test_describe_failure_says_whether_ranks_start_again(restart: int, max_restarts: int, has_failed: bool, words: str) -> None:
     result = make_failed_result(restart, max_restarts)
     assert result.has_failed is has_failed
     assert result.describe_failure(result.rank_exits[0]) == words
 
 
-def test_a_launcher_that_gives_up_is_a_failure_with_restarts_left() -> None:
+def test_result_has_failed_when_the_launcher_gave_up() -> None:
     result = make_failed_result(0, 2)
     result.node_exits.append(NodeExit(node="node1", code=1))
     assert result.has_failed
     assert result.first_failure == result.rank_exits[0]
 
 
-def test_the_crash_is_told_while_the_run_goes_on(paths: RunPaths) -> None:
+def test_follow_reports_a_crash_while_the_run_goes_on(paths: RunPaths) -> None:
     """The bytes after the crash come only once its sentence was told."""
     events: list[Event] = []
 
@@ -93,8 +86,3 @@ def test_the_crash_is_told_while_the_run_goes_on(paths: RunPaths) -> None:
     follow(Scripted(pieces()), paths, events, max_restarts=1)  # type: ignore[arg-type]
     notes = [event.text for event in events if isinstance(event, Note)]
     assert notes == ["rank 1 on node0 failed with exit code 9; torchrun starts all ranks again (restart 1 of 1)"]
-
-
-def test_an_older_node_that_says_nothing_of_lives_is_understood(paths: RunPaths) -> None:
-    result = follow(Scripted([rank({"code": 0, "at": 1.0}), end(json.loads(json.dumps(GOOD_END)))]), paths, max_restarts=2)
-    assert [ended.restart for ended in result.rank_exits] == [0]

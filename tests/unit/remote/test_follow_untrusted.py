@@ -16,7 +16,6 @@ from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
-from gpucourse.remote import answers
 from gpucourse.remote import follow as following
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
@@ -117,34 +116,20 @@ def end(how: object) -> bytes:
 GOOD_END = {"code": 0, "reason": "exited", "seconds": 1.0, "killed": 0}
 LIES = {
     "a frame of 4 GiB": frames.HEADER.pack(b"L", 1, 0, (1 << 32) - 1),
-    "a frame beyond the limit": frames.HEADER.pack(b"L", 1, 0, answers.MAX_FRAME + 1) + bytes(1 << 20),
     "an unknown kind": frame(b"X"),
     "a log of a rank that was not started": frame(frames.LOG, 3, 0, b"x"),
-    "the end of a rank that was not started": rank({"code": 1, "at": 1.0}, stream=3),
     "the end of a rank on another node": rank({"code": 1, "at": 1.0, "node": "node1"}),
     "an offset ahead": frame(frames.LOG, 1, 5, b"x"),
     "an offset behind": frame(frames.LOG, 1, 0, b"xx") + frame(frames.LOG, 1, 0, b"yy"),
-    "an offset of 2^64 - 1": frame(frames.LOG, 1, (1 << 64) - 1, b"x"),
-    "a rank of four billion": frame(frames.LOG, (1 << 32) - 1, 0, b"x"),
     "more logs than any run has": b"".join(frame(frames.LOG, number, 0) for number in range(3000)),
     "a name without Slurm": name_frames("", 0),
     "no rank": rank({"code": 0, "at": 1.0}, stream=0),
     "an end that is no JSON": frame(frames.END, payload=b"not json"),
-    "an end that is a list": end([]),
-    "an end that is empty": end({}),
-    "an end with a code of words": end({**GOOD_END, "code": "0"}),
     "an end with a code of 2^70": end({**GOOD_END, "code": 1 << 70}),
-    "an end with a code of -1": end({**GOOD_END, "code": -1}),
-    "an end with an unknown reason": end({**GOOD_END, "reason": "\x1b[31mwell"}),
     "an end of minus ten seconds": end({**GOOD_END, "seconds": -10}),
-    "an end of 1e300 seconds": end({**GOOD_END, "seconds": 1e300}),
-    "an end that is nested": frame(frames.END, payload=b"[" * 100_000),
     "jobs that are none": end({**GOOD_END, "jobs": [1]}),
-    "a job without a state": end({**GOOD_END, "jobs": [{"row": 0, "job": "1", "file": "x"}]}),
-    "a rank's end that is no JSON": frame(frames.RANK, 1, 0, b"{"),
     "a rank's end without a time": rank({"code": 0}),
     "a rank's end at infinity": frame(frames.RANK, 1, 0, b'{"code": 0, "at": 1e999}'),
-    "a rank's end in the year 5100": rank({"code": 0, "at": 9.9e10}),
     "a rank's end elsewhere": rank({"code": 0, "at": 1.0, "node": "../../x"}),
     "ten thousand ends of one rank": b"".join(rank({"code": 1, "at": float(number)}) for number in range(10_000)),
 }
@@ -152,7 +137,7 @@ LIES = {
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("lie", LIES)
-def test_a_node_that_tells_what_cannot_be_is_asked_once(paths: RunPaths, tmp_path: Path, lie: str) -> None:
+def test_follow_asks_once_when_an_answer_cannot_be_used(paths: RunPaths, tmp_path: Path, lie: str) -> None:
     node = Scripted([LIES[lie], END])
     with pytest.raises(FollowBroken, match=r"^node0: .* cannot be used: ") as caught:
         follow(node, paths)
@@ -174,6 +159,11 @@ def plant_link(paths: RunPaths, outside: Path) -> None:
     os.link(outside / "mine", paths.rank_log("node0", 0))
 
 
+def plant_symbolic_link(paths: RunPaths, outside: Path) -> None:
+    paths.logs.mkdir(parents=True)
+    paths.rank_log("node0", 0).symlink_to(outside / "victim")
+
+
 def plant_pipe(paths: RunPaths, outside: Path) -> None:
     paths.logs.mkdir(parents=True)
     os.mkfifo(paths.rank_log("node0", 0))
@@ -181,8 +171,8 @@ def plant_pipe(paths: RunPaths, outside: Path) -> None:
     assert outside.is_dir()
 
 
-@pytest.mark.parametrize("plant", [plant_folder, plant_link, plant_pipe])
-def test_a_log_grows_only_in_a_plain_file_of_the_run(
+@pytest.mark.parametrize("plant", [plant_folder, plant_link, plant_symbolic_link, plant_pipe])
+def test_follow_writes_logs_only_to_plain_files_of_the_run(
     paths: RunPaths, tmp_path: Path, plant: Callable[[RunPaths, Path], None]
 ) -> None:
     plant(paths, tmp_path / "outside")
@@ -191,49 +181,34 @@ def test_a_log_grows_only_in_a_plain_file_of_the_run(
     assert {path.read_text() for path in (tmp_path / "outside").iterdir()} <= {"mine"}
 
 
-HOSTS = [
-    "../../../../outside/pwn",
-    "/etc/pwn",
-    "",
-    ".",
-    "..",
-    "a/b",
-    "a\0b",
-    "a\nb",
-    "\x1b[31m",
-    "-rf",
-    "a" * 300,
-    "..a",
-    7,
-    None,
-    [],
-]
-
-
-@pytest.mark.parametrize("host", [host for host in HOSTS if host != ""], ids=repr)
-def test_a_log_has_the_name_of_a_machine(paths: RunPaths, tmp_path: Path, host: object) -> None:
+@pytest.mark.parametrize(
+    "host", ["../../../../outside/pwn", "/etc/pwn", "..", "a\0b", "\x1b[31m", "-rf", "a" * 300, 7], ids=repr
+)
+def test_follow_refuses_a_log_with_a_name_that_no_machine_has(paths: RunPaths, tmp_path: Path, host: object) -> None:
     with pytest.raises(FollowBroken, match="the name of a log cannot be used"):
         follow(Scripted([name_frames(host, 0), END]), paths, scheduled=True)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("number", [-1, 1 << 40, "1", 1.5, [0]], ids=repr)
-def test_a_log_has_the_number_of_a_rank(paths: RunPaths, number: object) -> None:
+@pytest.mark.parametrize("number", [-1, "1"], ids=repr)
+def test_follow_refuses_a_log_with_a_number_that_no_rank_has(paths: RunPaths, number: object) -> None:
     with pytest.raises(FollowBroken, match="the name of a log cannot be used"):
         follow(Scripted([name_frames("c1", number), END]), paths, scheduled=True)
 
 
-def test_a_piece_of_a_log_without_a_name_is_refused(paths: RunPaths) -> None:
+def test_follow_refuses_a_log_without_a_name_or_of_a_rank_that_was_not_started(paths: RunPaths) -> None:
     with pytest.raises(FollowBroken, match="there is no log 3"):
         follow(Scripted([frame(frames.LOG, 3, 0, b"x"), END]), paths, scheduled=True)
+    with pytest.raises(FollowBroken, match="there is no rank 2: 2 were started"):
+        follow(Scripted([name_frames("c1", 2), END]), paths, scheduled=True)
 
 
-def test_names_of_an_honest_cluster_are_taken(paths: RunPaths) -> None:
+def test_follow_accepts_the_names_of_a_cluster(paths: RunPaths) -> None:
     follow(Scripted([name_frames("gpu-17.cluster.example", 1), name_frames("", None, 1), END]), paths, scheduled=True)
     assert {path.name for path in paths.logs.glob("*.log")} == {"gpu-17.cluster.example-rank1.log", "node0-launcher.log"}
 
 
-def test_a_lab_has_logs_of_its_own_nodes_only(paths: RunPaths) -> None:
+def test_follow_accepts_only_nodes_of_the_lab(paths: RunPaths) -> None:
     hosts = {"node0", "node1", "node2"}
     follow(Scripted([name_frames("node2", 1), name_frames("node0", 0, 1), END]), paths, scheduled=True, hosts=hosts)
     with pytest.raises(FollowBroken, match="node3 is not a node of this lab"):
@@ -241,13 +216,7 @@ def test_a_lab_has_logs_of_its_own_nodes_only(paths: RunPaths) -> None:
     assert {path.name for path in paths.logs.glob("*.log")} == {"node2-rank1.log", "node0-rank0.log"}
 
 
-def test_a_rank_that_was_not_planned_has_no_log(paths: RunPaths) -> None:
-    with pytest.raises(FollowBroken, match="there is no rank 2: 2 were started"):
-        follow(Scripted([name_frames("c1", 2), END]), paths, scheduled=True)
-    assert not list(paths.logs.glob("*.log"))
-
-
-def test_hosts_without_end_get_no_logs(paths: RunPaths) -> None:
+def test_follow_refuses_more_hosts_than_a_run_can_have(paths: RunPaths) -> None:
     invented = [name_frames(f"c{number}", number % 2, number) for number in range(1000)]
     with pytest.raises(FollowBroken, match="c4 is one host more than the 4 that this run can have"):
         follow(Scripted([*invented, END]), paths, scheduled=True)
@@ -256,18 +225,8 @@ def test_hosts_without_end_get_no_logs(paths: RunPaths) -> None:
         follow(Scripted([name_frames("other", 0), END]), paths, scheduled=True)
 
 
-def test_a_log_is_not_written_through_a_link(paths: RunPaths, tmp_path: Path) -> None:
-    paths.logs.mkdir(parents=True)
-    victim = tmp_path / "outside/victim"
-    victim.write_bytes(b"")
-    paths.rank_log("c1", 0).symlink_to(victim)
-    with pytest.raises(StorageError, match=r"c1-rank0\.log"):
-        follow(Scripted([name_frames("c1", 0), END]), paths, scheduled=True)
-    assert victim.read_bytes() == b""
-
-
 @pytest.mark.parametrize("beat", [frame(frames.BEAT), frame(frames.LOG, 1, 0)], ids=["signs of life", "empty pieces"])
-def test_a_run_that_never_ends_is_given_up(paths: RunPaths, beat: bytes) -> None:
+def test_follow_gives_up_a_run_that_never_ends(paths: RunPaths, beat: bytes) -> None:
     def beats() -> Iterator[bytes]:
         while True:
             time.sleep(0.01)
@@ -279,7 +238,7 @@ def test_a_run_that_never_ends_is_given_up(paths: RunPaths, beat: bytes) -> None
         follow(Scripted(beats()), paths, limit_s=1000.0, until=time.monotonic() + 0.5)
 
 
-def test_a_log_is_kept_to_its_limit_and_says_so(paths: RunPaths) -> None:
+def test_follow_keeps_a_log_to_its_limit(paths: RunPaths) -> None:
     events: list[Event] = []
     pieces = [frame(frames.LOG, 1, at, bytes([65 + at // 100]) * 100) for at in range(0, 1000, 100)]
     result = follow(Scripted([*pieces, END]), paths, events, log_limit=250)

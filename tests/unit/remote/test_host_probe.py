@@ -49,7 +49,7 @@ def make_job(base: Path, run: str) -> Path:
     return job
 
 
-def test_a_lab_leaves_the_folder_that_a_cluster_shares_as_it_found_it(tmp_path: Path) -> None:
+def test_clear_leaves_the_shared_folder_of_a_cluster_as_it_was(tmp_path: Path) -> None:
     home, shared = tmp_path / "home", tmp_path / "scratch"
     link, own = LocalLink(home), shared / f"gpucourse-{getpass.getuser()}"
     others = shared / "colleague" / "data"
@@ -115,5 +115,5 @@ def test_mark_names_a_shared_folder_that_cannot_be_written(tmp_path: Path) -> No
         ("mark", "/home/me/.gpucourse/labs/u1", True),
     ],
 )
-def test_a_belonging_is_of_the_runs_that_were_asked_about(kind: str, id_: str, believed: bool) -> None:
+def test_belonging_is_of_the_runs_that_were_named(kind: str, id_: str, believed: bool) -> None:
     assert _Belonging(kind=kind, id=id_).of_these("u1", ["run-1"]) is believed  # type: ignore[arg-type]

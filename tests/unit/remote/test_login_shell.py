@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.login_shell import MOST_KEPT, OwnOutput, Request
+from gpucourse.remote.login_shell import OwnOutput, Request
 from tests.parts import need
 
 SHELLS = {"bash": "", "dash": "", "fish": ".config/fish/config.fish", "tcsh": ".tcshrc", "zsh": ".zshenv"}
@@ -44,7 +44,7 @@ def own_outputs(request: Request) -> tuple[OwnOutput, OwnOutput]:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_hands_on_the_command_and_adds_nothing(shell: str, tmp_path: Path) -> None:
+def test_every_shell_hands_on_the_command(shell: str, tmp_path: Path) -> None:
     plain = subprocess.run(["/bin/sh", "-c", HARD], env={"HOME": str(tmp_path)}, capture_output=True, check=True).stdout
     out, errors, code = through(shell, HARD + 'pwd >&2; cd /; test "$PWD" = / && exit 7', tmp_path)
     assert out == plain
@@ -53,22 +53,13 @@ def test_every_shell_hands_on_the_command_and_adds_nothing(shell: str, tmp_path:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_signals_end_is_told_by_every_shell(shell: str, tmp_path: Path) -> None:
+def test_every_shell_reports_the_end_by_a_signal(shell: str, tmp_path: Path) -> None:
     out, _, code = through(shell, "printf begun; kill -KILL $$", tmp_path)
     assert (out, code) == (b"begun", 137)
 
 
-def test_a_shell_that_prints_what_it_runs_does_not_print_the_marks(tmp_path: Path) -> None:
-    request = Request("echo own")
-    line = f"exec 2>&1; {request.first_line()}"
-    done = subprocess.run(["bash", "-xvc", line], stdin=subprocess.DEVNULL, capture_output=True, check=True)
-    assert done.stdout.count(b"exec /bin/sh") >= 1
-    own = OwnOutput(request.stdout, request.end)
-    assert own.take(done.stdout) == b"own\n"
-
-
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_pieces_of_any_size_give_the_same_bytes(size: int) -> None:
+def test_own_output_is_the_same_in_pieces_of_any_size(size: int) -> None:
     begin, end = b"aab-out", b"aab-end"
     wanted = bytes(range(256)) + b"aab" * 3 + b"aab-en" + b"aaab-e"
     stream = b"noise aaab-ou" + begin + wanted + end + b"042" + b"bye aab-out aab-end"
@@ -119,7 +110,7 @@ def test_one_login_shell_carries_out_one_command_after_the_other(shell: str, tmp
     assert done.returncode == 0
 
 
-def test_input_of_which_a_part_is_missing_begins_nothing(tmp_path: Path) -> None:
+def test_command_does_not_begin_when_a_part_of_its_input_is_missing(tmp_path: Path) -> None:
     request = Request("touch begun; cat", b"0123456789")
     done = subprocess.run(
         ["sh", "-c", request.first_line()], env={"HOME": str(tmp_path)}, input=b"01234", capture_output=True, check=False
@@ -129,25 +120,7 @@ def test_input_of_which_a_part_is_missing_begins_nothing(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
-def test_much_input_is_the_last_that_a_shell_takes() -> None:
-    assert not Request("cat", bytes(MOST_KEPT)).is_last
-    assert Request("cat", bytes(MOST_KEPT + 1)).is_last
-
-
-def test_what_stands_for_a_code_and_is_none_is_none() -> None:
-    own = OwnOutput(b"aab-out", b"aab-end")
-    assert own.take(b"aab-out12aab-endxyz") == b"12"
-    assert own.ended
-    assert own.code is None
-
-
-def test_an_output_that_breaks_off_is_given_out_whole() -> None:
-    own = OwnOutput(b"aab-out", b"aab-end")
-    assert own.take(b"aab-out12aab-e") + own.rest() == b"12aab-e"
-    assert not own.ended
-
-
-def test_noise_alone_is_nobodys_output_and_its_end_is_printable() -> None:
+def test_noise_is_no_output_and_its_end_is_printable() -> None:
     own = OwnOutput(b"aab-out", b"aab-end")
     assert own.take(b"x" * 5000 + b"\x1b[31mnot\x00 \xff available\n") + own.rest() == b""
     assert not own.begun

@@ -37,23 +37,23 @@ def node(proxy: str) -> Node:
         ("proxy %%h %x", ["proxy", "%h", "%x"]),
     ],
 )
-def test_tokens_are_filled_in_as_openssh_does(written: str, words: list[str]) -> None:
+def test_command_fills_in_tokens_as_openssh_does(written: str, words: list[str]) -> None:
     assert command(node(written)) == words
 
 
-def test_what_is_sent_goes_through_the_command() -> None:
+def test_connect_through_sends_through_the_command() -> None:
     written = f"{shlex.quote(sys.executable)} -c 'import sys; print(sys.argv[1], input())' %h"
     with connect_through(node(written), 10.0) as line:
         line.sendall(b"hello\n")
         assert line.makefile("rb").readline() == b"198.51.100.7 hello\n"
 
 
-def test_a_command_that_finds_no_way_closes_its_end() -> None:
+def test_connect_through_ends_with_the_command() -> None:
     with connect_through(node("false"), 10.0) as line:
         assert line.recv(1) == b""
 
 
-def test_a_command_that_does_not_exist_is_told_with_its_setting() -> None:
+def test_connect_through_names_the_setting_of_a_missing_command() -> None:
     with pytest.raises(UnreachableError) as caught:
         connect_through(node("/no/such/proxy %h"), 10.0)
     assert "/no/such/proxy" in caught.value.what
@@ -61,7 +61,7 @@ def test_a_command_that_does_not_exist_is_told_with_its_setting() -> None:
 
 
 @pytest.mark.parametrize("written", ["'", "nc\0 %h", " "])
-def test_a_command_that_is_none_is_told_with_its_setting(written: str) -> None:
+def test_connect_through_names_the_setting_of_a_wrong_command(written: str) -> None:
     with pytest.raises(UnreachableError, match="its proxy command cannot be used") as caught:
         connect_through(node(written), 1.0)
     assert "ssh_proxy_command" in caught.value.hint

@@ -14,7 +14,7 @@ class Clock:
         return self.now
 
 
-def test_a_rank_is_named_once_after_the_limit_and_again_after_it_spoke() -> None:
+def test_monitor_names_a_silent_rank_once() -> None:
     clock = Clock()
     monitor = SilenceMonitor({"node0": (0,), "node1": (1,)}, 10.0, clock=clock)
     clock.now += 9.9
@@ -33,7 +33,7 @@ def test_a_rank_is_named_once_after_the_limit_and_again_after_it_spoke() -> None
     assert [silence.rank for silence in monitor.list_newly_silent()] == [1]
 
 
-def test_who_has_ended_is_not_silent_and_who_speaks_again_is_forgotten() -> None:
+def test_monitor_forgets_a_rank_that_ended_or_spoke() -> None:
     clock = Clock()
     monitor = SilenceMonitor({"node0": (0, 1), "node1": (2,)}, 10.0, clock=clock)
     clock.now += 11
@@ -47,7 +47,7 @@ def test_who_has_ended_is_not_silent_and_who_speaks_again_is_forgotten() -> None
     assert [silence.rank for silence in monitor.quiet(0)] == [1]
 
 
-def test_without_a_limit_nobody_is_named() -> None:
+def test_monitor_names_no_rank_without_a_limit() -> None:
     clock = Clock()
     monitor = SilenceMonitor({"node0": (0,)}, None, clock=clock)
     clock.now += 1e6
@@ -55,7 +55,7 @@ def test_without_a_limit_nobody_is_named() -> None:
     assert SilenceMonitor({}, 5.0, clock=clock).list_newly_silent() == []
 
 
-def test_the_words_put_those_that_wait_last_and_count_the_rest() -> None:
+def test_sentences_put_waiting_ranks_last_and_count_the_rest() -> None:
     waiting = [Silence(node=f"node{rank}", rank=rank, seconds=30.2, doing="waiting") for rank in range(5)]
     stopped = Silence(node="node9", rank=9, seconds=30.0, doing="stopped", last="step 3")
     told = sentences([*waiting, stopped])

@@ -58,14 +58,14 @@ HEAD = Node(
         ("sbatch: error: the moon is in the wrong house", UsageError, "the moon is in the wrong house"),
     ],
 )
-def test_what_is_broken_is_named_with_the_way_back(said: str, kind: type[GpucourseError], words: str) -> None:
+def test_explain_names_what_is_broken_and_its_cure(said: str, kind: type[GpucourseError], words: str) -> None:
     error = explain(HEAD, said)
     assert type(error) is kind
     assert words in error.what
     assert error.hint
 
 
-def test_long_words_are_cut() -> None:
+def test_explain_shortens_long_messages() -> None:
     assert len(explain(HEAD, "x" * 5000).what) < 400
 
 

@@ -16,8 +16,7 @@ import pytest
 from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
-from gpucourse.remote.sockets import RegularChecks
-from gpucourse.remote.ssh import WINDOW, SshLink, SshTransport, _Transport
+from gpucourse.remote.ssh import WINDOW, SshTransport, _Transport
 from tests.unit.remote.test_follow_untrusted import NODE
 from tests.waiting import STUCK_S
 
@@ -187,33 +186,6 @@ def test_link_dies_when_the_server_freezes(tmp_path: Path, frozen: str) -> None:
         assert not link.alive
         server.thawed.set()
         link.close()
-
-
-class _Refusing:
-    """A transport that does not say what the first refusals were, as paramiko does not where several come at once."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def is_active(self) -> bool:
-        return self.asked < 10
-
-    def open_session(self, timeout: float) -> object:
-        self.asked += 1
-        if self.asked < 3 and timeout:
-            raise paramiko.SSHException("Unable to open channel.")
-        return self
-
-    def close(self) -> None:
-        self.asked = 10
-
-
-def test_session_is_requested_again_after_a_refusal_without_a_reason() -> None:
-    transport = _Refusing()
-    link = SshLink(NODE, cast("Any", transport), checks=RegularChecks(60), patience_s=60)
-    assert cast("Any", link._session(20)) is transport
-    assert transport.asked == 3
-    link.close()
 
 
 def test_transport_ends_in_order_when_a_channel_is_just_opening() -> None:

@@ -37,7 +37,7 @@ def public(folder: Path, name: str) -> str:
         ("192.0.2.7", getpass.getuser(), "192.0.2.7", 22),
     ],
 )
-def test_how_machines_are_written(home: Path, said: str, user: str, address: str, port: int) -> None:
+def test_find_ssh_route_reads_a_machine(home: Path, said: str, user: str, address: str, port: int) -> None:
     way = find_ssh_route(said, {"HOME": str(home)})
     assert (way.user, way.address, way.port, way.host_keys, way.keys) == (user, address, port, (), ())
 
@@ -45,12 +45,12 @@ def test_how_machines_are_written(home: Path, said: str, user: str, address: str
 @pytest.mark.parametrize(
     "said", ["", "ada@", "gpu 1", "-oProxyCommand=id", "ada@-v", "gpu1:0", "gpu1:70000", "gpu1:x", "gpu1\n", "a@b@c"]
 )
-def test_what_is_no_machine(home: Path, said: str) -> None:
+def test_find_ssh_route_refuses_what_is_no_machine(home: Path, said: str) -> None:
     with pytest.raises(UsageError):
         find_ssh_route(said, {"HOME": str(home)})
 
 
-def test_the_learners_configuration_is_followed(home: Path) -> None:
+def test_find_ssh_route_follows_the_configuration(home: Path) -> None:
     ensure_client_key(home / ".ssh" / "lab_key")
     (home / ".ssh" / "config").write_text(
         f"Host gpu1\n  HostName 192.0.2.7\n  User ada\n  Port 2222\n  IdentityFile {home}/.ssh/lab_key\n"
@@ -64,7 +64,7 @@ def test_the_learners_configuration_is_followed(home: Path) -> None:
 
 
 @pytest.mark.parametrize("hashed", [False, True])
-def test_the_host_key_is_what_the_known_hosts_say(home: Path, hashed: bool) -> None:
+def test_find_ssh_route_reads_known_hosts(home: Path, hashed: bool) -> None:
     key = public(home, "host_key")
     file = home / ".ssh" / "known_hosts"
     file.write_text(f"# mine\n[gpu1]:2222 {key}\ngpu2,192.0.2.8 {key} a comment\n")
@@ -83,13 +83,13 @@ def test_find_ssh_route_takes_every_key_of_a_pool_of_machines(home: Path) -> Non
     assert find_ssh_route("ada@login.uni", {"HOME": str(home)}).host_keys == tuple(keys)
 
 
-def test_a_revoked_key_is_never_taken(home: Path) -> None:
+def test_find_ssh_route_refuses_a_revoked_key(home: Path) -> None:
     (home / ".ssh" / "known_hosts").write_text(f"@revoked gpu1 {public(home, 'host_key')}\n")
     with pytest.raises(UsageError, match="revokes"):
         find_ssh_route("gpu1", {"HOME": str(home)})
 
 
-def test_a_number_without_an_account_has_no_way_anywhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_ssh_route_needs_an_account(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenSSH refuses to run for it."""
     entries: dict[int, str] = {}
     monkeypatch.setattr("pwd.getpwuid", entries.__getitem__)

@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.remote.agent import slurm_words as say
 
-DATA = Path(__file__).parents[2] / "data" / "slurm"
+DATA = Path(__file__).parents[3] / "data" / "slurm"
 
 
 def read_answer(name: str) -> str:
@@ -25,11 +25,11 @@ def read_answer(name: str) -> str:
         ("", []),
     ],
 )
-def test_a_list_of_nodes(spelled: str, nodes: list[str]) -> None:
+def test_hosts_expands_a_list_of_nodes(spelled: str, nodes: list[str]) -> None:
     assert say.hosts(spelled) == nodes
 
 
-def test_gpus_of_a_type_and_on_several_nodes_count() -> None:
+def test_count_held_gpus_adds_nodes_and_types() -> None:
     assert (
         say.count_held_gpus(
             "JobId=1   Nodes=a GRES=gpu:a100:2(IDX:0-1)   Nodes=b GRES=gpu:a100:2(IDX:0-1) TresPerNode=gres/gpu:2"
@@ -38,7 +38,7 @@ def test_gpus_of_a_type_and_on_several_nodes_count() -> None:
     )
 
 
-def test_words_that_no_cluster_at_hand_says() -> None:
+def test_queue_reads_documented_states() -> None:
     queue = say.queue(read_answer("documented/squeue.txt"))
     assert {job: say.phase(str(row["state"])) for job, row in queue.items()} == {
         **dict.fromkeys(("101", "102_7", "103", "104", "105"), "waiting"), "106": "unknown", "107": "ended",
@@ -48,7 +48,7 @@ def test_words_that_no_cluster_at_hand_says() -> None:
     assert say.code("0:125") == 253, "as scontrol has it of a job that ran out of memory"
 
 
-def test_the_accounting_where_there_is_one() -> None:
+def test_accounts_reads_sacct() -> None:
     accounts = say.accounts(read_answer("documented/sacct.txt"))
     assert {job: (row["state"], row["code"], row["node"]) for job, row in accounts.items()} == {
         "301": ("COMPLETED", 0, "node1"), "302": ("CANCELLED", 143, ""), "303_2": ("TIMEOUT", 0, "node[1-2]"),
@@ -56,19 +56,13 @@ def test_the_accounting_where_there_is_one() -> None:
     }  # fmt: skip
 
 
-def test_an_unknown_word_is_never_taken_for_an_end() -> None:
+def test_phase_of_an_unknown_word_is_no_end() -> None:
     assert say.phase("COMPLETED_SOMEHOW") == say.UNKNOWN
     assert say.phase("") == say.UNKNOWN
     assert say.ending("COMPLETED_SOMEHOW") == "lost"
 
 
-def test_every_word_of_the_table_has_a_phase_and_every_end_a_reason() -> None:
-    for state, (phase, reason) in say.STATES.items():
-        assert phase in {say.WAITING, say.RUNNING, say.ENDED}, state
-        assert (reason in {"exited", "cancelled", "timed_out", "lost"}) == (phase == say.ENDED), state
-
-
-def test_nodes_with_their_gpus_states_and_reasons() -> None:
+def test_nodes_reads_gpus_states_and_reasons() -> None:
     node_list = say.nodes(read_answer("documented/sinfo.txt"))
     assert [(row["node"], row["partition"], row["gpus"], say.usable(str(row["state"])), row["open"]) for row in node_list] == [
         ("gpu01", "a100", 4, True, True), ("gpu02", "a100", 4, False, True), ("gpu02", "debug", 4, False, False),
@@ -78,7 +72,7 @@ def test_nodes_with_their_gpus_states_and_reasons() -> None:
     assert say.usable("mixed-"), "as 24.11 has it of a node that jobs are planned for"
 
 
-def test_who_failed_first_under_srun() -> None:
+def test_parse_failed_tasks_reads_the_words_of_srun() -> None:
     killed = "srun: error: node3: task 2: Segmentation fault\nsrun: error: node2: task 1: Terminated\n"
     assert say.parse_failed_tasks(killed) == [(2, 139, "node3"), (1, 143, "node2")]
     assert say.parse_failed_tasks("srun: error: n1: tasks 0,2-3: Exited with exit code 1\n") == [
@@ -87,7 +81,7 @@ def test_who_failed_first_under_srun() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "|", "garbage", "1|2|3", "a|b|c|d|e|f|g|h|i"])
-def test_lines_of_another_kind_are_left_out(line: str) -> None:
+def test_readers_leave_out_lines_of_another_kind(line: str) -> None:
     assert say.queue(line) == {}
     assert say.details(line) == {}
     assert say.accounts("|".join(line.split("|")[:6])) == {}

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
 import socket
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import frames, main, slurm_follow, slurm_jobs, slurm_submit
+from gpucourse.remote.agent import frames, slurm_follow, slurm_jobs, slurm_submit
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.answers import read_frames
 from tests.unit.remote.scripted import Scripted, details, row, spec, write_end_note
 from tests.waiting import STUCK_S, until
 
 
-def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
+def test_follow_sends_logs_from_their_offset_with_the_name_of_the_node(
     script_slurm: Callable[..., Scripted], tmp_path: Path
 ) -> None:
     said = [row("7", "RUNNING", node="node2"), row("7", "COMPLETED", node="node2")]
@@ -39,19 +37,6 @@ def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
     assert json.loads(frame_list[-1][3])["code"] == 0
 
 
-def test_offsets_of_many_logs_come_as_input(
-    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED", node="node2"), scontrol=details("7", "COMPLETED"))
-    slurm_submit.submit(spec())
-    Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
-    monkeypatch.setattr(sys, "stdin", io.StringIO("node2/0=4\n/-=0"))
-    assert main.main(["follow", "r1", "-"], "") == 0
-    stream = capfd.readouterr().out
-    assert "two" in stream
-    assert "one" not in stream
-
-
 @pytest.mark.parametrize(
     ("files", "asked", "names"),
     [
@@ -65,7 +50,7 @@ def test_offsets_of_many_logs_come_as_input(
         (["7-laptop.out"], {}, set()),  # Slurm named no node: it is the log of the node that tells it
     ],
 )
-def test_where_nodes_share_a_host_the_log_is_named_after_slurms_node(
+def test_follow_names_a_log_after_the_node_of_slurm(
     script_slurm: Callable[..., Scripted],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -90,7 +75,7 @@ def test_where_nodes_share_a_host_the_log_is_named_after_slurms_node(
     assert {(log_frame["node"], log_frame["rank"]) for log_frame in told if log_frame["node"]} == names
 
 
-def test_logs_go_on_while_slurm_does_not_answer(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
+def test_follow_sends_logs_while_slurm_does_not_answer(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
     answered = threading.Event()
 
     class Slow(Scripted):

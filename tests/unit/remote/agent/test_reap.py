@@ -57,12 +57,12 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     return made
 
 
-def test_where_nothing_is_left_one_look_tells(machine: Machine) -> None:
+def test_end_looks_once_when_nothing_is_left(machine: Machine) -> None:
     assert reap.end(Job("r1"), 2.0, machine.find) == 0
     assert machine.looks == [0.0]
 
 
-def test_while_a_process_takes_its_time_only_that_one_is_asked(machine: Machine) -> None:
+def test_end_watches_only_the_process_that_remains(machine: Machine) -> None:
     machine.ends_s = 3.0
     assert reap.end(Job("r1"), 5.0, machine.find) == 1
     assert len(machine.looks) <= 12
@@ -70,7 +70,7 @@ def test_while_a_process_takes_its_time_only_that_one_is_asked(machine: Machine)
     assert machine.signals == [signal.SIGTERM, signal.SIGCONT]
 
 
-def test_one_that_does_not_listen_is_killed_when_the_grace_is_over(machine: Machine) -> None:
+def test_end_kills_a_process_after_the_grace(machine: Machine) -> None:
     machine.ends_s = 1e9
     assert reap.end(Job("r1"), 2.0, machine.find) == 1
     assert machine.signals == [signal.SIGTERM, signal.SIGCONT, signal.SIGKILL]

@@ -38,7 +38,7 @@ def run_nearly_to_the_end(script_slurm: Callable[..., Scripted]) -> Scripted:
     return cluster
 
 
-def test_jobs_that_go_on_are_told_with_the_end(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
+def test_end_of_a_run_names_jobs_that_go_on(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
     elsewhere = f"12|RUNNING|other|{tmp_path}/elsewhere\n13|RUNNING|near|{Job('r1').folder}2\n"
     own = listing(("7", "COMPLETING", "2.1"), ("8", "PENDING", "a|b"), ("9", "RUNNING", "it"), ("10", "COMPLETED", "x"))
     run_to_the_end(script_slurm, own + elsewhere + listing(("11", "RUNNING", "deep"), folder="work/deeper"))
@@ -49,7 +49,7 @@ def test_jobs_that_go_on_are_told_with_the_end(script_slurm: Callable[..., Scrip
     ]
 
 
-def test_the_end_waits_until_slurm_has_told_of_them(script_slurm: Callable[..., Scripted]) -> None:
+def test_end_of_a_run_waits_until_slurm_names_them(script_slurm: Callable[..., Scripted]) -> None:
     """Else nobody would ask for them again, and their folder for temporary files would go."""
     cluster = run_nearly_to_the_end(script_slurm)
     assert not Job("r1").has("done")
@@ -60,7 +60,7 @@ def test_the_end_waits_until_slurm_has_told_of_them(script_slurm: Callable[..., 
     assert Job("r1").has("tmp")
 
 
-def test_temporary_files_stay_as_long_as_such_a_job(script_slurm: Callable[..., Scripted]) -> None:
+def test_temporary_files_stay_as_long_as_a_later_job(script_slurm: Callable[..., Scripted]) -> None:
     cluster = run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
     scratch.make(Job("r1"))
     assert slurm_later.tell_later_jobs(Job("r1")) == {"jobs": [{"job": "8", "name": "x", "state": "RUNNING"}]}
@@ -70,7 +70,7 @@ def test_temporary_files_stay_as_long_as_such_a_job(script_slurm: Callable[..., 
     assert not Job("r1").has("tmp")
 
 
-def test_temporary_files_of_a_run_without_such_jobs_go_with_it(script_slurm: Callable[..., Scripted]) -> None:
+def test_temporary_files_go_with_a_run_without_later_jobs(script_slurm: Callable[..., Scripted]) -> None:
     cluster = run_to_the_end(script_slurm, "", sinfo=f"{slurm_jobs.host()}\n")
     assert cluster.variables["sbatch"]["TMPDIR"]
     assert not os.path.lexists(cluster.variables["sbatch"]["TMPDIR"])
@@ -79,7 +79,7 @@ def test_temporary_files_of_a_run_without_such_jobs_go_with_it(script_slurm: Cal
 
 
 @pytest.mark.parametrize(("others", "short"), [("", True), ("there\n", False)])
-def test_a_long_path_is_shortened_only_where_all_nodes_are_here(
+def test_long_path_is_shortened_only_when_all_nodes_are_here(
     script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, others: str, short: bool
 ) -> None:
     """A link on this machine is none on another; the jobs then have what the cluster gives them."""
@@ -90,7 +90,7 @@ def test_a_long_path_is_shortened_only_where_all_nodes_are_here(
     scratch.remove(Job("r1"))
 
 
-def test_a_cancel_ends_them_and_what_they_submit_meanwhile(script_slurm: Callable[..., Scripted]) -> None:
+def test_cancel_ends_later_jobs_and_what_they_submit(script_slurm: Callable[..., Scripted]) -> None:
     cluster = run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
     cluster.answers["squeue"] = [
         listing(("8", "RUNNING", "x")), listing(("8", "COMPLETING", "x"), ("9", "PENDING", "y")), "",
@@ -103,13 +103,13 @@ def test_a_cancel_ends_them_and_what_they_submit_meanwhile(script_slurm: Callabl
     assert cluster.count("squeue") == before, "nothing is asked of Slurm where nothing is left"
 
 
-def test_one_that_does_not_end_is_named(script_slurm: Callable[..., Scripted]) -> None:
+def test_cancel_names_a_later_job_that_does_not_end(script_slurm: Callable[..., Scripted]) -> None:
     run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
     with pytest.raises(slurm_jobs.Controller, match="Slurm still has: 8"):
         slurm_watch.cancel(Job("r1"), proof_s=0.0)
 
 
-def test_of_many_tasks_the_log_has_counts_and_those_that_failed(script_slurm: Callable[..., Scripted]) -> None:
+def test_log_counts_many_tasks_and_names_those_that_failed(script_slurm: Callable[..., Scripted]) -> None:
     numbers = list(range(0, 200, 2))
     files = [
         {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "numbers": numbers, "after": "", "job_name": "x"}
@@ -130,21 +130,3 @@ def test_of_many_tasks_the_log_has_counts_and_those_that_failed(script_slurm: Ca
     ]
     how = Job("r1").read("exit.json") or {}
     assert (how["code"], len(how["jobs"])) == (1, 100)  # type: ignore[arg-type]
-
-
-def test_a_task_that_squeue_leaves_out_still_waits(script_slurm: Callable[..., Scripted]) -> None:
-    """As squeue 22.05 does with the last task of an array with a step, until it begins."""
-    files = [{"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "numbers": [0, 2], "after": "", "job_name": "x"}]
-    waits = details("7", "PENDING").replace("JobId=7", "JobId=7 ArrayJobId=7 ArrayTaskId=2%1")
-    ended = "".join(
-        details("7", "COMPLETED").replace("JobId=7", f"JobId={job} ArrayJobId=7 ArrayTaskId={task}")
-        for job, task in ((8, 0), (7, 2))
-    )
-    script_slurm(
-        sbatch="7\n",
-        squeue=[row("7_0", "RUNNING", node="a"), row("7_0", "COMPLETED", node="a"), ""],
-        scontrol=[waits, ended],
-    )
-    slurm_submit.submit(spec(files=files))
-    assert [told["state"] for told in slurm_watch.look(Job("r1"))] == ["RUNNING", "PENDING"]
-    assert [told["state"] for told in slurm_watch.look(Job("r1"))] == ["COMPLETED", "COMPLETED"]

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpucourse.remote.agent import slurm_jobs, slurm_submit, slurm_watch
-from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job
 from tests.unit.remote.scripted import (
     DOWN,
     FORGOTTEN,
     NO_ACCOUNTS,
-    WHEN,
     Answer,
     Scripted,
     details,
@@ -27,7 +24,7 @@ from tests.unit.remote.scripted import (
 )
 
 
-def test_a_job_from_its_submission_to_its_end(script_slurm: Callable[..., Scripted]) -> None:
+def test_look_follows_a_job_to_its_end(script_slurm: Callable[..., Scripted]) -> None:
     said = [
         row("7", "PENDING"),
         row("7", "PENDING", "Resources"),
@@ -63,7 +60,9 @@ def test_a_job_from_its_submission_to_its_end(script_slurm: Callable[..., Script
         ("BOOT_FAIL", "0:0", "lost", 137), ("DEADLINE", "0:0", "timed_out", 124),
     ],
 )  # fmt: skip
-def test_how_a_job_can_end(script_slurm: Callable[..., Scripted], state: str, code: str, reason: str, shell: int) -> None:
+def test_exit_tells_how_a_job_ended(
+    script_slurm: Callable[..., Scripted], state: str, code: str, reason: str, shell: int
+) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", state, node="node1"), scontrol=details("7", state, code))
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
@@ -71,7 +70,7 @@ def test_how_a_job_can_end(script_slurm: Callable[..., Scripted], state: str, co
     assert (how["reason"], how["code"]) == (reason, shell)
 
 
-def test_every_life_of_a_rank_that_torchrun_started_again_is_told(script_slurm: Callable[..., Scripted]) -> None:
+def test_exit_has_every_life_of_a_rank(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED", node="node[1-2]"), scontrol=details("7", "COMPLETED"))
     slurm_submit.submit(spec(spread=True, ranks=2))
     folder = Path(Job("r1").path("ranks"))
@@ -94,24 +93,7 @@ def test_every_life_of_a_rank_that_torchrun_started_again_is_told(script_slurm: 
     ]
 
 
-@pytest.mark.parametrize(("state", "lives"), [("CANCELLED", [(0, 9), (1, 137)]), ("COMPLETED", [(0, 9)])])
-def test_a_life_that_was_ended_with_its_job_counts(
-    script_slurm: Callable[..., Scripted], state: str, lives: list[tuple[int, int]]
-) -> None:
-    """Of a job that ended well, a note that is not complete is one that has not arrived yet."""
-    script_slurm(sbatch="7\n", squeue=row("7", state, node="node1"), scontrol=details("7", state))
-    slurm_submit.submit(spec(spread=True, ranks=1))
-    folder = Path(Job("r1").path("ranks"))
-    folder.mkdir()
-    (folder / "0-0").write_text("9 node1 5.0\n")
-    (folder / "0-1").write_text("- node1 -\n")
-    slurm_watch.look(Job("r1"))
-    ranks: Any = (Job("r1").read("exit.json") or {})["ranks"]
-    assert [(end["restart"], end["code"]) for end in ranks] == lives
-    assert {end["node"] for end in ranks} == {"node1"}
-
-
-def test_a_word_that_nobody_knows_is_asked_about_again(script_slurm: Callable[..., Scripted]) -> None:
+def test_look_asks_again_about_an_unknown_state(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(
         sbatch="7\n",
         squeue=[row("7", "DANCING", node="node1"), row("7", "DANCING", node="node1"), row("7", "COMPLETED")],
@@ -127,7 +109,7 @@ def test_a_word_that_nobody_knows_is_asked_about_again(script_slurm: Callable[..
     assert slurm_watch.state(job) == "ended"
 
 
-def test_a_requeued_job_and_the_two_minutes_are_explained(script_slurm: Callable[..., Scripted]) -> None:
+def test_log_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> None:
     said = [
         row("7", "RUNNING", node="node3"),
         row("7", "PENDING"),
@@ -146,18 +128,8 @@ def test_a_requeued_job_and_the_two_minutes_are_explained(script_slurm: Callable
     assert rows[0]["restarts"] == 1
 
 
-def test_a_requeued_job_is_not_blamed_on_a_node_that_takes_jobs(script_slurm: Callable[..., Scripted]) -> None:
-    fine = "node3|gpu*|idle|gpu:1|4|up|none\n"
-    script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="node3"), row("7", "PENDING", "BeginTime")], sinfo=fine)
-    slurm_submit.submit(spec())
-    for _ in range(2):
-        slurm_watch.look(Job("r1"))
-    assert "because node3 or the controller failed, a job of higher priority came, or somebody typed scontrol requeue" in log()
-    assert "from the first start" not in log()
-
-
 @pytest.mark.parametrize(("moment", "preempted"), [("05:49:50", True), ("05:49:10", False)])
-def test_a_requeued_job_is_preempted_if_the_log_of_this_start_says_so(
+def test_log_calls_a_requeued_job_preempted_only_by_the_log_of_this_start(
     script_slurm: Callable[..., Scripted], moment: str, preempted: bool
 ) -> None:
     fine = "node3|gpu*|idle|gpu:1|4|up|none\n"
@@ -171,39 +143,7 @@ def test_a_requeued_job_is_preempted_if_the_log_of_this_start_says_so(
     assert ("or somebody typed scontrol requeue" in log()) is not preempted
 
 
-def test_a_job_that_slurm_preempted_for_good_says_what_that_is(script_slurm: Callable[..., Scripted]) -> None:
-    said = details("7", "PREEMPTED", "0:15")
-    script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="node1"), row("7", "PREEMPTED", node="node1")], scontrol=said)
-    slurm_submit.submit(spec())
-    for _ in range(2):
-        slurm_watch.look(Job("r1"))
-    assert "job 7 is PREEMPTED: a job of higher priority needed its nodes, and Slurm ended it" in log()
-
-
-def test_a_requeued_job_of_which_one_node_was_lost_names_that_one(script_slurm: Callable[..., Scripted]) -> None:
-    late = WHEN.replace("05:49:36", "05:50:16")
-    said = [row("7", "RUNNING", node="node[1-2]"), row("7", "COMPLETING", node="node1", when=late)]
-    down = "node1|gpu*|idle|gpu:1|4|up|none\nnode2|gpu*|down*|gpu:1|4|up|Not responding\n"
-    cluster = script_slurm(sbatch="7\n", squeue=[*said, row("7", "PENDING", "BeginTime")], sinfo=down)
-    slurm_submit.submit(spec())
-    for _ in range(3):
-        slurm_watch.look(Job("r1"))
-    assert ("sinfo", "-h", "-a", "-N", "-n", "node[1-2]", "-o", say.NODES) in cluster.asked
-    assert "because its node failed (node2 is down*: Not responding)" in log()
-    assert "was restarted" not in log()
-
-
-def test_a_job_that_slurm_started_anew_without_a_word(script_slurm: Callable[..., Scripted]) -> None:
-    second = WHEN.replace("05:49:36", "05:49:56")
-    said = [row("7", "RUNNING", node="node1"), row("7", "RUNNING", node="node1", when=second)]
-    script_slurm(sbatch="7\n", squeue=[*said, said[-1], row("7", "COMPLETED", node="node1", when=second)], scontrol="")
-    slurm_submit.submit(spec())
-    for _ in range(4):
-        slurm_watch.look(Job("r1"))
-    assert log().count("job 7 was restarted at 05:49:56, from the beginning") == 1
-
-
-def test_a_folder_that_no_job_wrote_into_is_named_with_its_command(
+def test_log_names_the_setting_when_no_job_wrote_into_the_folder(
     script_slurm: Callable[..., Scripted],
 ) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
@@ -212,7 +152,7 @@ def test_a_folder_that_no_job_wrote_into_is_named_with_its_command(
     assert "shared_folder in gpucourse.yaml, then gpucourse deploy 2 --target hosts" in log()
 
 
-def test_a_held_job_names_the_command_that_lets_it_go(script_slurm: Callable[..., Scripted]) -> None:
+def test_log_names_the_command_that_releases_a_held_job(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
@@ -220,7 +160,7 @@ def test_a_held_job_names_the_command_that_lets_it_go(script_slurm: Callable[...
     assert "gpucourse deploy 2 repairs it" in log()
 
 
-def test_a_controller_that_is_down_is_told_once_and_never_an_end(script_slurm: Callable[..., Scripted]) -> None:
+def test_log_names_a_controller_that_is_down_once(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(
         sbatch="7\n", squeue=[row("7", "RUNNING", node="node1"), DOWN, DOWN, row("7", "COMPLETED", node="node1")], scontrol=""
     )
@@ -239,7 +179,7 @@ def test_a_controller_that_is_down_is_told_once_and_never_an_end(script_slurm: C
         (None, "7|TIMEOUT|0:0|2020-11-21T05:49:34|2020-11-21T05:49:36|2020-11-21T05:50:36|node1\n", "TIMEOUT", 124),
     ],
 )  # fmt: skip
-def test_a_job_that_slurm_has_forgotten(
+def test_look_finds_the_end_of_a_job_that_slurm_has_forgotten(
     script_slurm: Callable[..., Scripted], note: int | None, accounts: Answer, state: str, code: int
 ) -> None:
     script_slurm(sbatch="7\n", squeue=FORGOTTEN, sacct=accounts, scontrol=FORGOTTEN)
@@ -252,17 +192,7 @@ def test_a_job_that_slurm_has_forgotten(
     assert ("a signal ended it (its time limit, scancel or preemption;" in log()) == (note == 143)
 
 
-@pytest.mark.parametrize("ours", [False, True])
-def test_a_number_that_a_new_cluster_gave_to_somebody_else(script_slurm: Callable[..., Scripted], ours: bool) -> None:
-    late = WHEN.replace("2020", "2120")
-    cluster = script_slurm(sbatch="7\n", squeue="", scontrol=FORGOTTEN)
-    slurm_submit.submit(spec())
-    there = f"7|2.1|{Job('r1').folder if ours else '/home/other'}\n"
-    cluster.answers["squeue"] = [row("7", "RUNNING", node="node1", when=late), there]
-    assert slurm_watch.look(Job("r1"))[0]["state"] == ("RUNNING" if ours else "FORGOTTEN")
-
-
-def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(script_slurm: Callable[..., Scripted]) -> None:
+def test_look_has_a_row_for_each_task_of_an_array(script_slurm: Callable[..., Scripted]) -> None:
     files = [
         {"name": "array", "text": "#!/bin/bash\n", "copies": 1, "tasks": 3, "after": "", "job_name": "2.4"},
         {"name": "gather", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "after": "array", "job_name": "2.4-gather"},
@@ -289,7 +219,7 @@ def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(script_slurm: Ca
     assert (how["reason"], how["code"]) == ("exited", 4)
 
 
-def test_five_jobs_a_picture_and_one_cancelled(script_slurm: Callable[..., Scripted]) -> None:
+def test_submit_keeps_the_queue_and_cancels_the_last_job(script_slurm: Callable[..., Scripted]) -> None:
     file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
     early = row("1", "RUNNING", node="a") + row("2", "PENDING") + row("3", "PENDING")
     behind = row("1", "RUNNING", node="a") + row("2", "PENDING", "Priority") + row("3", "PENDING", "Priority")
@@ -311,14 +241,14 @@ def test_five_jobs_a_picture_and_one_cancelled(script_slurm: Callable[..., Scrip
     assert (Job("r1").read("exit.json") or {})["code"] == 0  # what the exercise itself cancelled is no failure
 
 
-def test_a_submission_that_is_asked_for_again_submits_nothing_twice(script_slurm: Callable[..., Scripted]) -> None:
+def test_submit_repeated_submits_nothing_twice(script_slurm: Callable[..., Scripted]) -> None:
     cluster = script_slurm(sbatch="7\n", squeue="")
     slurm_submit.submit(spec())
     assert slurm_submit.submit(spec())["jobs"] == ["7"]
     assert cluster.count("sbatch") == 1
 
 
-def test_a_submission_that_was_cut_short_takes_what_slurm_has(script_slurm: Callable[..., Scripted]) -> None:
+def test_submit_goes_on_after_a_kill(script_slurm: Callable[..., Scripted]) -> None:
     file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
     script_slurm(sbatch=["1\n", RuntimeError("killed here")], squeue="")
     with pytest.raises(RuntimeError):
@@ -329,7 +259,7 @@ def test_a_submission_that_was_cut_short_takes_what_slurm_has(script_slurm: Call
     assert cluster.count("sbatch") == 1
 
 
-def test_jobs_of_an_abandoned_submission_are_cancelled(script_slurm: Callable[..., Scripted]) -> None:
+def test_cancel_finds_the_jobs_of_a_killed_submission(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch=RuntimeError("killed here"), squeue="")
     with pytest.raises(RuntimeError):
         slurm_submit.submit(spec())
@@ -343,7 +273,7 @@ def test_jobs_of_an_abandoned_submission_are_cancelled(script_slurm: Callable[..
     assert ("scancel", "5") in cluster.asked
 
 
-def test_cancel_answers_when_slurm_says_that_every_job_has_ended(script_slurm: Callable[..., Scripted]) -> None:
+def test_cancel_returns_when_every_job_has_ended(script_slurm: Callable[..., Scripted]) -> None:
     said = [
         row("7", "RUNNING", node="a"),
         row("7", "COMPLETING", node="a"),
@@ -357,7 +287,7 @@ def test_cancel_answers_when_slurm_says_that_every_job_has_ended(script_slurm: C
     assert cluster.count("squeue") == 5  # the last for what its jobs submitted
 
 
-def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(script_slurm: Callable[..., Scripted]) -> None:
+def test_cancel_raises_when_the_controller_is_down(script_slurm: Callable[..., Scripted]) -> None:
     cluster = script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="a"), DOWN], scancel="")
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
@@ -367,14 +297,8 @@ def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(script_slurm: 
     assert slurm_watch.state(Job("r1")) == "running"
 
 
-def test_a_job_that_does_not_end_is_no_proof(script_slurm: Callable[..., Scripted]) -> None:
+def test_cancel_raises_when_a_job_does_not_end(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "COMPLETING", node="a"), scancel="")
     slurm_submit.submit(spec())
     with pytest.raises(slurm_jobs.Controller, match="7 is COMPLETING"):
         slurm_watch.cancel(Job("r1"), proof_s=0.2)
-
-
-def test_setup_lies_beside_the_file_before_it_is_submitted(script_slurm: Callable[..., Scripted]) -> None:
-    script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED"))
-    slurm_submit.submit(spec(setup="export A=1\n"))
-    assert Path(Job("r1").path("setup.sh")).read_text() == "export A=1\n"

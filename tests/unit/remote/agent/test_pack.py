@@ -61,7 +61,7 @@ def _rewrite(file: Path) -> None:
     ],
     ids=["written", "removed", "another", "renamed", "described"],
 )
-def test_the_digest_of_outputs_tells_whether_they_have_changed(
+def test_tell_outputs_changes_with_the_outputs(
     tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -75,7 +75,7 @@ def test_the_digest_of_outputs_tells_whether_they_have_changed(
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux has such a folder")
-def test_what_vanishes_while_it_is_looked_at_is_no_output(tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pack_leaves_out_what_vanishes_meanwhile(tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this folder lies what is open: the folder itself as well while its names are read, and no longer afterwards."""
     monkeypatch.setenv("HOME", str(tmp_path))
     work.with_name("outputs").symlink_to("/proc/self/fd")
@@ -88,40 +88,14 @@ def test_what_vanishes_while_it_is_looked_at_is_no_output(tmp_path: Path, work: 
         assert archive.getnames() == [pack.LISTING, "files/run1/model.pt", pack.CLOSING]
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux has such a folder")
-def test_what_vanishes_once_a_pattern_has_found_it_is_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As above, in the folder where the patterns look."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    otter = job.Job("otter")
-    Path(otter.folder).mkdir(parents=True)
-    Path(otter.path("work")).symlink_to("/proc/self/fd")
-    offers, left = pack.list_offers(otter, ["*"])
-    assert "0" in offers
-    assert left == []
-
-
-def test_outputs_that_another_version_sent_are_asked_for_again(
-    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    otter = job.Job("otter")
-    otter.write(pack.PACKED, {"globs": ["**"], "at": 1.0})
-    assert work.is_dir()
-    assert pack.tell_outputs(otter) == ""
-
-
 @pytest.mark.parametrize("globs", [("*",), ("run1", "gone", "latest", "loop")])
-def test_links_are_left_out_and_everything_else_is_collected_once(
-    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch, globs: tuple[str, ...]
-) -> None:
+def test_pack_leaves_links_out(tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch, globs: tuple[str, ...]) -> None:
     packed_names, left = pack_and_list(tmp_path, monkeypatch, *globs)
     assert packed_names == {"run1/model.pt"}
     assert left == dict.fromkeys(("latest", "loop", "gone"), "it is a link, and links are not followed")
 
 
-def test_links_to_what_is_collected_itself_are_no_files_that_were_left_out(
-    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pack_is_silent_about_links_to_what_it_collects(tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (work / "outside").symlink_to("/etc/hostname")
     (work / "debug.log").symlink_to(work / "run1/model.pt")
     outputs = work.parent / "outputs"
@@ -135,28 +109,14 @@ def test_links_to_what_is_collected_itself_are_no_files_that_were_left_out(
     assert "work" in pack_and_list(tmp_path, monkeypatch)[1], "nothing of it is collected"
 
 
-def test_names_and_depths_that_nobody_expects(tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["-rf", 'we ird\n"name', "ünï", "%s", "..hidden", "a" * 250, "back\\slash"]
-    for name in names:
-        (work / name).write_text("x")
-    (work / os.fsdecode(b"bad\xff")).write_text("x")
-    deep = work.joinpath(*["d"] * 60)
-    deep.mkdir(parents=True)
-    (deep / "f").write_text("x")
-    packed_names, _ = pack_and_list(tmp_path, monkeypatch, "**")
-    assert set(names) <= packed_names
-    assert sum(name.startswith("bad") for name in packed_names) == 1
-    assert "/".join(["d"] * 60 + ["f"]) in packed_names
-
-
-def test_what_is_beyond_the_limit_of_all_files_does_not_travel(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pack_keeps_to_the_limit_of_all_files(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (work / "large").write_bytes(bytes(2000))
     names, left = pack_and_list(work.parents[3], monkeypatch, "large", "run1/*", output_limit=1000)
     assert names == {"run1/model.pt"}
     assert left == {"large": "with it the outputs of this node were more than 1000 B (output_limit)"}
 
 
-def test_the_number_of_files_has_a_limit_in_outputs_too(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pack_keeps_to_the_number_of_files(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = work.parent / "outputs"
     outputs.mkdir()
     for number in range(5):
@@ -166,14 +126,14 @@ def test_the_number_of_files_has_a_limit_in_outputs_too(work: Path, monkeypatch:
     assert left == {"3": "more than 3 files: no more are taken"}
 
 
-def test_of_very_many_files_that_are_not_sent_only_some_are_named(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pack_names_only_some_of_very_many_files_left_out(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(pack.MOST_LEFT + 2):
         (work / f"link{number:04d}").symlink_to("run1")
     _, left = pack_and_list(work.parents[3], monkeypatch, "link*", max_files=2 * pack.MOST_LEFT)
     assert list(left) == [*(f"link{number:04d}" for number in range(pack.MOST_LEFT)), "2 more files"]
 
 
-def test_a_file_that_shrinks_or_grows_while_it_is_sent_is_told(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pack_names_a_file_that_changes_while_it_is_sent(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"short": -1, "long": 1, "same": 0}
     for name in names:
         (work / name).write_bytes(b"x" * 1000)
@@ -201,7 +161,7 @@ def test_a_file_that_shrinks_or_grows_while_it_is_sent_is_told(work: Path, monke
 
 @pytest.mark.parametrize("name", ["plain", "n" * 101, "ünï/x", "deep/" * 40 + "x"])
 @pytest.mark.parametrize("size", [0, 513, (8 << 30) + 1])
-def test_headers_are_those_that_any_tar_reads(name: str, size: int) -> None:
+def test_header_is_read_by_any_tar(name: str, size: int) -> None:
     block = tar.header(name, size, True, 1_700_000_000_123_456_789)
     member = tarfile.TarFile(fileobj=io.BytesIO(block + tar.END)).next()
     assert member is not None
@@ -211,7 +171,7 @@ def test_headers_are_those_that_any_tar_reads(name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("mtime_ns", [None, -1, (8 << 30) * 10**9])
-def test_a_time_that_a_header_cannot_say_is_left_out(mtime_ns: int | None) -> None:
+def test_header_leaves_out_a_time_that_it_cannot_hold(mtime_ns: int | None) -> None:
     block = tar.header("name", 1, False, mtime_ns)
     assert tarfile.TarFile(fileobj=io.BytesIO(block + bytes(512) + tar.END)).next() is not None
     assert block[-12:] == bytes(12)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -48,7 +46,7 @@ def fake_torch(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-def test_each_group_is_noted_and_its_end_is_not(fake_torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_note_groups_notes_the_size_of_each_group(fake_torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "0.group"
     monkeypatch.setenv(rank.GROUP_FILE, str(path))
     load().note_groups()
@@ -60,29 +58,8 @@ def test_each_group_is_noted_and_its_end_is_not(fake_torch: Any, tmp_path: Path,
     assert rank.largest_group(str(path)) == 2
 
 
-SIMULATING = """
-import torch.distributed as dist
-from torch.testing._internal.distributed.fake_pg import FakeStore
-dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=64)
-dist.destroy_process_group()
-"""
-REAL = "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("script", "size"), [(SIMULATING, None), (SIMULATING + REAL, 1)])
-def test_group_file_of_a_script_that_simulates_ranks_has_only_real_groups(
-    tmp_path: Path, script: str, size: int | None
-) -> None:
-    pytest.importorskip("torch", minversion="2.5")
-    path = tmp_path / "0.group"
-    environment = {**os.environ, rank.GROUP_FILE: str(path), "PYTHONPATH": str(FOLDER)}
-    subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, timeout=120)
-    assert rank.largest_group(str(path)) == size
-
-
 @pytest.mark.parametrize(("backend", "size"), [("fake", None), ("threaded", None), ("gloo", 2)])
-def test_a_group_of_simulated_ranks_is_noted_without_its_size(
+def test_note_groups_leaves_out_the_size_of_simulated_groups(
     fake_torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, size: int | None
 ) -> None:
     path = tmp_path / "0.group"
@@ -93,7 +70,7 @@ def test_a_group_of_simulated_ranks_is_noted_without_its_size(
     assert rank.largest_group(str(path)) == size
 
 
-def test_outside_a_run_and_where_nothing_can_be_written_scripts_go_on(
+def test_note_groups_changes_nothing_outside_a_run(
     fake_torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     original = fake_torch._update_default_pg
@@ -107,7 +84,7 @@ def test_outside_a_run_and_where_nothing_can_be_written_scripts_go_on(
     assert rank.largest_group(str(tmp_path / "gone/0.group")) is None
 
 
-def test_a_torch_that_keeps_its_groups_in_another_way_says_nothing(
+def test_note_groups_does_nothing_for_a_torch_it_does_not_know(
     fake_torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(rank.GROUP_FILE, str(tmp_path / "0.group"))
@@ -116,7 +93,7 @@ def test_a_torch_that_keeps_its_groups_in_another_way_says_nothing(
     assert rank.largest_group(str(tmp_path / "0.group")) is None
 
 
-def test_torch_finds_it_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_finds_the_extension_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))
     (entry,) = entry_points(group="torch.backends", name="gpucourse_groups")
     assert entry.value == "gpucourse_groups:note_groups"

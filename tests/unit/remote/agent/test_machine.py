@@ -43,20 +43,20 @@ def _find(name: str) -> dict[str, object]:
         ("madeup-1.0.zip", ""),
     ],
 )
-def test_the_version_is_in_the_name_of_a_folder(place: Path, folder: str, version: str) -> None:
+def test_find_installed_reads_the_version_in_the_name_of_a_folder(place: Path, folder: str, version: str) -> None:
     (place / "madeup.py").touch()
     (place / folder).mkdir()
     assert _find("madeup") == {"found": True, "version": version}
 
 
-def test_the_version_of_a_package_that_is_used_where_it_was_built(place: Path) -> None:
+def test_find_installed_reads_the_version_of_an_editable_package(place: Path) -> None:
     (place / "madeup.py").touch()
     (place / "madeup.egg-info").mkdir()
     (place / "madeup.egg-info" / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: madeup\nVersion: 2.5.0a0\n")
     assert _find("madeup") == {"found": True, "version": "2.5.0a0"}
 
 
-def test_a_folder_that_cannot_be_listed_hides_no_package(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_installed_looks_beyond_a_folder_that_it_cannot_list(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "madeup.py").touch()
     (place / "madeup-1.0.dist-info").mkdir()
     (place / "sitecustomize.py").write_text(REFUSING)
@@ -65,6 +65,6 @@ def test_a_folder_that_cannot_be_listed_hides_no_package(place: Path, monkeypatc
     assert _find("madeup") == {"found": True, "version": "1.0"}
 
 
-def test_a_package_that_is_not_there_has_no_version(place: Path) -> None:
+def test_find_installed_gives_a_missing_package_no_version(place: Path) -> None:
     (place / "madeup-1.0.dist-info").mkdir()
     assert _find("madeup") == {"found": False, "version": ""}

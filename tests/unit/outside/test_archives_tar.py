@@ -39,7 +39,7 @@ def header(name: str = "x", size: int = 0, kind: bytes = tarfile.REGTYPE) -> byt
     return member.tobuf(tarfile.GNU_FORMAT)
 
 
-def test_what_tarfile_writes_is_read() -> None:
+def test_reader_reads_what_tarfile_writes() -> None:
     members = [("a", b"1"), ("d/" * 80 + "long", b"22" * 600), ("ü" * 90, b""), ("odd\udcff", b"3"), ("block", b"4" * 512)]
     tar = reader(tar_of(*members, mode=0o755, pax_headers={"GPUCOURSE.mtime_ns": "17"}))
     read = [(m.name, m.size, m.kind, m.mode, m.headers["GPUCOURSE.mtime_ns"], b"".join(tar.pieces())) for m in tar]
@@ -47,7 +47,7 @@ def test_what_tarfile_writes_is_read() -> None:
     assert read == wanted
 
 
-def test_pieces_may_end_anywhere() -> None:
+def test_reader_accepts_pieces_of_any_size() -> None:
     members = [("a", b"1" * 700), ("d/" * 80 + "long", b"22" * 600), ("c", b""), ("d", b"4" * 512)]
     sent = io.BytesIO(tar_of(*members))
     chance = random.Random(5)
@@ -56,16 +56,11 @@ def test_pieces_may_end_anywhere() -> None:
     tar.read_rest(1 << 20)
 
 
-def test_what_is_not_read_is_skipped() -> None:
-    tar = reader(tar_of(("a", b"1" * 700), ("b", b"2" * 1024), ("c", b"3")))
-    assert [member.name for member in tar] == ["a", "b", "c"]
-
-
 @pytest.mark.parametrize(
     ("kind", "shown"),
     [(tarfile.SYMTYPE, "link"), (tarfile.LNKTYPE, "link"), (tarfile.FIFOTYPE, "other"), (b"Z", "other")],
 )
-def test_what_is_no_file_is_told(kind: bytes, shown: str) -> None:
+def test_reader_tells_what_is_no_file(kind: bytes, shown: str) -> None:
     (member,) = reader(tar_of(("x", b""), type=kind, linkname="/etc/passwd"))
     assert member.kind == shown
     assert member.link == "/etc/passwd"
@@ -90,26 +85,19 @@ def with_size(size: bytes) -> bytes:
 LIES = {
     "nothing": b"",
     "noise": b"no tar at all" * 100,
-    "one empty block": bytes(512),
     "an empty block in the middle": bytes(512) + header(),
     "no end": header(),
-    "half a header": header()[:100],
     "less content than announced": header(size=1000) + bytes(512),
-    "size 2^60, then the end": header(size=1 << 60),
     "size 2^60, then zeros": header(size=1 << 60) + bytes(1 << 16),
     "size 2^88": with_size(b"\x80" + b"\xff" * 11),
     "a negative size": with_size(b"\xff" * 12),
-    "a size that is no number": with_size(b"99999999999\0"),
     "a wrong checksum": b"y" + header()[1:],
     "a large extended header": header(size=1 << 17, kind=b"x") + bytes(1 << 17),
     "chained extended headers": pax(b"9 path=a\n") * 3000 + header() + bytes(1024),
     "an extended header without a file": pax(b"9 path=a\n") + bytes(1024),
     "a global header": header(size=9, kind=b"g") + b"9 path=a\n".ljust(512, b"\0") + header() + bytes(1024),
     "an extended size of 2^70": pax(b"31 size=1180591620717411303424\n") + header() + bytes(1024),
-    "an extended size that is no number": pax(b"11 size=-1\n") + header() + bytes(1024),
     "a record longer than its header": pax(b"999 path=a\n") + header() + bytes(1024),
-    "a record of no length": pax(b"0 path=a\n") + header() + bytes(1024),
-    "a record without a value": pax(b"7 path\n") + header() + bytes(1024),
     "a name with a zero byte": pax(b"11 path=a\0b\n") + header() + bytes(1024),
     "more files than the limit": tar_of(*((str(number), b"") for number in range(11))),
     "more bytes than the limit": tar_of(("a", bytes(1 << 19)), ("b", bytes((1 << 19) + 1))),
@@ -118,7 +106,7 @@ LIES = {
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("lie", LIES)
-def test_a_tar_that_lies_ends_with_one_error(lie: str) -> None:
+def test_reader_raises_one_error_for_a_wrong_tar(lie: str) -> None:
     with pytest.raises(OutsideError) as caught:
         everything(reader(LIES[lie]))
     assert str(caught.value).isprintable()
@@ -126,33 +114,15 @@ def test_a_tar_that_lies_ends_with_one_error(lie: str) -> None:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("member", [header(), header(size=1 << 18) + bytes(1 << 18), header(kind=b"L", size=512) + bytes(512)])
-def test_a_tar_without_an_end_is_not_read_for_ever(member: bytes) -> None:
+def test_reader_stops_at_the_limit_when_a_tar_never_ends(member: bytes) -> None:
     given = itertools.chain.from_iterable(itertools.repeat(member))
     tar = TarReader(lambda count: bytes(itertools.islice(given, count)), max_members=500, max_total=1 << 20)
     with pytest.raises(OutsideError):
         everything(tar)
 
 
-def test_a_member_is_only_read_to_a_limit() -> None:
+def test_reader_reads_a_member_to_its_limit() -> None:
     tar = reader(tar_of(("a", b"x" * 100)))
     for _ in tar:
         with pytest.raises(OutsideError, match="limit is 99"):
             tar.content(99)
-
-
-def test_mutations_never_give_another_error() -> None:
-    honest = tar_of(("a", b"1" * 700), ("d/" * 80 + "b", b"2"), ("ü", b"3" * 512), pax_headers={"GPUCOURSE.mtime_ns": "17"})
-    chance = random.Random(11)
-    for _ in range(2000):
-        data = bytearray(honest)
-        for _ in range(chance.randrange(1, 5)):
-            block = chance.randrange(0, len(data), 512)
-            data[min(block + chance.choice([0, 124, 130, 148, 156, 257, chance.randrange(512)]), len(data) - 1)] = (
-                chance.randrange(256)
-            )
-            if chance.random() < 0.5:
-                data[block : block + 512] = mend_checksum(bytearray(data[block : block + 512].ljust(512, b"\0")))
-        try:
-            assert sum(len(content) for _, content in everything(reader(bytes(data)))) <= 1 << 20
-        except OutsideError:
-            continue
