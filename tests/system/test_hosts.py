@@ -120,21 +120,6 @@ def test_destroy_keeps_other_files_and_other_labs(learner: Learner, servers: lis
     assert not list((ours / "labs").iterdir())
 
 
-@pytest.mark.slow  # test_bad_luck_nodes.py takes simulated nodes away from a run
-def test_deploy_in_another_order_ends_runs_only_when_confirmed(learner: Learner, servers: list[Server]) -> None:
-    write_known_hosts(learner, servers)
-    learner.types("deploy", "3", "--hosts", format_hosts(servers))
-    script = write_script(learner, "sleeper.py", SLEEPS)
-    learner.types("run", "--script", script, "--launcher", "python", "--detach", "--nodes", "1", code=None)
-    run = learner.run_folder().name
-    refused = " ".join(learner.types("deploy", "3", "--hosts", format_hosts(servers[::-1]), code=2).err.split())
-    assert f"run {run} is still on them" in refused, "each machine gets the other's name"
-    learner.types("deploy", "3", "--hosts", format_hosts(servers[1:]), "--yes")
-    assert learner.documents("runs")["runs"][0]["state"] == "cancelled"
-    assert list_left_files(servers[:1]) == []
-    learner.types("destroy", "3", "--discard")
-
-
 def test_deploy_names_the_fingerprint_of_an_unknown_machine(learner: Learner, servers: list[Server]) -> None:
     typed = learner.types("deploy", "3", "--hosts", format_hosts(servers), "--json", code=3)
     error = typed.document["error"]

@@ -11,7 +11,6 @@ import pytest
 
 from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.event import NodeEvent
-from gpucourse.model.plan import Upload
 from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
@@ -234,30 +233,6 @@ def test_cancel_works_when_the_supervisor_is_stopped(make: Make, lab: SshLab) ->
     (outcome,) = execute.cancel(run.fleet, run.plan.run_id, 0.3)
     assert outcome.take().state == "ended"
     assert not find_marked_processes(run.folder())
-
-
-def test_each_rank_of_a_launcher_has_its_own_log(make: Make, lab: SshLab) -> None:
-    launcher = (
-        "import os, subprocess, sys\n"
-        "def start(rank): return subprocess.Popen(sys.argv[1:], env={**os.environ, 'RANK': rank}, start_new_session=True)\n"
-        "children = [start('0'), start('1')]\n"
-        "print('launcher speaking')\nsys.exit(max(child.wait() for child in children))\n"
-    )
-    body = "import os, sys; rank = os.environ['RANK']; print('rank', rank, sys.argv); sys.exit(int(rank) * 5)"
-    folder = make("").plan.uploads[0].source.parent
-    (folder / "body.py").write_text(body)
-    python = lab.nodes[0].python
-    argv = (python, "-u", "script.py", "{rank}", python, "-u", "body.py", "{rank", "x{rank}")
-    uploads = [Upload(name="body.py", source=folder / "body.py")]
-    run = make(launcher, argv=argv, uploads=uploads, nodes=lab.nodes[:1]).launch()
-    result = run.follow()
-    assert run.log(0) == b"rank 0 ['body.py', '{rank', 'x{rank}']\n"
-    assert run.log(1) == b"rank 1 ['body.py', '{rank', 'x{rank}']\n"
-    assert run.log(None) == b"launcher speaking\n"
-    assert sorted((e.rank, e.code) for e in result.rank_exits) == [(0, 0), (1, 5)]
-    assert [e.code for e in result.node_exits] == [5]
-    assert result.first_failure is not None
-    assert result.first_failure.rank == 1
 
 
 def test_launch_fails_everywhere_when_the_command_cannot_start(make: Make) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 import resource
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from gpucourse.remote.follow_result import FollowBroken
 from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
 from tests.sshlab import Line, SshLab, find_marked_processes, on_openssh, ssh_lab
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -97,22 +95,6 @@ def test_follow_copies_a_large_log_exactly_in_flat_memory(lab: SshLab, tmp_path:
         digest = hashlib.file_digest(file, "md5") if hasattr(hashlib, "file_digest") else hashlib.md5(file.read())
     assert digest.hexdigest() == (run.folder() / "outputs" / "md5").read_text()
     assert max(sizes) - before < 25 << 20, f"the client grew by {(max(sizes) - before) >> 20} MiB"
-    finish(run)
-
-
-def test_run_ends_though_its_watcher_is_slow(lab: SshLab, tmp_path: Path) -> None:
-    run = prepare(lab, tmp_path, FLOOD, "16", nodes=lab.nodes[:1]).launch()
-    slow = threading.Event()
-
-    def watch(event: Event) -> None:
-        if isinstance(event, LogBytes) and not slow.is_set():
-            until((run.folder() / "done").exists, "the run ends though nobody reads")
-            slow.set()
-
-    result = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
-    assert slow.is_set()
-    assert [e.code for e in result.node_exits] == [0]
-    assert hashlib.md5(run.log()).hexdigest() == (run.folder() / "outputs" / "md5").read_text()
     finish(run)
 
 

@@ -181,24 +181,6 @@ def test_apply_changes_the_number_of_nodes(stack: Terraformed) -> None:
     stack.assert_nothing_is_left()
 
 
-@pytest.mark.slow
-def test_apply_removes_nodes_when_one_failed_or_the_host_has_ended(stack: Terraformed) -> None:
-    stack.nodes.folder.mkdir(mode=0o700)
-    (stack.nodes.folder / "node2").write_text("in the way")
-    stack.set_count(3)
-    assert stack.run("apply", "-auto-approve", "-input=false") == 1
-    stack.set_count(2)
-    assert [node.name for node in stack.apply()] == ["node0", "node1"]
-    assert layout.node_names(stack.nodes.folder) == ["node0", "node1"], "Terraform runs nothing where a tainted node goes"
-    os.kill(stack.nodes.host_pid, signal.SIGKILL)
-    until(lambda: stack.list_sick_nodes() == ["node0", "node1"], "the loss shows")
-    stack.set_count(1)
-    assert [node.name for node in stack.apply()] == ["node0"]
-    assert layout.node_names(stack.nodes.folder) == ["node0"]
-    stack.destroy()
-    stack.assert_nothing_is_left()
-
-
 def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
     process = stack.start("apply", "-auto-approve", "-input=false")
     until(lambda: (stack.nodes.folder / moment).exists() or process.poll() is not None, "it has begun")

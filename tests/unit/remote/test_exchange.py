@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gpucourse.errors import UnreachableError
-from gpucourse.remote.exchange import _ERRORS_AT_ONCE, _STDERR_KEPT, Exchange, Silent
+from gpucourse.remote.exchange import Exchange, Silent
 from gpucourse.remote.login_shell import MOST_NOISE, Request, last_words
 from tests.waiting import STUCK_S, until
 
@@ -156,48 +156,6 @@ def test_input_is_sent_when_the_command_has_begun() -> None:
     assert (sent_before, channel.sent) == ([b""], b"in\\0134put")
     assert exchange.can_go_on
     assert not channel.input_ended.is_set()
-
-
-def test_shell_ends_after_input_without_a_size() -> None:
-    request = Request("cat", iter([b"in", b"put"]))
-    turns = iter([request.stdout, request.end + b"000"])
-    channel = ScriptedChannel(lambda: next(turns, b""), pieces(request.stderr + request.end + b"000"), 0)
-    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
-    assert (b"".join(exchange.stdout()), exchange.code()) == (b"", 0)
-    assert channel.input_ended.wait(STUCK_S)
-    assert channel.sent == b"input"
-    assert not exchange.can_go_on
-
-
-def test_output_is_read_beside_a_flood_of_errors() -> None:
-    request, given = Request("warn"), 0
-
-    def endless() -> bytes:
-        nonlocal given
-        given += 1
-        return (request.stderr if given == 1 else b"") + b"warning" * 10_000
-
-    turns = iter([request.stdout + b"own", request.end + b"000"])
-    channel = ScriptedChannel(lambda: next(turns, b""), endless, None)
-    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
-    assert b"".join(exchange.stdout()) == b"own"
-    assert 2 <= given <= 2 * _ERRORS_AT_ONCE
-    assert len(exchange.stderr()) <= _STDERR_KEPT
-
-
-def test_exchange_gives_up_errors_without_end() -> None:
-    request, now = Request("warn"), 0.0
-
-    def endless() -> bytes:
-        nonlocal now
-        now += 1
-        return b"warning"
-
-    channel = ScriptedChannel(pieces(request.stdout + request.end + b"000"), endless, None)
-    exchange = Exchange("node7", channel, request, 60.0, lost=(OSError,), clock=lambda: now)
-    assert b"".join(exchange.stdout()) == b""
-    with pytest.raises(Silent, match="nothing was heard from the command for 60 s"):
-        exchange.code()
 
 
 def test_error_names_a_shell_that_waits_for_input() -> None:
