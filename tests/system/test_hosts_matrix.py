@@ -103,7 +103,7 @@ def log_in(tmp_path: Path, key: Path, learner: Learner) -> Iterator[LogIn]:
         yield make
 
 
-FAST = {"loud", "nologin", "full", "nopython"}
+FAST = {"loud", "nologin", "nopython"}
 
 
 def _mark(name: str) -> list[pytest.MarkDecorator]:
