@@ -98,10 +98,10 @@ def test_destroy_keeps_a_lab_until_its_outputs_are_collected(two: Learner, tmp_p
 
 
 def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Learner, tmp_path: Path) -> None:
-    slow = ("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
-    assert "may still run" not in two.types(*slow, "--nodes", "1").err
+    endless = ("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--detach")
+    assert "may still run" not in two.types(*endless, "--nodes", "1").err
     stays = two.run_folder().name
-    assert f"{stays} may still run on these nodes" in two.types(*slow, "--nodes", "2").err
+    assert f"{stays} may still run on these nodes" in two.types(*endless, "--nodes", "2").err
     goes = two.run_folder().name
     refused = " ".join(two.types("deploy", "3", "--nodes", "1", code=2).err.split())
     assert f"and run {goes} is still on them: this needs a confirmation, and there is no terminal" in refused

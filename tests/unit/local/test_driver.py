@@ -64,24 +64,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_ask_returns_a_word_and_a_rest(folder: Path) -> None:
     with host(folder, {"add": ['node {"port": 1}\n', "ending\n"]}) as heard:
-        assert control.ask("add", "{}", timeout_s=5) == ("node", '{"port": 1}')
-        assert control.ask("add", "{}", timeout_s=5) == ("ending", "")
+        assert control.ask("add", "{}", timeout_s=STUCK_S) == ("node", '{"port": 1}')
+        assert control.ask("add", "{}", timeout_s=STUCK_S) == ("ending", "")
     assert heard == ["add", "add"]
 
 
 def test_ask_raises_when_nobody_answers(folder: Path) -> None:
     with pytest.raises(control.NobodyAnswers):
-        control.ask("ping", "{}", timeout_s=5)
+        control.ask("ping", "{}", timeout_s=STUCK_S)
     with host(folder, {"ping": ["", "he"]}):
         for _ in range(2):
             with pytest.raises(control.NobodyAnswers, match="hung up"):
-                control.ask("ping", "{}", timeout_s=5)
+                control.ask("ping", "{}", timeout_s=STUCK_S)
 
 
 def test_ask_tells_a_refusal_from_a_stuck_host(folder: Path) -> None:
     with host(folder, {"add": ["error no room\n", None]}):
         with pytest.raises(control.ControlRefused, match="no room"):
-            control.ask("add", "{}", timeout_s=5)
+            control.ask("add", "{}", timeout_s=STUCK_S)
         with pytest.raises(control.HostStuck):
             control.ask("add", "{}", timeout_s=0.1)
 

@@ -104,7 +104,7 @@ LIES = {
 }
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("lie", LIES)
 def test_reader_raises_one_error_for_a_wrong_tar(lie: str) -> None:
     with pytest.raises(OutsideError) as caught:
@@ -112,7 +112,7 @@ def test_reader_raises_one_error_for_a_wrong_tar(lie: str) -> None:
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("member", [header(), header(size=1 << 18) + bytes(1 << 18), header(kind=b"L", size=512) + bytes(512)])
 def test_reader_stops_at_the_limit_when_a_tar_never_ends(member: bytes) -> None:
     given = itertools.chain.from_iterable(itertools.repeat(member))

@@ -96,7 +96,7 @@ LIES = {
 }
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("lie", LIES)
 def test_unpack_zip_raises_one_error_for_a_wrong_zip(tmp_path: Path, lie: str) -> None:
     with pytest.raises(OutsideError) as caught:

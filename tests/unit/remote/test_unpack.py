@@ -150,7 +150,7 @@ WAY_OUT = "../../../learner_secret.txt"
 
 
 @pytest.mark.parametrize("name", [WAY_OUT, "/etc/passwd", "link", "folder", "gone", "../../../../../dev/zero"])
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_unpack_accepts_only_an_offered_file_as_the_same(paths: RunPaths, here: Path, name: str) -> None:
     have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
     with pytest.raises(NodeUntrusted, match=r"node0: what it sent of its outputs cannot be used"):
