@@ -81,22 +81,6 @@ def test_run_fails_when_its_nodes_die(two: Learner, tmp_path: Path) -> None:
     two.types("destroy", "--all")
 
 
-@pytest.mark.slow  # tests/system/test_hostile_node.py has outputs that cannot be used
-def test_destroy_keeps_a_lab_until_its_outputs_are_collected(two: Learner, tmp_path: Path) -> None:
-    two.types("run", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python", "--detach")
-    folder = two.run_folder()
-    done = two.stack_folder() / "nodes/node1/home/.gpucourse/jobs" / folder.name / "done"
-    until(done.exists, what="the end of the run")
-    kill_nodes(two)
-    typed = two.types("destroy", "--all", code=7)
-    assert "are not collected yet" in typed.err
-    assert "--discard" in typed.err
-    two.types("deploy", "3")
-    receipt = two.documents("destroy", "3")["receipts"][0]
-    assert receipt["outputs_home"] == [folder.name]
-    assert (folder / "outputs/node1/done.txt").exists()
-
-
 def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Learner, tmp_path: Path) -> None:
     endless = ("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--detach")
     assert "may still run" not in two.types(*endless, "--nodes", "1").err

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
+from gpucourse.errors import MissingError, UnreachableError, UsageError
 from gpucourse.model.plan import Upload
-from gpucourse.remote import answers, host_probe, jobs
+from gpucourse.remote import host_probe, jobs
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.push import HASHED_BELOW, parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
@@ -213,11 +213,6 @@ def test_collect_names_a_node_that_has_no_such_run(lab: SshLab, tmp_path: Path) 
     assert [missed.node for missed in home.unreachable] == ["node0"]
     assert "there is no run" in home.unreachable[0].error.what
     run.fleet.close()
-
-
-def test_agent_refuses_an_unknown_verb(lab: SshLab, fleet: Fleet) -> None:
-    with pytest.raises(GpucourseError, match="no such verb: dance"):
-        jobs.call(fleet.link(lab.nodes[0]), "dance", answers.StartAnswer)
 
 
 TEMPORARY = """

@@ -117,18 +117,6 @@ def test_client_refuses_a_node_with_the_key_of_another(lab: SimulatedNodes) -> N
     assert b"Host key verification failed" in done.stderr
 
 
-def test_node_reads_its_authorized_keys_at_each_login(lab: SimulatedNodes, tmp_path: Path) -> None:
-    other = make_key(tmp_path / "other")
-    file = lab.home("node1") / ".ssh" / "authorized_keys"
-    before = file.read_text()
-    words = [need("ssh"), *lab.options("node1", key=other), lab.address("node1"), "echo in"]
-    answers = []
-    for content in (before, f"{before}# a friend\nnot a key\n{other.with_suffix('.pub').read_text()}", before):
-        file.write_text(content)
-        answers.append(subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False).stdout)
-    assert answers == [b"", b"in\n", b""]
-
-
 @pytest.mark.parametrize("protocol", ["-O", "-s"])
 def test_scp_copies_a_folder_each_way(lab: SimulatedNodes, protocol: str, tmp_path: Path) -> None:
     words = [need("scp"), protocol, "-q", "-p", "-r", *lab.options("node0")]

@@ -38,23 +38,12 @@ HEAD = Node(
             "MaxJobCount",
         ),
         (
-            "sbatch: error: Batch script contains DOS line breaks (\\r\\n)",
-            UsageError,
-            "sbatch does not understand the file",
-        ),
-        (
             "sbatch: error: Memory specification can not be satisfied\nsbatch: error: Batch job submission failed: Requested "
             "node configuration is not available",
             UsageError,
             "asks for more memory than any node",
         ),
         ("sbatch: error: Batch job submission failed: Invalid node name specified", UsageError, "asks by name for something"),
-        ("sbatch: error: Batch job submission failed: Invalid feature specification", UsageError, "asks by name for something"),
-        (
-            "sbatch: error: Batch job submission failed: Invalid generic resource (gres) specification",
-            UsageError,
-            "asks by name for something",
-        ),
         ("sbatch: error: the moon is in the wrong house", UsageError, "the moon is in the wrong house"),
     ],
 )

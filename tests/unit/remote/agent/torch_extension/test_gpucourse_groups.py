@@ -84,15 +84,6 @@ def test_note_groups_changes_nothing_outside_a_run(
     assert rank.largest_group(str(tmp_path / "gone/0.group")) is None
 
 
-def test_note_groups_does_nothing_for_a_torch_it_does_not_know(
-    fake_torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(rank.GROUP_FILE, str(tmp_path / "0.group"))
-    del fake_torch._update_default_pg
-    load().note_groups()
-    assert rank.largest_group(str(tmp_path / "0.group")) is None
-
-
 def test_torch_finds_the_extension_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))
     (entry,) = entry_points(group="torch.backends", name="gpucourse_groups")
