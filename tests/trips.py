@@ -189,6 +189,7 @@ def count_on_simulated_nodes(folder: Path, rtt_s: float) -> Iterator[Counted]:
         yield count("runs", rtt_s, "runs")
         yield count("logs", rtt_s, "logs")
         yield count("cancel", rtt_s, "cancel")
+        count("", 0.0, *own, sleeps, "--detach")
         yield count("destroy", rtt_s, "destroy", "3", "--yes")
 
 

@@ -65,30 +65,28 @@ def hello(uid: str = "s-1", name: str = "node0") -> bytes:
     return f"SSH-2.0-{health.banner(uid, name)}\r\n".encode()
 
 
-def test_inspect_finds_a_healthy_node(folder: Path) -> None:
-    with saying(hello()) as port:
-        describe(folder, "node0", port)
-        assert reason(folder) == ""
-
-
-@pytest.mark.parametrize("line", [b"HTTP/1.1 400\r\n", hello(uid="s-2"), hello(name="node1")])
-def test_inspect_names_another_server_on_the_port(folder: Path, line: bytes) -> None:
+@pytest.mark.parametrize(
+    ("line", "detail"),
+    [
+        (hello(), ""),
+        (b"HTTP/1.1 400\r\n", "something else answers on port {}"),
+        (hello(uid="s-2"), "something else answers on port {}"),
+        (hello(name="node1"), "something else answers on port {}"),
+        (b"", "port {} is open but silent"),
+    ],
+)
+def test_inspect_names_what_answers_on_the_port(folder: Path, line: bytes, detail: str) -> None:
     with saying(line) as port:
         describe(folder, "node0", port)
-        assert reason(folder) == f"something else answers on port {port}"
-
-
-def test_inspect_names_a_silent_port(folder: Path) -> None:
-    with saying(b"") as port:
-        describe(folder, "node0", port)
-        assert reason(folder) == f"port {port} is open but silent"
+        assert reason(folder) == detail.format(port)
 
 
 def test_inspect_names_a_port_without_a_server(folder: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    describe(folder, "node0", port)
-    assert reason(folder) == f"nothing answers on port {port}"
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # kept, and nobody listens there
+        port = silent.getsockname()[1]
+        describe(folder, "node0", port)
+        assert reason(folder) == f"nothing answers on port {port}"
 
 
 def test_inspect_names_a_missing_home(folder: Path) -> None:
