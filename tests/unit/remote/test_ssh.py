@@ -17,7 +17,7 @@ from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableEr
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.ssh import WINDOW, SshTransport, _Transport
-from tests.unit.remote.test_follow_untrusted import NODE
+from tests.unit.remote.test_follow import NODE
 from tests.waiting import STUCK_S
 
 MANY = 40 * WINDOW
