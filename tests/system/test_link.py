@@ -53,7 +53,7 @@ def test_deploy_lays_a_delay_or_says_why_not(somebody: Learner) -> None:
 
 
 @pytest.mark.slow
-def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Learner, tmp_path: Path) -> None:
+def test_link_holds_the_ranks_to_its_rate_until_it_is_taken_away(somebody: Learner, tmp_path: Path) -> None:
     somebody.types("deploy", "3")
     somebody.types("deploy", "3", "--link", "100mbit")  # nodes that stand become machines of their own
     nodes = somebody.documents("status")["stacks"][0]["nodes"]

@@ -71,7 +71,7 @@ def test_own_output_is_the_same_in_pieces_of_any_size(size: int) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_one_login_shell_carries_out_one_command_after_the_other(shell: str, tmp_path: Path) -> None:
+def test_login_shell_carries_out_one_command_after_the_other(shell: str, tmp_path: Path) -> None:
     """Those with input among them: all of it is the command's own, and what is left unread is nobody's next command."""
     every = bytes(range(256)) * 20
     requests = [
