@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import frames, slurm_follow, slurm_jobs, slurm_submit
+from gpucourse.remote.agent import frames, main, slurm_follow, slurm_jobs, slurm_submit
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.answers import read_frames
 from tests.unit.remote.scripted import Scripted, details, row, spec, write_end_note
@@ -35,6 +37,19 @@ def test_follow_sends_logs_from_their_offset_with_the_name_of_the_node(
     assert of_rank == [(4, b""), (4, b"two\n")]
     assert frame_list[-1][0] == frames.END
     assert json.loads(frame_list[-1][3])["code"] == 0
+
+
+def test_follow_reads_the_offsets_of_many_logs_as_input(
+    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED", node="node2"), scontrol=details("7", "COMPLETED"))
+    slurm_submit.submit(spec())
+    Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("node2/0=4\n/-=0"))
+    assert main.main(["follow", "r1", "-"], "") == 0
+    stream = capfd.readouterr().out
+    assert "two" in stream
+    assert "one" not in stream
 
 
 @pytest.mark.parametrize(
