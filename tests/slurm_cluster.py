@@ -15,10 +15,9 @@ MODULE = Path(__file__).resolve().parents[1] / "terraform" / "modules" / "slurm"
 
 @dataclass
 class Cluster(SimulatedNodes):
-    """A head and `workers` nodes. `layer`: a folder with packages that lie over this computer's own."""
+    """A head and `workers` nodes."""
 
     workers: int = 2
-    layer: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -31,7 +30,6 @@ class Cluster(SimulatedNodes):
             "gpus": 0 if name == "node0" else 1,
             "addresses": {node_name: network.address(index) for index, node_name in enumerate(self.names)},
             "slurm": self.files(),
-            "layer": self.layer,
         }
 
     def inside(self, name: str, *argv: str) -> dict[str, object]:
@@ -85,7 +83,7 @@ class OneHost(Cluster):
     """The same without machines: its daemons side by side on this computer."""
 
     def spec(self, name: str) -> dict[str, object]:  # type: ignore[override]
-        return {key: value for key, value in super().spec(name).items() if key not in {"addresses", "layer"}}
+        return {key: value for key, value in super().spec(name).items() if key != "addresses"}
 
     def files(self) -> dict[str, str]:
         """The templates with the values that the stack gives them where namespaces are refused."""

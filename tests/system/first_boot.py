@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,18 +29,26 @@ HOOKS = {
     "slurm": "module.scheduler.setup",
 }
 _CONFIGURATION = """
-variable "node" { type = any }
+variable "nodes" { type = any }
 module "scheduler" { source = "../modules/slurm/boot" }
-%s
 """
 _RENDERED = """
-module "%s" {
+module "%(name)s" {
   source = "../modules/node/boot"
-  node   = var.node
-  setup  = %s
+  node   = var.nodes["%(node)s"]
+  setup  = %(setup)s
 }
-output "%s" { value = module.%s.user_data }
+output "%(name)s" { value = module.%(name)s.user_data }
 """
+GPU_NODE = {
+    "name": "node0",
+    "role": "head",
+    "stack": "w1-0123456789ab",
+    "gpus": 1,
+    "ttl_hours": 4,
+    "idle_minutes": 30,
+    "shared_address": "",
+}
 
 
 def with_stand_in_checksums(script: str) -> str:
@@ -59,39 +68,34 @@ def in_hours(hours: float) -> str:
     return (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def render(folder: Path, **node: Any) -> dict[str, str]:
-    """What Terraform makes of each stack's set-up, by the name of its hook."""
+def render(folder: Path, scripts: Iterable[tuple[str, str]], **nodes: dict[str, Any]) -> dict[tuple[str, str], str]:
+    """Return what Terraform makes of the set-up, by the name of the node and that of its stack's hook. `nodes`: what differs
+    from GPU_NODE."""
     shutil.copytree(TERRAFORM, folder / "terraform")
     root = folder / "terraform" / "try"
     root.mkdir()
-    (root / "main.tf").write_text(
-        _CONFIGURATION % "".join(_RENDERED % (name, hook, name, name) for name, hook in HOOKS.items())
-    )
-    told = {
-        "name": "node0",
-        "role": "head",
-        "stack": "w1-0123456789ab",
-        "gpus": 1,
-        "python": str(_python(folder)),
-        "expires": in_hours(4),
-        "ttl_hours": 4,
-        "idle_minutes": 30,
-        "shared_address": "",
-    }
-    (root / "terraform.tfvars.json").write_text(json.dumps({"node": {**told, **node}}))
+    names = {(node, hook): f"{node}_{hook}" for node, hook in scripts}
+    modules = [_RENDERED % {"name": name, "node": node, "setup": HOOKS[hook]} for (node, hook), name in names.items()]
+    (root / "main.tf").write_text(_CONFIGURATION + "".join(modules))
+    facts = {"python": str(_python(folder)), "expires": in_hours(4)}
+    variables = {"nodes": {name: {**GPU_NODE, **facts, **changes} for name, changes in nodes.items()}}
+    (root / "terraform.tfvars.json").write_text(json.dumps(variables))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TF_")} | {
         "CHECKPOINT_DISABLE": "1"
     }
     program = list(any_terraform().argv)
-    for words in (["init", "-input=false"], ["apply", "-auto-approve", "-input=false"]):
-        said = subprocess.run(
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
             [*program, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False
         )
-        assert said.returncode == 0, said.stdout + said.stderr
-    told_back = subprocess.run(
-        [*program, "output", "-json"], cwd=root, env=environment, capture_output=True, timeout=STUCK_S, check=True
-    )
-    return {name: output["value"] for name, output in json.loads(told_back.stdout).items()}
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("init", "-input=false")
+    run("apply", "-auto-approve", "-input=false")
+    outputs = json.loads(run("output", "-json"))
+    return {script: outputs[name]["value"] for script, name in names.items()}
 
 
 def _python(folder: Path) -> Path:
@@ -222,6 +226,8 @@ folder.mkdir(parents=True)
 
     def is_downloading(self) -> bool:
         """Whether the pip that hangs is running."""
+        if not (self.root / "hanging").exists():
+            return False
         with (self.root / "hanging").open() as held:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import subprocess
@@ -22,10 +21,12 @@ IDLE = 'echo "idle gpu:1 none"'
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The script of each kind of node."""
-    told = {"shared_address": "10.77.1.20"}
-    head = render(tmp_path_factory.mktemp("head"), name="node0", role="head", gpus=0, **told)
-    worker = render(tmp_path_factory.mktemp("worker"), name="node1", role="worker", gpus=1, **told)
-    return {"head": head["slurm"], "worker": worker["slurm"]}
+    nodes = {
+        "head": {"gpus": 0, "shared_address": "10.77.1.20"},
+        "worker": {"name": "node1", "role": "worker", "shared_address": "10.77.1.20"},
+    }
+    rendered = render(tmp_path_factory.mktemp("rendered"), [(name, "slurm") for name in nodes], **nodes)
+    return {node: text for (node, _), text in rendered.items()}
 
 
 class Cluster:
@@ -72,7 +73,7 @@ def cluster(tmp_path: Path) -> Cluster:
 
 
 def look(boot: Boot) -> None:
-    """What the service does every few seconds: one look."""
+    """Do what the service does every few seconds: one look."""
     text = (boot.root / "opt/gpucourse/stack-setup.sh").read_text()
     program = boot.root / "look.sh"
     program.write_text(f"set -u; root={boot.root}\n" + text.replace("while slurm_look; do sleep 5; done", "slurm_look; exit"))
@@ -87,10 +88,11 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_the_head_makes_the_key_and_the_configuration(cluster: Cluster, scripts: dict[str, str]) -> None:
+def test_head_makes_key_and_configuration_before_it_starts_anything(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.write_node_line("node1", "10.77.1.11")
     cluster.write_node_line("node2", "10.77.1.12", gpus=4)
     head = cluster.node("head", "10.77.1.10")
+    head.stand_in("apt-get", f'[ ! -x "{head.root}/usr/sbin/policy-rc.d" ] || echo held >>"{head.root}/done"')
     assert head.run(scripts["head"]) == 0, head.log()
     text = (head.root / "etc/slurm/slurm.conf").read_text()
     assert text == (cluster.directory / "slurm.conf").read_text()
@@ -110,15 +112,8 @@ def test_the_head_makes_the_key_and_the_configuration(cluster: Cluster, scripts:
         "10.77.1.11 node1 # gpucourse",
         "10.77.1.12 node2 # gpucourse",
     ]
-
-
-def test_nothing_starts_before_it_has_key_and_configuration(cluster: Cluster, scripts: dict[str, str]) -> None:
-    cluster.write_node_line("node1", "10.77.1.11")
-    head = cluster.node("head", "10.77.1.10")
-    head.stand_in("apt-get", f'[ ! -x "{head.root}/usr/sbin/policy-rc.d" ] || echo held >>"{head.root}/done"')
-    assert head.run(scripts["head"]) == 0, head.log()
     assert not (head.root / "usr/sbin/policy-rc.d").exists()
-    wanted = [
+    calls = [
         "hostnamectl set-hostname node0",
         "held",
         "systemctl enable munge slurmctld",
@@ -127,23 +122,17 @@ def test_nothing_starts_before_it_has_key_and_configuration(cluster: Cluster, sc
         "scontrol ping",
         "systemctl enable --now gpucourse-slurm.service",
     ]
-    assert list(dict.fromkeys(call for call in head.commands_run if call in wanted)) == wanted
+    assert list(dict.fromkeys(call for call in head.commands_run if call in calls)) == calls
     assert any("slurmctld slurm-client munge libpmix2t64" in call for call in head.commands_run)
     assert "slurmd" not in " ".join(call for call in head.commands_run if call.startswith("systemctl"))
 
 
-def test_a_node_keeps_the_name_that_slurm_knows_it_by(cluster: Cluster, scripts: dict[str, str]) -> None:
+def test_gpu_node_takes_the_key_keeps_its_name_and_counts_its_gpus(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.leave_head_files()
     node = cluster.node("worker", "10.77.1.11")
     assert node.run(scripts["worker"]) == 0, node.log()
     assert "hostnamectl set-hostname node1" in node.commands_run
     assert (node.root / "etc/cloud/cloud.cfg.d/99-gpucourse.cfg").read_text() == "preserve_hostname: true\n"
-
-
-def test_a_gpu_node_takes_the_key_and_counts_its_gpus(cluster: Cluster, scripts: dict[str, str]) -> None:
-    cluster.leave_head_files()
-    node = cluster.node("worker", "10.77.1.11")
-    assert node.run(scripts["worker"]) == 0, node.log()
     key = node.root / "etc/munge/munge.key"
     assert (key.read_bytes(), mode(key)) == (b"k" * 1024, 0o400)
     first, line = (cluster.directory / "nodes/node1").read_text().splitlines()
@@ -165,7 +154,7 @@ def test_a_gpu_node_takes_the_key_and_counts_its_gpus(cluster: Cluster, scripts:
     )
 
 
-def test_the_key_leaves_the_shared_folder_once_every_node_has_it(cluster: Cluster, scripts: dict[str, str]) -> None:
+def test_key_leaves_the_shared_folder_once_every_node_has_it(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.write_node_line("node1", "10.77.1.11")
     head = cluster.node("head", "10.77.1.10")
     assert head.run(scripts["head"]) == 0, head.log()
@@ -181,7 +170,7 @@ def test_the_key_leaves_the_shared_folder_once_every_node_has_it(cluster: Cluste
     )
 
 
-def test_a_head_that_is_made_anew_is_followed(cluster: Cluster, scripts: dict[str, str]) -> None:
+def test_node_follows_a_head_that_is_made_anew(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.leave_head_files()
     node = cluster.node("worker", "10.77.1.11")
     assert node.run(scripts["worker"]) == 0, node.log()
@@ -197,7 +186,7 @@ def test_a_head_that_is_made_anew_is_followed(cluster: Cluster, scripts: dict[st
 
 
 @pytest.mark.slow
-def test_a_daemon_that_does_not_take_the_node_is_told_with_slurms_reason(cluster: Cluster, scripts: dict[str, str]) -> None:
+def test_failure_shows_the_reason_of_slurm_if_it_does_not_take_the_node(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.leave_head_files()
     node = cluster.node(
         "worker", "10.77.1.11", sinfo='echo "drained gpu:1 gres/gpu count reported lower than configured (0 < 1)"'
@@ -210,15 +199,10 @@ def test_a_daemon_that_does_not_take_the_node_is_told_with_slurms_reason(cluster
     assert not (node.state / "ready").exists()
 
 
-def test_packages_that_cannot_be_had_fail_the_node(cluster: Cluster, scripts: dict[str, str]) -> None:
+def test_missing_packages_fail_the_node(cluster: Cluster, scripts: dict[str, str]) -> None:
     head = cluster.node("head", "10.77.1.10")
     head.stand_in("apt-get", "echo 'Unable to locate package slurmctld' >&2; exit 100")
     assert head.run(scripts["head"]) == 1
     failed = (head.state / "failed").read_text()
     assert failed.startswith("step 'slurm: packages' failed")
     assert "Unable to locate package" in failed
-
-
-def test_user_data_stays_below_what_ec2_takes(scripts: dict[str, str]) -> None:
-    for text in scripts.values():
-        assert len(gzip.compress(text.encode())) < 16384
