@@ -21,6 +21,7 @@ from tests.waiting import STUCK_S
 
 OWN = ("run", "--launcher", "slurm", "--nodes", "1", "--script")
 """A script of the learner's own as a job on one node; its file stands after it."""
+EXERCISES = Path(__file__).parents[2] / "exercises" / "02-slurm"
 PARTS = ("slurmctld", "slurmd", "sbatch", "munged")
 
 
@@ -55,6 +56,12 @@ def inside(learner: Learner, name: str, *argv: str) -> str:
 def power_off(learner: Learner, name: str) -> None:
     """Cut a machine's power."""
     health.ask_host(_nodes(learner), "power", {"name": name, "way": "off"}, timeout_s=STUCK_S)
+
+
+def read_verdicts(learner: Learner) -> dict[str, str]:
+    """Return the verdict of each check on the newest run."""
+    checks = json.loads((learner.run_folder() / "verdict.json").read_text())["checks"]
+    return {check["id"]: check["verdict"] for check in checks}
 
 
 def script(folder: Path, text: str) -> str:

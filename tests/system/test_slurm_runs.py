@@ -1,0 +1,223 @@
+"""Runs under a real Slurm: an exercise, a terminal, batch files as other people write them, and how each ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system import slurm
+from tests.system.cli import Learner
+from tests.system.exercising import needs_torch
+from tests.system.slurm import read_verdicts
+from tests.waiting import STUCK_S
+
+pytestmark = pytest.mark.system
+
+SLEEPS = "import sys, time\nprint('begun', flush=True)\ntime.sleep(float(sys.argv[1]))\nprint('done', flush=True)\n"
+WORKS = """
+import os, sys, time
+print("begun", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
+print("done", flush=True)
+"""
+
+
+def write_batch(folder: Path, name: str, *lines: str) -> str:
+    """Write a batch file of the learner's own; its path."""
+    path = folder / name
+    path.write_text("\n".join(["#!/bin/bash", *lines, ""]))
+    return str(path)
+
+
+def read_outputs(cluster: Learner) -> dict[str, str]:
+    """Return what was collected, by its name."""
+    folder = cluster.run_folder() / "outputs" / "node0"
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@needs_torch
+def test_exercise_submits_several_jobs_shows_the_queue_and_cancels_one(cluster: Learner) -> None:
+    """With the batch file that the learner wrote."""
+    own = cluster.workspace / "exercises/02-slurm/my_job.sbatch"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    solution = (slurm.EXERCISES / "solutions" / own.name).read_text()
+    own.write_text(solution.replace('"$@"', '"$@"  # a line of the learner'))
+    ran = cluster.types("run", "2.1", "--set", "jobs=4", "--set", "seconds=0.5", "--set", "size=256")
+    assert "sbatch --parsable my_job.sbatch --seconds=0.5" in ran.err
+    assert set(read_verdicts(cluster).values()) == {"passed"}
+    picture = next(cluster.run_folder().glob("outputs/*/squeue.txt")).read_text()
+    assert picture.startswith("$ squeue -u ")
+    assert "(Resources)" in picture
+    assert picture.splitlines()[1] in ran.err  # the picture is on the screen as it was
+    assert "scancel" in ran.err
+    jobs = json.loads((cluster.run_folder() / "metrics.json").read_text())["slurm"]["jobs"]
+    assert [job["state"] for job in jobs] == ["COMPLETED"] * 3 + ["CANCELLED"]
+    assert len({job["node"] for job in jobs[:3]}) == 3
+    folder = cluster.workspace / "deliverables/2.1"
+    assert list(folder.rglob("squeue.txt"))
+    assert "a line of the learner" in (folder / "my_job.sbatch").read_text()
+
+
+def test_terminal_on_a_node_gives_the_gpu_back_if_it_is_closed(cluster: Learner) -> None:
+    assert "in your own terminal" in cluster.types("run", "2.2", code=2).err
+    question = "echo GPUS=[$CUDA_VISIBLE_DEVICES]\n"
+    slurm.in_terminal(cluster, ["run", "2.2", "--no-predict"], [(r"@\S*node[0-9]", question)], closed_at=r"GPUS=\[0\]")
+    assert slurm.queue(cluster) == []
+    assert cluster.newest_run()["state"] == "succeeded"
+    assert read_verdicts(cluster)["free-again"] == "passed"
+    assert "GPUS=[0]" in (cluster.run_folder() / "transcript.txt").read_text()
+
+
+def test_batch_file_keeps_its_options_variables_and_error_file(cluster: Learner, tmp_path: Path) -> None:
+    lines = (
+        '#SBATCH --job-name="two words" # of mine',
+        "#SBATCH --nodes=1 --ntasks=2",
+        "#SBATCH --output=logs/%x.%N.out",
+        "#SBATCH --error logs/%j.err",
+        "module load cuda/12.1",
+        'echo "$SLURM_JOB_NAME|$SLURM_NTASKS|$TMPDIR|$TRITON_CACHE_DIR|$1|$MINE|${#TOKEN}"',
+        "touch $TMPDIR/left",
+        "python -c \"import os; raise ValueError('no such model')\"",
+    )
+    own = write_batch(tmp_path, "train it.sh", *lines)
+    words = ("run", "--script", own, "--env", "MINE=a", "--env", "TOKEN")
+    ran = cluster.types(*words, "--", "hello", code=4, TOKEN="3f9c")
+    assert "[script-error]" in ran.out
+    assert "ValueError: no such model" in ran.out
+    assert "without a traceback" not in ran.out
+    ((name, text),) = read_outputs(cluster).items()
+    assert name.startswith("logs/")
+    assert "ValueError: no such model" in text
+    log = next(cluster.run_folder().glob("logs/*-rank0.log")).read_text()
+    assert "ValueError: no such model" in log
+    job_name, tasks, temporary, cache, *more = log.splitlines()[0].split("|")
+    assert (job_name, tasks, more) == ("two words", "2", ["hello", "a", "4"])
+    jobs = Path(temporary).parent
+    assert cache == str(jobs / "cache" / "triton")
+    assert jobs.name == ".gpucourse"
+    assert slurm.on_head(cluster, f"ls -d {temporary}", code=None) == ""
+    assert (cluster.run_folder() / "job.sbatch").read_text() == Path(own).read_text()
+    refused = cluster.types("run", "--script", write_batch(tmp_path, "wrong.sh", "#SBATCH --nodez=2"), code=2).err
+    assert "sbatch does not understand the file (node0 said: sbatch: unrecognized option '--nodez=2'" in refused
+    assert slurm.queue(cluster) == []
+
+
+def test_array_has_a_row_and_a_log_for_each_task(cluster: Learner, tmp_path: Path) -> None:
+    lines = (
+        "#SBATCH --array=2-10:2%4",
+        "#SBATCH --output=%A-%a.txt",
+        'echo "task $SLURM_ARRAY_TASK_ID"',
+        'if [ "$SLURM_ARRAY_TASK_ID" = 6 ]; then exit 3; fi',
+    )
+    ran = cluster.types("run", "--script", write_batch(tmp_path, "array.sh", *lines), code=4)
+    rows = cluster.newest_run()["slurm"]["jobs"]
+    numbers = [int(job["job"].partition("_")[2]) for job in rows]
+    assert numbers == [2, 4, 6, 8, 10]
+    assert [job["code"] for job in rows] == [0, 0, 3, 0, 0]
+    logs = {path.name.rpartition("rank")[2]: path.read_text() for path in cluster.run_folder().glob("logs/*-rank*.log")}
+    assert logs == {f"{row}.log": f"task {number}\n" for row, number in enumerate(numbers)}
+    assert f"job {rows[2]['job']} FAILED" in " ".join(ran.out.split())
+
+
+def test_process_that_fails_on_one_of_two_nodes_is_named(cluster: Learner, tmp_path: Path) -> None:
+    own = slurm.script(tmp_path, "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(7)\ntime.sleep(3600)\n")
+    ran = cluster.types("run", "--launcher", "slurm", "--nodes", "2", "--script", own, code=4)
+    assert "rank 1 on node2 was the first to fail, with code 7" in ran.out
+    assert slurm.queue(cluster) == []
+
+
+def test_cancel_ends_every_job_and_proves_it(cluster: Learner) -> None:
+    mine = cluster.workspace / "exercises/02-slurm/first_job.py"
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    mine.write_text(f"import sys\nsys.argv[1:] = ['120']\n{SLEEPS}", encoding="utf-8")
+    try:
+        cluster.types("run", "2.1", "--set", "jobs=4", "--detach")
+    finally:
+        mine.unlink()
+    assert len(slurm.queue(cluster)) == 3  # the exercise itself has cancelled the last one
+    cluster.types("cancel")
+    assert slurm.queue(cluster) == []
+    assert cluster.newest_run()["state"] == "cancelled"
+    assert "has ended already" in cluster.types("cancel", code=2).err
+
+
+@pytest.fixture
+def go(cluster: Learner, tmp_path: Path) -> Iterator[Path]:
+    """The file on the cluster that ends WORKS. After the test it is there."""
+    file = Path("/shared") / tmp_path.name
+    yield file
+    let_go(cluster, file)
+
+
+def let_go(cluster: Learner, go: Path) -> None:
+    slurm.inside(cluster, "node0", "touch", str(go))
+
+
+@pytest.mark.slow
+def test_scancel_from_another_terminal_cancels_the_run(cluster: Learner, tmp_path: Path) -> None:
+    running = cluster.begins(*slurm.OWN, slurm.script(tmp_path, SLEEPS), "--", "120")
+    job = slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0]
+    slurm.on_head(cluster, f"scancel {job}")
+    out, _ = running.communicate(timeout=STUCK_S)
+    assert running.returncode == 4
+    assert cluster.newest_run()["state"] == "cancelled"
+    assert f"job {job} CANCELLED".encode() in out
+
+
+@pytest.mark.slow
+def test_run_succeeds_though_its_terminal_vanished(cluster: Learner, tmp_path: Path, go: Path) -> None:
+    running = cluster.begins(*slurm.OWN, slurm.script(tmp_path, WORKS), "--", str(go))
+    slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")
+    running.kill()
+    running.communicate()
+    assert cluster.newest_run()["state"] in {"running", "starting"}
+    let_go(cluster, go)
+    slurm.eventually(cluster, "^$", "squeue -h")
+    cluster.types("runs")
+    assert cluster.newest_run()["state"] == "succeeded"
+    assert "done" in cluster.types("logs").out
+
+
+@pytest.mark.slow
+def test_job_is_followed_again_after_a_connection_was_cut(cluster: Learner, tmp_path: Path, go: Path) -> None:
+    running = cluster.begins(*slurm.OWN, slurm.script(tmp_path, WORKS), "--", str(go))
+    slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")
+    cut = "kill $(ps -eo pid=,args= | awk '/sshd: .*@notty/ && !/awk/ {print $1}')"  # this very connection as well
+    slurm.on_head(cluster, cut, code=None)
+    let_go(cluster, go)
+    out, err = running.communicate(timeout=STUCK_S)
+    assert running.returncode == 0, err.decode()
+    assert "✓ succeeded".encode() in out
+    assert sum(line.endswith(b"] done") for line in err.splitlines()) == 1
+
+
+def test_outputs_of_jobs_that_a_job_submitted_are_collected_later(cluster: Learner, tmp_path: Path) -> None:
+    """The last of this file: it destroys the lab."""
+    wait = "while [ ! -e go ]; do sleep 0.1; done; echo first > first.txt"
+    chain = f'first=$(sbatch --parsable --job-name=first --wrap "{wait}")'
+    last = "sbatch --dependency=afterok:$first --job-name='the last' --wrap 'echo last > last.txt; sleep 600'"
+    own = write_batch(tmp_path, "chain.sh", "#SBATCH -N 1", chain, last, "echo all > all.txt")
+    ran = cluster.types("run", "--script", own)
+    record = cluster.newest_run()
+    later = [(job["job"], job["name"]) for job in record["slurm"]["later"]]
+    assert [name for _, name in later] == ["first", "the last"]
+    shown = " ".join(ran.out.split())
+    assert f"2 jobs still running, submitted by this run: {later[0][0]} first, {later[1][0]} the last" in shown
+    assert {"all.txt"} <= set(read_outputs(cluster))
+    work = slurm.on_head(cluster, f"scontrol show job {later[0][0]} | sed -n 's/.*WorkDir=//p'").strip()
+    slurm.on_head(cluster, f"touch {work}/go")
+    slurm.eventually(cluster, "last.txt", f"ls {work}")
+    logs = cluster.types("logs", record["id"])
+    assert f"1 job still running, submitted by this run: {later[1][0]} the last" in " ".join(logs.err.split())
+    assert read_outputs(cluster)["first.txt"] == "first\n"
+    (cluster.run_folder() / "outputs/node0/last.txt").unlink(missing_ok=True)
+    ended = cluster.types("destroy", "2", "--yes")
+    assert "ending 1 job that its own jobs submitted" in " ".join(ended.err.split())
+    assert read_outputs(cluster)["last.txt"] == "last\n"
+    record = cluster.newest_run()
+    assert (record["slurm"]["later"], record["collected"], record["state"]) == ([], True, "succeeded")
+    assert "outputs/node0/last.txt" in json.loads((cluster.run_folder() / "hashes.json").read_text())["sha256"]
