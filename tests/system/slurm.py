@@ -48,14 +48,19 @@ def queue(learner: Learner) -> list[str]:
     return on_head(learner, "squeue -h -o '%i %T'").splitlines()
 
 
+def nodes_folder(learner: Learner) -> Path:
+    """Return where the host of the machines keeps what it needs."""
+    return learner.workspace / ".gpucourse" / "stacks" / "02-local" / "nodes"
+
+
 def inside(learner: Learner, name: str, *argv: str) -> str:
     """What a command says on a machine, as its root and past SSH: an administrator's hand, or an accident's."""
-    return str(health.ask_host(_nodes(learner), "run", {"name": name, "argv": list(argv)}, timeout_s=STUCK_S)["output"])
+    return str(health.ask_host(nodes_folder(learner), "run", {"name": name, "argv": list(argv)}, timeout_s=STUCK_S)["output"])
 
 
 def power_off(learner: Learner, name: str) -> None:
     """Cut a machine's power."""
-    health.ask_host(_nodes(learner), "power", {"name": name, "way": "off"}, timeout_s=STUCK_S)
+    health.ask_host(nodes_folder(learner), "power", {"name": name, "way": "off"}, timeout_s=STUCK_S)
 
 
 def read_verdicts(learner: Learner) -> dict[str, str]:
@@ -124,7 +129,3 @@ def in_terminal(
         os.close(master)
         _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status), shown.decode(errors="replace")
-
-
-def _nodes(learner: Learner) -> Path:
-    return learner.workspace / ".gpucourse" / "stacks" / "02-local" / "nodes"

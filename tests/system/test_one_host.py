@@ -50,10 +50,6 @@ def _lab(somebody: Learner) -> dict[str, Any]:
     return dict(somebody.documents("status")["stacks"][0])
 
 
-def _nodes(somebody: Learner) -> Path:
-    return somebody.workspace / ".gpucourse/stacks/02-local/nodes"
-
-
 def _sleeps(pid: int) -> bool:
     try:
         return b"sleep" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
@@ -71,20 +67,7 @@ def _daemon(somebody: Learner, *words: str) -> int:
     return next(pid for pid, line in lines if line == wanted)
 
 
-@pytest.mark.slow
-def test_a_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
-    os.kill(_daemon(somebody, "slurmctld", "-D"), signal.SIGKILL)
-    os.kill(_daemon(somebody, "slurmd", "-D", "-N", "node2"), signal.SIGKILL)
-    told = {node["node"]: node["detail"] for node in _lab(somebody)["nodes"] if not node["healthy"]}
-    assert told["node0"].startswith("slurmctld of it ended")
-    assert told["node2"] == "slurmd of it ended"
-    assert sorted(told) == ["node0", "node2"]
-    somebody.types("deploy", "2")
-    assert all(node["healthy"] for node in _lab(somebody)["nodes"])
-    assert slurm.on_head(somebody, "sinfo -h -N -t idle -o %N").split() == ["node1", "node2", "node3"]
-
-
-def test_it_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learner) -> None:
+def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learner) -> None:
     before = _state_of_the_system()
     said = " ".join(somebody.types("deploy", "2").out.split())
     assert MISSING in said
@@ -100,7 +83,20 @@ def test_it_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learner
 
 
 @pytest.mark.slow
-def test_a_job_and_a_job_on_several_nodes(somebody: Learner) -> None:
+def test_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
+    os.kill(_daemon(somebody, "slurmctld", "-D"), signal.SIGKILL)
+    os.kill(_daemon(somebody, "slurmd", "-D", "-N", "node2"), signal.SIGKILL)
+    told = {node["node"]: node["detail"] for node in _lab(somebody)["nodes"] if not node["healthy"]}
+    assert told["node0"].startswith("slurmctld of it ended")
+    assert told["node2"] == "slurmd of it ended"
+    assert sorted(told) == ["node0", "node2"]
+    somebody.types("deploy", "2")
+    assert all(node["healthy"] for node in _lab(somebody)["nodes"])
+    assert slurm.on_head(somebody, "sinfo -h -N -t idle -o %N").split() == ["node1", "node2", "node3"]
+
+
+@pytest.mark.slow
+def test_jobs_on_one_node_and_on_several_pass_what_can_be_measured(somebody: Learner) -> None:
     ran = somebody.types("run", "2.1", "--set", "seconds=0.2", "--set", "size=64")
     assert MISSING in " ".join(ran.err.split())
     assert "is COMPLETED on node" in ran.err
@@ -118,51 +114,29 @@ def test_a_job_and_a_job_on_several_nodes(somebody: Learner) -> None:
 
 
 @pytest.mark.slow
-def test_fewer_nodes_end_no_job_unasked(somebody: Learner, tmp_path: Path) -> None:
-    somebody.types(*slurm.OWN, slurm.script(tmp_path, "import time; time.sleep(600)"), "--detach")
-    going = somebody.newest_run()["id"]
-    assert f"run {going} is still on them" in " ".join(somebody.types("deploy", "2", "--nodes", "2", code=2).err.split())
-    assert slurm.queue(somebody) != []
-    somebody.types("deploy", "2", "--nodes", "2", "--yes")
-    assert slurm.queue(somebody) == []
-    assert somebody.newest_run()["state"] == "cancelled"
-    somebody.types("deploy", "2", "--nodes", "3")
-
-
-@pytest.mark.slow
-def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> None:
-    other = Learner(tmp_path / "workspace", before=somebody.before)
-    with other.leaves_nothing():
-        other.types("deploy", "2", "--nodes", "1")
-        for owner, count in ((somebody, 3), (other, 1)):
-            assert len(slurm.on_head(owner, "sinfo -h -N -t idle -o %N").split()) == count
-    assert all(node["healthy"] for node in _lab(somebody)["nodes"])
-
-
-@pytest.mark.slow
-def test_destroy_leaves_nothing_though_the_host_was_killed_under_a_job(somebody: Learner) -> None:
+def test_destroy_leaves_nothing_if_the_host_was_killed_under_a_job(somebody: Learner) -> None:
     bare = "env -i sleep 600 & echo $! > ~/bare; sleep 600"  # a child that no mark tells
     slurm.on_head(somebody, f"sbatch --gres=gpu:1 -w node2 -o /dev/null --wrap {shlex.quote(bare)}")
-    told = _nodes(somebody) / "node2/home/bare"
+    told = slurm.nodes_folder(somebody) / "node2/home/bare"
     child = int(until(lambda: told.exists() and told.read_text(), what="the job's start"))
     until(lambda: _sleeps(child), what="the child's start")  # the shell tells its number before it runs sleep
     sockets = layout.sockets(_lab(somebody)["deployment"]["uid"])
     assert sockets.is_dir()
-    os.kill(json.loads((_nodes(somebody) / "host.json").read_text())["pid"], signal.SIGKILL)
+    os.kill(json.loads((slurm.nodes_folder(somebody) / "host.json").read_text())["pid"], signal.SIGKILL)
     until(lambda: all("has ended" in node["detail"] for node in _lab(somebody)["nodes"]), what="the host's end")
     assert somebody.processes() != []  # the job goes on
     somebody.types("destroy", "2", "--yes", "--discard")
     assert somebody.processes() == []
     assert not _sleeps(child)
     assert not sockets.exists()
-    assert not _nodes(somebody).exists() or not list(_nodes(somebody).iterdir())
+    assert not slurm.nodes_folder(somebody).exists() or not list(slurm.nodes_folder(somebody).iterdir())
     assert str(sockets) not in Path("/proc/net/unix").read_text(encoding="utf-8")
     somebody.types("deploy", "2", "--nodes", "1")  # at once
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
 
 
 @pytest.mark.slow
-def test_a_plain_user_to_whom_no_numbers_are_lent(tmp_path: Path) -> None:
+def test_plain_user_to_whom_no_numbers_are_lent_runs_a_job(tmp_path: Path) -> None:
     slurm.need_slurm()
     with tempfile.TemporaryDirectory(prefix="plain-user-") as folder:
         learner = Learner(Path(folder) / "workspace", before=words_of_a_plain_user(Path(folder), lent=False))
@@ -170,13 +144,3 @@ def test_a_plain_user_to_whom_no_numbers_are_lent(tmp_path: Path) -> None:
             said = " ".join(learner.types("deploy", "2", "--nodes", "1").out.split())
             assert "sudo usermod --add-subuids" in said
             assert slurm.on_head(learner, "srun -n1 --gres=gpu:1 id -u") == f"{NUMBER}\n"
-
-
-def test_a_number_without_an_account_is_told_before_anything_stands() -> None:
-    slurm.need_slurm()
-    with tempfile.TemporaryDirectory(prefix="plain-user-") as folder:
-        learner = Learner(Path(folder) / "workspace", before=words_of_a_plain_user(Path(folder), lent=False, known=False))
-        refused = " ".join(learner.types("deploy", "2", code=3).err.split())
-        assert f"Slurm needs an account for its jobs, and user {NUMBER} has none on this computer" in refused
-        assert f"sudo useradd --uid {NUMBER} learner, then gpucourse deploy 2" in refused
-        assert learner.documents("status")["stacks"] == []

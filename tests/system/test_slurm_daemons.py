@@ -1,20 +1,25 @@
-"""Slurm's daemons fail under a run that somebody follows: the screen says what happened and what to type, and that is typed."""
+"""Slurm's daemons fail, or the host of a cluster does: the screen says what happened and what to type, and that is typed."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from gpucourse.local import layout
+from gpucourse.workspace.lock import is_held
 from tests.system import slurm
 from tests.system.cli import Learner, wait_for_words
 from tests.waiting import STUCK_S, until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]  # test_slurm_machines.py has what dies, without a run
 
 WORKS = """
 import os, sys, time
@@ -24,7 +29,6 @@ while not again and not os.path.exists(sys.argv[1]):
     time.sleep(0.1)
 print("done", flush=True)
 """
-WRONG_REASONS = Path(__file__).parents[1] / "data" / "slurm" / "23.11.4" / "slurmctld.log"
 STORED = "/var/lib/slurm/slurmctld/job_state"
 
 
@@ -61,18 +65,10 @@ def work(cluster: Learner, tmp_path: Path) -> Iterator[Work]:
         assert slurm.queue(cluster) == []
 
 
-def kill_slurmd(cluster: Learner, node: str) -> None:
-    slurm.inside(cluster, node, "pkill", "-KILL", "-x", "slurmd")
-
-
-@pytest.mark.parametrize(
-    ("harm", "seen"),
-    [pytest.param(kill_slurmd, "slurmd of it ended", marks=pytest.mark.slow), (slurm.power_off, "it is off")],
-)
-def test_a_node_that_fails_under_a_job(cluster: Learner, work: Work, harm: Callable[[Learner, str], None], seen: str) -> None:
+def test_node_that_fails_under_a_job_is_named_and_its_job_starts_again(cluster: Learner, work: Work) -> None:
     running = work.running
     node = wait_for_words(running, b"is RUNNING on").split()[-1]
-    harm(cluster, node)
+    slurm.power_off(cluster, node)
     # By itself Slurm comes to this after SlurmdTimeout and a round of its questions, half a minute.
     slurm.inside(cluster, "node0", "scontrol", "update", f"nodename={node}", "state=down", "reason=Not responding")
     assert re.search(
@@ -81,38 +77,18 @@ def test_a_node_that_fails_under_a_job(cluster: Learner, work: Work, harm: Calla
     waits = wait_for_words(running, b"two minutes")
     assert "BeginTime" in waits
     assert "Output that still appears there is from the first start" in wait_for_words(running, b"gpucourse deploy 2")
-    type_what_is_told(cluster, waits)
+    type_command(cluster, waits)
     work.succeeds()
     job = cluster.newest_run()["slurm"]["jobs"][0]
     assert (job["state"], job["restarts"]) == ("COMPLETED", 1)
     assert job["node"] != node
     healths = {node_health["node"]: node_health for node_health in cluster.documents("status")["stacks"][0]["nodes"]}
-    assert seen in healths[node]["detail"]
+    assert "it is off" in healths[node]["detail"]
     cluster.types("deploy", "2", "--quiet")
     slurm.eventually(cluster, r"^3$", "sinfo -h -N -t idle -o %N | wc -l")
 
 
-@pytest.mark.slow
-def test_a_node_that_nobody_but_slurm_finds_dead(cluster: Learner, work: Work) -> None:
-    node = wait_for_words(work.running, b"is RUNNING on").split()[-1]
-    kill_slurmd(cluster, node)
-    assert f"{node} is down*: Not responding" in wait_for_words(work.running, b"put back into the queue")
-    type_what_is_told(cluster, wait_for_words(work.running, b"two minutes"))
-    work.succeeds()
-
-
-@pytest.mark.slow  # test_slurm_machines.py has jobs that go on, without a command that watches them
-def test_slurmctld_stopped_and_started_again(cluster: Learner, work: Work) -> None:
-    wait_for_words(work.running, b"is RUNNING on")
-    slurm.inside(cluster, "node0", "pkill", "-TERM", "-x", "slurmctld")
-    cluster.types("deploy", "2", "--quiet")
-    work.let_go()
-    work.succeeds()
-    assert cluster.newest_run()["slurm"]["jobs"][0]["restarts"] == 0
-
-
-@pytest.mark.slow
-def test_slurmctld_killed_when_it_had_stored_the_job(cluster: Learner, work: Work) -> None:
+def test_job_goes_on_if_slurmctld_had_stored_it_before_it_was_killed(cluster: Learner, work: Work) -> None:
     job = wait_for_words(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
     since = slurm.inside(cluster, "node0", "date", "+%s.%N")
     # Slurm stores what changes, within seconds; that the job runs may be stored by now, and would not be once more.
@@ -128,31 +104,7 @@ def test_slurmctld_killed_when_it_had_stored_the_job(cluster: Learner, work: Wor
     assert cluster.newest_run()["slurm"]["jobs"][0]["restarts"] == 0
 
 
-@pytest.mark.slow
-def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: Work) -> None:
-    wait_for_words(work.running, b"begun")
-    slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "slurmctld")
-    status = cluster.documents("status")["stacks"][0]["nodes"][0]
-    assert "one just submitted may restart or be lost" in status["detail"]
-    cluster.types("deploy", "2", "--quiet")
-    work.let_go()
-    told = ""
-    for line in iter(work.running.stderr.readline, b"") if work.running.stderr else ():
-        told += line.decode()
-        type_what_is_told(cluster, line.decode())
-    out, _ = work.running.communicate(timeout=STUCK_S)
-    # Whether Slurm had stored the job by then, or only that it waited, is a matter of milliseconds.
-    if work.running.returncode == 0:
-        assert b"succeeded" in out
-    else:
-        assert work.running.returncode == 4, told
-        assert "the job is lost and must be run again" in told
-        assert b"run it again: gpucourse run --script" in out
-        assert cluster.newest_run()["diagnoses"][0]["symptom"] == "job-lost"
-
-
-@pytest.mark.slow
-def test_a_job_over_its_time_limit(cluster: Learner, work: Work) -> None:
+def test_job_over_its_time_limit_is_named(cluster: Learner, work: Work) -> None:
     job = wait_for_words(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
     # Limits are whole minutes, so an administrator moves the end here; Slurm looks every half minute.
     slurm.inside(cluster, "node0", "scontrol", "update", f"JobId={job}", "EndTime=now")
@@ -163,31 +115,65 @@ def test_a_job_over_its_time_limit(cluster: Learner, work: Work) -> None:
     assert cluster.newest_run()["state"] == "timed_out"
 
 
-def test_what_munge_refuses_is_named_and_deploy_mends_it(cluster: Learner) -> None:
-    slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "munged")
-    refused = cluster.types("run", "2.1", code=6).err
-    assert "munged does not answer" in refused
-    assert "gpucourse deploy 2 starts it again" in refused
-    slurm.inside(cluster, "node1", "sh", "-c", "head -c 512 /dev/urandom > /etc/munge/munge.key")
-    healths = {node["node"]: node["detail"] for node in cluster.documents("status")["stacks"][0]["nodes"]}
-    assert healths["node0"] == "munged of it ended"
-    assert healths["node1"] == "munge refuses: the machine has another munge.key than the head"
-    cluster.types("deploy", "2", "--quiet")
-    assert all(node["healthy"] for node in cluster.documents("status")["stacks"][0]["nodes"])
-
-
-def test_a_slurm_that_names_wrong_reasons_is_found_at_deploy(cluster: Learner) -> None:
-    log = "/var/log/slurm/slurmctld.log"
-    slurm.inside(cluster, "node0", "cp", log, f"{log}.before")
-    slurm.inside(cluster, "node0", "sh", "-c", f"printf %s '{WRONG_REASONS.read_text(encoding='utf-8')}' >> {log}")
-    said = cluster.types("deploy", "2", code=6).err
-    assert "InvalidAccount instead of Resources" in said
-    assert "libpmix2t64" in said
-    slurm.inside(cluster, "node0", "cp", f"{log}.before", log)
-    cluster.types("deploy", "2", "--quiet")
-
-
-def type_what_is_told(cluster: Learner, line: str) -> None:
+def type_command(cluster: Learner, line: str) -> None:
     """The command that a line of the screen names to skip a wait, or to let a job go. It may come too late: no harm."""
     if named := re.search(r"To (?:skip them|let it go): gpucourse ([^;]+)", line):
         cluster.types(*named[1].split(), code=None)
+
+
+def _kill_host(cluster: Learner) -> None:
+    os.kill(json.loads((slurm.nodes_folder(cluster) / "host.json").read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
+    until(lambda: not is_held(slurm.nodes_folder(cluster) / layout.LOCK), what="the host's end")
+
+
+def _of(process: Path, workspace: str) -> bool:
+    """Whether a process, that of the namespace among them, was started for this workspace."""
+    try:
+        return int(process.name) != os.getpid() and workspace.encode() in (process / "cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_cluster_whose_host_is_gone_is_named_and_deploy_brings_it_back(cluster: Learner) -> None:
+    _kill_host(cluster)
+    stack = cluster.documents("status")["stacks"][0]
+    assert all("has ended" in node["detail"] for node in stack["nodes"])
+    cluster.types("deploy", "2")
+    assert all(node["healthy"] for node in cluster.documents("status")["stacks"][0]["nodes"])
+    assert slurm.on_head(cluster, "srun -N3 hostname | sort").split() == ["node1", "node2", "node3"]
+
+
+def test_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(cluster: Learner, tmp_path: Path) -> None:
+    own = slurm.script(tmp_path, "import time\ntime.sleep(600)\n")
+    cluster.types(*slurm.OWN, own, "--detach")
+    number = slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0]
+    _kill_host(cluster)
+    cluster.types("deploy", "2")
+    for _ in range(int(number) - 1):  # the new cluster counts from the beginning again
+        slurm.on_head(cluster, "srun true")
+    cluster.types(*slurm.OWN, own, "--detach")
+    assert slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0] == number
+    first, second = cluster.documents("runs")["runs"][-2:]
+    assert (first["state"], second["state"]) == ("lost", "running")
+    assert first["diagnoses"][0]["symptom"] == "job-lost"
+    cluster.types("cancel", first["id"], code=2)
+    assert slurm.queue(cluster) == [f"{number} RUNNING"]
+    cluster.types("cancel")
+
+
+def test_destroy_leaves_nothing_after_kill_9_of_every_daemon_and_of_the_host(cluster: Learner) -> None:
+    for name in ("node0", "node1", "node2"):
+        for daemon in ("munged", "slurmctld", "slurmd", "sshd"):
+            slurm.inside(cluster, name, "pkill", "-KILL", "-x", daemon)
+    said = " ".join(node["detail"] for node in cluster.documents("status")["stacks"][0]["nodes"])
+    for daemon in ("munged", "slurmctld", "slurmd", "sshd"):
+        assert daemon in said
+    _kill_host(cluster)
+    cluster.types("destroy", "2", "--yes", "--discard")
+    assert cluster.processes() == []  # and so no socket and no namespace of one
+    for table in ("/proc/self/mounts", "/proc/net/unix"):
+        assert str(cluster.workspace) not in Path(table).read_text(encoding="utf-8")
+    assert [pid for pid in Path("/proc").glob("[0-9]*") if _of(pid, str(cluster.workspace))] == []
+    nodes = slurm.nodes_folder(cluster)
+    assert not nodes.exists() or not list(nodes.iterdir())
+    assert cluster.documents("status")["stacks"] == []
