@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -83,16 +84,19 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_any_torchrun_script_as_it_is_with_two_processes_a_node(lab: Learner, script: Path, nodes: int) -> None:
+def test_torchrun_script_runs_as_it_is_with_two_processes_a_node(lab: Learner, script: Path, nodes: int) -> None:
     """On two nodes it trains; on one its ranks spare importing torch, which is not what this is about."""
     script.write_text(ARGUMENTS + (TRAINING if nodes == 2 else COUNTING) + END)
     typed = lab.types(
         "run", "--script", str(script), "--launcher", "torchrun", "--nodes", str(nodes), "--procs", "2",
-        "--with", str(script.parent / "data"), "--", "3", "2", "--note", "a 'quoted' $word",
+        "--with", str(script.parent / "data"), "--torchrun", "--max-restarts=1 --monitor-interval 0.05",
+        "--", "3", "2", "--note", "a 'quoted' $word",
     )  # fmt: skip
     assert "models/line.py, pairs.py" in typed.err
+    alone = "torch made no process group: 2 ranks worked alone, each a world of one"
+    assert (alone in " ".join(typed.out.split())) is (nodes == 1)
     record = lab.newest_run()
-    assert (record["state"], record["world_size"]) == ("succeeded", 2 * nodes)
+    assert (record["state"], record["world_size"], record["max_restarts"]) == ("succeeded", 2 * nodes, 1)
     assert [end["group"] for end in record["rank_exits"]] == [4] * 4 or nodes == 1
     home = {output["path"].removeprefix("outputs/") for output in record["outputs"]}
     assert home == {
@@ -105,7 +109,7 @@ def test_any_torchrun_script_as_it_is_with_two_processes_a_node(lab: Learner, sc
     assert (lab.run_folder() / last).read_text() == f"{ranks - 1} of {ranks}: a 'quoted' $word"
 
 
-def test_a_module_runs_as_a_part_of_its_package(lab: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_runs_as_a_part_of_its_package(lab: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder := tmp_path / "my checkout" / "pkg").mkdir(parents=True)
     (folder / "__init__.py").touch()
     (folder / "data.py").write_text("NUMBER = 7\n")
@@ -126,13 +130,13 @@ print("wrote the numbers")
 """
 
 
-def test_a_script_that_only_writes_the_numbers_passes_no_exercise(lab: Learner, tmp_path: Path) -> None:
+def test_script_that_only_writes_the_numbers_passes_no_exercise(lab: Learner, tmp_path: Path) -> None:
     (tmp_path / "fake.py").write_text(FAKE)
     refused = lab.types("run", "3.1", "--script", str(tmp_path / "fake.py"), code=2).err
     assert "fake.py cannot run in place of 3.1" in refused
     assert "edit that copy, then gpucourse run 3.1" in refused
-    typed = lab.types("run", "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "2")
-    assert "running fake.py on node0, node1" in typed.err
+    typed = lab.types("run", "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "1")
+    assert "running fake.py on node0" in typed.err
     for absent in ("3.1", "Distributed hello", "question", "passed"):
         assert absent not in typed.out, absent
     screen = (lab.run_folder() / "screen.svg").read_text()
@@ -140,17 +144,11 @@ def test_a_script_that_only_writes_the_numbers_passes_no_exercise(lab: Learner, 
     record = lab.newest_run()
     assert (record["state"], record["verdict"]) == ("succeeded", None)
     assert lab.run_folder().parent == lab.workspace / "runs" / "scripts" / "fake.py"
-    assert "fake.py" in lab.types("runs").out
     assert not (lab.workspace / "deliverables").exists()
-    assert "no run of 3.1 has succeeded yet" in lab.types("check", "3.1", code=3).err
-    assert "Plan for fake.py" in lab.types("run", "--script", str(tmp_path / "fake.py"), "--dry-run").out
-    lab.types("run", "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "1", "--detach")
-    assert "for no exercise" in lab.types("logs", "-f").out
 
 
 ALONE = """\
 import json, os, pathlib
-import torch
 
 def shows(path):
     try:
@@ -159,9 +157,8 @@ def shows(path):
         return False
 
 print("in a list of processes:", any(map(shows, pathlib.Path("/proc").glob("[0-9]*/cmdline"))))
-print("mine", os.environ["MINE"], "restarts", os.environ["TORCHELASTIC_MAX_RESTARTS"], len(os.environ["TOKEN"]))
-if os.environ["RANK"] == "0":
-    pathlib.Path(os.environ["GPUCOURSE_OUT"], "metrics.json").write_text(json.dumps({"steps": 5}))
+print("mine", os.environ["MINE"], len(os.environ["TOKEN"]))
+pathlib.Path(os.environ["GPUCOURSE_OUT"], "metrics.json").write_text(json.dumps({"steps": 5}))
 """
 CHECKS = "checks:\n  - {id: far, title: It went far, value: metrics.steps, at_least: 9, unit: steps, hint: Run longer.}\n"
 
@@ -174,48 +171,32 @@ def holds(path: Path, text: str) -> bool:
         return False
 
 
-def test_variables_options_of_torchrun_and_checks_of_its_own(lab: Learner, tmp_path: Path) -> None:
+def test_variables_reach_the_script_no_secret_is_stored_and_own_checks_are_judged(lab: Learner, tmp_path: Path) -> None:
     secret = "3f9c-no-file-holds-it"
     (tmp_path / "alone.py").write_text(ALONE)
     (tmp_path / "checks.yaml").write_text(CHECKS)
     words = (
-        "run", "--script", str(tmp_path / "alone.py"), "--nodes", "1", "--procs", "2", "--env", "MINE=a b", "--env", "TOKEN",
-        "--torchrun", "--max-restarts=1 --monitor-interval 0.05", "--checks", str(tmp_path / "checks.yaml"),
+        "run", "--script", str(tmp_path / "alone.py"), "--launcher", "python", "--nodes", "1", "--env", "MINE=a b",
+        "--env", "TOKEN", "--checks", str(tmp_path / "checks.yaml"),
     )  # fmt: skip
     typed = lab.types(*words, code=5, TOKEN=secret)
-    for rank in (0, 1):
-        log = (lab.run_folder() / f"logs/node0-rank{rank}.log").read_text()
-        assert "in a list of processes: False" in log
-        assert f"mine a b restarts 1 {len(secret)}" in log
-    said = " ".join(typed.out.split())
-    assert "torch made no process group: 2 ranks worked alone, each a world of one" in said
-    assert "It went far: 5 steps; expected at least 9 steps [far]" in said
+    log = (lab.run_folder() / "logs/node0-rank0.log").read_text()
+    assert "in a list of processes: False" in log
+    assert f"mine a b {len(secret)}" in log
+    assert "It went far: 5 steps; expected at least 9 steps [far]" in " ".join(typed.out.split())
     record = lab.newest_run()
-    assert (record["state"], record["verdict"], record["max_restarts"]) == ("succeeded", "failed", 1)
+    assert (record["state"], record["verdict"]) == ("succeeded", "failed")
     assert (record["environment"], record["handed_on"]) == ({"MINE": "a b"}, ["TOKEN"])
     dry = lab.types(*words, "--dry-run", TOKEN=secret).out
-    for shown in ("MINE='a b'", 'TOKEN="$TOKEN"', "--max-restarts=1 --monitor-interval=0.05"):
-        assert shown in dry
+    assert "MINE='a b'" in dry
+    assert 'TOKEN="$TOKEN"' in dry
     assert "Run longer." in lab.types("check", "alone.py", code=5).out
-    assert [path for path in lab.workspace.parent.rglob("*") if holds(path, secret)] == []
-
-
-def test_a_missing_module_is_diagnosed_with_the_flag_that_sends_it(lab: Learner, tmp_path: Path) -> None:
-    (tmp_path / "hidden.py").write_text("import importlib\nimportlib.import_module('not_seen')\n")
-    typed = lab.types("run", "--script", str(tmp_path / "hidden.py"), "--launcher", "python", "--nodes", "1", code=4)
-    assert "[module-missing]" in typed.out
-    assert "--with PATH" in typed.out
-    record = lab.newest_run()
-    assert record["diagnoses"][0]["symptom"] == "module-missing"
-
-
-def test_what_was_named_and_is_not_there_is_refused_before_anything_starts(lab: Learner, script: Path) -> None:
-    assert "no such file or folder" in lab.types("run", "--script", str(script), "--with", "nowhere", code=2).err
-    assert "which exercise?" in lab.types("run", code=2).err
+    files = (Path(folder, name) for folder, _, names in os.walk(lab.workspace.parent) for name in names)
+    assert [path for path in files if holds(path, secret)] == []
 
 
 @pytest.mark.slow
-def test_any_script_runs_unchanged_under_the_profiler(lab: Learner, tmp_path: Path) -> None:
+def test_script_runs_unchanged_under_the_profiler(lab: Learner, tmp_path: Path) -> None:
     mine = (
         "import sys, torch\n\na = torch.ones(64, 64)\nfor _ in range(5):\n    a = a @ a / 64\nprint(sys.argv[1:], __name__)\n"
     )
@@ -233,7 +214,7 @@ def test_any_script_runs_unchanged_under_the_profiler(lab: Learner, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_profiled_run_of_an_exercise_counts_for_nothing(lab: Learner) -> None:
+def test_profiled_run_of_an_exercise_counts_for_nothing(lab: Learner) -> None:
     lab.types("run", "3.1", "--profile", "--set", "elements=1024")
     assert {path.name for path in lab.run_folder().glob("outputs/node0/profile*.json")} >= {"profile-rank0.json"}
     record = lab.newest_run()
@@ -264,10 +245,10 @@ sys.exit(run_command(sys.argv[1:]))
 """
 
 
-def test_a_run_has_its_end_whatever_of_the_screen_fails(lab: Learner, tmp_path: Path) -> None:
+def test_run_has_its_end_whatever_of_the_screen_fails(lab: Learner, tmp_path: Path) -> None:
     script = tmp_path / "ends.py"
     script.write_text("print('hello')\nraise SystemExit(3)\n")
-    words = ("run", "--script", str(script), "--launcher", "torchrun", "--nodes", "1", "--procs", "1")
+    words = ("run", "--script", str(script), "--launcher", "python", "--nodes", "1")
     typed = subprocess.run(
         [sys.executable, "-c", WITH_FAULTS, " ".join(PLANTED), *words],
         env=lab.environment,

@@ -63,45 +63,32 @@ def _listens(tmp_path: Path, *command: str, **more: str) -> set[str]:
     return set(line.split()[2:])
 
 
-def test_torchrun_listens_on_loopback_alone(tmp_path: Path) -> None:
+TORCHRUN = ("-m", "torch.distributed.run", "--nnodes=1")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "python",
+        pytest.param("torchrun", marks=pytest.mark.slow),
+        pytest.param("c10d", marks=pytest.mark.slow),  # as a file for sbatch starts it, by a name instead of an address
+    ],
+)
+def test_ranks_listen_on_loopback_alone(tmp_path: Path, start: str) -> None:
     port = str(take_port())
-    addresses = _listens(
-        tmp_path,
-        "-m",
-        "torch.distributed.run",
-        "--nnodes=1",
-        "--node-rank=0",
-        "--master-addr=127.0.0.1",
-        f"--master-port={port}",
-    )
+    options = {
+        "python": (),
+        "torchrun": (*TORCHRUN, "--node-rank=0", "--master-addr=127.0.0.1", f"--master-port={port}"),
+        "c10d": (*TORCHRUN, "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{port}"),
+    }
+    by_hand = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    addresses = _listens(tmp_path, *options[start], **(by_hand if start == "python" else {}))
     assert addresses
     assert addresses <= LOOPBACK
 
 
 @pytest.mark.slow
-def test_torchrun_of_a_script_listens_on_loopback_alone(tmp_path: Path) -> None:
-    """c10d, as a script for sbatch starts it: another rendezvous, and a name instead of an address."""
-    addresses = _listens(
-        tmp_path,
-        "-m",
-        "torch.distributed.run",
-        "--nnodes=1",
-        "--rdzv-backend=c10d",
-        f"--rdzv-endpoint=localhost:{take_port()}",
-    )
-    assert addresses
-    assert addresses <= LOOPBACK
-
-
-@pytest.mark.slow
-def test_python_ranks_listen_on_loopback_alone(tmp_path: Path) -> None:
-    addresses = _listens(tmp_path, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(take_port()))
-    assert addresses
-    assert addresses <= LOOPBACK
-
-
-@pytest.mark.slow
-def test_a_port_in_use_is_still_torchs_own_error(tmp_path: Path) -> None:
+def test_port_in_use_is_an_error_in_the_words_of_torch(tmp_path: Path) -> None:
     """The coach knows a port in use by torch's words."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])

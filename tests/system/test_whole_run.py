@@ -10,13 +10,14 @@ import shutil
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.parts import need
 from tests.system import scripts
-from tests.system.cli import Learner, wait_for_words
+from tests.system.cli import Learner, Typed, wait_for_words
 from tests.system.exercising import start, wait
 from tests.waiting import STUCK_S
 
@@ -25,12 +26,22 @@ pytestmark = pytest.mark.system
 SMALL = [word for value in ("hidden=64", "samples=512", "batch_size=64", "steps=10") for word in ("--set", value)]
 
 
-def test_deploy_run_destroy(learner: Learner) -> None:
-    assert "2 ready" in learner.types("deploy", "3").out
-    ran = learner.types("run", "3.2", "--nodes", "2", "--set", "epochs=2", *SMALL)
-    folder = learner.run_folder()
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Learner, Typed]]:
+    """Somebody who deployed module 3's lab and ran 3.2 on both nodes, and what the run said."""
+    learner = Learner(tmp_path_factory.mktemp("whole") / 'it\'s my "work" space')
+    learner.takes_ports()
+    with learner.leaves_nothing():
+        plan = learner.types("deploy", "3", "--dry-run")
+        assert "terraform_data.node[1]" in plan.out
+        assert learner.documents("status")["stacks"] == []
+        assert not learner.stack_folder().exists()
+        assert "2 ready" in learner.types("deploy", "3").out
+        yield learner, learner.types("run", "3.2", "--nodes", "2", "--set", "epochs=2", *SMALL)
 
-    # the screen: both ranks live, a table, a verdict, and that these nodes are simulated
+
+def test_run_shows_both_ranks_a_table_and_a_verdict(finished: tuple[Learner, Typed]) -> None:
+    _, ran = finished
     assert "[n0 r0]" in ran.err
     assert "[n1 r1]" in ran.err
     assert "samples/s" in ran.out
@@ -38,15 +49,17 @@ def test_deploy_run_destroy(learner: Learner) -> None:
     assert "simulated nodes (mode: local)" in ran.out
     assert "\x1b" not in ran.out + ran.err
 
-    # the record: raw logs, metrics, environment, pictures, the captured screen, hashes
+
+def test_record_holds_logs_metrics_environment_pictures_and_seals(finished: tuple[Learner, Typed]) -> None:
+    learner, _ = finished
+    folder = learner.run_folder()
     metrics = json.loads((folder / "metrics.json").read_text())
     assert (metrics["mode"], metrics["world_size"]) == ("local", 2)
     assert [end["group"] for end in learner.newest_run()["rank_exits"]] == [2, 2], "as torch itself told"
     assert {"node0", "node1"} == set(json.loads((folder / "env.json").read_text())["nodes"])
     for name in ("run.json", "plan.json", "env.json", "metrics.json", "verdict.json", "hashes.json"):
         assert json.loads((folder / name).read_text())["mode"] == "local", name
-    screen = (folder / "screen.svg").read_text()
-    assert "mode:&#160;local" in screen
+    assert "mode:&#160;local" in (folder / "screen.svg").read_text()
     for rank in (0, 1):
         node_log = learner.stack_folder() / f"nodes/node{rank}/home/.gpucourse/jobs" / folder.name / f"logs/rank{rank}.log"
         assert (folder / f"logs/node{rank}-rank{rank}.log").read_bytes() == node_log.read_bytes()
@@ -56,11 +69,31 @@ def test_deploy_run_destroy(learner: Learner) -> None:
     for name, digest in json.loads((folder / "hashes.json").read_text())["sha256"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
 
-    # what the exercise asks for, copied
-    handed_in = learner.workspace / "deliverables" / "3.2"
-    assert json.loads((handed_in / "verdict.json").read_text())["verdict"] == "passed"
-    assert not any(path.is_symlink() for path in handed_in.rglob("*"))
 
+def test_plain_ssh_scp_and_rsync_use_the_configuration(finished: tuple[Learner, Typed], tmp_path: Path) -> None:
+    lab, _ = finished
+    config = str(lab.stack_folder() / "ssh_config")
+    (tmp_path / "file").write_bytes(b"\x00\xffdata")
+    said = subprocess.run(
+        [need("ssh"), "-F", config, "node1", "echo $GPUCOURSE_NODE"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "node1\n"
+    own = subprocess.run(  # what a line in ~/.ssh/config would include
+        [need("ssh"), "-F", str(lab.stack_folder() / "ssh_hosts"), "gpucourse-3-node1", "true"], check=False
+    )
+    assert own.returncode == 0
+    subprocess.run([need("scp"), "-q", "-F", config, str(tmp_path / "file"), "node1:copy"], check=True)
+    # rsync splits the command after -e at blanks.
+    command = [need("rsync"), "-e", "ssh -F ssh_config", "node1:copy", str(tmp_path / "back")]
+    subprocess.run(command, cwd=lab.stack_folder(), check=True)
+    assert (tmp_path / "back").read_bytes() == b"\x00\xffdata"
+    assert lab.types("ssh", "3", "--node", "1", "--", "cat", "copy", code=0).out.startswith("\x00")
+    assert lab.types("ssh", "3", "--", "exit 7", code=7)
+
+
+def test_destroy_leaves_nothing_but_what_was_handed_in_and_the_logs(finished: tuple[Learner, Typed]) -> None:
+    learner, _ = finished
+    handed_in = learner.workspace / "deliverables" / "3.2"
     ports = [int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", learner.types("status").out)]
     assert len(ports) == 2
     receipt = learner.documents("destroy", "--all", "--yes")["receipts"][0]
@@ -71,46 +104,13 @@ def test_deploy_run_destroy(learner: Learner) -> None:
     for port in ports:
         with socket.socket() as caller:
             assert caller.connect_ex(("127.0.0.1", port)) != 0
-    assert (handed_in / "verdict.json").exists(), "what was handed in outlives the lab"
-    assert learner.types("logs", "--rank", "1").out.count("epoch") == 2, "logs outlive the lab"
-
-
-def test_a_lab_grows_and_shrinks(learner: Learner) -> None:
-    learner.types("deploy", "3", "--nodes", "1")
-    grown = learner.documents("deploy", "3", "--nodes", "3")
-    assert [node["name"] for node in grown["deployment"]["nodes"]] == ["node0", "node1", "node2"]
-    assert [address for action, address in grown["changes"] if action != "create"] == ["terraform_data.size"]
-    learner.types("deploy", "3", "--nodes", "2")
-    assert [node["healthy"] for node in learner.documents("status")["stacks"][0]["nodes"]] == [True, True]
-
-
-def test_deploying_again_changes_nothing_and_says_so(lab: Learner) -> None:
-    before = lab.documents("status")["stacks"][0]["deployment"]["nodes"]
-    again = lab.documents("deploy", "3")
-    assert again["changes"] == []
-    assert again["deployment"]["nodes"] == before
-
-
-def test_folded_logs_say_once_what_all_ranks_say(lab: Learner, tmp_path: Path) -> None:
-    lab.types("run", "--script", scripts.write(tmp_path, "fine"), "--launcher", "python")
-    folded = lab.types("logs", "--fold").out
-    assert "hello from 0" in folded
-    assert "hello from 1" in folded
-    (tmp_path / "same.py").write_text("print('we all say this')\n")
-    lab.types("run", "--script", str(tmp_path / "same.py"), "--launcher", "python")
-    assert "[r0-1] we all say this" in lab.types("logs", "--fold").out
-    shutil.rmtree(lab.workspace / "runs")
-
-
-def test_a_dry_run_builds_nothing(learner: Learner) -> None:
-    plan = learner.types("deploy", "3", "--dry-run")
-    assert "terraform_data.node[1]" in plan.out
-    assert learner.documents("status")["stacks"] == []
-    assert not learner.stack_folder().exists()
+    assert json.loads((handed_in / "verdict.json").read_text())["verdict"] == "passed"
+    assert not any(path.is_symlink() for path in handed_in.rglob("*"))
+    assert learner.types("logs", "--rank", "1").out.count("epoch") == 2
 
 
 @pytest.mark.slow
-def test_the_commands_of_a_dry_run_work_when_they_are_pasted(lab: Learner, tmp_path: Path) -> None:
+def test_commands_of_a_dry_run_work_if_they_are_pasted(lab: Learner, tmp_path: Path) -> None:
     small = [word for value in ("hidden=64", "samples=256", "steps=5", "epochs=1") for word in ("--set", value)]
     shown = lab.types("run", "3.2", "--nodes", "2", "--dry-run", *small).out
     assert "--hidden=64" in shown
@@ -128,26 +128,8 @@ def test_the_commands_of_a_dry_run_work_when_they_are_pasted(lab: Learner, tmp_p
     assert not (lab.workspace / "runs").exists()
 
 
-def test_plain_ssh_scp_and_rsync_use_the_configuration(lab: Learner, tmp_path: Path) -> None:
-    config = str(lab.stack_folder() / "ssh_config")
-    (tmp_path / "file").write_bytes(b"\x00\xffdata")
-    said = subprocess.run(
-        [need("ssh"), "-F", config, "node1", "echo $GPUCOURSE_NODE"], capture_output=True, text=True, check=True
-    )
-    assert said.stdout == "node1\n"
-    own = subprocess.run(  # what a line in ~/.ssh/config would include
-        [need("ssh"), "-F", str(lab.stack_folder() / "ssh_hosts"), "gpucourse-3-node1", "true"], check=False
-    )
-    assert own.returncode == 0
-    subprocess.run([need("scp"), "-q", "-F", config, str(tmp_path / "file"), "node1:copy"], check=True)
-    subprocess.run([need("rsync"), "-e", f"ssh -F {config}", "node1:copy", str(tmp_path / "back")], check=True)
-    assert (tmp_path / "back").read_bytes() == b"\x00\xffdata"
-    assert lab.types("ssh", "3", "--node", "1", "--", "cat", "copy", code=0).out.startswith("\x00")
-    assert lab.types("ssh", "3", "--", "exit 7", code=7)
-
-
 @pytest.mark.slow
-def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path) -> None:
+def test_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path) -> None:
     first = lab.begins("run", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
     wait_for_words(first, b"step 3 ")
     second = lab.begins("logs", "-f")
@@ -165,11 +147,14 @@ def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Pa
     assert lab.newest_run()["state"] == "succeeded"
 
 
-def test_detach_cancel_and_the_list(lab: Learner, tmp_path: Path) -> None:
-    lab.types("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--detach")
-    assert lab.documents("runs")["runs"][-1]["state"] == "running"
-    lab.types("cancel")
-    record = lab.newest_run()
-    assert record["state"] == "cancelled"
-    assert f"run {record['id']} has ended already: cancelled" in lab.types("cancel", code=2).err
-    lab.check_nothing_runs()
+@pytest.mark.slow
+def test_lab_grows_and_shrinks_and_stays_as_it_is_if_it_is_deployed_again(learner: Learner) -> None:
+    learner.types("deploy", "3", "--nodes", "1")
+    grown = learner.documents("deploy", "3", "--nodes", "3")
+    assert [node["name"] for node in grown["deployment"]["nodes"]] == ["node0", "node1", "node2"]
+    assert [address for action, address in grown["changes"] if action != "create"] == ["terraform_data.size"]
+    again = learner.documents("deploy", "3", "--nodes", "3")
+    assert again["changes"] == []
+    assert again["deployment"]["nodes"] == grown["deployment"]["nodes"]
+    learner.types("deploy", "3", "--nodes", "2")
+    assert [node["healthy"] for node in learner.documents("status")["stacks"][0]["nodes"]] == [True, True]

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from types import ModuleType
 
 import pytest
 
-from gpucourse.course.locate import find_course
 from tests.parts import needs_module
+from tests.unit.exercises.scripts import beside_the_script
 
-pytestmark = [pytest.mark.system, needs_module("torch")]
+pytestmark = needs_module("torch")
 
 
 @pytest.fixture(scope="module")
 def ranks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("ranks_of_exercises", find_course({}).exercises / "shared" / "ranks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return beside_the_script("shared", "ranks")
 
 
-def test_more_processes_than_gpus_end_with_a_sentence_and_do_not_wait(
+def test_join_ends_with_a_sentence_if_there_are_more_processes_than_gpus(
     ranks: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ranks.torch.cuda, "is_available", lambda: True)
@@ -38,7 +30,7 @@ def test_more_processes_than_gpus_end_with_a_sentence_and_do_not_wait(
     assert "GPUCOURSE_BACKEND=gloo" in str(raised.value)
 
 
-def test_an_error_on_any_rank_counts_and_nan_is_the_worst(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_any_rank_counts_and_nan_is_the_worst(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = ranks.torch
     world = ranks.World(rank=0, size=2, device=torch.device("cpu"), waiting_room=None)
     right, tensor = torch.tensor([2.0, -4.0]), torch.tensor([2.0, -3.0])

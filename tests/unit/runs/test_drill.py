@@ -1,0 +1,73 @@
+"""Diagnoses of an injected fault: a hint for a wrong one, the coach's words for the right one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.context import Context
+from gpucourse.course.locate import find_course
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.model.drill import How, InjectedFault
+from gpucourse.model.record import NodeExit, RankExit, RunRecord
+from gpucourse.runs.drill import judge_diagnosis, open_drill
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import write_record
+from gpucourse.workspace.locate import open_workspace
+
+RUN = "20260101-000000-otter"
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+
+
+def break_run(context: Context, how: How, rank: int | None = None) -> None:
+    """Store a run of 3.2 that ended with this fault in it."""
+    killed = RankExit(node="node1", rank=1, code=137, at=1.0)
+    record = RunRecord(
+        id=RUN, exercise="3.2", module="3", stack="03-local", mode="local", launcher="torchrun", state="broken", drill=True,
+        created="2026-01-01T00:00:00+00:00", nodes=["node0", "node1"], world_size=2, first_failure=killed,
+        rank_exits=[RankExit(node="node0", rank=0, code=143, at=2.0), killed],
+        node_exits=[NodeExit(node="node0", code=1), NodeExit(node="node1", code=1)],
+    )  # fmt: skip
+    files = runs.files_of(context.paths, record)
+    files.logs.mkdir(parents=True)
+    files.rank_log("node1", 1).touch()
+    runs.save(context.paths, record)
+    write_record(context.paths.drill(RUN), InjectedFault(run=RUN, exercise="3.2", how=how, rank=rank))
+
+
+def test_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
+    assert open_drill(context, "3.2") is None
+    break_run(context, "kill-rank", rank=1)
+    hints = []
+    for how, rank in (("block-port", None), ("kill-rank", None), ("kill-rank", 0)):
+        record, verdict = judge_diagnosis(context, "3.2", how, rank)
+        assert (verdict.verdict, record.diagnoses) == ("failed", [])
+        hints.append(verdict.checks[-1].hint)
+        drill = open_drill(context, "3.2")
+        assert drill is not None
+        assert drill.id == RUN
+    assert len(set(hints)) == 3, "each hint says more"
+    assert hints[1].startswith("Name it with --rank.")
+    record, verdict = judge_diagnosis(context, "3.2", "kill-rank", 1)
+    assert verdict.verdict == "passed"
+    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in record.diagnoses] == [("rank-killed", [1])]
+    assert open_drill(context, "3.2") is None
+
+
+def test_slow_rank_is_explained_though_its_run_ended_well(context: Context) -> None:
+    break_run(context, "slow-rank", rank=1)
+    record, _ = judge_diagnosis(context, "3.2", "slow-rank", 1)
+    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in record.diagnoses] == [("slow-rank", [1])]
+
+
+def test_diagnosis_without_a_drill_or_of_a_rank_that_is_not_there_is_refused(context: Context) -> None:
+    with pytest.raises(MissingError, match=r"there is no drill of 3\.2 to diagnose"):
+        judge_diagnosis(context, "3.2", "kill-rank", None)
+    break_run(context, "block-port")
+    with pytest.raises(UsageError, match=r"--rank 7: run .* has ranks 0 to 1"):
+        judge_diagnosis(context, "3.2", "kill-rank", 7)
