@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.coach.evidence import Evidence, Log
+from gpucourse.coach.evidence import Log
 from gpucourse.coach.recognise import recognise
 from gpucourse.coach.words import blank_all_but_last_words, find_exception, find_line
 from gpucourse.model.diagnosis import Silence
+from tests.unit.coach.test_recognise import evidence, log
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    step()\n'
 MISTAKE = f"{TRACEBACK}ValueError: bad label 11\n"
@@ -25,17 +26,6 @@ node0:412:498 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed 
 there was a network error, NCCL version 2.18.6
 ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.
 """
-
-
-def evidence(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = ()) -> Evidence:
-    planned: dict[str, tuple[int, ...]] = {"node0": (0,), "node1": (1,)}
-    return Evidence(
-        exercise="3.2", module="3", run="otter", state=state, mode="local", planned=planned, logs=logs, silences=silences
-    )
-
-
-def log(rank: int, text: str, code: int | None = 1, at: float = 1.0, *, ended: bool = False) -> Log:
-    return Log(node=f"node{rank}", rank=rank, text=text, code=code, at=at, ended_by_us=ended)
 
 
 def waiting_log(rank: int = 0) -> Log:
@@ -56,7 +46,7 @@ def diagnose(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = 
         "/lib/torch/cuda/__init__.py:129: UserWarning: CUDA initialization: Found no NVIDIA driver on your system\n",
     ],
 )
-def test_what_was_only_printed_on_the_way_is_no_cause(printed: str) -> None:
+def test_lines_printed_on_the_way_are_no_cause(printed: str) -> None:
     assert diagnose(waiting_log(), log(1, printed + MISTAKE)) == [("script-error", [1])]
     assert diagnose(waiting_log(), log(1, f"{printed}bye\n", 3)) == [("rank-exited", [1])]
     assert diagnose(log(0, "Connection closed by peer\n", at=2.0), log(1, printed, 137)) == [("rank-killed", [1])]
@@ -84,32 +74,32 @@ def test_what_was_only_printed_on_the_way_is_no_cause(printed: str) -> None:
         ),
     ],
 )
-def test_other_versions_and_libraries_say_it_otherwise(symptom: str, line: str) -> None:
+def test_words_of_other_versions_and_libraries_are_known(symptom: str, line: str) -> None:
     assert diagnose(log(0, TRACEBACK + line + "\n"), log(1, "begins\n", 143, 2.0, ended=True))[0][0] == symptom
 
 
-def test_a_general_symptom_gives_way_to_the_one_that_says_more() -> None:
+def test_general_symptom_gives_way_to_the_one_that_says_more() -> None:
     memory = f"node0:1:2 [0] NCCL WARN Cuda failure 2 'out of memory'\n{TRACEBACK}ncclUnhandledCudaError: Call failed.\n"
     assert diagnose(log(0, memory), waiting_log(1)) == [("out-of-memory", [0])]
     ordinal = f"{TRACEBACK}RuntimeError: CUDA error: invalid device ordinal\n"
     assert diagnose(log(0, ordinal), waiting_log(1)) == [("gpu-shared", [0])]
 
 
-def test_a_rank_that_lost_its_peer_over_nccl_is_a_victim_like_any_other() -> None:
+def test_rank_that_lost_its_peer_over_nccl_is_a_victim() -> None:
     for at in (0.9, 1.5):  # whoever was seen to end first
         assert diagnose(log(0, REMOTE, at=at), log(1, MISTAKE)) == [("script-error", [1])]
     assert diagnose(log(0, REMOTE, 134, 1.5), log(1, "step 3\n", 137)) == [("rank-killed", [1])]
     assert diagnose(log(0, REMOTE), log(1, REMOTE)) == [("nccl-error", [0, 1])]  # nobody else failed: then it was the network
 
 
-def test_a_watchdog_that_gives_up_ends_its_process_and_is_no_crash() -> None:
+def test_watchdog_that_gives_up_is_no_crash() -> None:
     stuck = log(1, "step 6\n", 143, 2.0, ended=True)
     assert diagnose(log(0, WATCHDOG.format(rank=0), 134), stuck) == [("silent-rank", [1])]
     assert diagnose(log(0, WATCHDOG.format(rank=0), 134), log(1, WATCHDOG.format(rank=1), 134)) == [("nccl-timeout", [0, 1])]
 
 
 @pytest.mark.parametrize("text", ["", "cannot find a config: set MODEL=tiny\n"])
-def test_who_ended_by_itself_is_named_and_not_who_waited_for_it(text: str) -> None:
+def test_rank_that_ended_by_itself_is_named_and_not_who_waited_for_it(text: str) -> None:
     silences = (Silence(node="node1", rank=1, seconds=6.3, doing="waiting"),)
     diagnoses = recognise(evidence(log(0, text, 3), log(1, "", 143, 9.0, ended=True), silences=silences))
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [("rank-exited", [0])]
@@ -128,7 +118,7 @@ def test_ranks_that_could_not_connect_are_named_not_the_one_still_trying() -> No
     assert diagnose(log(0, refused, at=2.0), log(1, "gave up\n", 3)) == [("rank-exited", [1])]
 
 
-def test_a_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
+def test_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
     silences = (Silence(node="node1", rank=1, seconds=300, doing="computing"),)
     logs = (log(0, "step 900\n", 143, ended=True), log(1, "", 143, ended=True))
     assert diagnose(*logs, state="timed_out", silences=silences) == [("time-limit", []), ("silent-rank", [1])]
@@ -145,14 +135,14 @@ def test_a_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
          "ValueError", "bad label 11"),
     ],
 )  # fmt: skip
-def test_the_exception_that_ended_it_whatever_its_name(text: str, kind: str, what: str) -> None:
+def test_find_exception_finds_the_last_one_of_any_name(text: str, kind: str, what: str) -> None:
     exception = find_exception(blank_all_but_last_words("begins\n" + text, ended_itself=True))
     assert exception is not None
     assert exception[0] == kind
     assert ("begins\n" + text)[exception[1] :].removeprefix("[rank1]: ").startswith(f"{kind}{what and ': '}{what}\n")
 
 
-def test_the_line_of_the_script_that_an_error_leads_to() -> None:
+def test_find_line_finds_the_line_of_the_script() -> None:
     frames = 'Traceback (most recent call last):\n  File "/w/train.py", line 12, in <module>\n    step()\n'
     inside = '  File "/v/lib/python3.11/site-packages/torch/nn.py", line 9, in forward\n'
     assert find_line('  File "/w/other.py", line 1\n' + frames + inside) == "train.py, line 12"
@@ -160,7 +150,7 @@ def test_the_line_of_the_script_that_an_error_leads_to() -> None:
     assert find_line("nothing of that kind") == ""
 
 
-def test_places_in_a_text_stay_what_they_were() -> None:
+def test_blanked_text_keeps_its_places() -> None:
     text = "one\r\ntwo\rthree\u2028\n" + MISTAKE
     assert len(blank_all_but_last_words(text, ended_itself=True)) == len(text)
     assert blank_all_but_last_words(text, ended_itself=True).endswith(MISTAKE)

@@ -43,7 +43,7 @@ def diagnose(text: str) -> list[tuple[str, list[int], str]]:
 
 
 @pytest.mark.parametrize("form", ["[rank{}]: ", "{}: [rank{}]: ", "[default{}]:[rank{}]: ", "{}: "])
-def test_the_rank_that_failed_by_itself_is_told_from_its_victim(form: str) -> None:
+def test_rank_that_failed_by_itself_is_told_from_its_victim(form: str) -> None:
     cause, victim = (label(text, form.format(rank, rank)) for rank, text in ((1, CAUSE), (0, VICTIM)))
     expected = [("script-error", [1], "train.py, line 12")]
     assert diagnose(f"starting\n{cause}{victim}{ENDS}") == expected
@@ -54,12 +54,12 @@ def test_numbers_that_a_script_prints_are_no_labels() -> None:
     assert diagnose(f"0: 0.91\n1: 0.84\n{CAUSE}{ENDS}") == [("script-error", [0], "train.py, line 12")]
 
 
-def test_the_traceback_of_a_launcher_is_none() -> None:
+def test_traceback_of_a_launcher_is_no_cause() -> None:
     assert diagnose(CAUSE + REPORT + ENDS) == [("script-error", [0], "train.py, line 12")]
     lost = "/env/bin/python: can't open file '/w/trian.py': [Errno 2] No such file or directory\n"
     assert diagnose(lost + REPORT + ENDS) == [("file-missing", [0], "")]
 
 
-def test_what_a_connection_of_the_script_itself_says_is_no_lost_rank() -> None:
+def test_error_of_a_connection_of_the_script_is_no_lost_rank() -> None:
     for error in ("ConnectionRefusedError: [Errno 111] Connection refused", "BrokenPipeError: [Errno 32] Broken pipe"):
         assert diagnose(CAUSE.replace("ValueError: bad label 11\n", f"{error}\n"))[0][0] == "script-error"
