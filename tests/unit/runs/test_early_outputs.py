@@ -12,8 +12,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import Interrupted, UnreachableError
-from gpucourse.model.event import Event, RankEvent, ignore_event
-from gpucourse.model.node import Node
+from gpucourse.model.event import Event, RankEvent
 from gpucourse.model.record import RunRecord
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet
@@ -38,23 +37,26 @@ class _Failing(Answering):
         yield iter(())
 
 
-class _Silent(Answering):
-    """A node that sends nothing until its connection is dropped, and counts who connects."""
+class _Leaving(Answering):
+    """A node whose ranks end well and which sends no outputs until its connection is dropped; the person detaches meanwhile."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
         super().__init__()
-        self.connected, self.dropped = 0, threading.Event()
-
-    def connect(self, _node: Node, *, timeout_s: float = 10.0) -> Answering:
-        self.connected += 1
-        return self
+        self.context, self.dropped = context, threading.Event()
 
     @contextmanager
-    def stream(self, _command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+        if " follow " in command:
+            yield self._leave_after_the_ranks()
+            return
         self.asked.append(stdin)
         assert self.dropped.wait(STUCK_S)
         raise UnreachableError("the connection was dropped")
-        yield iter(())
+
+    def _leave_after_the_ranks(self) -> Iterator[bytes]:
+        yield from [frames.frame(frames.RANK, 1 + rank, 0, b'{"code": 0, "at": 1.0}') for rank in range(2)]
+        until(lambda: self.asked)
+        self.context.stop.set()
 
     def close(self) -> None:
         self.dropped.set()
@@ -83,70 +85,31 @@ def _end(early: EarlyOutputs, codes: dict[int, int]) -> list[RankEvent]:
     return heard
 
 
-def _leave_while_fetching(context: Context, record: RunRecord, node: Answering, *, connecting: bool = False) -> None:
-    """Stop what fetches the outputs of a run once the node has been asked for them, or already `connecting`; it has ended."""
-    with Fleet(node, [NODE]) as fleet:
-        early = EarlyOutputs(context, fleet, record)
-        if connecting:
-            early._stopped.set()
-        _end(early, {0: 0, 1: 0})
-        until(lambda: node.asked)
-        early.stop()
-        assert early._thread is not None
-        assert not early._thread.is_alive()
-
-
-def test_they_are_fetched_while_the_run_still_closes_down(context: Context, record: RunRecord) -> None:
-    node = Answering()
-    with Fleet(node, [NODE]) as fleet:
-        early = EarlyOutputs(context, fleet, record)
-        assert len(_end(early, {0: 0, 1: 0})) == 2
-        until(lambda: node.asked)
-        early.wait()  # a node that sends no whole tar is no error here: `finish` asks it again
-
-
-@pytest.mark.parametrize("codes", [{0: 0}, {0: 0, 1: 1}, {0: 0, 1: 143}])
-def test_nothing_is_fetched_before_all_ranks_have_ended_well(
-    context: Context,
-    record: RunRecord,
-    codes: dict[int, int],
-) -> None:
-    node = Answering()
-    with Fleet(node, [NODE]) as fleet:
-        early = EarlyOutputs(context, fleet, record)
-        _end(early, codes)
-        early.wait()
-        assert early._thread is None
-        assert not node.asked
-
-
-def test_a_run_that_ended_at_once_is_asked_only_by_finish(
-    context: Context,
-    record: RunRecord,
-) -> None:
-    node = Answering()
-    with Fleet(node, [NODE]) as fleet:
-        early = EarlyOutputs(context, fleet, record, at_once_s=STUCK_S)
-        _end(early, {0: 0, 1: 0})
-        early.wait()
-        assert not node.asked
-
-
-@pytest.mark.parametrize("changes", [{"launcher": "python"}, {"drill": True}, {"max_restarts": 1}])
-def test_what_closes_at_once_is_broken_or_begins_again_is_left_to_finish(
-    context: Context,
-    record: RunRecord,
-    changes: dict[str, object],
+@pytest.mark.parametrize(
+    ("changes", "codes", "at_once_s"),
+    [
+        ({}, {0: 0}, 0.0),
+        ({}, {0: 0, 1: 1}, 0.0),
+        ({}, {0: 0, 1: 0}, STUCK_S),  # the run ends at once
+        ({"launcher": "python"}, {0: 0, 1: 0}, 0.0),
+        ({"drill": True}, {0: 0, 1: 0}, 0.0),
+        ({"max_restarts": 1}, {0: 0, 1: 0}, 0.0),
+    ],
+)
+def test_outputs_are_left_to_finish_if_ranks_fail_or_may_begin_again_or_the_run_ends_at_once(
+    context: Context, record: RunRecord, changes: dict[str, object], codes: dict[int, int], at_once_s: float
 ) -> None:
     for name, value in changes.items():
         setattr(record, name, value)
-    with Fleet(Answering(), [NODE]) as fleet:
-        early = EarlyOutputs(context, fleet, record)
-        _end(early, {0: 0, 1: 0})
-        assert early._thread is None
+    node = Answering()
+    with Fleet(node, [NODE]) as fleet:
+        early = EarlyOutputs(context, fleet, record, at_once_s=at_once_s)
+        assert len(_end(early, codes)) == len(codes)
+        early.wait()
+        assert not node.asked
 
 
-def test_an_error_of_the_disk_is_left_to_finish(context: Context, record: RunRecord) -> None:
+def test_error_of_the_disk_is_left_to_finish(context: Context, record: RunRecord) -> None:
     """pytest reports an error that ends a thread."""
     node = _Failing()
     with Fleet(node, [NODE]) as fleet:
@@ -156,43 +119,14 @@ def test_an_error_of_the_disk_is_left_to_finish(context: Context, record: RunRec
         early.wait()
 
 
-def test_whoever_leaves_stops_what_is_fetched_and_waits_for_its_end(context: Context, record: RunRecord) -> None:
-    node = Answering(*[Parcel().finish()[:512]] * 1000)
-    _leave_while_fetching(context, record, node, connecting=True)
-    assert len(node.asked) == 1, "it is not tried again"
-
-
-def test_a_node_that_sends_nothing_does_not_keep_whoever_leaves(context: Context, record: RunRecord) -> None:
-    node = _Silent()
-    _leave_while_fetching(context, record, node)
-    assert node.connected == 1
-
-
-def test_whoever_detaches_while_outputs_are_fetched_ends_that(context: Context, record: RunRecord) -> None:
-    """Ranks that have ended well, and a person who detaches before the end of the run."""
-
-    class Leaving(_Silent):
-        @contextmanager
-        def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
-            if " follow " not in command:
-                with super().stream(command, stdin=stdin) as pieces:
-                    yield pieces
-            else:
-                ends = [frames.frame(frames.RANK, 1 + rank, 0, b'{"code": 0, "at": 1.0}') for rank in range(2)]
-                yield self._leave_after(ends)
-
-        def _leave_after(self, ends: list[bytes]) -> Iterator[bytes]:
-            yield from ends
-            until(lambda: self.asked)
-            context.stop.set()
-
+def test_detaching_ends_the_fetching_of_outputs(context: Context, record: RunRecord) -> None:
     record.nodes = [NODE.name]
-    with Fleet(Leaving(), [NODE]) as fleet, pytest.raises(Interrupted, match="detached"):
+    with Fleet(_Leaving(context), [NODE]) as fleet, pytest.raises(Interrupted, match="detached"):
         follow_to_end(context, fleet, record)
     assert "early-outputs" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_what_was_fetched_early_and_is_no_output_in_the_end_is_gone(context: Context, record: RunRecord) -> None:
+def test_file_that_was_fetched_early_and_is_no_output_in_the_end_is_removed(context: Context, record: RunRecord) -> None:
     files = runs.files_of(context.paths, record)
     sent = Parcel().add("files/metrics.json", b"{}").add("files/a/temporary").add("files/kept").finish()
     with Fleet(Answering(sent), [NODE]) as fleet:
@@ -210,7 +144,7 @@ DIGEST = "0123"
 
 
 @pytest.mark.parametrize(("told", "asked_again"), [(DIGEST, 0), ("4567", 1), ("", 1)])
-def test_unchanged_outputs_are_not_asked_for_again(context: Context, record: RunRecord, told: str, asked_again: int) -> None:
+def test_unchanged_outputs_are_not_fetched_again(context: Context, record: RunRecord, told: str, asked_again: int) -> None:
     files, node = runs.files_of(context.paths, record), Answering(Parcel(outputs=DIGEST).add("files/kept").finish())
     with Fleet(node, [NODE]) as fleet:
         early = EarlyOutputs(context, fleet, record, at_once_s=0.0)
@@ -223,12 +157,3 @@ def test_unchanged_outputs_are_not_asked_for_again(context: Context, record: Run
     assert set(digests) == {"outputs/node0/kept"}
     assert len(node.asked) == 1 + asked_again
     assert len(heard) == 1 - asked_again
-
-
-def test_a_node_that_tells_no_digest_is_asked_again(context: Context, record: RunRecord) -> None:
-    with Fleet(Answering(Parcel().add("files/kept").finish()), [NODE]) as fleet:
-        early = EarlyOutputs(context, fleet, record, at_once_s=0.0)
-        _end(early, {0: 0, 1: 0})
-        until(lambda: early._collected)
-        early.wait()
-        assert early.take({"node0": ""}, ignore_event) is None

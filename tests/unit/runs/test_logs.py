@@ -13,8 +13,6 @@ import pytest
 
 from gpucourse.errors import DamagedFile
 from gpucourse.runs.logs import CHUNK, LogPart, StoredLog
-from gpucourse.runs.results import read_logs
-from gpucourse.workspace.paths import RunPaths
 
 BEGAN = 1000.0
 
@@ -41,18 +39,18 @@ NUMBERS = b"".join(b"line %d\n" % number for number in range(200_000))
 
 
 @pytest.mark.parametrize("tail", [0, 1, 3, 100_000, 200_000, 300_000])
-def test_the_last_lines_begin_where_they_should(tmp_path: Path, tail: int) -> None:
+def test_tail_begins_where_it_should(tmp_path: Path, tail: int) -> None:
     log = write_log(tmp_path, (0, NUMBERS), part=LogPart(tail=tail))
     assert text_of(log).splitlines() == NUMBERS.splitlines()[max(0, 200_000 - tail) :]
 
 
-def test_a_last_line_without_a_newline_counts(tmp_path: Path) -> None:
+def test_last_line_without_a_newline_counts(tmp_path: Path) -> None:
     assert text_of(write_log(tmp_path, (0, b"a\nb\nc"), part=LogPart(tail=2))) == b"b\nc"
     assert text_of(write_log(tmp_path, (0, b""), part=LogPart(tail=2))) == b""
     assert text_of(write_log(tmp_path, (0, b"\n\n\n"), part=LogPart(tail=2))) == b"\n\n"
 
 
-def test_lines_that_match_and_the_last_of_them(tmp_path: Path) -> None:
+def test_grep_gives_the_lines_that_match_and_tail_the_last_of_them(tmp_path: Path) -> None:
     pattern = re.compile(rb"^line \d*77$")
     matching = [line for line in NUMBERS.splitlines() if line.endswith(b"77")]
     assert text_of(write_log(tmp_path, (0, NUMBERS), part=LogPart(grep=pattern))).splitlines() == matching
@@ -71,18 +69,12 @@ def test_since_counts_back_from_the_newest(tmp_path: Path, since: float, text: b
     assert text_of(write_log(tmp_path, *pieces, part=LogPart(since=since), newest=10)) == text
 
 
-def test_since_and_tail_hold_together(tmp_path: Path) -> None:
-    pieces = (1, b"one\n"), (8, b"two\nthree\n"), (9, b"four\n")
-    assert text_of(write_log(tmp_path, *pieces, part=LogPart(since=1.5, tail=2), newest=9)) == b"three\nfour\n"
-    assert text_of(write_log(tmp_path, *pieces, part=LogPart(since=1.5, tail=9), newest=9)) == b"two\nthree\nfour\n"
-
-
 def test_each_line_has_the_time_of_its_end(tmp_path: Path) -> None:
     log = write_log(tmp_path, (1, b"one\ntw"), (4, b"o\nthr"), (8, b"ee\nfour\n"), (7, b"five"))
     assert read_timed_lines(log) == [(1.0, b"one\n"), (4.0, b"two\n"), (8.0, b"three\nfour\n"), (8.0, b"five")]
 
 
-def test_what_came_in_one_moment_is_one_piece(tmp_path: Path) -> None:
+def test_lines_of_one_moment_are_one_piece(tmp_path: Path) -> None:
     log = write_log(tmp_path, (1, b"one\n"), (1, b"two\nth"), (1, b"ree\nfo"), (2, b"ur\n"), (2, b"five\n"), (1, b"six\n"))
     assert read_timed_lines(log) == [(1.0, b"one\ntwo\nthree\n"), (2.0, b"four\nfive\n"), (2.0, b"six\n")]
 
@@ -95,7 +87,7 @@ def test_times_of_a_part_begin_with_it(tmp_path: Path) -> None:
     ]
 
 
-def test_what_has_no_time_comes_last_and_is_not_lost(tmp_path: Path) -> None:
+def test_line_without_a_time_comes_last_and_is_not_lost(tmp_path: Path) -> None:
     log = write_log(tmp_path, (3, b"one\n"))
     with log.path.open("ab") as more:
         more.write(b"two\n")
@@ -112,7 +104,7 @@ def test_damaged_times_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [LogPart(), LogPart(tail=1), LogPart(grep=re.compile(b"xy")), LogPart(since=1)])
-def test_a_line_of_any_length_fits_in_the_memory(tmp_path: Path, part: LogPart) -> None:
+def test_line_of_any_length_fits_in_the_memory(tmp_path: Path, part: LogPart) -> None:
     def long_line() -> Iterator[tuple[float, bytes]]:
         for second in range(40):
             yield second, b"x" * CHUNK
@@ -127,17 +119,9 @@ def test_a_line_of_any_length_fits_in_the_memory(tmp_path: Path, part: LogPart) 
     assert peak < 8 * CHUNK
 
 
-def test_a_rank_that_moved_to_another_node_has_two_logs(tmp_path: Path) -> None:
-    files = RunPaths(tmp_path)
-    files.logs.mkdir()
-    files.rank_log("node0", 0).write_text("the last life\n")
-    files.rank_log("node1", 0).write_text("the first life\n")
-    assert [(log.rank, log.lines) for log in read_logs(files)] == [(0, ("the last life",)), (0, ("the first life",))]
-
-
 @pytest.mark.parametrize("mode", ["wb", "ab"])
 @pytest.mark.parametrize("tail", [None, 3])
-def test_what_is_sent_is_what_is_read(tmp_path: Path, mode: str, tail: int | None) -> None:
+def test_sent_log_is_the_log_that_is_read(tmp_path: Path, mode: str, tail: int | None) -> None:
     """A file that is appended to gets nothing from the kernel, so it has to be written to."""
     log = write_log(tmp_path, (0, NUMBERS + b"the end"), part=LogPart(tail=tail))
     with (tmp_path / "out").open(mode) as out:
@@ -148,7 +132,7 @@ def test_what_is_sent_is_what_is_read(tmp_path: Path, mode: str, tail: int | Non
     assert sent or mode == "ab" or sys.platform != "linux"
 
 
-def test_a_pipe_gets_the_log_as_it_is_until_nobody_reads(tmp_path: Path) -> None:
+def test_pipe_gets_the_log_as_it_is_until_nobody_reads(tmp_path: Path) -> None:
     log = write_log(tmp_path, (0, NUMBERS * 3))
     ends = os.pipe()
     writer = os.fdopen(ends[1], "wb")
@@ -165,7 +149,7 @@ def test_a_pipe_gets_the_log_as_it_is_until_nobody_reads(tmp_path: Path) -> None
         assert received.result() == NUMBERS
 
 
-def test_a_pipe_that_does_not_block_gets_the_whole_log(tmp_path: Path) -> None:
+def test_pipe_that_does_not_block_gets_the_whole_log(tmp_path: Path) -> None:
     log = write_log(tmp_path, (0, b"0123456789\n" * 300_000))
     ends = os.pipe()
     os.set_blocking(ends[1], False)
@@ -177,16 +161,7 @@ def test_a_pipe_that_does_not_block_gets_the_whole_log(tmp_path: Path) -> None:
     assert sent or sys.platform != "linux"
 
 
-def test_nothing_is_sent_where_lines_are_chosen(tmp_path: Path) -> None:
+def test_log_is_not_sent_if_lines_are_chosen(tmp_path: Path) -> None:
     log = write_log(tmp_path, (0, NUMBERS), part=LogPart(grep=re.compile(b"77")))
     with (tmp_path / "out").open("wb") as out:
         assert not log.send(out)
-
-
-def test_a_note_for_each_line_says_when_each_came(tmp_path: Path) -> None:
-    """So many notes that they are read in several blocks, and some with the same moment."""
-    pieces = [(number // 3 / 1000, b"line %d\n" % number) for number in range(60_000)]
-    lines = [
-        (round(seconds, 3), line) for seconds, text in read_timed_lines(write_log(tmp_path, *pieces)) for line in text.split()
-    ]
-    assert [seconds for seconds, word in lines if word != b"line"] == [seconds for seconds, _ in pieces]
