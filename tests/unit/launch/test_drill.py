@@ -33,7 +33,7 @@ def make_fault(how: str, rank: int | None = None) -> InjectedFault:
 
 
 @pytest.mark.parametrize(("how", "kept"), [("kill-rank", False), ("block-port", False), ("slow-rank", True)])
-def test_a_drill_has_no_restarts_that_would_repair_it(how: str, kept: bool) -> None:
+def test_drill_has_no_restarts_that_would_repair_it(how: str, kept: bool) -> None:
     base = replace(plan(), max_restarts=2)
     command = base.commands[0]
     argv = (*command.argv[:3], "--max-restarts=2", *command.argv[3:], "--max-restarts=own")
@@ -43,7 +43,7 @@ def test_a_drill_has_no_restarts_that_would_repair_it(how: str, kept: bool) -> N
     assert spoiled.commands[0].argv[-1] == "--max-restarts=own", "what follows the rank's place is the script's"
 
 
-def test_a_wrong_world_is_told_to_the_ranks_and_to_nobody_else() -> None:
+def test_wrong_world_size_reaches_the_ranks_only() -> None:
     spoiled = drill.prepare_drill(plan(), make_fault("wrong-world-size"))
     for before, after in zip(plan().commands, spoiled.commands, strict=True):
         assert after.argv[:4] == before.argv[:4]
@@ -53,7 +53,7 @@ def test_a_wrong_world_is_told_to_the_ranks_and_to_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("how", ["kill-rank", "slow-rank", "block-port"])
-def test_the_others_leave_the_command_as_it_is_and_give_the_node_an_order(how: str) -> None:
+def test_other_faults_leave_the_command_as_it_is_and_give_the_node_an_order(how: str) -> None:
     rank = None if how == "block-port" else 1
     assert [command.argv for command in drill.prepare_drill(plan(), make_fault(how, rank)).commands] == [
         command.argv for command in plan().commands
@@ -72,7 +72,7 @@ def test_a_drill_is_short() -> None:
     assert spoiled.commands[0].env == {"A": "1", "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "10"}
 
 
-def test_only_torchrun_on_simulated_nodes_with_several_ranks_is_taken() -> None:
+def test_drill_needs_torchrun_on_simulated_nodes_with_several_ranks() -> None:
     assert drill.object_to_plan(plan()) is None
     for odd, words in (
         (replace(plan(), mode="aws"), "simulated nodes only"),

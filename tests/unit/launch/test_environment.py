@@ -17,12 +17,12 @@ from tests.unit.launch.test_slurm_plan import make_plan as make_slurm_plan
 from tests.unit.launch.test_slurm_plan import request
 
 
-def test_values_and_names() -> None:
+def test_read_variables_tells_values_from_names() -> None:
     here = {"TOKEN": "secret", "EMPTY": ""}
     assert read_variables(["A=1", "B=x=y", "TOKEN", "EMPTY"], here) == ({"A": "1", "B": "x=y"}, ("TOKEN", "EMPTY"))
 
 
-def test_what_was_typed_wins_and_is_shown_and_a_secret_is_a_name() -> None:
+def test_typed_variable_wins_and_is_shown_and_a_secret_is_a_name() -> None:
     plan = make_plan(node(0), node(1), environment={"OMP_NUM_THREADS": "7", "MINE": "a b"}, handed_on=("TOKEN",))
     assert [command.env["OMP_NUM_THREADS"] for command in plan.commands] == ["7", "7"]
     assert json.loads(json.dumps(asdict(plan), default=str))["handed_on"] == ["TOKEN"]
@@ -31,7 +31,7 @@ def test_what_was_typed_wins_and_is_shown_and_a_secret_is_a_name() -> None:
     assert '  TOKEN="$TOKEN"' in shown
 
 
-def test_a_batch_file_leaves_to_the_learner_what_was_typed() -> None:
+def test_batch_file_sets_a_typed_variable_once() -> None:
     job = sbatch.SbatchJob(title="t", name="n", partition="", nodes=2, time_s=60, command=("python3", "x.py"))
     usual = sbatch.render(job)
     assert "export OMP_NUM_THREADS=" in usual
@@ -45,7 +45,7 @@ def test_a_batch_file_leaves_to_the_learner_what_was_typed() -> None:
     assert [line for line in lines if "GLOO_SOCKET_IFNAME" in line] == ["export GLOO_SOCKET_IFNAME=lo"]
 
 
-def test_a_batch_file_sets_nothing_that_is_handed_on() -> None:
+def test_batch_file_sets_no_variable_that_is_handed_on() -> None:
     names = ("OMP_NUM_THREADS", "NCCL_SOCKET_IFNAME", "NCCL_NSOCKS_PERTHREAD")
     wanted = request({"kind": "slurm", "nodes": 2, "procs_per_node": 2}, ())
     wanted = replace(wanted, nccl={"NCCL_NSOCKS_PERTHREAD": "4"})

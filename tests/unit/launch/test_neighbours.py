@@ -23,7 +23,7 @@ def names(script: Path) -> list[str]:
     return [upload.name for upload in neighbours.find_imports(script)]
 
 
-def test_modules_beside_the_script_and_what_they_import_in_turn(tmp_path: Path) -> None:
+def test_find_imports_takes_modules_beside_the_script_and_their_imports(tmp_path: Path) -> None:
     script = lay(
         tmp_path,
         train="import torch, os\nfrom datautils import Data\nif False:\n    import late\n",
@@ -38,16 +38,16 @@ def test_modules_beside_the_script_and_what_they_import_in_turn(tmp_path: Path) 
     assert names(script) == ["datautils.py", "deeper/__init__.py", "deeper/inner.py", "deeper/sibling.py", "late.py"]
 
 
-def test_a_package_without_init_and_a_module_named_in_from(tmp_path: Path) -> None:
+def test_find_imports_takes_a_package_without_init(tmp_path: Path) -> None:
     script = lay(tmp_path, train="from models import tiny, missing\nfrom ..outside import z\n", models__tiny="import train\n")
     assert names(script) == ["models/tiny.py"]
 
 
-def test_a_script_that_does_not_parse_has_no_neighbours(tmp_path: Path) -> None:
+def test_script_that_does_not_parse_has_no_neighbours(tmp_path: Path) -> None:
     assert names(lay(tmp_path, train="def :\n", helper="")) == []
 
 
-def test_what_is_named_keeps_its_place_under_the_script_and_else_its_name(tmp_path: Path) -> None:
+def test_named_file_keeps_its_place_under_the_script_and_else_its_name(tmp_path: Path) -> None:
     script = lay(tmp_path / "work", train="")
     (tmp_path / "work/data/deep").mkdir(parents=True)
     (tmp_path / "work/data/deep/a.bin").write_bytes(b"a")
@@ -64,7 +64,7 @@ def test_what_is_named_keeps_its_place_under_the_script_and_else_its_name(tmp_pa
     ]
 
 
-def test_what_is_not_there_or_too_much_is_refused(tmp_path: Path) -> None:
+def test_named_files_that_are_missing_or_too_many_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file or folder"):
         neighbours.find_named_files((tmp_path / "nothing",), tmp_path)
     (tmp_path / "many").mkdir()
@@ -75,7 +75,7 @@ def test_what_is_not_there_or_too_much_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pkg.train", "pkg.run", "pkg"])
-def test_a_module_takes_its_packages_along(tmp_path: Path, name: str) -> None:
+def test_module_takes_its_packages_along(tmp_path: Path, name: str) -> None:
     program = "import other\nfrom . import data\nfrom pkg.more import x\n"
     lay(tmp_path, pkg___init="", pkg__more="", pkg__data="", other="", pkg__unrelated="", pkg__train=program)
     (tmp_path / "pkg/run").mkdir()
@@ -88,13 +88,13 @@ def test_a_module_takes_its_packages_along(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pkg.none", "train.py", "../train", "pkg..train", "", "/etc.passwd"])
-def test_a_module_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
+def test_module_that_is_missing_is_refused(tmp_path: Path, name: str) -> None:
     lay(tmp_path, train="", pkg___init="")
     with pytest.raises(UsageError, match="there is no such module in"):
         neighbours.find_module(name, tmp_path)
 
 
-def test_a_script_keeps_its_place_in_a_folder_that_is_uploaded_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_keeps_its_place_in_a_folder_that_is_uploaded_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lay(tmp_path, tools__train="import helper\n", tools__helper="", other="")
     script, here = tmp_path / "tools/train.py", tmp_path.resolve()
     monkeypatch.chdir(tmp_path)
@@ -120,12 +120,12 @@ SETS_PORT = 'import os\n\ndef setup():\n    os.environ["MASTER_PORT"] = "29500"\
         ("def broken(:\n", False),
     ],
 )
-def test_a_script_that_starts_its_own_ranks_is_recognised(tmp_path: Path, text: str, expected: bool) -> None:
+def test_script_that_starts_its_own_ranks_is_recognised(tmp_path: Path, text: str, expected: bool) -> None:
     (tmp_path / "train.py").write_text(text)
     assert neighbours.starts_ranks_itself(tmp_path / "train.py") is expected
 
 
-def test_a_batch_file_takes_along_what_it_names_and_what_that_needs(tmp_path: Path) -> None:
+def test_batch_file_takes_along_the_files_it_names_and_their_imports(tmp_path: Path) -> None:
     lay(
         tmp_path,
         helper="import torch\n",

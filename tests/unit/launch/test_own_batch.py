@@ -11,6 +11,7 @@ from gpucourse.launch import own_batch
 from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Node
+from gpucourse.model.plan import Batch, LaunchPlan
 from gpucourse.remote import slurm_client
 from gpucourse.ui.views.slurm import describe_batch
 
@@ -39,6 +40,13 @@ def request(*arguments: str, environment: dict[str, str] | None = None, handed_o
     )  # fmt: skip
 
 
+def make_plan(own: own_batch.OwnBatch) -> tuple[LaunchPlan, Batch]:
+    """Return the plan for a file with which nothing else was typed, and what is submitted."""
+    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
+    assert plan.batch is not None
+    return plan, plan.batch
+
+
 @pytest.mark.parametrize(
     ("name", "text", "kind"),
     [
@@ -59,14 +67,14 @@ def request(*arguments: str, environment: dict[str, str] | None = None, handed_o
         ("none.py", None, "script"),
     ],
 )
-def test_it_is_known_by_what_is_in_it(tmp_path: Path, name: str, text: str | None, kind: str) -> None:
+def test_batch_file_is_known_by_its_content(tmp_path: Path, name: str, text: str | None, kind: str) -> None:
     script = tmp_path / name
     if text is not None:
         script.write_text(text)
     assert (own_batch.is_batch(script), own_batch.is_shell_script(script)) == (kind == "batch", kind == "shell")
 
 
-def test_a_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
+def test_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
     own_batch.refuse_shell_script(file(tmp_path, "--nodes=2"))
     (tmp_path / "run.sh").write_text("#!/bin/bash\ntorchrun train.py\n")
     with pytest.raises(UsageError, match=r"run\.sh is a shell script without lines for sbatch") as caught:
@@ -85,7 +93,9 @@ def test_a_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
         (("--nodes=0 --gpus=2",), 1, 2, ""),
     ],
 )
-def test_what_it_wishes_for(tmp_path: Path, wishes: tuple[str, ...], nodes: int, gpus: int, partition: str) -> None:
+def test_read_finds_nodes_gpus_and_partition(
+    tmp_path: Path, wishes: tuple[str, ...], nodes: int, gpus: int, partition: str
+) -> None:
     own = own_batch.read(file(tmp_path, *wishes))
     assert (own.nodes, own.gpus, own.partition) == (nodes, gpus, partition)
 
@@ -102,21 +112,18 @@ def test_what_it_wishes_for(tmp_path: Path, wishes: tuple[str, ...], nodes: int,
         ("--export=ALL --exclusive --output=o.txt --error-like=x", ""),
     ],
 )
-def test_where_standard_error_goes(tmp_path: Path, wish: str, error: str) -> None:
+def test_read_finds_where_standard_error_goes(tmp_path: Path, wish: str, error: str) -> None:
     own = own_batch.read(file(tmp_path, wish))
     assert own.error == error
-    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
-    assert plan.batch is not None
-    assert plan.batch.files[0].error == error
+    assert make_plan(own)[1].files[0].error == error
 
 
 @pytest.mark.parametrize("error", ["/scratch/me/e.txt", "../e.txt", "logs/%x.%j.out"])
-def test_errors_that_cannot_be_found_join_the_output(tmp_path: Path, error: str) -> None:
+def test_errors_that_cannot_be_collected_join_the_output(tmp_path: Path, error: str) -> None:
     """A folder of somebody's own cluster is not here; and one file for both stays one."""
     own = own_batch.read(file(tmp_path, "--output=logs/%x.%j.out", f"--error={error}"))
-    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
-    assert plan.batch is not None
-    assert plan.batch.files[0].error == ""
+    plan, batch = make_plan(own)
+    assert batch.files[0].error == ""
     assert plan.commands[0].argv[-2:] == ("--error=../logs/%j-%N.out", "mine.sbatch")
 
 
@@ -131,17 +138,16 @@ def test_errors_that_cannot_be_found_join_the_output(tmp_path: Path, error: str)
         ("--array=what", [], 0),  # sbatch says what is wrong with it
     ],
 )
-def test_an_array_has_a_row_and_a_log_for_each_task(tmp_path: Path, wish: str, tasks: list[int], at_once: int) -> None:
+def test_array_has_a_row_and_a_log_for_each_task(tmp_path: Path, wish: str, tasks: list[int], at_once: int) -> None:
     own = own_batch.read(file(tmp_path, wish))
     assert (list(own.tasks), own.at_once) == (tasks, at_once)
-    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
-    assert plan.batch is not None
-    assert (plan.batch.files[0].rows, plan.world_size) == (len(tasks) or 1,) * 2
+    plan, batch = make_plan(own)
+    assert (batch.files[0].rows, plan.world_size) == (len(tasks) or 1,) * 2
     assert f"--output=../logs/{'%A_%a' if tasks else '%j'}-%N.out" in plan.commands[0].argv
     assert slurm_client.spec(plan)["slurm"]["files"][0]["numbers"] == tasks  # type: ignore[index]
 
 
-def test_what_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
+def test_job_that_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"an array of 10,001 tasks, and at most 10,000 can be followed"):
         own_batch.read(file(tmp_path, "--array=0-10000"))
     for word in ("hetjob", "packjob"):
@@ -162,11 +168,9 @@ def test_what_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_it_asks_for_in_words(tmp_path: Path, wishes: tuple[str, ...], asks: str) -> None:
+def test_describe_batch_says_what_the_file_asks_for(tmp_path: Path, wishes: tuple[str, ...], asks: str) -> None:
     own = own_batch.read(file(tmp_path, *wishes))
-    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
-    assert plan.batch is not None
-    assert describe_batch(plan.batch) == asks
+    assert describe_batch(make_plan(own)[1]) == asks
 
 
 @pytest.mark.parametrize(
@@ -180,32 +184,29 @@ def test_what_it_asks_for_in_words(tmp_path: Path, wishes: tuple[str, ...], asks
         ("--nodes=2 --job-name=late \\", ""),  # and has no continuation
     ],
 )
-def test_the_name_of_a_job_is_read_as_sbatch_reads_it(tmp_path: Path, wish: str, name: str) -> None:
+def test_job_name_is_read_as_sbatch_reads_it(tmp_path: Path, wish: str, name: str) -> None:
     assert slurm_client.job_name(file(tmp_path, wish).read_text()) == name
-
-
-def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
-    (tmp_path / "mine.sbatch").write_bytes(b"\xff\xfe")
-    for name in ("none.sbatch", "mine.sbatch"):
-        with pytest.raises(UsageError, match=name):
-            own_batch.read(tmp_path / name)
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        (None, "none"),
+        (b"\xff\xfe", "mine"),
         (b"#!/bin/bash\n#SBATCH -N 2\n# caf\xe9\n", "line 3 is not text in UTF-8"),
         (b"\xef\xbb\xbf#!/bin/bash\n#SBATCH -N 2\n", "byte order mark"),
     ],
 )
-def test_what_an_editor_stored_in_another_form_is_named(tmp_path: Path, content: bytes, words: str) -> None:
-    (tmp_path / "job.sh").write_bytes(content)
-    assert own_batch.is_batch(tmp_path / "job.sh")
+def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes | None, words: str) -> None:
+    path = tmp_path / ("none.sbatch" if content is None else "mine.sbatch")
+    if content is not None:
+        path.write_bytes(content)
+        assert own_batch.is_batch(path)
     with pytest.raises(UsageError, match=words):
-        own_batch.read(tmp_path / "job.sh")
+        own_batch.read(path)
 
 
-def test_the_file_goes_as_it_is_and_what_was_typed_overrules_it(tmp_path: Path) -> None:
+def test_file_is_submitted_as_it_is_and_typed_options_overrule_it(tmp_path: Path) -> None:
     own = own_batch.read(file(tmp_path, "--nodes=2", "--gres=gpu:1"))
     plan = own_batch.plan(request("a", "b"), HEAD, own, nodes=3, partition="long", default="gpu", time_s=300.0, module="2")
     assert plan.batch is not None
@@ -213,10 +214,9 @@ def test_the_file_goes_as_it_is_and_what_was_typed_overrules_it(tmp_path: Path) 
     typed = ("--nodes=3", "--partition=long", "--time=00:05:00", *own_batch.FOLLOWED)
     assert plan.commands[0].argv == ("sbatch", "--parsable", *typed, "mine.sbatch", "a", "b")
     assert (plan.batch.nodes, plan.batch.gpus, plan.batch.partition) == (3, 1, "long")
-    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
+    plan, batch = make_plan(own)
     assert plan.commands[0].argv == ("sbatch", "--parsable", *own_batch.FOLLOWED, "mine.sbatch")
-    assert plan.batch is not None
-    assert (plan.batch.nodes, plan.batch.partition) == (2, "gpu")
+    assert (batch.nodes, batch.partition) == (2, "gpu")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_the_file_goes_as_it_is_and_what_was_typed_overrules_it(tmp_path: Path) 
         (("--export=PATH,HOME",), "--export=PATH,HOME,MINE,TOKEN"),
     ],
 )
-def test_what_was_typed_reaches_a_job_that_takes_little_of_its_environment(
+def test_typed_variables_reach_a_job_that_takes_little_of_its_environment(
     tmp_path: Path, wishes: tuple[str, ...], export: str | None
 ) -> None:
     own = own_batch.read(file(tmp_path, *wishes))

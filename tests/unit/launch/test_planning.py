@@ -70,7 +70,7 @@ def make_plan(
     return launch.plan(request, nodes, facts, run_id="r", port=29501)
 
 
-def test_the_torchrun_lines_word_for_word() -> None:
+def test_torchrun_lines_are_these_word_for_word() -> None:
     plan = make_plan(node(0), node(1), arguments=("--batch-size", "32"))
     assert [" ".join(command.argv) for command in plan.commands] == [
         "/opt/py/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=0 --master-addr=10.0.0.0 "
@@ -83,14 +83,14 @@ def test_the_torchrun_lines_word_for_word() -> None:
     assert by_hand(("{rank}", "python", "x.py", "{rank}")) == ("python", "x.py", "{rank}")
 
 
-def test_own_options_of_torchrun_stand_in_every_line() -> None:
+def test_typed_options_of_torchrun_are_in_every_line() -> None:
     plan = make_plan(node(0), node(1), torchrun="--max-restarts 2 --monitor-interval=0.5")
     assert plan.max_restarts == 2
     for command in plan.commands:
         assert "--max-restarts=2 --monitor-interval=0.5 --no-python" in " ".join(command.argv)
 
 
-def test_everything_that_matters_is_set_explicitly() -> None:
+def test_environment_sets_everything_that_matters() -> None:
     env = make_plan(node(0), node(1)).commands[1].env
     assert env == {
         "GPUCOURSE_MODE": "local",
@@ -102,7 +102,7 @@ def test_everything_that_matters_is_set_explicitly() -> None:
     }
 
 
-def test_simulated_nodes_share_one_machine_real_ones_do_not() -> None:
+def test_simulated_nodes_share_the_cores_of_one_machine_and_real_ones_do_not() -> None:
     local = make_plan(node(0), node(1), node(2), node(3), cores=2)
     real = make_plan(node(0, gpus=1, mode="aws"), node(1, gpus=1, mode="aws"), cores=8)
     assert {command.env["OMP_NUM_THREADS"] for command in local.commands} == {"1"}
@@ -111,7 +111,7 @@ def test_simulated_nodes_share_one_machine_real_ones_do_not() -> None:
     assert {command.env["NCCL_SOCKET_IFNAME"] for command in real.commands} == {"lo"}
 
 
-def test_what_nccl_has_to_know_reaches_nodes_with_gpus() -> None:
+def test_variables_of_nccl_reach_nodes_with_gpus_only() -> None:
     sockets = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
     for command in make_plan(node(0, gpus=1), node(1, gpus=1), nccl=sockets).commands:
         assert sockets.items() <= command.env.items()
@@ -119,7 +119,7 @@ def test_what_nccl_has_to_know_reaches_nodes_with_gpus() -> None:
         assert not sockets.keys() & elsewhere.commands[0].env.keys()
 
 
-def test_one_process_a_gpu_and_ranks_counted_through() -> None:
+def test_there_is_one_process_a_gpu_and_ranks_are_counted_through() -> None:
     plan = make_plan(node(0, gpus=4), node(1, gpus=2))
     assert [command.ranks for command in plan.commands] == [(0, 1, 2, 3), (4, 5)]
     assert plan.world_size == 6
@@ -128,7 +128,7 @@ def test_one_process_a_gpu_and_ranks_counted_through() -> None:
 
 
 @pytest.mark.parametrize(("restarts", "typed", "count"), [(2, {}, 2), ("again", {"again": 3}, 3), ("again", {}, 0), (0, {}, 0)])
-def test_torchrun_is_told_how_often_it_may_start_all_again(restarts: object, typed: dict[str, object], count: int) -> None:
+def test_torchrun_line_says_how_often_it_may_start_again(restarts: object, typed: dict[str, object], count: int) -> None:
     launching = {"kind": "torchrun", "nodes": 2, "restarts": restarts}
     planned = make_plan(node(0), node(1), launch=launching, parameters_chosen=typed)
     asked = [[word for word in command.argv if "restarts" in word] for command in planned.commands]
@@ -150,24 +150,26 @@ def test_hostile_values_stay_one_argument() -> None:
     assert plan.commands[0].argv[-1] == nasty
 
 
-def test_the_head_comes_first_whatever_the_inventory_says() -> None:
-    inventory = Inventory(stack="s", nodes=(node(1), node(0), node(2)))
-    assert [chosen.name for chosen in launch.choose_nodes(exercise(), inventory, 2, "3")] == ["node0", "node1"]
+@pytest.mark.parametrize(
+    ("names", "count", "chosen"),
+    [((1, 0, 2), 2, ["node0", "node1"]), ((0, 1, 2), None, ["node0", "node1"]), ((0,), None, ["node0"])],
+    ids=["head first", "as the manifest says", "as many as there are"],
+)
+def test_choose_nodes_takes_the_head_first_and_no_more_than_asked(
+    names: tuple[int, ...], count: int | None, chosen: list[str]
+) -> None:
+    inventory = Inventory(stack="s", nodes=tuple(map(node, names)))
+    assert [item.name for item in launch.choose_nodes(exercise(), inventory, count, "3")] == chosen
 
 
-def test_without_a_count_the_manifest_says_how_many_if_there_are_that_many() -> None:
-    assert len(launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0), node(1), node(2))), None, "3")) == 2
-    assert len(launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0),)), None, "3")) == 1
-
-
-def test_more_nodes_than_deployed_names_the_command_that_mends_it() -> None:
+def test_more_nodes_than_deployed_is_refused_with_the_command_for_more() -> None:
     with pytest.raises(UsageError, match="3 nodes were asked for, 2 are deployed") as caught:
         launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0), node(1))), 3, "3")
     assert caught.value.hint == "gpucourse deploy 3 --nodes 3"
 
 
 @pytest.mark.parametrize("count", [0, -1, 65])
-def test_counts_out_of_range(count: int) -> None:
+def test_count_out_of_range_is_refused(count: int) -> None:
     with pytest.raises(UsageError, match=f"not on {count}"):
         launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0),)), count, "3")
 
@@ -179,7 +181,7 @@ COUNTED: Any = {
 
 
 @pytest.mark.parametrize(("chosen", "local", "count"), [({"nproc": 3}, True, 3), ({}, True, 2), ({}, False, 4)])
-def test_a_parameter_may_say_how_many_processes_a_node_there_are(chosen: dict[str, object], local: bool, count: int) -> None:
+def test_parameter_may_say_how_many_processes_a_node_has(chosen: dict[str, object], local: bool, count: int) -> None:
     only_node = node(0) if local else node(0, gpus=1, mode="aws")
     plan = make_plan(only_node, parameters_chosen=chosen, **COUNTED)
     assert f"--nproc-per-node={count}" in plan.commands[0].argv

@@ -19,7 +19,7 @@ from gpucourse.launch.planning import LaunchRequest, WrittenBatch
 from gpucourse.launch.sbatch import time_limit
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode, Node
-from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.plan import Batch, LaunchPlan
 from tests.waiting import STUCK_S, until
 
 GOLDEN = Path(__file__).parents[2] / "data" / "slurm" / "rendered"
@@ -52,6 +52,17 @@ def make_plan(
     return slurm_plan.plan(wanted, head(mode), nodes, place, run_id="20260131-142501-otter", module="2")
 
 
+def batch_of(plan: LaunchPlan) -> Batch:
+    """Return what is submitted."""
+    assert plan.batch is not None
+    return plan.batch
+
+
+def text_of(plan: LaunchPlan) -> str:
+    """Return the first file that is submitted."""
+    return batch_of(plan).files[0].text
+
+
 ONE = make_plan(request({"kind": "slurm", "slurm": {"jobs": "jobs"}}, ("--size=512",), jobs=1))
 SPREAD = make_plan(
     request({"kind": "slurm", "nodes": 2, "procs_per_node": "procs"}, ("--name=it's $HOME",), procs=2), nodes=2, mode="aws"
@@ -73,72 +84,57 @@ RENDERED = {"job": ONE, "spread": SPREAD, "elastic": ELASTIC, "array": SWEEP, "g
 
 
 @pytest.mark.parametrize("name", RENDERED)
-def test_the_files_word_for_word(name: str) -> None:
-    batch = RENDERED[name].batch
-    assert batch is not None
-    text = batch.files[1 if name == "gather" else 0].text
+def test_batch_file_is_that_of_the_golden_folder_word_for_word_and_good_shell(name: str) -> None:
+    file = GOLDEN / f"{name}.sbatch"
+    text = batch_of(RENDERED[name]).files[1 if name == "gather" else 0].text
     if os.environ.get("REWRITE_GOLDEN"):
         GOLDEN.mkdir(exist_ok=True)
-        (GOLDEN / f"{name}.sbatch").write_text(text, encoding="utf-8")
-    assert text == (GOLDEN / f"{name}.sbatch").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", RENDERED)
-def test_the_files_are_good_shell(name: str) -> None:
-    file = GOLDEN / f"{name}.sbatch"
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
     assert subprocess.run(["bash", "-n", str(file)], check=False).returncode == 0
     if linter := shutil.which("shellcheck"):
         assert subprocess.run([linter, str(file)], check=False).returncode == 0
 
 
 def test_arguments_reach_the_script_as_they_are() -> None:
-    assert SPREAD.batch is not None
-    last = SPREAD.batch.files[0].text.rstrip("\n").rpartition("' bash ")[2]
+    last = text_of(SPREAD).rstrip("\n").rpartition("' bash ")[2]
     said = subprocess.run(["bash", "-c", f"printf '%s\\n' {last}"], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == "--name=it's $HOME"
 
 
-def test_what_is_submitted_and_how_often() -> None:
+def test_plan_says_what_is_submitted_and_how_often() -> None:
     five = make_plan(request({"kind": "slurm", "slurm": {"jobs": "jobs", "show_queue": True, "cancel_last": True}}, jobs=5))
-    batch = five.batch
-    assert batch is not None
+    batch = batch_of(five)
     assert [(file.name, file.copies, file.tasks, file.after) for file in batch.files] == [("job", 5, 0, "")]
     assert (batch.show_queue, batch.cancel_last, five.world_size) == (True, True, 5)
-    assert ONE.batch is not None
-    assert not ONE.batch.cancel_last
-    assert SWEEP.batch is not None
-    assert [(file.name, file.rows, file.after) for file in SWEEP.batch.files] == [("array", 3, ""), ("gather", 1, "array")]
+    assert not batch_of(ONE).cancel_last
+    assert [(file.name, file.rows, file.after) for file in batch_of(SWEEP).files] == [("array", 3, ""), ("gather", 1, "array")]
     assert SWEEP.world_size == 4
     assert SPREAD.world_size == 4
     assert SPREAD.commands[0].argv == ("sbatch", "--parsable", "job.sbatch")
 
 
-def test_a_torchrun_exercise_becomes_one_process_a_gpu_under_srun() -> None:
+def test_torchrun_exercise_becomes_one_process_a_gpu_under_srun() -> None:
     plan = make_plan(request({"kind": "torchrun", "procs_per_node": "gpu"}), nodes=2, gpus=4, mode="aws")
-    assert plan.batch is not None
-    assert (plan.batch.tasks, plan.world_size) == (4, 8)
-    text = plan.batch.files[0].text
+    assert (batch_of(plan).tasks, plan.world_size) == (4, 8)
+    text = text_of(plan)
     assert "#SBATCH --ntasks-per-node=4" in text
     assert "#SBATCH --gres=gpu:4" in text
     assert "export GPUCOURSE_BACKEND=nccl" in text
 
 
 def test_with_restarts_each_node_gets_one_torchrun() -> None:
-    batch = ELASTIC.batch
-    assert batch is not None
+    batch = batch_of(ELASTIC)
     assert (batch.tasks, batch.max_restarts, batch.spread, ELASTIC.max_restarts, ELASTIC.world_size) == (2, 3, True, 3, 4)
-    alone = make_plan(request({"kind": "torchrun", "restarts": 1})).batch
-    assert alone is not None
+    alone = batch_of(make_plan(request({"kind": "torchrun", "restarts": 1})))
     assert alone.spread, "also one rank alone has a log of its own, for all its lives"
-    never = make_plan(request({"kind": "torchrun", "nodes": 2, "restarts": "restarts"}, restarts=0), nodes=2).batch
-    assert never is not None
+    never = batch_of(make_plan(request({"kind": "torchrun", "nodes": 2, "restarts": "restarts"}, restarts=0), nodes=2))
     assert "torch.distributed.run" not in never.files[0].text
 
 
-def test_a_rank_under_slurm_notes_each_of_its_lives(tmp_path: Path) -> None:
+def test_rank_under_slurm_notes_each_of_its_lives(tmp_path: Path) -> None:
     """The lines of the file are run as torchrun runs them, for two lives."""
-    assert ELASTIC.batch is not None
-    text = ELASTIC.batch.files[0].text
+    text = text_of(ELASTIC)
     prepare = text[text.index("rm -rf") : text.index("# srun starts one torchrun")]
     rank = 'bash -c "$rank_command" bash sh -c "printf $life; exit $((9 - 9 * life))"'
     lives = f"for life in 0 1; do TORCHELASTIC_RESTART_COUNT=$life {rank} || true; done"
@@ -154,31 +150,27 @@ def test_a_rank_under_slurm_notes_each_of_its_lives(tmp_path: Path) -> None:
 def test_more_processes_than_gpus_by_choice_compute_on_processors(procs: int, backend: str) -> None:
     """NCCL refuses two ranks on one GPU."""
     plan = make_plan(request({"kind": "slurm", "nodes": 2, "procs_per_node": "procs"}, procs=procs), nodes=2, mode="aws")
-    assert plan.batch is not None
-    assert f"export GPUCOURSE_BACKEND={backend}" in plan.batch.files[0].text
+    assert f"export GPUCOURSE_BACKEND={backend}" in text_of(plan)
 
 
 def test_nccl_is_told_its_sockets_and_the_interface_between_the_machines() -> None:
     wanted = replace(request({"kind": "torchrun", "procs_per_node": "gpu"}), nccl={"NCCL_NET": "Socket"})
     plan = make_plan(wanted, nodes=2, gpus=1, mode="aws")
-    assert plan.batch is not None
-    text = plan.batch.files[0].text
+    text = text_of(plan)
     assert "export NCCL_NET=Socket" in text
     assert 'export NCCL_SOCKET_IFNAME="${own:-$way}" GLOO_SOCKET_IFNAME="${own:-$way}"' in text
     simulated = make_plan(wanted, nodes=2, gpus=0)
-    assert simulated.batch is not None
-    assert "NCCL_NET" not in simulated.batch.files[0].text, "gloo has no use for it"
+    assert "NCCL_NET" not in text_of(simulated), "gloo has no use for it"
 
 
 @pytest.mark.parametrize(("address", "interface"), [("127.0.0.1", "lo"), ("192.0.2.9", "eth7"), ("head-of-cluster", "")])
-def test_the_interface_is_found_on_each_machine(tmp_path: Path, address: str, interface: str) -> None:
+def test_interface_is_found_on_each_machine(tmp_path: Path, address: str, interface: str) -> None:
     """The lines of the file are run, with an `ip` that knows lo by its address and eth7 by a route."""
     says = "case $* in *addr*127.0.0.1*) echo '1: lo    inet 127.0.0.1/8 scope host lo' ;; "
     says += "*route*192.0.2.9*) echo '192.0.2.9 dev eth7 src 192.0.2.1 uid 0' ;; *addr*) ;; *) exit 1 ;; esac"
     (tmp_path / "ip").write_text(f"#!/bin/sh\n{says}\n")
     (tmp_path / "ip").chmod(0o755)
-    assert SPREAD.batch is not None
-    script = "\n".join(line for line in SPREAD.batch.files[0].text.splitlines() if re.match(r"  (own|way)=|  \[ -z", line))
+    script = "\n".join(line for line in text_of(SPREAD).splitlines() if re.match(r"  (own|way)=|  \[ -z", line))
     done = subprocess.run(
         ["bash", "-c", f"{script}\necho \"$NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME\""],
         capture_output=True, text=True, check=True,
@@ -187,14 +179,13 @@ def test_the_interface_is_found_on_each_machine(tmp_path: Path, address: str, in
     assert done.stdout.split() == ([interface] * 2 if interface else [])
 
 
-def test_a_terminal_is_the_plain_command_with_its_name_in_the_environment() -> None:
+def test_terminal_is_the_plain_command_with_its_name_in_the_environment() -> None:
     plan = make_plan(request({"kind": "slurm-pty", "timeout": "1h"}))
     command = plan.commands[0]
     assert " ".join(command.argv) == "srun --partition=gpu --gres=gpu:1 --pty bash"
     assert command.env["SLURM_JOB_NAME"] == "2.9-otter"
     assert command.env["SLURM_TIMELIMIT"] == "10"
-    assert plan.batch is not None
-    assert plan.batch.session
+    assert batch_of(plan).session
 
 
 @pytest.mark.parametrize(
@@ -212,12 +203,11 @@ def test_values_that_are_no_list_are_refused(values: str) -> None:
 
 
 @pytest.mark.parametrize(("at_once", "array"), [(0, "0-3"), (2, "0-3%2"), (4, "0-3"), (9, "0-3")])
-def test_a_throttle_only_where_it_throttles(at_once: int, array: str) -> None:
+def test_array_is_throttled_only_if_that_has_an_effect(at_once: int, array: str) -> None:
     plan = make_plan(
         request({"kind": "slurm", "slurm": {"array": "values", "at_once": "at_once"}}, values="1,2,3,4", at_once=at_once)
     )
-    assert plan.batch is not None
-    assert f"#SBATCH --array={array}\n" in plan.batch.files[0].text
+    assert f"#SBATCH --array={array}\n" in text_of(plan)
 
 
 def test_too_many_nodes_are_refused_with_the_command_that_works() -> None:
@@ -228,7 +218,7 @@ def test_too_many_nodes_are_refused_with_the_command_that_works() -> None:
     assert caught.value.hint == "gpucourse run 2.9 --nodes 3"
 
 
-def test_the_partition_is_the_one_that_was_named() -> None:
+def test_partition_is_the_one_that_was_named() -> None:
     launch: dict[str, object] = {"kind": "slurm", "slurm": {"partition": "queue"}}
     assert slurm_plan.partition_of(request({"kind": "slurm"})) == ""
     usual = request(launch, queue="a100")
@@ -241,35 +231,33 @@ def test_the_partition_is_the_one_that_was_named() -> None:
     assert slurm_plan.partition_of(bare) == "", "the cluster's default, whatever the course prefers"
 
 
-def test_what_was_typed_overrules_what_the_login_sets_for_sbatch() -> None:
+def test_typed_values_overrule_the_variables_of_sbatch() -> None:
     wanted = request({"kind": "slurm", "slurm": {"partition": "queue"}}, queue="gpu")
     plan = make_plan(replace(wanted, typed=frozenset({"queue", "timeout", "nodes"})))
     assert plan.commands[0].argv == ("sbatch", "--parsable", "--time=00:10:00", "--partition=gpu", "job.sbatch")
 
 
-def test_a_script_of_the_learners_own_has_no_gather_job() -> None:
+def test_script_of_the_learner_has_no_gather_job() -> None:
     wanted = request({"kind": "slurm", "slurm": {"array": "values", "gather": "gather.py"}})
     own = LaunchRequest(
         exercise=wanted.exercise, launcher="slurm", script="mine.py", parameters={}, arguments=(), uploads=(), timeout_s=60
     )
     plan = make_plan(own)
-    assert plan.batch is not None
-    assert [file.name for file in plan.batch.files] == ["job"]
+    assert [file.name for file in batch_of(plan).files] == ["job"]
 
 
 @pytest.mark.parametrize("kind", ["slurm", "slurm-pty"])
-def test_jobs_run_with_the_python_of_the_nodes_where_it_is_not_the_heads(kind: str) -> None:
+def test_jobs_run_with_the_python_of_the_nodes(kind: str) -> None:
     place = slurm_plan.ClusterFacts(partition="gpu", threads=None, gpus=1, python="/opt/pytorch/bin/python")
     plan = slurm_plan.plan(request({"kind": kind}), head("aws"), 1, place, run_id="20260131-142501-otter", module="2")
-    assert plan.batch is not None
     if kind == "slurm":
-        assert "/opt/pytorch/bin/python -u work.py" in plan.batch.files[0].text
+        assert "/opt/pytorch/bin/python -u work.py" in text_of(plan)
         assert plan.commands[0].node.python == head("aws").python
     else:
         assert plan.commands[0].node.python == "/opt/pytorch/bin/python"
 
 
-def test_a_file_that_the_learner_wrote_is_submitted_as_it_is() -> None:
+def test_file_of_the_learner_is_submitted_as_it_is() -> None:
     text = "#!/bin/bash\n#SBATCH --array=0-3%2\nsource ./setup.sh\n"
     launch: dict[str, object] = {
         "kind": "slurm",
@@ -281,28 +269,28 @@ def test_a_file_that_the_learner_wrote_is_submitted_as_it_is() -> None:
         typed=frozenset({"at_once", "timeout"}),
     )
     plan = make_plan(wanted)
-    batch = plan.batch
-    assert batch is not None
+    batch = batch_of(plan)
     first, gather = batch.files
     assert (first.name, first.text, first.tasks, first.arguments) == ("my_array", text, 4, ("--values=1,2,3",))
     assert first.flags == ("--time=00:10:00", "--array=0-3%3")  # what was typed, and nothing else
     assert gather.after == "my_array"
     assert plan.commands[0].argv[-2:] == ("my_array.sbatch", "--values=1,2,3")
-    assert make_plan(replace(wanted, written=None)).batch != batch
-    assert ONE.batch is not None
-    assert not ONE.batch.setup
+    assert batch_of(make_plan(replace(wanted, written=None))) != batch
+    assert not batch_of(ONE).setup
 
 
 def test_setup_gives_a_file_of_the_learner_what_the_scripts_look_for(tmp_path: Path) -> None:
     wanted = replace(request({"kind": "slurm"}), written=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
-    batch = make_plan(wanted).batch
-    assert batch is not None
+    batch = batch_of(make_plan(wanted))
     (tmp_path / "setup.sh").write_text(batch.setup)
     script = 'source ./setup.sh; echo "$PATH" | cut -d: -f1; echo "$GPUCOURSE_OUT $GPUCOURSE_BACKEND $OMP_NUM_THREADS"; exit 3'
     variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "7"}
     done = subprocess.run(["bash", "-uc", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["/opt/course/bin", f"{tmp_path}/outputs gloo 1"]
     assert (done.returncode, (tmp_path / "ended-7").read_text()) == (3, "3\n")
+
+
+SLEEPS = "( : > begun; exec sleep 60 )"
 
 
 @pytest.fixture
@@ -313,23 +301,24 @@ def fatal_hangup() -> Iterator[None]:
     signal.signal(signal.SIGHUP, action)
 
 
-@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "USR1", "USR2", "XCPU"])
 @pytest.mark.parametrize(
-    "command",
+    ("name", "command"),
     [
-        "( : > begun; exec sleep 60 )",
-        "( trap '' TERM INT HUP USR1 USR2 XCPU; : > begun; sleep 1 )",
-        ": > begun; kill -STOP $$",
+        ("TERM", SLEEPS),
+        ("HUP", SLEEPS),
+        ("XCPU", SLEEPS),
+        ("INT", "( trap '' TERM INT HUP USR1 USR2 XCPU; : > begun; sleep 1 )"),  # ends well in spite of the signal
+        ("USR1", ": > begun; kill -STOP $$"),
+        ("USR2", SLEEPS),
     ],
 )
 @pytest.mark.usefixtures("fatal_hangup")
-def test_a_job_that_a_signal_ends_never_notes_a_success(tmp_path: Path, name: str, command: str) -> None:
+def test_job_that_a_signal_ends_never_notes_a_success(tmp_path: Path, name: str, command: str) -> None:
     """The commands before succeeded, the one under way may end well in spite of the signal, and a note of an earlier start is
     there."""
     (tmp_path / "ended-7").write_text("0\n")
     wanted = replace(request({"kind": "slurm"}), written=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
-    batch = make_plan(wanted).batch
-    assert batch is not None
+    batch = batch_of(make_plan(wanted))
     (tmp_path / "setup.sh").write_text(batch.setup)
     script = f"source ./setup.sh; true; {command}; echo more >> begun"
     variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "7"}
@@ -343,11 +332,10 @@ def test_a_job_that_a_signal_ends_never_notes_a_success(tmp_path: Path, name: st
     assert not (tmp_path / "begun").read_text()
 
 
-def test_an_exercise_of_one_process_stays_one_on_a_node_with_many_gpus() -> None:
+def test_exercise_of_one_process_stays_one_on_a_node_with_many_gpus() -> None:
     """`--procs` is torchrun's, as with the exercise's own launcher."""
     alone = request({"kind": "python", "procs_per_node": "gpu"})
     assert [slurm_plan.tasks_of(replace(alone, processes=procs), 8) for procs in (None, 4)] == [1, 1]
     plan = make_plan(alone, gpus=1)
-    assert plan.batch is not None
-    assert (plan.batch.tasks, plan.world_size, plan.batch.spread) == (1, 1, False)
-    assert "srun" not in plan.batch.files[0].text.splitlines()[-1]
+    assert (batch_of(plan).tasks, plan.world_size, batch_of(plan).spread) == (1, 1, False)
+    assert "srun" not in text_of(plan).splitlines()[-1]

@@ -24,7 +24,7 @@ LARGER_CLUSTERS = Path(__file__).parents[3] / "docs/larger-clusters.md"
         ("--virtual-local-rank --new-option=1", OwnOptions(words=("--virtual-local-rank", "--new-option=1"))),
     ],
 )
-def test_what_goes_through(typed: str, options: OwnOptions) -> None:
+def test_read_options_keeps_options_of_torchrun(typed: str, options: OwnOptions) -> None:
     assert read_options(typed) == options
 
 
@@ -49,14 +49,14 @@ def test_what_goes_through(typed: str, options: OwnOptions) -> None:
         ("--role 'open", "No closing quotation", "--max-restarts=2"),
     ],
 )
-def test_what_is_refused(typed: str, what: str, hint: str) -> None:
+def test_read_options_refuses_what_gpucourse_sets(typed: str, what: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_options(typed)
     assert what in caught.value.what
     assert hint in caught.value.hint
 
 
-def test_the_page_on_larger_clusters_shows_the_line_of_a_dry_run() -> None:
+def test_page_on_larger_clusters_shows_the_line_of_a_dry_run() -> None:
     rendezvous = Rendezvous(nodes=2, node_rank=0, address="10.0.0.4", port=29506)
     words = by_hand(command(".../python", rendezvous, 1, "train.py", ("--epochs", "3")))
     page = LARGER_CLUSTERS.read_text(encoding="utf-8")

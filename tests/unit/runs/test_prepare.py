@@ -15,7 +15,7 @@ from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Event, Note
 from gpucourse.model.launching import advise_install
-from gpucourse.model.node import Inventory, Node
+from gpucourse.model.node import Inventory, Mode, Node
 from gpucourse.ports import CommandResult
 from gpucourse.runs.prepare import RunRequest, find_script_lab, make_launch_request, plan_on
 from gpucourse.workspace import deployments
@@ -24,6 +24,11 @@ from tests.unit.labs.aws import fakes
 
 NOW = "2026-01-31T14:25:01+00:00"
 LINK = {"GPUCOURSE_LINK_GBPS": "1", "GPUCOURSE_LINK_BURST_BYTES": "131072"}
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
 
 
 def lab(context: Context, nodes: int, *, link: str = "", module: str = "3") -> None:
@@ -56,15 +61,14 @@ def test_ranks_learn_the_speed_of_the_link_that_the_lab_has(tmp_path: Path, link
     assert make_request(tmp_path, "3.3", 2, link=link)[0].environment == environment
 
 
-def test_a_lab_with_too_few_nodes_names_the_command_for_more(tmp_path: Path) -> None:
+def test_lab_with_too_few_nodes_names_the_command_for_more(tmp_path: Path) -> None:
     _, notes = make_request(tmp_path, "3.7", 2)
     assert notes == ["3.7 is meant for 4 nodes, and 2 are deployed; more: gpucourse deploy 3 --nodes 4"]
     for nodes, typed in ((4, None), (2, 2)):  # enough, or asked for
         assert make_request(tmp_path / str(nodes), "3.7", nodes, typed=typed)[1] == []
 
 
-def test_a_script_that_is_named_like_a_flag_is_no_flag_of_python(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_script_that_is_named_like_a_flag_is_no_flag_of_python(context: Context, tmp_path: Path) -> None:
     (script := tmp_path / "-x.py").write_text("")
     launch_request = make_launch_request(
         context, *context.catalog.exercise("3.1"), RunRequest(exercise="3.1", script=script), local=True
@@ -73,8 +77,7 @@ def test_a_script_that_is_named_like_a_flag_is_no_flag_of_python(tmp_path: Path)
     assert "-x.py" in {upload.name for upload in launch_request.uploads}
 
 
-def test_a_module_is_started_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_module_is_started_by_its_name(context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pkg").mkdir()
     for name in ("__init__.py", "train.py"):
         (tmp_path / "pkg" / name).touch()
@@ -85,8 +88,9 @@ def test_a_module_is_started_by_its_name(tmp_path: Path, monkeypatch: pytest.Mon
     assert {"pkg/__init__.py", "pkg/train.py"} <= {upload.name for upload in launch_request.uploads}
 
 
-def test_a_script_runs_at_its_place_in_a_folder_that_is_uploaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_script_runs_at_its_place_in_a_folder_that_is_uploaded(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (repo := tmp_path / "repo").mkdir()
     (repo / "tools").mkdir()
     for name in ("tools/train.py", "data.txt"):
@@ -98,46 +102,40 @@ def test_a_script_runs_at_its_place_in_a_folder_that_is_uploaded(tmp_path: Path,
     assert {"tools/train.py", "data.txt"} <= {upload.name for upload in launch_request.uploads}
 
 
-def test_a_program_that_a_node_lacks_is_named_before_the_start(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+@pytest.mark.parametrize(
+    ("mode", "needs", "what", "cure"),
+    [
+        (
+            "local",
+            {"programs": ("sh", "g++")},
+            r"^g\+\+ is not installed on node0$",
+            "on this computer: sudo apt-get install g++",
+        ),
+        ("aws", {"programs": ("sh", "g++")}, r"^g\+\+ is not installed on node0$", "on node0: sudo apt-get install g++"),
+        (
+            "aws",
+            {"packages": ("json", "no_such_package")},
+            r"^no_such_package is not installed on node0 \(for .*\)$",
+            " -m pip install 'gpucourse[local]'",
+        ),
+    ],
+)
+def test_program_or_package_that_a_node_lacks_is_named_before_the_start(
+    context: Context, mode: Mode, needs: dict[str, tuple[str, ...]], what: str, cure: str
+) -> None:
     lab(context, 1)
     launch_request = make_launch_request(context, *context.catalog.exercise("3.1"), RunRequest(exercise="3.1"), local=True)
 
     def answer(_node: Node, command: str) -> CommandResult:
         raise AssertionError(f"nothing but the look at the node was expected: {command}")
 
-    on_aws = fakes.node("node0")
-    for node, where in ((replace(on_aws, mode="local"), "on this computer"), (on_aws, "on node0")):
-        with pytest.raises(MissingError, match=r"^g\+\+ is not installed on node0$") as error:
-            plan_on(context, fakes.fleet_of(answer, node), replace(launch_request, programs=("sh", "g++")), "run")
-        assert error.value.hint == f"{where}: sudo apt-get install g++"
+    fleet = fakes.fleet_of(answer, replace(fakes.node("node0"), mode=mode))
+    with pytest.raises(MissingError, match=what) as error:
+        plan_on(context, fleet, replace(launch_request, **needs), "run")  # type: ignore[arg-type]
+    assert error.value.hint.endswith(cure)
 
 
-def test_a_package_that_a_node_lacks_comes_with_its_extra(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
-    lab(context, 1)
-    launch_request = make_launch_request(context, *context.catalog.exercise("3.1"), RunRequest(exercise="3.1"), local=True)
-
-    def answer(_node: Node, command: str) -> CommandResult:
-        raise AssertionError(f"nothing but the look at the node was expected: {command}")
-
-    fleet = fakes.fleet_of(answer, fakes.node("node0"))
-    lacking = replace(launch_request, packages=("json", "no_such_package"))
-    with pytest.raises(MissingError, match=r"^no_such_package is not installed on node0 \(for .*\)$") as error:
-        plan_on(context, fleet, lacking, "run")
-    assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")
-
-
-@pytest.mark.parametrize("exercise_id", ["5.6", "5.10"])
-def test_kernels_in_triton_are_refused_where_it_is_not(tmp_path: Path, exercise_id: str) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
-    module, exercise = context.catalog.exercise(exercise_id)
-    record = make_launch_request(context, module, exercise, RunRequest(exercise=exercise_id), local=True)
-    assert record.packages == ("torch", "triton", "numpy")
-    assert [part.packages for part in exercise.yours if part.id != "softmax"] == [("triton",)], "and try says so of the kernel"
-
-
-def test_triton_comes_with_the_extra_kernels_and_not_on_macos(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_advice_for_triton_names_its_extra_and_none_on_macos(monkeypatch: pytest.MonkeyPatch) -> None:
     assert advise_install(["triton"], "py", here=False) == "py -m pip install 'gpucourse[kernels]'"
     assert advise_install(["triton", "torch"], "py", here=False) == "py -m pip install 'gpucourse[kernels,local]'"
     monkeypatch.setattr(sys, "platform", "darwin")
@@ -148,8 +146,7 @@ def test_triton_comes_with_the_extra_kernels_and_not_on_macos(monkeypatch: pytes
     assert advise_install(["torch"], "py", here=True) == "py -m pip install 'gpucourse[local]'"
 
 
-def test_an_exercise_passes_its_programs_on_and_an_own_script_none(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_exercise_needs_its_programs_and_an_own_script_none(context: Context, tmp_path: Path) -> None:
     lab(context, 1)
     module, exercise = context.catalog.exercise("3.1")
     (script := tmp_path / "own.py").write_text("")
@@ -158,8 +155,7 @@ def test_an_exercise_passes_its_programs_on_and_an_own_script_none(tmp_path: Pat
         assert make_launch_request(context, module, needing, request, local=True).programs == programs
 
 
-def test_a_folder_among_the_files_travels_whole(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_folder_among_the_files_is_uploaded_whole(context: Context, tmp_path: Path) -> None:
     lab(context, 1)
     module, exercise = context.catalog.exercise("5.1")
     launch_request = make_launch_request(context, module, exercise, RunRequest(exercise="5.1"), local=True)
@@ -168,8 +164,7 @@ def test_a_folder_among_the_files_travels_whole(tmp_path: Path) -> None:
     assert all(source.is_file() for source in uploads.values())
 
 
-def test_no_file_takes_the_place_of_one_of_the_exercise(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_extra_file_that_replaces_one_of_the_exercise_is_refused(context: Context, tmp_path: Path) -> None:
     module, exercise = context.catalog.exercise("3.1")
     other = tmp_path / exercise.script
     other.write_text("print('numbers')\n")
@@ -184,7 +179,7 @@ def test_no_file_takes_the_place_of_one_of_the_exercise(tmp_path: Path) -> None:
     ("launcher", "nodes", "deployed", "says"),
     [("python", None, 2, True), ("python", 2, 2, False), ("python", None, 1, False), ("torchrun", None, 2, False)],
 )
-def test_a_script_that_python_starts_on_each_node_is_announced(
+def test_script_that_python_starts_on_each_node_is_announced(
     tmp_path: Path, launcher: str, nodes: int | None, deployed: int, says: bool
 ) -> None:
     events: list[Event] = []
@@ -198,8 +193,7 @@ def test_a_script_that_python_starts_on_each_node_is_announced(
     assert (told in [event.text for event in events if isinstance(event, Note)]) is says
 
 
-def test_a_notebook_is_refused_with_the_command_that_makes_a_script_of_it(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_notebook_is_refused_with_the_command_that_makes_a_script_of_it(context: Context, tmp_path: Path) -> None:
     module, exercise = context.catalog.exercise("3.1")
     notebook = tmp_path / "nb.ipynb"
     notebook.write_text('{"cells": []}')
@@ -208,8 +202,7 @@ def test_a_notebook_is_refused_with_the_command_that_makes_a_script_of_it(tmp_pa
     assert caught.value.hint == f"jupyter nbconvert --to script {notebook}, then gpucourse run --script {tmp_path / 'nb.py'}"
 
 
-def test_a_script_runs_on_any_lab_and_first_on_that_of_module_3(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_script_runs_on_any_lab_and_first_on_that_of_module_3(context: Context, tmp_path: Path) -> None:
     assert find_script_lab(context, "3", target=None, gpu=None) is None, "no lab is there: module 3's is asked for"
     lab(context, 1, module="0")
     assert find_script_lab(context, "3", target=None, gpu=None) == "0"

@@ -1,19 +1,26 @@
-"""The batch file that the learner wrote: open, wrong or right, and when the course's own is submitted all the same."""
+"""Which batch file is submitted, with how many GPUs; what a cluster can never give is refused before, in our words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
-from gpucourse.errors import CheckFailed
+from gpucourse.errors import CheckFailed, MissingError, UsageError
 from gpucourse.launch import slurm_plan
-from gpucourse.launch.planning import WrittenBatch
-from gpucourse.model.event import Event
-from gpucourse.remote.slurm_client import ComputeNode, Partition
+from gpucourse.launch.planning import LaunchRequest, WrittenBatch
+from gpucourse.model.deployment import deployment_class
+from gpucourse.model.event import Event, Note
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import Mode
+from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
+from gpucourse.runs import slurm_planning
 from gpucourse.runs.parts import list_part_files
 from gpucourse.runs.prepare import RunRequest, make_launch_request
 from gpucourse.runs.slurm_planning import choose_gpus, find_written_batch
@@ -42,7 +49,7 @@ def find(context: Context, exercise_id: str, text: str | None = None, **typed: o
     return find_written_batch(context, exercise, RunRequest(exercise=exercise_id, **typed))  # type: ignore[arg-type]
 
 
-def test_a_file_as_it_is_delivered_leaves_the_course_its_own(context: Context) -> None:
+def test_file_as_it_is_delivered_leaves_the_course_its_own(context: Context) -> None:
     assert find(context, "2.1") is None
     assert find(context, "2.2") is None  # a part, but none to submit
 
@@ -50,12 +57,12 @@ def test_a_file_as_it_is_delivered_leaves_the_course_its_own(context: Context) -
 @pytest.mark.parametrize(
     ("exercise", "name", "tasks"), [("2.1", "my_job", 0), ("2.3", "my_multi_node", 0), ("2.4", "my_array", 4)]
 )
-def test_a_file_that_is_right_is_taken_as_it_is(context: Context, exercise: str, name: str, tasks: int) -> None:
+def test_file_that_is_right_is_taken_as_it_is(context: Context, exercise: str, name: str, tasks: int) -> None:
     text = (SOLUTIONS / f"{name}.sbatch").read_text()
     assert find(context, exercise, text) == WrittenBatch(name=name, text=text, tasks=tasks)
 
 
-def test_a_file_that_is_wrong_is_refused_with_the_reason(context: Context) -> None:
+def test_file_that_is_wrong_is_refused_with_the_reason(context: Context) -> None:
     text = (SOLUTIONS / "my_job.sbatch").read_text().replace("#SBATCH --gres=gpu:1\n", "")
     with pytest.raises(CheckFailed, match=r"my_job\.sbatch was not submitted: your file asks for no GPU"):
         find(context, "2.1", text)
@@ -71,7 +78,7 @@ def test_a_file_that_is_wrong_is_refused_with_the_reason(context: Context) -> No
         ("3.2", 1, 2, 1, 1), ("2.1", None, 1, 1, 1),
     ],
 )  # fmt: skip
-def test_a_job_gets_a_gpu_for_each_of_its_processes_and_no_more(
+def test_job_gets_a_gpu_for_each_of_its_processes_and_no_more(
     context: Context, exercise: str, procs: int | None, nodes: int, gpus: int, tasks: int
 ) -> None:
     module, manifest = context.catalog.exercise(exercise)
@@ -89,3 +96,126 @@ def test_values_that_are_typed_take_the_course_file(context: Context, events: li
     text = (SOLUTIONS / "my_array.sbatch").read_text()
     assert find(context, "2.4", text, settings={"values": "16,32"}) is None
     assert "the course's own file is submitted" in str(events[-1])
+
+
+def node(name: str, *, state: str = "idle", gpus: int = 1, reason: str = "") -> ComputeNode:
+    return ComputeNode(name=name, state=state, gpus=gpus, cores=4, reason=reason)
+
+
+def partition(*nodes: ComputeNode, name: str = "gpu", default: bool = True, open_: bool = True) -> Partition:
+    return Partition(name=name, default=default, open=open_, nodes=nodes)
+
+
+def cluster(*partitions: Partition) -> SlurmCluster:
+    return SlurmCluster(version="slurm-wlm 22.05.8", user="me", home="/home/me", partitions=partitions)
+
+
+def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> LaunchRequest:
+    launch: dict[str, object] = {"kind": kind}
+    if kind == "slurm":
+        launch["slurm"] = {"gpus": gpus, "partition": "partition"}
+    exercise = Exercise.model_validate(
+        {
+            "id": "2.9", "title": "T", "goal": "g", "minutes": 1, "script": "s.py", "tasks": ["t"], "hints": ["h"],
+            "launch": launch,
+            "parameters": [{"name": "partition", "type": "str", "default": "gpu", "help": "queue"}],
+        }
+    )  # fmt: skip
+    return LaunchRequest(
+        exercise=exercise, launcher="slurm", script="s.py", parameters=parameters, arguments=(), uploads=(), timeout_s=60
+    )
+
+
+def enough(wanted: LaunchRequest, where: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
+    """What is told on the way; raises where it is not enough."""
+    told: list[str] = []
+    context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
+    record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
+    lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
+    slurm_planning._enough(context, wanted, where, nodes, gpus, deploy=slurm_planning._deploy(lab))
+    return told
+
+
+def test_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
+    mine, other = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
+    assert slurm_planning._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
+    assert slurm_planning._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
+    with pytest.raises(UsageError, match="no partition 'big'; it has: a100, cpu") as caught:
+        slurm_planning._partition(request(partition="big"), cluster(mine, other))
+    assert caught.value.hint == "gpucourse run 2.9 --set partition=a100"
+    with pytest.raises(UsageError, match="it has: cpu"):
+        slurm_planning._partition(request(partition="gpu"), cluster(other))
+
+
+def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> None:
+    """As sbatch reads them; the record, the screen and the warning about GPUs are of that partition."""
+    here = cluster(
+        partition(node("c1", gpus=0), name="cpu"),
+        partition(node("g1"), name="gpu-short", default=False),
+        partition(node("g2"), name="gpu", default=False),
+    )
+    usual = request(partition="gpu")
+    own = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
+    bare = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
+    several = replace(here, batch_partition="gpu-short,gpu", session_partition="cpu")
+    assert [slurm_planning._partition(wanted, here).name for wanted in (usual, own, bare)] == ["gpu", "gpu-short", "cpu"]
+    assert [slurm_planning._partition(wanted, several).name for wanted in (usual, own)] == ["gpu-short,gpu"] * 2
+    assert [node.name for node in slurm_planning._partition(own, several).nodes] == ["g1", "g2"]
+    assert slurm_planning._partition(replace(usual, launcher="slurm-pty"), several).name == "cpu"
+    typed = replace(own, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
+    assert slurm_planning._partition(typed, several).name == "cpu"
+    assert enough(own, slurm_planning._partition(own, here), 1) == []
+    absent = replace(own, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
+    with pytest.raises(UsageError, match="no partition 'gpu'"):
+        slurm_planning._partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
+
+
+def test_partition_that_is_down_is_refused() -> None:
+    with pytest.raises(UsageError, match="gpu is down"):
+        slurm_planning._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "hint"),
+    [
+        ("slurm", "local", "gpucourse run 2.9 --nodes 2; a larger lab: gpucourse deploy 2 --nodes 4"),
+        ("slurm", "aws", "gpucourse run 2.9 --nodes 2; a larger lab: gpucourse deploy 2 --target aws --nodes 4"),
+        ("slurm", "hosts", "gpucourse run 2.9 --nodes 2"),  # a cluster of somebody else's does not grow
+        ("torchrun", "local", "gpucourse run 2.9 --launcher slurm --nodes 2; a larger lab: gpucourse deploy 2 --nodes 4"),
+    ],
+)
+def test_more_nodes_than_there_are_is_refused_with_the_command_that_works(kind: str, mode: Mode, hint: str) -> None:
+    with pytest.raises(UsageError, match="4 nodes were asked for, and the partition gpu has 2 nodes with 1 GPU each") as caught:
+        enough(request(kind), partition(node("a"), node("b")), 4, mode=mode)
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("processes", "gpus", "what", "column"),
+    [
+        (8, 1, r"8 processes on each node were asked for, and no node .* has more than 4 cores", "%c"),
+        (None, 2, r"asks for 2 GPUs on each node, and no node of the partition gpu has more than 1", "%G"),
+    ],
+)
+def test_more_than_a_node_has_is_refused(processes: int | None, gpus: int, what: str, column: str) -> None:
+    with pytest.raises(UsageError, match=what) as caught:
+        enough(replace(request(gpus=gpus), processes=processes), partition(node("a")), 1, gpus=gpus)
+    assert f"gpucourse ssh 2 -- \"sinfo -N -o '%N {column}'\" shows" in str(caught.value.hint)
+
+
+def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
+    where = partition(
+        node("a"), node("b", state="down*", reason="Not responding"), node("c", state="drained", reason="bad fan")
+    )
+    with pytest.raises(MissingError, match=r"b is down\* \(Not responding\); c is drained \(bad fan\)") as caught:
+        enough(request(), where, 2)
+    assert "scontrol update nodename=b state=resume" in caught.value.hint
+    assert enough(request(), where, 1) == [
+        "b is down* (Not responding); the others are enough", "c is drained (bad fan); the others are enough",
+    ]  # fmt: skip
+
+
+def test_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
+    where = partition(node("a", gpus=0))
+    assert slurm_planning.choose_gpus(request(), where, 1) == 0
+    assert "has a GPU that Slurm knows of" in enough(request(), where, 1, gpus=0)[0]
