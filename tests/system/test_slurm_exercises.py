@@ -82,18 +82,6 @@ def test_several_machines_print_their_ranks_and_agree_on_a_sum(cluster: Learner)
     assert "1 job on 2 nodes" in ran.out
 
 
-def test_array_over_learning_rates_is_gathered_by_a_job_that_waits_for_it(cluster: Learner) -> None:
-    ran = cluster.types("run", "2.4", "--set", "epochs=1", "--set", "seeds=1", "--set", "values=0.001,0.004")
-    assert "--dependency=afterok:" in ran.err
-    assert have_all_passed(cluster, but=("two-at-once",))
-    values = metrics(cluster)
-    assert [row["value"] for row in values["rows"]] == [0.001, 0.004]
-    assert values["best_value"] == min(values["rows"], key=lambda row: row["final_loss"])["value"]
-    assert len(values["slurm"]["jobs"]) == 3
-    for name in ("sweep.png", "metrics.json", "array.sbatch"):
-        assert (cluster.workspace / "deliverables/2.4" / name).is_file(), name
-
-
 def test_failed_task_of_an_array_keeps_the_dependent_job_from_starting(cluster: Learner) -> None:
     said = cluster.types("run", "2.4", "--set", "values=0.001,none", "--set", "epochs=1", "--set", "seeds=1", code=4)
     jobs = cluster.newest_run()["slurm"]["jobs"]
@@ -112,12 +100,17 @@ def test_batch_file_for_two_machines_runs_on_three_if_that_is_typed(cluster: Lea
     deliver(cluster, "my_multi_node.sbatch")
 
 
-def test_array_of_the_learner_keeps_its_limit(cluster: Learner) -> None:
+def test_array_of_the_learner_keeps_its_limit_and_is_gathered(cluster: Learner) -> None:
     write(cluster, "my_array.sbatch")
-    cluster.types("run", "2.4", "--set", "epochs=1", "--set", "seeds=1")
+    ran = cluster.types("run", "2.4", "--set", "epochs=1", "--set", "seeds=1")
+    assert "--dependency=afterok:" in ran.err
     assert have_all_passed(cluster)
     assert [row["value"] for row in metrics(cluster)["rows"]] == [0.0005, 0.001, 0.002, 0.004]
     assert metrics(cluster)["slurm"]["most_at_once"] <= 2
+    best = min(metrics(cluster)["rows"], key=lambda row: row["final_loss"])
+    assert metrics(cluster)["best_value"] == best["value"]
+    for name in ("sweep.png", "metrics.json", "my_array.sbatch"):
+        assert (cluster.workspace / "deliverables/2.4" / name).is_file(), name
     assert part(cluster)["verdict"] == "passed"
     deliver(cluster, "my_array.sbatch")
 
