@@ -17,7 +17,7 @@ import pytest
 
 from gpucourse.local import health
 from tests.system.cli import COMMAND, Learner
-from tests.waiting import STUCK_S
+from tests.waiting import STUCK_S, until
 
 OWN = ("run", "--launcher", "slurm", "--nodes", "1", "--script")
 """A script of the learner's own as a job on one node; its file stands after it."""
@@ -77,14 +77,9 @@ def script(folder: Path, text: str) -> str:
 
 
 def eventually(learner: Learner, words: str, command: str) -> str:
-    """Wait until the command on the head says these words."""
-    deadline = time.monotonic() + STUCK_S
-    while True:
-        said = on_head(learner, command, code=None)
-        if re.search(words, said):
-            return said
-        assert time.monotonic() < deadline, f"{command}: never {words!r}, but:\n{said}"
-        time.sleep(0.3)
+    """Wait until the command on the head says these words; what it says."""
+    match = until(lambda: re.search(words, on_head(learner, command, code=None)), f"{words!r} from {command}")
+    return str(match.string)
 
 
 def head(learner: Learner) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
+from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.event import SilentRanks
 from gpucourse.model.record import NodeExit, RankExit, RunRecord
 from gpucourse.model.slurm import SlurmRun
@@ -28,6 +29,9 @@ FileNotFoundError: [Errno 2] No such file or directory: 'step_00005/state.pt'
 """
 
 
+FAILED = RankExit(node="node0", rank=0, code=1, at=5.0)
+
+
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
     folders = CourseFolders(tmp_path, tmp_path, tmp_path)
@@ -40,41 +44,47 @@ def make_record(**changes: object) -> RunRecord:
         id="otter", exercise="6.5", module="6", stack="06-local", mode="local", launcher="torchrun", state="failed",
         created="2026-01-01T00:00:00Z", nodes=["node0"], world_size=1, restarts=1, max_restarts=1,
         node_exits=[NodeExit(node="node0", code=1)], first_failure=failed,
-        rank_exits=[RankExit(node="node0", rank=0, code=1, at=5.0), failed],
+        rank_exits=[FAILED, failed],
     )  # fmt: skip
     return replace(record, **changes)  # type: ignore[arg-type]
 
 
-def titles(context: Context, record: RunRecord, log: str) -> list[str]:
+def diagnose_log(context: Context, record: RunRecord, log: str) -> list[Diagnosis]:
+    """Store a log of rank 0 and return the diagnoses of the run."""
     path = runs.files_of(context.paths, record).rank_log("node0", 0)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(log)
-    return [diagnosis.title for diagnosis in diagnose(context, record)]
+    return diagnose(context, record)
 
 
-def test_an_earlier_life_that_a_restart_repaired_is_no_cause(context: Context) -> None:
-    both = f"{FIRST_LIFE}--- restart 1 ---\n{SECOND_LIFE}"
-    assert titles(context, make_record(), both) == ["A file is missing on the node"]
+@pytest.mark.parametrize(
+    ("changes", "log", "titles"),
+    [
+        ({}, f"{FIRST_LIFE}--- restart 1 ---\n{SECOND_LIFE}", ["A file is missing on the node"]),
+        ({"restarts": 0, "max_restarts": 0}, f"{FIRST_LIFE}--- restart 1 ---\n", ["Out of memory"]),
+        (
+            {"state": "succeeded", "node_exits": [NodeExit(node="node0", code=0)], "first_failure": None},
+            "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer\n--- restart 1 ---\ndone\n",
+            [],
+        ),
+    ],
+    ids=["repaired by a restart", "no restarts", "ended well"],
+)
+def test_diagnose_reads_the_last_life_only(context: Context, changes: dict[str, object], log: str, titles: list[str]) -> None:
+    assert [diagnosis.title for diagnosis in diagnose_log(context, make_record(**changes), log)] == titles
 
 
-def test_a_run_without_restarts_is_read_whole(context: Context) -> None:
-    record = make_record(restarts=0, max_restarts=0)
-    assert titles(context, record, f"{FIRST_LIFE}--- restart 1 ---\n") == ["Out of memory"]
-
-
-def test_a_planned_crash_leads_to_no_diagnosis_once_the_run_has_ended_well(context: Context) -> None:
-    lost = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:31337"
-    well = make_record(state="succeeded", node_exits=[NodeExit(node="node0", code=0)], first_failure=None)
-    assert titles(context, well, f"{lost}\n--- restart 1 ---\ndone\n") == []
-
-
-def test_advice_about_an_own_script_names_that_script(context: Context) -> None:
-    record = make_record(own_script="/home/me/my train.py", place="scripts/my_train.py", restarts=0, max_restarts=0)
-    path = runs.files_of(context.paths, record).rank_log("node0", 0)
-    path.parent.mkdir(parents=True)
-    path.write_text(FIRST_LIFE)
-    (diagnosis,) = diagnose(context, replace(record, rank_exits=[RankExit(node="node0", rank=0, code=1, at=5.0)]))
-    assert diagnosis.next.startswith("gpucourse run --script 'my train.py' with a smaller batch_size")
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ({"own_script": "/home/me/my train.py"}, "--script 'my train.py'"),
+        ({"own_script": "/home/me/pkg/train.py", "own_module": "pkg.train"}, "--module pkg.train"),
+    ],
+)
+def test_advice_about_an_own_script_names_it_as_it_was_typed(context: Context, script: dict[str, object], words: str) -> None:
+    record = make_record(place="scripts/train.py", restarts=0, max_restarts=0, rank_exits=[FAILED], **script)
+    (diagnosis,) = diagnose_log(context, record, FIRST_LIFE)
+    assert diagnosis.next.startswith(f"gpucourse run {words} with a smaller batch_size")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +96,7 @@ def test_advice_about_an_own_script_names_that_script(context: Context) -> None:
         ("no checkout", (), "upload it: --with PATH"),
     ],
 )
-def test_a_missing_file_of_a_checkout_suggests_the_whole_folder(
+def test_missing_file_of_a_checkout_suggests_the_whole_folder(
     context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, sent: tuple[str, ...], advice: str
 ) -> None:
     folder = tmp_path / ("no checkout" if here == "no checkout" else "my code")
@@ -94,25 +104,16 @@ def test_a_missing_file_of_a_checkout_suggests_the_whole_folder(
     for name in ("train.py", "conf.yaml"):
         (folder / name).touch()
     monkeypatch.chdir(tmp_path / here)
-    record = make_record(own_script=str(folder / "train.py"), place="scripts/train.py", restarts=0, max_restarts=0)
+    changes = {"own_script": str(folder / "train.py"), "place": "scripts/train.py", "restarts": 0, "max_restarts": 0}
+    record = make_record(rank_exits=[FAILED], **changes)
     files = runs.files_of(context.paths, record)
-    files.logs.mkdir(parents=True)
-    files.rank_log("node0", 0).write_text(SECOND_LIFE)
+    files.folder.mkdir(parents=True)
     files.plan.write_text(json.dumps({"uploads": [{"name": name, "source": str(folder / name)} for name in sent]}))
-    (diagnosis,) = diagnose(context, replace(record, rank_exits=[RankExit(node="node0", rank=0, code=1, at=5.0)]))
+    (diagnosis,) = diagnose_log(context, record, SECOND_LIFE)
     assert diagnosis.next.startswith(advice)
 
 
-def test_advice_about_a_module_of_the_learners_names_it_as_one(context: Context) -> None:
-    record = make_record(own_script="/home/me/pkg/train.py", own_module="pkg.train", place="scripts/train.py", restarts=0)
-    path = runs.files_of(context.paths, record).rank_log("node0", 0)
-    path.parent.mkdir(parents=True)
-    path.write_text(FIRST_LIFE)
-    (diagnosis,) = diagnose(context, replace(record, rank_exits=[RankExit(node="node0", rank=0, code=1, at=5.0)]))
-    assert diagnosis.next.startswith("gpucourse run --module pkg.train with a smaller batch_size")
-
-
-def test_planned_ranks_whose_log_is_empty_are_silent(context: Context) -> None:
+def test_find_silent_ranks_gives_planned_ranks_whose_log_is_empty(context: Context) -> None:
     record = make_record()
     files = runs.files_of(context.paths, record)
     assert find_silent_ranks(record, files) == SilentRanks(ranks={}), "nothing was planned"

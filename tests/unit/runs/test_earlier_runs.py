@@ -35,7 +35,7 @@ def names(paths: WorkspacePaths) -> list[str]:
     return [upload.name for upload in earlier_runs(paths, COSTS)]
 
 
-def test_the_newest_of_each_device_and_model(tmp_path: Path) -> None:
+def test_earlier_runs_are_the_newest_of_each_device_and_model(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     write_run(paths, 1)
     newest = write_run(paths, 2)
@@ -44,7 +44,7 @@ def test_the_newest_of_each_device_and_model(tmp_path: Path) -> None:
     assert names(paths) == [other_device, other_model, newest]
 
 
-def test_what_failed_is_no_ground_to_build_on(tmp_path: Path) -> None:
+def test_failed_or_damaged_run_is_left_out(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     good = write_run(paths, 1, verdict="not_measured")
     write_run(paths, 2, verdict="failed")
@@ -54,7 +54,7 @@ def test_what_failed_is_no_ground_to_build_on(tmp_path: Path) -> None:
     assert names(paths) == [good]
 
 
-def test_nothing_ran_yet(tmp_path: Path) -> None:
+def test_earlier_runs_are_of_exercises_that_build_on_each_other_only(tmp_path: Path) -> None:
     assert names(WorkspacePaths(tmp_path)) == []
     module, other = load(find_course({})).exercise("4.3")
     write_run(WorkspacePaths(tmp_path), 1)

@@ -22,5 +22,5 @@ def node(code: int, reason: str = "exited") -> NodeExit:
         ([node(255, "lost"), node(1), node(143, "cancelled")], "lost"),
     ],
 )
-def test_the_weightiest_reason_names_the_end(exits: list[NodeExit], state: str) -> None:
+def test_end_state_is_the_weightiest_reason(exits: list[NodeExit], state: str) -> None:
     assert end_state(exits) == state

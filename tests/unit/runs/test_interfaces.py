@@ -24,15 +24,15 @@ def answer(node: Node, command: str) -> CommandResult:
     return make_completed(f"{peer} dev ens5 src {node.private_address} uid 1000 \\    cache\n")
 
 
-def test_the_head_is_asked_for_its_way_to_another_node_and_not_to_itself() -> None:
+def test_interface_of_the_head_is_that_of_its_way_to_another_node() -> None:
     assert interfaces(fleet_of(answer, HEAD, WORKER), [HEAD, WORKER]) == {"node0": "ens5", "node1": "ens5"}
 
 
-def test_a_node_alone_meets_itself() -> None:
+def test_interface_of_a_node_alone_is_loopback() -> None:
     assert interfaces(fleet_of(answer, HEAD), [HEAD]) == {"node0": "lo"}
 
 
-def test_simulated_nodes_are_not_asked() -> None:
+def test_interface_of_simulated_nodes_is_loopback() -> None:
     def nobody(_node: Node, _command: str) -> CommandResult:
         raise AssertionError("asked")
 
@@ -40,7 +40,7 @@ def test_simulated_nodes_are_not_asked() -> None:
     assert set(interfaces(fleet_of(nobody, *local), local).values()) <= {"lo", "lo0"}
 
 
-def test_no_way_names_the_node() -> None:
+def test_node_without_a_route_is_named() -> None:
     def have_no_route(_node: Node, _command: str) -> CommandResult:
         return make_completed(code=2, complaint="RTNETLINK answers: Network is unreachable\n")
 

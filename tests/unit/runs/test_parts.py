@@ -37,12 +37,12 @@ def result(file: Path, text: str, verdict: PartVerdict) -> tuple[PartResult, Pat
     return part, file
 
 
-def test_a_part_that_nobody_wrote_is_open_and_says_what_to_write(context: Context, exercise: Exercise) -> None:
+def test_part_that_is_not_written_is_open_and_says_what_to_write(context: Context, exercise: Exercise) -> None:
     (part,) = read_part_results(context, exercise)
     assert (part.verdict, part.says) == ("open", exercise.yours[0].write)
 
 
-def test_a_part_that_passed_stays_passed(context: Context, exercise: Exercise, tmp_path: Path) -> None:
+def test_part_that_passed_stays_passed(context: Context, exercise: Exercise, tmp_path: Path) -> None:
     tries: tuple[tuple[str, PartVerdict, PartVerdict], ...]
     tries = (("a", "failed", "failed"), ("b", "passed", "passed"), ("c", "failed", "passed"))
     for text, word, state in tries:
@@ -51,14 +51,14 @@ def test_a_part_that_passed_stays_passed(context: Context, exercise: Exercise, t
     assert context.paths.yours_file("3.3", "my_bandwidth.py").read_text() == "b"
 
 
-def test_an_open_part_and_one_not_judged_replace_nothing(context: Context, exercise: Exercise, tmp_path: Path) -> None:
+def test_open_part_and_one_that_was_not_judged_replace_nothing(context: Context, exercise: Exercise, tmp_path: Path) -> None:
     keep(context, exercise, [result(tmp_path / "f.py", "a", "failed")])
     keep(context, exercise, [result(tmp_path / "f.py", "b", "open")])
     keep(context, exercise, [result(tmp_path / "f.py", "b", "error")])
     assert read_part_results(context, exercise)[0].verdict == "failed"
 
 
-def test_a_result_counts_only_with_the_file_that_earned_it(context: Context, exercise: Exercise, tmp_path: Path) -> None:
+def test_result_counts_only_with_the_file_that_earned_it(context: Context, exercise: Exercise, tmp_path: Path) -> None:
     keep(context, exercise, [result(tmp_path / "f.py", "a", "passed")])
     context.paths.yours_file("3.3", "my_bandwidth.py").write_text("another")
     assert read_part_results(context, exercise)[0].verdict == "open"
@@ -74,7 +74,7 @@ def test_a_result_counts_only_with_the_file_that_earned_it(context: Context, exe
         ("passed", "passed", "trace"),
     ],
 )
-def test_of_two_parts_in_each_others_place_the_further_is_needed(
+def test_choose_needed_takes_the_further_of_two_parts_in_the_place_of_each_other(
     context: Context, first: PartVerdict, second: PartVerdict, needed: str
 ) -> None:
     parts = context.catalog.exercise("B.3")[1].yours
@@ -83,7 +83,7 @@ def test_of_two_parts_in_each_others_place_the_further_is_needed(
     assert [result.id for result in choose_needed(parts, results)] == [needed]
 
 
-def test_a_part_takes_the_place_of_one_that_is_there(context: Context) -> None:
+def test_part_in_the_place_of_one_that_is_not_there_is_refused(context: Context) -> None:
     written = context.catalog.exercise("B.3")[1].model_dump(
         mode="json", exclude_unset=True, exclude_none=True, exclude={"checks"}
     )
@@ -92,7 +92,7 @@ def test_a_part_takes_the_place_of_one_that_is_there(context: Context) -> None:
         Exercise.model_validate(written)
 
 
-def test_a_part_in_the_place_of_another_is_all_that_points_ask_for(context: Context, tmp_path: Path) -> None:
+def test_part_in_the_place_of_another_is_all_that_points_need(context: Context, tmp_path: Path) -> None:
     exercise = context.catalog.exercise("B.3")[1]
     right, file = result(tmp_path / "f.c", "a", "passed")
     keep(context, exercise, [(replace(right, id="preload", file="my_preload.c"), file)])
@@ -104,7 +104,7 @@ def test_a_part_in_the_place_of_another_is_all_that_points_ask_for(context: Cont
     assert states == [Cell("not needed", "dim"), Cell("right", "good")]
 
 
-def test_a_verdict_of_an_earlier_workspace_reads_without_parts(tmp_path: Path) -> None:
+def test_verdict_of_an_earlier_workspace_reads_without_parts(tmp_path: Path) -> None:
     (tmp_path / "verdict.json").write_text(
         '{"version": 1, "exercise": "3.3", "run": "r", "mode": "local", "verdict": "passed", "checks": []}'
     )

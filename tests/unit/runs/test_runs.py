@@ -73,8 +73,8 @@ def _start(context: Context, count: int) -> list[str]:
     return ids
 
 
-@pytest.mark.parametrize("count", [1, 2, 20])
-def test_each_node_is_asked_once_about_all_of_them(nodes: _Nodes, count: int) -> None:
+@pytest.mark.parametrize("count", [1, 20])
+def test_every_run_asks_each_node_once_about_all_runs(nodes: _Nodes, count: int) -> None:
     ids = _start(nodes.context, count)
     listed, errors = every_run(nodes.context)
     assert not errors
@@ -83,7 +83,7 @@ def test_each_node_is_asked_once_about_all_of_them(nodes: _Nodes, count: int) ->
     assert all(list(asked[2:]) == ids for asked in nodes.asked)
 
 
-def test_what_is_not_under_way_is_asked_about_by_whoever_holds_its_lock(nodes: _Nodes) -> None:
+def test_every_run_asks_again_about_a_run_that_is_not_under_way(nodes: _Nodes) -> None:
     ids = _start(nodes.context, 8)
     nodes.lost.add(ids[3])
     listed, _ = every_run(nodes.context)
