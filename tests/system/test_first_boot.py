@@ -327,18 +327,19 @@ def test_vllm_gets_what_it_compiles_with_if_that_is_missing(boot: Boot, inferenc
     assert (boot.root / "usr/local/bin/vllm").is_symlink()
 
 
-def test_wheels_with_another_checksum_are_not_installed(boot: Boot, inference: str) -> None:
-    boot.package_index()
-    boot.run(inference.replace(f"\n{find_pin('transformers')}\n", "\ntransformers==4.0.0\n"))
-    assert not [line for line in boot.commands_run if line.startswith("pip install")]
-    assert "none is installed" in boot.log()
-    assert "inference packages" in (boot.state / "failed").read_text()
-
-
-def test_missing_inference_packages_fail_the_node(boot: Boot, inference: str) -> None:
-    boot.package_index(find_pin("transformers"))
-    assert boot.run(inference) == 1
-    assert not [line for line in boot.commands_run if "vllm" in line]
+@pytest.mark.parametrize(
+    ("absent", "version", "reason"),
+    [("", "4.0.0", "none is installed"), (find_pin("transformers"), "", "")],
+    ids=["another checksum", "not to be had"],
+)
+def test_inference_packages_fail_the_node_if_they_are_missing_or_have_another_checksum(
+    boot: Boot, inference: str, absent: str, version: str, reason: str
+) -> None:
+    boot.package_index(absent)
+    pin = find_pin("transformers")
+    assert boot.run(inference.replace(f"\n{pin}\n", f"\n{f'transformers=={version}' if version else pin}\n")) == 1
+    assert not [line for line in boot.commands_run if line.startswith("pip install") or "vllm" in line]
+    assert reason in boot.log()
     assert "inference packages" in (boot.state / "failed").read_text()
 
 

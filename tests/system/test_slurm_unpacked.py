@@ -23,7 +23,7 @@ HIDE = 'cd "$1" && mount -t overlay hidden /usr -o ro,lowerdir=.:/usr || exit 77
 
 
 @pytest.mark.slow
-def test_without_an_installed_slurm_a_cluster_runs_on_unpacked_packages(tmp_path: Path) -> None:
+def test_cluster_runs_on_unpacked_packages_if_slurm_is_not_installed(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can hide the installed Slurm from a command")
     files = list_installed_files()
@@ -32,14 +32,7 @@ def test_without_an_installed_slurm_a_cluster_runs_on_unpacked_packages(tmp_path
 
     refused = without_slurm(learner, hidden, "deploy", "2", "--nodes", "1")
     assert refused.returncode == 3, refused.stderr
-    said = " ".join(refused.stderr.split())
-    assert "not installed here: slurmctld, slurmd, sbatch, munged" in said
-    assert "sudo apt-get install --no-install-recommends " in said
-    assert "or, without root's rights: gpucourse deploy 2 --unpack-slurm" in said
-    looked = without_slurm(learner, hidden, "doctor")
-    assert "deploy 2 --unpack-slurm" in " ".join(looked.stdout.split())
-    assert looked.returncode == 0, "the rest of the course is unaffected"
-
+    assert "or, without root's rights: gpucourse deploy 2 --unpack-slurm" in " ".join(refused.stderr.split())
     layer = unpack(cache / "gpucourse" / "slurm" / "0.1", files)
     try:
         stood = without_slurm(learner, hidden, "deploy", "2", "--nodes", "1")

@@ -80,7 +80,7 @@ SWEEP = make_plan(
 ELASTIC = make_plan(
     request({"kind": "torchrun", "nodes": 2, "procs_per_node": "procs", "restarts": "restarts"}, procs=2, restarts=3), nodes=2
 )
-RENDERED = {"job": ONE, "spread": SPREAD, "elastic": ELASTIC, "array": SWEEP}
+RENDERED = {"job": ONE, "spread": SPREAD, "elastic": ELASTIC}
 
 
 @pytest.mark.parametrize("name", RENDERED)
@@ -110,6 +110,7 @@ def test_plan_says_what_is_submitted_and_how_often() -> None:
     assert not batch_of(ONE).cancel_last
     assert [(file.name, file.rows, file.after) for file in batch_of(SWEEP).files] == [("array", 3, ""), ("gather", 1, "array")]
     assert SWEEP.world_size == 4
+    assert "#SBATCH --array=0-2%2\n" in text_of(SWEEP)
     assert "python -u gather.py --values=1,2,3\n" in batch_of(SWEEP).files[1].text
     assert SPREAD.world_size == 4
     assert SPREAD.commands[0].argv == ("sbatch", "--parsable", "job.sbatch")

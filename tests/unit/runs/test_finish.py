@@ -98,12 +98,6 @@ def test_link_to_a_file_elsewhere_is_neither_sealed_nor_handed_in(context: Conte
     assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260101-000000-a 0"}
 
 
-def test_older_run_that_comes_home_late_does_not_replace_a_newer_one(context: Context) -> None:
-    deliver(context, EXERCISE, save_an_ended_run(context, "20260102-000000-b", ranks=1))
-    deliver(context, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=2))
-    assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260102-000000-b 0"}
-
-
 def test_later_one_of_two_runs_of_one_second_is_handed_in(context: Context) -> None:
     moments = {"20260101-000000-z": "2026-01-01T00:00:00.100+00:00", "20260101-000000-a": "2026-01-01T00:00:00.900+00:00"}
     records = [save_an_ended_run(context, run_id, ranks=1, created=created) for run_id, created in moments.items()]
