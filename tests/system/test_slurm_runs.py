@@ -44,8 +44,8 @@ def test_exercise_submits_several_jobs_shows_the_queue_and_cancels_one(cluster: 
     own.parent.mkdir(parents=True, exist_ok=True)
     solution = (slurm.EXERCISES / "solutions" / own.name).read_text()
     own.write_text(solution.replace('"$@"', '"$@"  # a line of the learner'))
-    ran = cluster.types("run", "2.1", "--set", "jobs=4", "--set", "seconds=0.5", "--set", "size=256")
-    assert "sbatch --parsable my_job.sbatch --seconds=0.5" in ran.err
+    ran = cluster.types("run", "2.1", "--set", "jobs=4", "--set", "seconds=2", "--set", "size=256")
+    assert "sbatch --parsable my_job.sbatch --seconds=2" in ran.err
     assert set(read_verdicts(cluster).values()) == {"passed"}
     picture = next(cluster.run_folder().glob("outputs/*/squeue.txt")).read_text()
     assert picture.startswith("$ squeue -u ")
