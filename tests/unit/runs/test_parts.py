@@ -12,11 +12,10 @@ from gpucourse.course.locate import find_course
 from gpucourse.grading.signs import read_signs
 from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.verdict import ExerciseVerdict, PartResult, PartVerdict, choose_needed
+from gpucourse.model.verdict import PartResult, PartVerdict, choose_needed
 from gpucourse.runs.parts import keep, list_part_files, read_part_results
 from gpucourse.ui.tables import Cell, Facts
 from gpucourse.ui.views.parts import list_parts
-from gpucourse.workspace.files import read_record
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.seals import sha256
 
@@ -102,12 +101,3 @@ def test_part_in_the_place_of_another_is_all_that_points_need(context: Context, 
     shown = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     states = [block.pairs[-1][1] for block in shown if isinstance(block, Facts)]
     assert states == [Cell("not needed", "dim"), Cell("right", "good")]
-
-
-def test_verdict_of_an_earlier_workspace_reads_without_parts(tmp_path: Path) -> None:
-    (tmp_path / "verdict.json").write_text(
-        '{"version": 1, "exercise": "3.3", "run": "r", "mode": "local", "verdict": "passed", "checks": []}'
-    )
-    verdict = read_record(tmp_path / "verdict.json", ExerciseVerdict)
-    assert verdict is not None
-    assert replace(verdict, parts=()) == verdict
