@@ -14,7 +14,7 @@ AWS_LINT := $(VENV)/aws-lint
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo quick quick-types quick-tests test test-one slow boot fuzz system-deps lint aws-lint iam-table format bench gpu-proof picture pictures docs screens schema golden lock clean
+.PHONY: demo quick quick-types quick-tests test test-one slow fuzz system-deps lint aws-lint iam-table format bench gpu-proof picture pictures docs screens schema golden lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -46,12 +46,6 @@ test-one: $(VENV)/.dev
 # The other tests: those that look a second time at what `make test` looks at once, and ten minutes of random input.
 slow: $(VENV)/.kernels
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(PYTEST) -m slow $(PYTEST_ARGS)
-
-# The set-up of a Slurm head and a worker under a real kernel, systemd and cloud-init, in QEMU: Debian as root, two processors for minutes.
-# `make slow` has it where QEMU and mmdebstrap are installed, `.ci/run` never. GPUCOURSE_BOOT_PERCENT=40: 40% of one processor each.
-boot: export GPUCOURSE_BOOT = 1
-boot: $(VENV)/.dev system-deps
-	$(BIN)/python -m pytest -rP --durations=0 tests/system/test_real_boot.py $(PYTEST_ARGS)
 
 # Input from outside bent at random, for ten minutes or FUZZ_SECONDS. What breaks something is kept in tests/data/fuzz.
 fuzz: $(VENV)/.dev

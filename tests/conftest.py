@@ -11,7 +11,6 @@ import gc
 import os
 import signal
 import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -28,7 +27,6 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)  # short: sockets are below it
     config.add_cleanup(folder.cleanup)
     os.environ[SHARED] = folder.name
-    os.environ.setdefault("GPUCOURSE_TESTS_CACHE", os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"))
     os.environ["XDG_CACHE_HOME"] = f"{folder.name}/cache"  # what the CUDA emulator compiles, it compiles once
 
 

@@ -8,12 +8,8 @@ touch "$parts" # keeps the names from earlier calls
 printf '%s\n' moto.server moto boto3 botocore.config torch transformers psutil asyncssh >>"$parts" # these were installed by pip
 sort -u -o "$parts" "$parts"
 
-# What boots a virtual machine is installed only if `make boot` asks for it: its tests keep two processors busy for minutes.
-boot=""
-[ -z "${GPUCOURSE_BOOT:-}" ] || boot="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mmdebstrap:mmdebstrap mke2fs:e2fsprogs"
-
 missing=""
-for pair in sshd:openssh-server ssh:openssh-client rsync:rsync shellcheck:shellcheck slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge ip:iproute2 newuidmap:uidmap chromium:chromium fish:fish tcsh:tcsh zsh:zsh g++:g++ bpftrace:bpftrace $boot; do
+for pair in sshd:openssh-server ssh:openssh-client rsync:rsync shellcheck:shellcheck slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge ip:iproute2 newuidmap:uidmap chromium:chromium fish:fish tcsh:tcsh zsh:zsh g++:g++ bpftrace:bpftrace; do
   tool=${pair%%:*}
   if ! command -v "$tool" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$tool" ]; then missing="$missing $pair"; fi
 done

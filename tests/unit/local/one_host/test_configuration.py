@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from gpucourse.local.one_host import configuration
-from tests.slurm_cluster import OneHost
+from tests.slurm_cluster import render_one_host
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "slurm" / "one_host"
 
@@ -18,7 +18,7 @@ FOLDER = Path("/tmp/gpucourse-0123456789ab")
 
 
 def _files() -> dict[str, str]:
-    return OneHost(folder=Path(), key=Path(), uid=UID, workers=2).files()
+    return render_one_host(workers=2)
 
 
 def test_fill_in_writes_the_configuration_of_the_daemons() -> None:
