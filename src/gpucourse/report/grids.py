@@ -13,11 +13,11 @@ from gpucourse.outside.names import printable
 
 MOST_ROWS, _LONGEST_CELL = 200, 200
 NOTHING = "–"
-"""What is where nothing was measured; `not measured` would fill the column of a narrow table."""
+"""The text of a cell if nothing was measured; `not measured` would fill the column of a narrow table."""
 
 
 def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid:
-    """One row a subject, one column a figure. `subjects` holds the values of each by the figures' ids."""
+    """Return a table with one row per subject and one column per figure. `subjects` holds each one's values by figure id."""
     rows = tuple(
         (name, *(number(values.get(figure.id), figure.digits) for figure in figures)) for name, values in subjects.items()
     )
@@ -35,7 +35,7 @@ def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Map
 
 
 def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """The rows of one table of an exercise over all subjects, each with its subject; None if no run has such rows."""
+    """Return the rows of one table of an exercise for all subjects, each with its subject; None if no run has such rows."""
     rows = [
         (name, *(number(row.get(column.key), column.digits) for column in table.columns))
         for name, subject_metrics in metrics.items()
@@ -62,7 +62,7 @@ def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]
 
 
 def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The rows at a path such as `metrics.rows`; empty if the run has none, and the first MOST_ROWS where it has more."""
+    """Return the rows at a path such as `metrics.rows`: empty if the run has none, the first MOST_ROWS if it has more."""
     here: Any = {"metrics": metrics}
     for step in path.split("."):
         here = here.get(step) if isinstance(here, Mapping) else None
@@ -70,7 +70,7 @@ def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def number(value: object, digits: int | None) -> str:
-    """A value as a cell says it: numbers with so many digits, thousands apart; nothing as a dash."""
+    """Return a value as the text of a cell: numbers with so many digits, a comma between thousands; None as a dash."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):

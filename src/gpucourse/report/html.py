@@ -1,4 +1,4 @@
-"""A report as one HTML file: no script, no link to the outside, pictures inside; made to be read and to be printed."""
+"""A report as one HTML file, to be read or printed: no script, no link to the outside, pictures inside."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ code { font: 9pt/1.4 "SFMono-Regular", Consolas, "DejaVu Sans Mono", monospace; 
 
 
 def make_policy(style: str, script: str = "") -> str:
-    """What a browser may do with a file: show pictures that are in it, with this very style and this very script. Names, logs
-    and answers in it are escaped; this holds where an escape was forgotten."""
+    """Return the policy of a file: a browser may only show pictures that are in it, and use exactly this style and this script.
+    Names, logs and answers in the file are escaped; the policy protects the reader if an escape was forgotten."""
     scripts = _digest(script) if script else "'none'"
     return (
         f"default-src 'none'; script-src {scripts}; img-src data:; base-uri 'none'; "
@@ -62,7 +62,7 @@ POLICY = make_policy(STYLE)
 
 
 def render(report: Report) -> bytes:
-    """The report as UTF-8 text of a whole HTML document."""
+    """Return the report as a whole HTML document in UTF-8."""
     body = "\n".join(_body(report))
     head = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
     head += f'<meta name="viewport" content="width=device-width">\n<title>{escape(report.title)}</title>'
@@ -108,13 +108,13 @@ def _grid(grid: Grid) -> Iterator[str]:
 
 
 def _picture(picture: Picture) -> str:
-    """The SVG as an image, so that it prints sharp: in an image a browser runs and fetches nothing."""
+    """Return the SVG as an image, which prints sharp: a browser runs no script of an image and fetches nothing for it."""
     source = f"data:image/svg+xml;base64,{b64encode(picture.svg).decode()}"
     return f'<figure><img alt="{escape(picture.title)}" src="{source}"></figure>'
 
 
 def _render_saying(saying: Saying) -> Iterator[str]:
-    if saying.text:  # else it is named among what is missing
+    if saying.text:  # otherwise it is listed as missing
         yield f"<h3>{escape(saying.title)}</h3>"
         yield f"<blockquote>{escape(saying.text)}</blockquote>"
 
@@ -126,6 +126,6 @@ def _render_missing(missing: tuple[str, ...]) -> Iterator[str]:
 
 
 def _with_code(text: str) -> str:
-    """Text whose parts between backticks are commands."""
+    """Return the text as HTML; the parts between backticks are commands."""
     parts = escape(text).split("`")
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))

@@ -1,4 +1,4 @@
-"""A report as Markdown: for those who want to edit it. The pictures lie beside it."""
+"""A report as Markdown, for people who want to edit it. The pictures are files beside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report
 
 
 def render(report: Report) -> tuple[bytes, dict[str, bytes]]:
-    """The text in UTF-8, and the pictures that it names, by their file names."""
+    """Return the text in UTF-8, and the pictures that it names, by their file names."""
     pictures = {name: picture.png for chapter in report.chapters for name, picture in _name_pictures(chapter).items()}
     return ("\n\n".join(_parts(report)) + "\n").encode("utf-8"), pictures
 
@@ -37,7 +37,7 @@ def _parts(report: Report) -> Iterator[str]:
         for name, picture in _name_pictures(chapter).items():
             yield f"![{_plain(picture.title)}]({name})"
         for saying in chapter.sayings:
-            if saying.text:  # else it is named among what is missing
+            if saying.text:  # otherwise it is listed as missing
                 yield f"### {_plain(saying.title)}"
                 yield escape_words(saying.text.strip())
         if chapter.sources:
@@ -45,7 +45,7 @@ def _parts(report: Report) -> Iterator[str]:
 
 
 def table(grid: Grid) -> str:
-    """A table in Markdown, numbers to the right."""
+    """Return a table in Markdown, with numbers aligned right."""
     lines = [_row(grid.columns), _row(tuple("---:" if numeric else "---" for numeric in grid.numeric))]
     return "\n".join([*lines, *(_row(tuple(map(_plain, row))) for row in grid.rows)])
 
@@ -60,7 +60,7 @@ def _render_missing(missing: tuple[str, ...]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text in which no character means anything to Markdown, on one line."""
+    """Return the text on one line, with the characters escaped that have a meaning in Markdown."""
     return re.sub(r"([\\*_|<\[\]#])", r"\\\1", " ".join(text.split()))
 
 

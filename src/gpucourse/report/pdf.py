@@ -1,6 +1,6 @@
 """A report as PDF, by fpdf2: pure Python, nothing to install by hand. A4, the pictures as PNG, page numbers.
 
-Two to three pages: where there is more to show, pictures and letters become smaller, down to what can still be read.
+Two to three pages: if there is more to show, pictures and letters become smaller, but they stay readable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fpdf import FPDF
 
     class Pages(FPDF):
-        """The pages being written: `lost` as in Pdf, and how much smaller than usual everything is."""
+        """The pages being written. `lost` is as in Pdf; `scale_of_text` is the size of everything, 1 for the usual one."""
 
         lost: set[str]
         scale_of_text: float
@@ -38,14 +38,14 @@ GAP = 4.5
 PICTURE_MM = 118.0
 """The width of a picture: two of them and their chapter's text share a page."""
 LEAST_SHARE = 0.62
-"""Of that width, where a page has no more room."""
+"""The smallest share of that width, for a page with too little room."""
 MOST_PAGES, SCALES = 3, (1.0, 0.9, 0.8)
 BOX = "\u25a1"
 
 
 @dataclass(frozen=True)
 class Pdf:
-    """The file. `lost`: characters of the report that no font here can show from left to right; a box stands for each."""
+    """The file. `lost`: characters of the report that no font here can show from left to right; each appears as a box."""
 
     data: bytes
     pages: int
@@ -59,8 +59,8 @@ def render(
     *,
     scales: Sequence[float] = SCALES,
 ) -> Pdf:
-    """The report as a PDF file. `fonts` are TrueType files by style: regular, bold, italic; `spare` gives fonts for characters
-    that these have not.
+    """Return the report as a PDF file. `fonts` are TrueType files by style: regular, bold, italic; `spare` returns fonts for
+    characters that these lack.
 
     Raises MissingError if fpdf2 is not installed.
     """
@@ -104,11 +104,11 @@ def _pages(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], sca
             self.cell(0, 4, f"{report.title}  ·  page {self.page_no()} of {{nb}}", align="C")
 
         def normalize_text(self, text: str) -> str:
-            """Every text passes here before it is set."""
+            """Replace characters that cannot be shown; fpdf2 calls this for every text before it sets it."""
             return "".join(map(self._show_or_box, super().normalize_text(text)))
 
         def _show_or_box(self, character: str) -> str:
-            """The character; a box where it cannot be shown; nothing for one that only says how another looks."""
+            """Return the character; a box if it cannot be shown; an empty text if it only changes how another one looks."""
             known = (self.current_font, *self.fonts.values())
             from_left = unicodedata.bidirectional(character) not in {"R", "AL"}
             if character in "\n\t" or (from_left and any(ord(character) in getattr(font, "cmap", ()) for font in known)):
@@ -128,7 +128,7 @@ def _pages(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], sca
         pdf.add_font(FAMILY, style, str(fonts[name]))
     names = [FAMILY]
     for number, path in enumerate(spare):
-        # A font in a form that fpdf2 does not read: boxes stand for its characters.
+        # A font in a format that fpdf2 cannot read is left out: its characters appear as boxes.
         with suppress(Exception):
             pdf.add_font(f"spare{number}", "", str(path))
             names.append(f"spare{number}")
@@ -151,7 +151,7 @@ def _title(pdf: Pages, report: Report) -> None:
 
 def _chapter(pdf: Pages, chapter: Chapter) -> None:
     pdf.ln(3)
-    if pdf.will_page_break(32):  # a heading does not stand alone at the foot of a page
+    if pdf.will_page_break(32):  # a heading is never alone at the foot of a page
         pdf.add_page()
     pdf.set_draw_color(*MARK)
     pdf.set_line_width(0.5)
@@ -170,8 +170,8 @@ def _chapter(pdf: Pages, chapter: Chapter) -> None:
 
 
 def _pictures_and_sayings(pdf: Pages, chapter: Chapter) -> None:
-    """The pictures, then the author's words. A picture for which a page has too little room is made smaller; where that is not
-    enough, words come before it, so that no page ends in a gap."""
+    """Write the pictures, then the author's words. A picture for which a page has too little room is made smaller; if that is
+    not enough, words come before it, so that no page ends in a gap."""
     from fpdf.enums import Align
 
     pictures, sayings = list(chapter.pictures), list(chapter.sayings)
@@ -187,9 +187,9 @@ def _pictures_and_sayings(pdf: Pages, chapter: Chapter) -> None:
 
 
 def _fit(pdf: Pages, picture: Picture) -> float | None:
-    """The width in mm at which the rest of the page holds the picture: its usual one, or a smaller one; None if even the
-    smallest is too high."""
-    across, down = struct.unpack(">II", picture.png[16:24])  # where every PNG has them
+    """Return the width in mm at which the picture fits on the rest of the page: the usual one, or a smaller one; None if it is
+    too high even at the smallest."""
+    across, down = struct.unpack(">II", picture.png[16:24])  # every PNG has its width and height there
     full = PICTURE_MM * pdf.scale_of_text
     width = min(full, (pdf.h - FOOT - pdf.get_y() - 2.5) * across / down)
     return width if width >= LEAST_SHARE * full else None
@@ -226,20 +226,21 @@ def _grid(pdf: Pages, grid: Grid) -> None:
 
 
 def _widths(pdf: Pages, grid: Grid) -> list[float]:
-    """The width of each column in mm: its widest text, where the page has room for that; never less than its longest word."""
+    """Return the width of each column in mm: that of its widest text if the page has room for it, otherwise less, but at least
+    that of its longest word unless even these do not fit."""
     pdf.set_font(FAMILY, "B", SMALL * pdf.scale_of_text)
     columns = list(zip(grid.columns, *grid.rows, strict=True))
     wide = [max(pdf.get_string_width(cell) for cell in cells) + GAP for cells in columns]
     narrow = [max(pdf.get_string_width(word) for cell in cells for word in (cell.split() or [""])) + GAP for cells in columns]
     spare = pdf.epw - sum(narrow)
-    if spare <= 0:  # more than a page: as much of it as there is
+    if spare <= 0:  # wider than the page: all columns share its width
         return [width * pdf.epw / sum(narrow) for width in narrow]
     share = min(1.0, spare / max(1e-9, sum(wide) - sum(narrow)))
     return [least + (most - least) * share for least, most in zip(narrow, wide, strict=True)]
 
 
 def _write_saying(pdf: Pages, saying: Saying) -> None:
-    if not saying.text:  # named among what is missing
+    if not saying.text:  # it is listed as missing
         return
     pdf.ln(2)
     _write(pdf, saying.title, style="B")
@@ -260,7 +261,7 @@ def _write_missing(pdf: Pages, missing: tuple[str, ...]) -> None:
 def _write(
     pdf: Pages, text: str, *, size: float = SIZE, style: str = "", line: float = LINE, colour: tuple[int, int, int] = INK
 ) -> None:
-    """A paragraph over the whole width."""
+    """Write a paragraph over the whole width."""
     _ink(pdf, size, style, colour)
     pdf.multi_cell(0, line * pdf.scale_of_text, text, align="L", new_x="LMARGIN", new_y="NEXT")
 
