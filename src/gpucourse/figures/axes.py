@@ -1,4 +1,4 @@
-"""How numbers stand on an axis: plain, with few ticks; sizes in bytes as powers of two."""
+"""The numbers of an axis: plain ones, with few ticks; sizes in bytes at powers of two."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_TICKS = 9
 
 
 def number_axis(axis: Axis, *, whole: bool, log: bool) -> None:
-    """Plain numbers, without 10 to a power; whole ones where only those make sense."""
+    """Label an axis with plain numbers, without powers of 10; `whole`: only whole numbers make sense on it."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     if log:
@@ -30,7 +30,7 @@ def number_axis(axis: Axis, *, whole: bool, log: bool) -> None:
 
 
 def point_axis(axis: Axis, places: Sequence[float]) -> None:
-    """A tick at every place that was measured, for a few of them."""
+    """Put a tick at every measured place, for an axis with few of them."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     axis.set_major_locator(FixedLocator(sorted(set(places))))
@@ -39,7 +39,7 @@ def point_axis(axis: Axis, places: Sequence[float]) -> None:
 
 
 def short_number(value: float) -> str:
-    """A number as short as it stands under an axis: `0.25`, `1,500`, `250 k`, `1.5 M`."""
+    """Return a number in short, as a label of an axis: `0.25`, `1,500`, `250 k`, `1.5 M`."""
     for least, scale, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e5, 1e3, "k")):
         if abs(value) >= least:
             return f"{value / scale:,.6g} {letter}"
@@ -47,7 +47,7 @@ def short_number(value: float) -> str:
 
 
 def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
-    """Sizes in bytes: ticks at powers of two where the axis is logarithmic, written 4 B, 1 KiB, 1 MiB."""
+    """Label an axis with sizes in bytes, written 4 B, 1 KiB, 1 MiB; ticks are at powers of two if it is logarithmic."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     if log and sizes:
@@ -62,6 +62,6 @@ def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
 
 
 def wrap_words(words: Sequence[str]) -> list[str]:
-    """Long words under bars, broken into lines."""
+    """Break long words under bars into lines."""
     width = max(10, 72 // max(1, len(words)))
     return [textwrap.fill(word, width) for word in words]

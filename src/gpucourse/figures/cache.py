@@ -1,4 +1,4 @@
-"""A place for matplotlib's caches where the home folder takes none. Without one it searches all fonts again each time."""
+"""A folder for matplotlib's caches if the home folder cannot hold them. Without caches it searches all fonts each time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def cache_elsewhere(environ: Mapping[str, str]) -> Path | None:
-    """A folder of this user alone for matplotlib's caches; None if its own places can be written."""
+    """Return a folder of this user alone for matplotlib's caches; None if matplotlib can write to its own places."""
     home = Path(environ.get("HOME") or "/")
     if home.is_dir() and not home.samefile("/") and all(_takes_files(place) for place in _own_places(environ, home)):
         return None

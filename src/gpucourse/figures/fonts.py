@@ -1,4 +1,4 @@
-"""Font files: DejaVu, which comes with matplotlib and knows the letters of much of the world; for others what is installed."""
+"""Font files: DejaVu, which comes with matplotlib and has the letters of many languages; for others, installed fonts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FILES = {"regular": "DejaVuSans.ttf", "bold": "DejaVuSans-Bold.ttf", "italic": 
 
 
 def font_files() -> dict[str, Path]:
-    """The TrueType files by style: regular, bold, italic. Raises MissingError without matplotlib."""
+    """Return the TrueType files by style: regular, bold, italic. Raises MissingError without matplotlib."""
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -21,8 +21,8 @@ def font_files() -> dict[str, Path]:
 
 
 def fonts_for(characters: str) -> list[Path]:
-    """Installed fonts that together have as many of these characters as any here, the most useful first. Raises MissingError
-    without matplotlib."""
+    """Return installed fonts that together have as many of these characters as possible, the most useful first. Raises
+    MissingError without matplotlib."""
     wanted = {ord(character) for character in characters}
     if not wanted:
         return []

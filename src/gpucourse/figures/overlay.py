@@ -1,4 +1,4 @@
-"""Points that a GPU of the course's authors measured, beside those of a run without a GPU: marked as not the learner's."""
+"""Points measured on a GPU of the course's authors, beside those of a run without a GPU: marked as not the learner's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DASHES = (0, (2, 1.5))
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedPlot:
-    """What a record holds for one plot: the GPU, when and with which versions it was measured, and the rows."""
+    """The record for one plot: the GPU, when and with which versions it was measured, and the rows."""
 
     gpu: str
     caption: str
@@ -28,9 +28,9 @@ class RecordedPlot:
 
 
 def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
-    """`data` with the points of the record; as it is where the record has none that stand on the same axes.
+    """Return `data` with the points of the record; unchanged if the record has none that fit the same axes.
 
-    Where words are under the x axis, only points at words of the run are added."""
+    If words are under the x axis, only points at words of the run are added."""
     try:
         other = _read_rows(plot, record)
     except MissingError:  # the record has no number for this plot
@@ -51,8 +51,8 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
 
 
 def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:
-    """The points of the record, where the run has none because only a GPU measures them. Raises MissingError if the record
-    has no number for this plot."""
+    """Return the points of the record alone, for a run that has none because only a GPU measures them. Raises MissingError if
+    the record has no number for this plot."""
     other = _read_rows(plot, record)
     return replace(
         other,
@@ -73,7 +73,7 @@ def _read_rows(plot: Plot, record: RecordedPlot) -> Drawable:
 
 
 def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
-    """Dashed lines with hollow marks, in the colours of the run's lines of the same name."""
+    """Draw dashed lines with hollow marks, in the colours of the run's lines of the same name."""
     for label, points in data.recorded.items():
         axes.plot(
             [point.x for point in points],
@@ -92,8 +92,8 @@ def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequence[str]) -> None:
-    """Dashed outlines before the run's bars of the same name, narrower and dark, so that a lower one shows as well; `width` is
-    the room of one bar, `labels` are those of the series that have one."""
+    """Draw dashed outlines in front of the run's bars of the same name, narrower and dark, so that a lower one is visible as
+    well; `width` is the room of one bar, `labels` are those of the series that have bars."""
     for label, points in data.recorded.items():
         offset = (labels.index(label) - (len(labels) - 1) / 2) * width
         axes.bar(
@@ -106,18 +106,18 @@ def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequenc
             linewidth=1.3,
             zorder=2.5,
         )
-    for text in axes.texts if data.recorded else ():  # the values of the bars stay readable where an outline crosses them
+    for text in axes.texts if data.recorded else ():  # the values of the bars stay readable if an outline crosses them
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
     if data.recorded:
         axes.plot([], [], color=INK, linestyle=DASHES, linewidth=1.3, label=data.recorded_label)
 
 
 def _colour(label: str, data: Drawable) -> str:
-    """That of the run's line of this name; of a line that the run does not have, one of the colours after those."""
+    """Return the colour of the run's line of this name; if the run has no such line, one of the colours after its own."""
     names = [*data.labels, *(name for name in data.recorded if name not in data.labels)]
     return PALETTE[names.index(label) % len(PALETTE)]
 
 
 def _move_to_words(points: Sequence[PlotPoint], own: Sequence[str], words: Sequence[str]) -> list[PlotPoint]:
-    """The points at the places that their words have in `words`; without those whose word is not there."""
+    """Return the points, each at the place of its word in `words`; those whose word is not there are left out."""
     return [replace(point, x=float(words.index(own[int(point.x)]))) for point in points if own[int(point.x)] in words]

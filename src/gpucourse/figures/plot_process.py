@@ -1,6 +1,6 @@
-"""The process of a PlotWorker: imports what drawing needs, then draws the pictures that it is asked for.
+"""The process of a PlotWorker: imports what drawing needs, then draws the pictures of each request.
 
-It answers one line of JSON to each line of JSON, and ends when nobody can ask any more.
+It answers each line of JSON with one line of JSON, and ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from gpucourse.figures.plots import draw, make_ready
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Plot
 
-_MODESTY = 5  # a fourth of what whoever asks gets while it gets ready, and enough to draw on a busy machine
+_MODESTY = 5  # a fourth of its parent's processor time while it gets ready, and enough to draw on a busy machine
 
 
 def main() -> None:
-    """Serve standard input until its end."""
+    """Serve the requests on standard input until its end."""
     os.nice(_MODESTY)
     answers = sys.stdout.buffer
-    sys.stdout = sys.stderr  # a library's word must not come between the answers
-    gc.disable()  # while nothing is thrown away: a tenth of the time
+    sys.stdout = sys.stderr  # what a library prints must not come between the answers
+    gc.disable()  # imports leave no garbage; looking for some would be a tenth of the time
     make_ready()
     gc.freeze()
     gc.enable()
@@ -39,8 +39,8 @@ def main() -> None:
 
 
 def _answer(text: str, order: dict[str, Any]) -> dict[str, Any]:
-    """What came of one plot: nothing if it is drawn, else the error."""
-    # What drawing reads of a plot, without pydantic's third of the time to get ready: whoever asks has validated it.
+    """Draw one plot; return an empty mapping if it is drawn, otherwise the error."""
+    # A namespace has all that drawing reads of a plot: the parent has validated it, and pydantic would be a third of the start.
     plot = cast("Plot", json.loads(text, object_hook=lambda members: SimpleNamespace(**members)))
     members = order["records"].get(plot.file)
     record = RecordedPlot(**members) if members else None

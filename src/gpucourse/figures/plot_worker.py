@@ -1,7 +1,7 @@
-"""Pictures drawn by a process of their own, which gets ready while nobody waits for it.
+"""Pictures drawn in a separate process, which gets ready at a time when the person does not wait for it.
 
-To import matplotlib takes a third of a second. Before the ranks of a run start, a second processor has nothing to do; from then
-on they keep every processor busy, and after their end the person waits.
+The import of matplotlib lasts a third of a second. Before the ranks of a run start, a second processor is idle; from then on
+the ranks keep every processor busy, and after their end the person waits.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from gpucourse.figures.overlay import RecordedPlot
     from gpucourse.model.manifest import Plot
 
-# The search path of this process, and not the folder that the person happens to be in.
+# The search path is that of this process, without the current folder.
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.plot_process import main; main()"
 _LEAVING_S = 1.0
 
 
 class PlotWorker:
-    """Draws pictures: by a process of its own (`process`) if `set_up` began one, in this one otherwise.
+    """Draws pictures: in a separate process (`process`) if `set_up` started one, otherwise in this one.
 
-    Whoever has it closes it.
+    Its owner closes it.
     """
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self._at_work = False
-        self._drawn = b""  # the last order that was carried out without an error
+        self._drawn = b""  # the last request that was served without an error
 
     def set_up(self) -> None:
-        """Begin the process, if there is none; returns at once. If none can be begun, pictures are drawn here."""
+        """Start the process, if there is none; return at once. If it cannot be started, pictures are drawn in this process."""
         if self.process is not None:
             return
         with contextlib.suppress(OSError):
@@ -52,8 +52,8 @@ class PlotWorker:
                 env={
                     **os.environ,
                     "OPENBLAS_NUM_THREADS": "1",
-                },  # its threads take time to start, and have no work
-                start_new_session=True,  # a Ctrl-C is meant for whoever asks, not for who draws
+                },  # its threads need time to start, and have no work
+                start_new_session=True,  # a Ctrl-C is meant for this process, not for the one that draws
             )
 
     def draw(
@@ -67,7 +67,7 @@ class PlotWorker:
     ) -> list[tuple[Plot, MissingError]]:
         """Draw every plot as `plots.draw` does, with the record that `records` has under its file.
 
-        Gives those that could not be drawn, each with what `plots.draw` raises."""
+        Return the plots that could not be drawn, each with the error that `plots.draw` raises."""
         if not plots:
             return []
         order = {
@@ -78,7 +78,7 @@ class PlotWorker:
             "records": {file: asdict(record) for file, record in records.items()},
         }
         line = json.dumps(order).encode() + b"\n"
-        if line == self._drawn:  # early, while torchrun was closing down
+        if line == self._drawn:  # it was drawn early, while torchrun was closing down
             return []
         answers = self._ask(line)
         self._drawn = line if answers is not None and not any(answers) else b""
@@ -89,19 +89,19 @@ class PlotWorker:
         return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
 
     def leave(self) -> None:
-        """Nothing more is to be drawn: the process ends meanwhile, so that `close` does not wait for it."""
+        """Kill the process, unless it is drawing: nothing more is to be drawn, and `close` then need not wait for its end."""
         if self.process is not None and not self._at_work:
             self.process.kill()
 
     def close(self) -> None:
-        """End the process. May be called again."""
+        """End the process. A second call does nothing."""
         process, self.process = self.process, None
         at_work, self._at_work = self._at_work, False
         if process is None or process.stdin is None or process.stdout is None:
             return
         with contextlib.suppress(OSError):
             process.stdin.close()
-        if at_work:  # interrupted: a picture that is half made would leave its file
+        if at_work:  # interrupted: if it were killed in the middle of a picture, an unfinished file would stay
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_LEAVING_S)
         process.kill()
@@ -109,7 +109,7 @@ class PlotWorker:
         process.stdout.close()
 
     def _ask(self, line: bytes) -> list[dict[str, Any]] | None:
-        """The answers of the process, one a plot; None if it is not there any more."""
+        """Send a request; return the answers of the process, one for each plot, or None if the process has ended."""
         process = self.process
         if process is None or process.stdin is None or process.stdout is None:
             return None

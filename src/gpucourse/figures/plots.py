@@ -1,5 +1,5 @@
-"""A plot of the manifest as PNG and SVG. matplotlib is imported when something is drawn, and only by its object interface:
-no global figure, no window system, nothing to close."""
+"""A plot of the manifest as PNG and SVG. matplotlib is imported when something is drawn, and only its object interface is
+used: no global figure, no window system, nothing to close."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _SAVED: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},
 }
 FEW = 8
-LONG_WORD = 9  # letters of a word below one of many bars that has to be turned
+LONG_WORD = 9  # letters; longer words below many bars are turned
 ROW_OF_WORDS = FEW * (LONG_WORD + 2)  # letters, with a space after each word, that fit into one row below bars
-MANY_BARS = 12  # bars of one picture beyond which their values are written smaller
-WORD_WIDTH = 6  # letters of a word that are beside seven others under the x axis
-LEFT_EDGE = 0.012  # of the picture's width: what stays free beside the title of the y axis
-ROW, MOST_OVER = 0.055, 0.16  # of the picture's height: a row of a legend, and what more rows may take from the axes
-MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
+MANY_BARS = 12  # a picture of more bars has their values in smaller letters
+WORD_WIDTH = 6  # letters of a word that has room beside seven others under the x axis
+LEFT_EDGE = 0.012  # share of the picture's width that stays free beside the title of the y axis
+ROW, MOST_OVER = 0.055, 0.16  # shares of the picture's height: one row of a legend, and the most that further rows may use
+MANY = 40  # a line of more points has no marks: they would hide it
 
 
 def draw(
     plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path, record: RecordedPlot | None = None
 ) -> list[Path]:
-    """Draw `<file>.png` and `<file>.svg` into `folder`, each appearing at once, and give back where they are.
+    """Draw `<file>.png` and `<file>.svg` into `folder`, each complete when it appears, and return their paths.
 
-    With the points of `record`, dashed and labelled as another GPU's, if there are any; a plot that only a GPU measures
-    shows them alone where the run has none.
+    The points of `record`, if there are any, are added, dashed and labelled as another GPU's. A plot that only a GPU measures
+    shows them alone if the run has none.
 
     Values that are missing or not finite are left out, and the picture says how many. Raises MissingError if there is
-    nothing to draw or no matplotlib, StorageError if the folder cannot take the files.
+    nothing to draw or no matplotlib, StorageError if the files cannot be written.
     """
     data = collect_points(plot, metrics, record)
     with _matplotlib():
@@ -66,8 +66,8 @@ def draw(
 
 
 def collect_points(plot: Plot, metrics: Mapping[str, Any], record: RecordedPlot | None) -> Drawable:
-    """What a plot shows: the points of the run, and those of the record where there is one. Raises MissingError if there is
-    nothing to draw."""
+    """Return what a plot shows: the points of the run, and those of the record if there is one. Raises MissingError if there
+    is nothing to draw."""
     if record is None:
         return drawable(plot, metrics)
     try:
@@ -80,7 +80,7 @@ def collect_points(plot: Plot, metrics: Mapping[str, Any], record: RecordedPlot 
 
 
 def _pictures(figure: Figure) -> dict[str, bytes]:
-    """The bytes of a figure in each format."""
+    """Return the bytes of a figure in each format."""
     pictures = {}
     for ending, how in _SAVED.items():
         picture = io.BytesIO()
@@ -90,7 +90,7 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
 
 
 def make_ready() -> None:
-    """Import what drawing needs, so that the first picture takes a tenth of the time. Does nothing without matplotlib."""
+    """Import what drawing needs, so that the first picture needs a tenth of the time. Does nothing without matplotlib."""
     with suppress(MissingError), _matplotlib():
         for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name
             importlib.import_module(f"matplotlib.{name}")
@@ -98,7 +98,7 @@ def make_ready() -> None:
 
 @contextmanager
 def _matplotlib() -> Iterator[None]:
-    """matplotlib with our style, for the block; its caches where they can be written."""
+    """Import matplotlib, and use our style for the block; its caches are where they can be written. Raises MissingError."""
     if "MPLCONFIGDIR" not in os.environ and (cache := cache_elsewhere(os.environ)) is not None:
         os.environ["MPLCONFIGDIR"] = str(cache)
     try:
@@ -108,7 +108,7 @@ def _matplotlib() -> Iterator[None]:
             f"matplotlib, which draws the pictures, cannot be imported ({error})", hint="pip install 'matplotlib>=3.8'"
         ) from error
     with mpl.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box, and that is all
+        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box: no warning
         yield
 
 
@@ -138,7 +138,7 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
 
 
 def _make_room_at_the_left(axes: Axes) -> None:
-    """Move the left end of the axes to the right where their numbers are so long that the title of the y axis would be cut."""
+    """Move the left end of the axes to the right if their numbers are so long that the title of the y axis would be cut."""
     left, bottom, width, height = axes.get_position().bounds
     box = axes.yaxis.get_tightbbox()
     whole = axes.bbox.width / width
@@ -148,8 +148,8 @@ def _make_room_at_the_left(axes: Axes) -> None:
 
 
 def _place_legend(axes: Axes) -> None:
-    """A legend above the axes, where nothing is drawn, in as few rows as their width allows; they give up height for more
-    than one row. One of very many rows is at their right."""
+    """Put a legend above the axes, where nothing is drawn, in as few rows as their width allows; the axes become lower for
+    more than one row. A legend of very many rows is put to their right."""
     left, bottom, width, height = axes.get_position().bounds
     above = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
     for columns in range(len(axes.get_legend_handles_labels()[0]), 0, -1):
@@ -171,7 +171,7 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         colour = PALETTE[index % len(PALETTE)]
         x, y = [point.x for point in points], [point.y for point in points]
-        shape = (index + index // len(PALETTE)) % len(MARKERS)  # where colours come again, they come with other marks
+        shape = (index + index // len(PALETTE)) % len(MARKERS)  # a colour that is used again has another mark
         marker = MARKERS[shape] if len(points) <= MANY else None
         width = 1.9 if plot.connect else 0
         axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=width, label=label, zorder=3)
@@ -204,14 +204,14 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def _turn_words(axes: Axes, words: Sequence[str]) -> None:
-    """Many long words under the x axis: turned, smaller, with more room below."""
+    """Put many long words under the x axis: turned, smaller, with more room below."""
     left, bottom, width, height = axes.get_position().bounds
     axes.set_position((left, bottom + 0.15, width, height - 0.15))
     axes.set_xticks(range(len(words)), words, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
 
 
 def _list_errors(points: Sequence[PlotPoint]) -> list[list[float]] | None:
-    """How far the spread of each bar reaches below and above it; None if no bar has one."""
+    """Return how far the spread of each bar reaches below and above its value; None if no bar has one."""
     if not any(point.spread for point in points):
         return None
     spreads = [point.spread or (point.y, point.y) for point in points]
@@ -228,7 +228,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     value_size = 9 if count * len(data.words) <= MANY_BARS else 7
     for place, index in enumerate(drawn):
         label, points = data.labels[index], data.series[index]
-        if not points:  # of which only a record has bars
+        if not points:  # only the record has bars of this series
             continue
         places = [point.x + (place - (count - 1) / 2) * width for point in points]
         bars = axes.bar(
@@ -254,13 +254,13 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
             zorder=3,
         )
     draw_recorded_bars(axes, data, width, [data.labels[index] for index in drawn])
-    for text in axes.texts if data.ideal else ():  # the values of the bars stay readable where a dashed line crosses them
+    for text in axes.texts if data.ideal else ():  # the values of the bars stay readable if a dashed line crosses them
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
         text.set_zorder(4)
     if plot.log_y:
         axes.set_yscale("log")
     axes.margins(x=0.08, y=0.14)
-    axes.set_xlim(-0.6, len(data.words) - 0.4)  # places without a bar as well
+    axes.set_xlim(-0.6, len(data.words) - 0.4)  # places without a bar are included
     wrapped = wrap_words(data.words)
     longest = max(len(line) for word in wrapped for line in word.split("\n"))
     too_wide = max(map(len, data.words)) > LONG_WORD or len(wrapped) * (longest + 1) > ROW_OF_WORDS

@@ -1,4 +1,4 @@
-"""From rows of the metrics to points that can be drawn; what cannot is counted and said."""
+"""Turn rows of the metrics into points to draw; values that cannot be drawn are counted, and the picture says how many."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 
-if TYPE_CHECKING:  # it brings pydantic, which a process that only draws has no use for
+if TYPE_CHECKING:  # it imports pydantic, which a process that only draws does not need
     from gpucourse.model.manifest import Plot
 
 
 MOST_ROWS = 2000
-"""Rows of one picture: it has fewer columns of pixels."""
+"""The most rows that a picture shows: it has fewer columns of pixels."""
 
 MOST_WORDS, MOST_LINES = 100, 24
 _LONGEST_TEXT = 200
@@ -22,7 +22,7 @@ _LARGEST = 1e100  # an axis needs room around its values, and a logarithmic one 
 
 @dataclass(frozen=True, kw_only=True)
 class PlotPoint:
-    """One value to draw, with the spread around it (low, high) where it is known."""
+    """One value to draw, with the spread around it (low, high) if it is known."""
 
     x: float
     y: float
@@ -31,9 +31,9 @@ class PlotPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawable:
-    """What a plot shows: points by series with a label each, the ideal ones, the words under the x axis if x is none.
+    """What a plot shows: the points and the label of each series, the ideal points, the words under an x axis without numbers.
 
-    `recorded` are points of a GPU's record by the label of their series; `recorded_label` and `caption` say whose they are.
+    `recorded` are points of a GPU's record by the label of their series; `recorded_label` and `caption` name their source.
     """
 
     series: list[list[PlotPoint]]
@@ -47,13 +47,13 @@ class Drawable:
     caption: str = ""
 
     def all_y(self) -> list[float]:
-        """Every value on the y axis, with the ideal and the recorded ones and the spread."""
+        """Return every value on the y axis, including the ideal and the recorded ones and the spreads."""
         points = [point for points in [*self.series, self.ideal, *self.recorded.values()] for point in points]
         return [value for point in points for value in (point.y, *(point.spread or ()))]
 
 
 def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
-    """The points of a plot. Raises MissingError if the metrics hold nothing to draw."""
+    """Return the points of a plot. Raises MissingError if the metrics hold nothing to draw."""
     every = _rows(plot, metrics)
     worded = plot.kind == "bar" or _has_words(plot, every[:MOST_ROWS])
     rows = _thin(every, MOST_WORDS if worded else MOST_ROWS)
@@ -89,12 +89,12 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
 
 
 def printable(text: str) -> str:
-    """The text without characters that no picture can hold (control characters, line breaks), and no longer than fits."""
+    """Return the text without characters that no picture can show (control characters, line breaks), cut if it is too long."""
     return "".join(character if character.isprintable() else " " for character in text[:_LONGEST_TEXT])
 
 
 def _thin(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
-    """At most so many of the rows, evenly chosen."""
+    """Return at most `most` of the rows, evenly chosen."""
     return rows if len(rows) <= most else [rows[index * len(rows) // most] for index in range(most)]
 
 
@@ -108,7 +108,7 @@ def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _groups(plot: Plot, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
-    """The numbers of the rows that belong together: by the values of the plot's `by` in the order they come, or all."""
+    """Group the indexes of the rows by the values of the plot's `by`, in the order of the rows; without `by`, all in one."""
     groups: dict[str, list[int]] = {}
     for index, row in enumerate(rows):
         groups.setdefault(printable(str(row.get(plot.by))) if plot.by else "", []).append(index)
@@ -127,7 +127,7 @@ def _points(
     *,
     log_y: bool,
 ) -> list[PlotPoint]:
-    """What the rows hold under `key`, with the spread between what they hold under `ends`."""
+    """Return the values of the rows under `key` as points, each with the spread between the values under `ends`."""
     points = []
     for row, x in zip(rows, places, strict=True):
         y = _number(row.get(key), log_y)
@@ -143,7 +143,7 @@ def _ideal(
 ) -> list[PlotPoint]:
     if plot.ideal_key:
         points = _points(rows, places, plot.ideal_key, log_y=plot.log_y)
-        return [*{point.x: point for point in points}.values()]  # rows of several lines may be at one x
+        return [*{point.x: point for point in points}.values()]  # rows of several lines may have the same x
     first = next((points[0] for points in series if points), None)
     if not plot.ideal or first is None or not first.x:
         return []
@@ -152,13 +152,13 @@ def _ideal(
 
 
 def _number(value: object, log: bool) -> float | None:
-    """The value as a number that its axis can show; None if it is none."""
+    """Return the value as a number that its axis can show; None if it is not one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
         number = float(value)
     except OverflowError:
         return None
-    if not abs(number) <= _LARGEST:  # not a number is not, either
+    if not abs(number) <= _LARGEST:  # this excludes NaN as well
         return None
     return number if not log or number >= 1 / _LARGEST else None

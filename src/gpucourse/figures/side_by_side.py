@@ -11,7 +11,7 @@ RUN = "run"
 
 
 def side_by_side(plot: Plot, runs: Mapping[str, Mapping[str, Any]]) -> tuple[Plot, dict[str, Any]]:
-    """The plot and the metrics to draw it from, for several runs. `runs` holds the metrics of each by its label."""
+    """Return the plot for several runs, and the metrics to draw it from. `runs` holds the metrics of each by its label."""
     rows = {label: _rows(plot, metrics) for label, metrics in runs.items()}
     return _bars(plot, rows) if plot.kind == "bar" else _lines(plot, rows)
 

@@ -1,4 +1,4 @@
-"""How every picture looks: its colours, its markers, its type."""
+"""The style of every picture: its colours, its markers, its font."""
 
 # Okabe and Ito's colours, which people with any kind of colour vision tell apart; yellow and black left out
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -15,9 +15,9 @@ STYLE = {
     "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial", "sans-serif"],
     "font.size": 10,
     "svg.fonttype": "none",  # text stays text: small files, and a reader can search them
-    "svg.hashsalt": "gpucourse",  # the same metrics give the same bytes
+    "svg.hashsalt": "gpucourse",  # the same metrics produce the same bytes
     "text.color": INK,
-    "text.parse_math": False,  # a dollar is a dollar
+    "text.parse_math": False,  # a dollar sign begins no formula
     "xtick.color": GREY,
     "xtick.labelcolor": INK,
     "ytick.color": GREY,

@@ -1,4 +1,4 @@
-"""One plot over the values of a parameter: what an exercise draws of one run, drawn against what was swept."""
+"""One plot over the values of a parameter: what an exercise plots for one run, plotted against the swept parameter."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from gpucourse.model.manifest import Plot, Series
 
 MOST = 6  # lines that differ by colour
-WIDE = 16.0  # largest over smallest value from which on the axis is logarithmic
+WIDE = 16.0  # the axis is logarithmic if the largest value is at least so many times the smallest
 
 
 def make_sweep_plot(
     plot: Plot, parameter: str, unit: str, rows: Sequence[tuple[object, Sequence[Mapping[str, Any]]]]
 ) -> tuple[Plot, dict[str, Any]]:
-    """The plot and the metrics to draw it from. `rows` holds, for each value, the rows of that run.
+    """Return the plot and the metrics to draw it from. `rows` holds, for each value, the rows of that run.
 
-    Where the runs have few rows, each of them (a case, a size) is a line of its own; else the last one of each run stands for
+    If the runs have few rows, each row (a case, a size) is a line of its own; otherwise the last row of each run represents
     it.
     """
     labels = list(dict.fromkeys(str(row.get(plot.x)) for _, run_rows in rows for row in run_rows))
