@@ -42,22 +42,22 @@ class BookPart:
 
     @property
     def title(self) -> str:
-        """The heading of the lesson."""
+        """Return the heading of the lesson."""
         return self.lesson.title
 
     @property
     def anchor(self) -> str:
-        """The place of this part in the list of all lessons."""
+        """Return the anchor of this part in the list of all lessons."""
         return f"lesson-{self.module.id}-{self.number}"
 
     @property
     def sections(self) -> tuple[object, ...]:
-        """What the search looks through."""
+        """Return the sections that the search looks through."""
         return self.lesson.headings
 
 
 def build(context: Context, content: PageContent, costs: Cost | None = None) -> Iterator[File]:
-    """Every file of the page; the first page comes first. `costs`: what labs on AWS have cost, None if there was none."""
+    """Yield every file of the page, the first page first. `costs`: what labs on AWS have cost; None if there was none."""
     yield _build_index(content)
     parts = list(_list_parts(context, content))
     yield from _build_book(content, parts)
@@ -83,7 +83,7 @@ def build(context: Context, content: PageContent, costs: Cost | None = None) -> 
 
 
 def lesson_file(module_id: str, number: int = 1) -> str:
-    """The file of one part of a module's lesson."""
+    """Return the file of one part of a module's lesson."""
     return f"book/{module_id}-{number}.html"
 
 
@@ -117,7 +117,7 @@ def _describe_module(content: PageContent, module: Module, signs: dict[str, Sign
 
 
 def _describe_exercise(exercise: Exercise, signs: Signs | None) -> dict[str, object]:
-    """An exercise with the signs that it has, and how far it is in a word."""
+    """Return an exercise with its signs, and its progress in one word."""
     values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered)) if signs else ()
     marks = [(word, value) for word, value in values if value is not None]
     progress = "done" if signs and signs.is_done else "begun" if any(value for _, value in marks) else "open"
@@ -125,7 +125,7 @@ def _describe_exercise(exercise: Exercise, signs: Signs | None) -> dict[str, obj
 
 
 def _link(record: RunRecord) -> dict[str, str]:
-    """A run as a link: where, its own word, its state."""
+    """Return a run as a link: its page, the last word of its id, its state."""
     word = record.id.rpartition("-")[2]
     return {"place": place_of(record), "word": word, "state": record.state.replace("_", " ")}
 
@@ -172,7 +172,7 @@ def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
 
 
 def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise, compared: str) -> File:
-    """What `show` says of an exercise, and its runs."""
+    """Return the page of an exercise: what `show` says of it, and its runs."""
     still, answers, signs = still_open(context, exercise)
     yours = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)

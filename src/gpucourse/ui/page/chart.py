@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 78, 706, 34, 338
 COLOURS = 6
-MANY = 120  # points of one line beyond which not each has a mark with its value
+MANY = 120  # at most so many points of one line have a mark with their value
 LONGEST_LABEL = 40
 LETTER = 7.2  # units of the drawing from one letter to the next, about
 
 
 def draw_chart(plot: Plot, data: Drawable) -> Markup:
-    """The plot with its points. Every text in it is escaped."""
+    """Return the plot with its points as SVG. Every text in it is escaped."""
     x, y = _make_scales(plot, data)
     parts = [*_draw_axes(plot, x, y), *_draw_legend(plot, data)]
     parts += _draw_bars(plot, data, x, y) if plot.kind == "bar" else _draw_lines(plot, data, x, y)
@@ -125,7 +125,7 @@ def _draw_ideal(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
 
 
 def _draw_recorded(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
-    """What a GPU of the course's authors measured: dashed lines with hollow marks, in the colour of the run's line."""
+    """Yield what a GPU of the course's authors measured: dashed lines with hollow marks, in the colour of the run's line."""
     for label, points in data.recorded.items():
         index = data.labels.index(label) if label in data.labels else len(data.labels)
         if plot.kind == "line" and plot.connect:
@@ -142,7 +142,7 @@ def _circle(kind: str, x: float, y: float, title: str = "") -> str:
 
 
 def _describe_point(plot: Plot, data: Drawable, label: str, point: PlotPoint) -> str:
-    """The value of a point in words."""
+    """Return the value of a point in words."""
     where = data.words[int(point.x)] if data.words else format_size(point.x) if plot.x.endswith("bytes") else f"{point.x:,.6g}"
     spread = f" ({point.spread[0]:,.4g} to {point.spread[1]:,.4g})" if point.spread else ""
     return f"{label}: {point.y:,.5g}{spread} at {where}"

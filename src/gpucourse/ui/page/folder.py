@@ -1,4 +1,4 @@
-"""The folder of the page: written aside and exchanged as a whole, so that a reader never sees half of it."""
+"""The folder of the page: written aside and replaced as a whole, so that a reader never sees half of it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gpucourse.errors import UsageError
 from gpucourse.storage import storing
 
 MARK = ".gpucourse-page"
-"""A file that says: this folder was written by `open`, and may be written again."""
+"""This file marks a folder that `open` has written and may write again."""
 
 
 def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
-    """Write all files into `folder`, in place of the page that was there. How many there are.
+    """Write all files into `folder`, in place of the page that was there; return how many there are.
 
-    They are not flushed one by one: everything can be made again. Raises UsageError for a folder that holds something else,
+    They are not flushed one by one: everything can be made again. Raises UsageError if the folder holds something else,
     StorageError if it cannot be written.
     """
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and _is_ours(folder))):
@@ -58,5 +58,5 @@ def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether the folder is empty or was written by `open`."""
+    """Return whether the folder is empty or was written by `open`."""
     return folder.joinpath(MARK).is_file() or not any(folder.iterdir())

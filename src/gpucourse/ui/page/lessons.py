@@ -18,7 +18,7 @@ from gpucourse.ui.text import clean
 
 KINDS = {"svg": "image/svg+xml", "png": "image/png"}
 Pictures = Callable[[str], bytes | None]
-"""Gives the bytes of a picture by the name that the lesson has for it; None if there is none."""
+"""Returns the bytes of a picture by its name in the lesson; None if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class LessonPage:
 
 
 def render_lesson(text: str, pictures: Pictures) -> LessonPage:
-    """A lesson in Markdown as HTML. A picture that `pictures` does not have is left as its description."""
+    """Return a lesson in Markdown as HTML. A picture that `pictures` does not have is replaced by its description."""
     parser = _parser()
     tokens = parser.parse(clean(text))
     headings = _mark_headings(tokens)
@@ -80,7 +80,7 @@ def _mark_headings(tokens: Sequence[Token]) -> tuple[Section, ...]:
 
 
 def _text_of(token: Token) -> str:
-    """The text of a token without its marks."""
+    """Return the text of a token without its markup."""
     if token.children is None:
         return token.content
     return "".join(" " if child.type == "softbreak" else child.content for child in token.children)
@@ -89,7 +89,7 @@ def _text_of(token: Token) -> str:
 def _render_image(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Pictures]
 ) -> str:
-    """A picture as part of the page: an image runs no script of its file and fetches nothing."""
+    """Return a picture as part of the page: an image runs no script of its file and fetches nothing."""
     token = tokens[index]
     source = str(token.attrGet("src") or "")
     kind = KINDS.get(source.rpartition(".")[2])

@@ -1,4 +1,4 @@
-"""The templates of the page. Text is escaped on its way into them; a strict policy holds where an escape was forgotten."""
+"""The templates of the page. They escape every text; a strict policy protects the reader if an escape was forgotten."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MENU = (
 
 
 def render(template: str, *, place: str, title: str, current: str = "", **values: Any) -> bytes:
-    """A page from its template, as UTF-8. `place` is its path below the page's folder, `current` the menu's entry for it."""
+    """Return a page from its template, as UTF-8. `place` is its path below the page's folder, `current` its menu entry."""
     root = "../" * place.count("/")
     text = environment().get_template(template).render(root=root, title=title, current=current or place, **values)
     return text.encode("utf-8", "backslashreplace")
@@ -36,7 +36,7 @@ def render(template: str, *, place: str, title: str, current: str = "", **values
 
 @cache
 def environment() -> Environment:
-    """The templates with what all pages share: style, script, policy and menu."""
+    """Return the templates with what all pages share: style, script, policy and menu."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -51,29 +51,29 @@ def environment() -> Environment:
 
 
 def show_text(content: Content) -> str:
-    """The text of a cell without control characters; the template escapes it."""
+    """Return the text of a cell without control characters; the template escapes it."""
     return clean(text_of(content))
 
 
 def _make_harmless(value: object) -> object:
-    """What a template writes, without control characters where it is text; Markup was made from such text."""
+    """Return what a template writes; a text without its control characters. Markup was made from such text."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def trust(svg: bytes) -> Markup:
-    """A chart of this package, which has escaped its texts itself."""
+    """Return a chart of this package as Markup: its texts are escaped already."""
     return Markup(svg.decode())  # noqa: S704
 
 
 def show_words(content: Content) -> Markup:
-    """A sentence, whose parts between backticks are code; in its style, where it has one."""
+    """Return a sentence as HTML, with its parts between backticks as code, in its style if it has one."""
     words, style = _mark_code(show_text(content)), style_of(content)
     return Markup('<span class="{}">{}</span>').format(style, words) if style else words
 
 
 def _mark_code(text: str) -> Markup:
     parts = text.split("`")
-    if len(parts) % 2 == 0 or len(parts) == 1:  # one of them has no end, or there is none
+    if len(parts) % 2 == 0 or len(parts) == 1:  # a backtick has no partner, or there is none
         return escape(text)
     pieces = [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
     return Markup("").join(pieces)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 File = tuple[str, bytes]
 EVERY_VALUE = "Every value"
-"""The title of a sweep's table that says no more than its points."""
+"""The title of a sweep's table that shows no more than its points do."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class ComparedRuns:
     left_out: int = 0
 
     def add(self, run: RunContent) -> None:
-        """Take an older run in, while there is room."""
+        """Add an older run if there is room; otherwise count it."""
         if len(self.runs) < MOST_RUNS:
             self.runs.append((run.record, list_values(run)))
         else:
@@ -53,7 +53,7 @@ class ComparedRuns:
 
 
 def build_side_by_side(compared: ComparedRuns) -> File:
-    """Runs of one exercise beside each other, the oldest first."""
+    """Return the page of the runs of one exercise side by side, the oldest first."""
     runs = compared.runs[::-1]
     place = f"compare/{compared.exercise.id}.html"
     return place, render(
@@ -70,7 +70,7 @@ def build_side_by_side(compared: ComparedRuns) -> File:
 
 
 def build_sweeps(content: PageContent) -> File:
-    """All sweeps, each with its values, its table and its chart."""
+    """Return the page of all sweeps, each with its values, its table and its chart."""
     pages = {record.id: describe_run(record)["place"] for record in content.records}
     sweeps = [_describe_sweep(item, pages) for item in content.sweeps]
     return "sweeps.html", render(
@@ -79,7 +79,7 @@ def build_sweeps(content: PageContent) -> File:
 
 
 def build_costs(content: PageContent, costs: Cost | None) -> File:
-    """What labs have cost, and the receipt of each destroy, the newest first."""
+    """Return the page of what labs have cost, with the receipt of each destroy, the newest first."""
     from gpucourse.ui.views.cost import cost
 
     nothing = View(blocks=(Paragraph("Nothing has cost anything: no lab on AWS was ever deployed from here."),))
@@ -106,7 +106,7 @@ def build_costs(content: PageContent, costs: Cost | None) -> File:
 
 
 def build_report(context: Context) -> File:
-    """The final project as the runs have it now, with charts of the page."""
+    """Return the page of the final report, made from the runs that exist now, with charts of the page."""
     report, reason = _gather_report(context)
     chapters = report.chapters if report else ()
     return "report.html", render(
@@ -125,7 +125,7 @@ def build_report(context: Context) -> File:
 
 
 def _gather_report(context: Context) -> tuple[Report | None, str]:
-    """The report, or why there is none."""
+    """Return the report, or the reason why there is none."""
     try:
         plan = read_report_plan(context.folders.modules)
         if plan is None:

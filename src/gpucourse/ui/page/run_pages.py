@@ -1,4 +1,4 @@
-"""The pages of runs: the list, and one page a run."""
+"""The pages of runs: the list, and one page for each run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gpucourse.units import format_bytes, format_seconds
 
 STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "bad"}
 FOLDED_BYTES = 256 << 10
-"""Logs of at most this size together are also shown folded: a line that several ranks wrote stands once."""
+"""Logs of at most this size together are also shown folded: a line that several ranks wrote appears once."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
@@ -38,22 +38,22 @@ MAX_FACTS, MAX_FACT_LENGTH = 200, 300
 
 
 def place_of(record: RunRecord) -> str:
-    """The file of a run's page."""
+    """Return the file of a run's page."""
     return f"runs/{_make_safe(record.subject)}/{_make_safe(record.id)}.html"
 
 
 def _make_safe(name: str) -> str:
-    """The name where it is a plain one; else its digest: a name of somebody else's may mean something in an address."""
+    """Return the name if it is a plain one, otherwise its digest: a foreign name may have a meaning in an address."""
     return name if PLAIN_NAME.fullmatch(name) else sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def list_runs(records: Sequence[RunRecord]) -> list[dict[str, object]]:
-    """Rows of a table of runs, the newest first."""
+    """Return the rows of a table of runs, the newest first."""
     return [describe_run(record) for record in reversed(records)]
 
 
 def build_run(content: RunContent) -> tuple[str, bytes]:
-    """The page of one run."""
+    """Return the page of one run."""
     record, exercise = content.record, content.exercise
     place = place_of(record)
     checks = content.verdict.checks if content.verdict else ()
@@ -88,7 +88,7 @@ def build_run(content: RunContent) -> tuple[str, bytes]:
 
 
 def as_table(grid: Grid) -> Table:
-    """A table of a report as a block."""
+    """Return a table of a report as a block."""
     columns = [
         Column(title, align="right" if numeric else "left") for title, numeric in zip(grid.columns, grid.numeric, strict=True)
     ]
@@ -96,13 +96,13 @@ def as_table(grid: Grid) -> Table:
 
 
 def compute_seconds(record: RunRecord) -> float | None:
-    """How long the ranks ran in seconds, as far as it is known."""
+    """Return how many seconds the ranks ran; None if that is not known."""
     seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
     return max(seconds) if seconds else record.phases_s.get("run")
 
 
 def describe_run(record: RunRecord) -> dict[str, object]:
-    """A run as a row of a table: its page, and what is said of it."""
+    """Return a run as a row of a table: its page, and what the columns show."""
     seconds = compute_seconds(record)
     verdict = record.shown_verdict
     return {
@@ -124,7 +124,7 @@ def describe_run(record: RunRecord) -> dict[str, object]:
 
 
 def _format_moment(moment: str) -> str:
-    """A time of a record to the minute, in UTC as it is kept."""
+    """Format a time of a record to the minute, in UTC as it is kept."""
     return moment[:16].replace("T", " ")
 
 
@@ -180,7 +180,7 @@ def _describe_check(check: CheckResult) -> dict[str, str]:
 
 
 def _describe_edit(edit: FileEdit) -> dict[str, object]:
-    """A file that the learner changed: each line of the diff with its style."""
+    """Return a file that the learner changed: each line of the diff with its style."""
     counts = "" if edit.added is None else f"{edit.added} added, {edit.removed} removed"
     return {
         "file": edit.file,
@@ -213,7 +213,7 @@ def _describe_logs(record: RunRecord, logs: Sequence[LogExcerpt]) -> Iterator[di
 
 
 def _describe_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Table:
-    """One column a node, one row a fact."""
+    """Return a table with one column per node and one row per fact."""
     shown = dict(list(nodes.items())[:MAX_NODES])
     flat = {node: dict(_flatten(facts_of)) for node, facts_of in shown.items()}
     names = list(dict.fromkeys(name for facts_of in flat.values() for name in facts_of))[:MAX_FACTS]
@@ -232,7 +232,7 @@ def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
 
 
 def _count_collected(record: RunRecord, shown: int) -> str:
-    """The title of the table of outputs, with how many it shows where these are not all."""
+    """Return the title of the table of outputs, with how many it shows if these are not all."""
     count, _ = record.output_totals
     return "Collected" if count <= shown else f"Collected: the first {shown} of {count} files"
 

@@ -1,4 +1,4 @@
-"""From values to places on a chart, and the ticks beside them."""
+"""The scales of a chart: from values to places, and the ticks beside them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Scale:
     ticks: tuple[tuple[float, str], ...]
 
     def place(self, value: float) -> float:
-        """Where on the drawing the value lies."""
+        """Return the place of the value on the drawing."""
         if self.log:
             share = math.log(value / self.low) / math.log(self.high / self.low)
         else:
@@ -43,8 +43,8 @@ def make_scale(
     sizes: bool = False,
     at_values: bool = False,
 ) -> Scale:
-    """The scale of an axis that shows all values. `from_zero`: 0 is on it; `sizes`: they are bytes; `at_values`: ticks are
-    at the values themselves, where they are few."""
+    """Return the scale of an axis that shows all values. `from_zero`: 0 is on it; `sizes`: they are bytes; `at_values`: ticks
+    are at the values themselves, if they are few."""
     low, high = min(values), max(values)
     if log:
         low, high = (low / 1.15, high * 1.15) if low < high else (low / 2, high * 2)
@@ -64,12 +64,12 @@ def make_scale(
 
 
 def make_word_scale(words: Sequence[str], start: float, end: float) -> Scale:
-    """A scale with a word at each whole number from 0."""
+    """Return a scale with a word at each whole number from 0."""
     return Scale(low=-0.5, high=len(words) - 0.5, start=start, end=end, log=False, ticks=tuple(enumerate(words)))
 
 
 def format_size(count: float) -> str:
-    """A number of bytes as it stands under an axis: `1 MiB`."""
+    """Return a number of bytes as a label of an axis: `1 MiB`."""
     return format_bytes(count).replace(".0 ", " ")
 
 
