@@ -1,1 +1,1 @@
-"""What each command shows: plain functions from the course's words to a `View`. Nothing here draws."""
+"""What each command shows: plain functions from the objects of the course to a `View`. Nothing here draws."""

@@ -31,8 +31,8 @@ WORDS = {
 def answers(
     exercise: Exercise, results: Sequence[AnswerResult], *, run: str | None = None, mode: str = "", next_step: str = ""
 ) -> View:
-    """Every question of an exercise, with what its answer is worth, and the explanations. `next_step`: the command that `next`
-    names."""
+    """Show every question of an exercise with the result of its answer, and the explanations. `next_step`: the command that
+    `next` names."""
     columns: list[Column | str] = ["", Column("question", style="strong"), Column("answer", wrap=True), Column("", wrap=True)]
     blocks: list[Block] = [table(columns, [_row(result) for result in results])]
     explained = tuple((result.id, result.explanation) for result in results if result.explanation)
@@ -62,7 +62,7 @@ def answers(
 
 
 def question(asked: Question, number: int, of: int, *, now: str | None = None) -> View:
-    """One question, to be answered."""
+    """Show one question to answer."""
     blocks: list[Block] = [Paragraph(asked.text)]
     if asked.choices:
         blocks.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
@@ -72,12 +72,12 @@ def question(asked: Question, number: int, of: int, *, now: str | None = None) -
 
 
 def mutation(asked: Question, number: int, of: int, command: str) -> View:
-    """A question that a run answers, and the command of that run."""
+    """Show a question that a run answers, and the command of that run."""
     return View(title=f"{number} of {of} is answered by a run: {command}", blocks=(Paragraph(asked.text),))
 
 
 def judgement(result: AnswerResult) -> View:
-    """What one answer is worth, right after it was given."""
+    """Show the result of one answer, right after it was typed."""
     style = STYLES.get(result.verdict, "dim")
     blocks: list[Block] = [Paragraph(f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}", style)]
     if result.explanation:
@@ -88,7 +88,7 @@ def judgement(result: AnswerResult) -> View:
 
 
 def prediction(asked: Prediction, nodes: int, chosen: Mapping[str, object]) -> View:
-    """What is to be predicted, and what it depends on, before the ranks start."""
+    """Show what to predict, and what it depends on, before the ranks start."""
     about = facts([("nodes", str(nodes)), ("parameters", parameters(chosen))])
     blocks: list[Block] = [Paragraph(asked.text, "strong"), about]
     if asked.choices:
@@ -97,7 +97,7 @@ def prediction(asked: Prediction, nodes: int, chosen: Mapping[str, object]) -> V
 
 
 def prediction_result(result: PredictionResult) -> list[Block]:
-    """A prediction beside what the run measured."""
+    """Return a prediction beside what the run measured."""
     style = STYLES.get(result.verdict, "dim")
     told = facts(
         [
@@ -111,12 +111,12 @@ def prediction_result(result: PredictionResult) -> list[Block]:
 
 
 def mark(verdict: str) -> str:
-    """The sign of an answer: that of a check, and a bullet for words that a person judges."""
+    """Return the sign of an answer: that of a check, or a bullet for a text that a person judges."""
     return UNICODE.bullet if verdict == "kept" else UNICODE.mark(verdict)
 
 
 def summary(results: Sequence[AnswerResult]) -> str:
-    """`2 right, 1 not right, 3 saved` of all questions."""
+    """Return how many questions have each result: `6 questions: 2 right, 1 not right, 3 saved`."""
     words = [result.verdict for result in results]
     told = [f"{words.count(word)} {name}" for word, name in WORDS.items() if word in words]
     return f"{format_count(len(results), 'question')}: {', '.join(told)}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def change_result(done: ChangeResult, next_step: str = "") -> View:
-    """Every change in a sentence, then what did not go well. `next_step`: the command that `next` names."""
+    """Show every change in a sentence, then what did not go well. `next_step`: the command that `next` names."""
     blocks: list[Block] = [Items(tuple(done.changed))]
     if done.warnings:
         blocks.append(Items(tuple(Cell(text, "warn") for text in done.warnings), title="Mind"))
@@ -25,7 +25,7 @@ def change_result(done: ChangeResult, next_step: str = "") -> View:
 
 
 def more_time(extension: Extension) -> View:
-    """What more time costs, if the budget does not hold it."""
+    """Show what more time costs, and whether the budget allows it."""
     about = facts(
         [
             ("stack", extension.deployment.stack),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def checks(verdict: ExerciseVerdict) -> list[Block]:
-    """The checks of a run with their marks, hints for what did not pass, and nothing if there are none."""
+    """Return the checks of a run with their marks, and hints for what did not pass; nothing if there are none."""
     if not verdict.checks:
         return []
     columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]
@@ -34,8 +34,8 @@ def checks(verdict: ExerciseVerdict) -> list[Block]:
 
 
 def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[Cell]:
-    """A line for each check that did not pass, with its hint, and for some that were not measured; if `brief`, one line for
-    all checks that were not measured for the same reason."""
+    """Return a line for each check that did not pass, with its hint, and for some that were not measured; if `brief`, one line
+    for all checks that were not measured for the same reason."""
     lines = list_failed_checks(verdict, FAILED)
     unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"]
     if brief:
@@ -52,7 +52,7 @@ def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[C
 
 
 def _count_rest(count: int) -> list[Cell]:
-    """A line for checks that were not measured and are not named."""
+    """Return a line that counts the checks that were not measured and are not named; nothing if there are none."""
     return [Cell(f"{UNICODE.absent} and {count} more {'was' if count == 1 else 'were'} not measured", "dim")] if count else []
 
 
@@ -62,7 +62,7 @@ def _find_reason(check: CheckResult) -> str:
 
 
 def list_failed_checks(verdict: ExerciseVerdict, most: int) -> list[Cell]:
-    """A line for each of the first checks that did not pass, with its hint, and the number of the others."""
+    """Return a line for each of the first checks that did not pass, with its hint, and the number of the others."""
     lines: list[Cell] = []
     bad = [check for check in verdict.checks if check.verdict in {"failed", "error"}]
     for check in bad[:most]:
@@ -74,7 +74,7 @@ def list_failed_checks(verdict: ExerciseVerdict, most: int) -> list[Cell]:
 
 
 def count_checks(verdict: ExerciseVerdict) -> str:
-    """`7 passed, 1 not measured`."""
+    """Return how many checks have each verdict: `7 passed, 1 not measured`."""
     words = [check.verdict for check in verdict.checks]
     counts = [
         f"{words.count(word)} {word.replace('_', ' ')}"
@@ -85,7 +85,7 @@ def count_checks(verdict: ExerciseVerdict) -> str:
 
 
 def every(rechecks: Sequence[Recheck]) -> View:
-    """Every exercise with what it is worth now, what it was before, and where to look."""
+    """Show every exercise with its verdict now, its verdict before, and where to look."""
     columns: list[Column | str] = [
         Column("", style="strong"), Column("exercise", wrap=True), "now", "before", Column("what is wrong", wrap=True)
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Labs that cost money, on the screen: the quote before the question, what was tried, what exists and until when."""
+"""Labs that cost money, on the screen: the quote before the person agrees, what was tried, what exists and until when."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _NEXT = {"create": "to create", "delete": "to remove", "update": "to change", "r
 
 
 def quote(proposal: PricedProposal, *, again: str = "") -> View:
-    """What is about to be built and what it costs: by line and hour, to its end, as the module usually takes, of the budget.
+    """Show what is about to be built and what it costs: by line and hour, to its end, for the module's usual time; and what is
+    left of the budget.
 
-    `again`: the command that does it, where this one only shows.
+    `again`: the command that builds it, if this one only shows the quote.
     """
     quotes = proposal.quotes
     blocks: list[Block] = []
@@ -48,8 +49,8 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
 
 
 def cloud_deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *, whole: bool = False) -> View:
-    """What is deployed now and until when, what it costs, what was tried before, how to get in, what to type next. `whole`:
-    Terraform and the SSH configuration as well."""
+    """Show what is deployed now and until when, what it costs, what was tried before, how to get in, what to type next.
+    `whole`: Terraform and the SSH configuration as well."""
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
     if cloud and not whole:
@@ -67,13 +68,13 @@ def cloud_deploy_result(result: DeployResult, ssh_config: Path, next_step: str =
 
 
 def attempts(tried: Sequence[PlacementAttempt]) -> Table:
-    """The places where a lab could not be built, a row each, with the reason."""
+    """Return a table of the places where a lab could not be built, one row each, with the reason."""
     rows = [(attempt.zone, attempt.instance_type, attempt.code, attempt.why) for attempt in tried]
     return table(["zone", "type", "AWS said", Column("which means", wrap=True)], rows, title="Tried before")
 
 
 def money(amount: Decimal) -> str:
-    """Dollars and cents."""
+    """Format an amount in dollars and cents."""
     return f"${amount:,.2f}"
 
 
@@ -121,7 +122,7 @@ def _sums(quotes: Sequence[Quote], budget: Budget) -> Block:
 
 
 def _brief_facts(result: DeployResult, ssh_config: Path, cloud: Cloud) -> Facts:
-    """The nodes, what they cost and until when, and how to get in; in its place what is wrong with the lab."""
+    """Return the nodes, what they cost and until when, and how to get in or, instead of that, what is wrong with the lab."""
     about = dict(lab_facts(result, ssh_config, healed="rebuilt", whole=False).pairs)
     left = format_seconds(max(0.0, -seconds_since(cloud.expires)))
     price = f"${Decimal(cloud.usd_per_hour):.2f} an hour; " if cloud.usd_per_hour else ""
@@ -152,8 +153,8 @@ def _others(quote: Quote) -> str:
 
 
 def _warnings(findings: Sequence[Finding]) -> list[str]:
-    """What the preflight saw that does not stop the lab. The price is above; whether the backstop holds is told once it is
-    tried."""
+    """Return what the preflight found that does not stop the lab. The price is shown above; whether the backstop works is
+    reported once it has been tried."""
     told = [
         f"{finding.what}: {finding.detail}"
         for finding in findings
@@ -163,7 +164,7 @@ def _warnings(findings: Sequence[Finding]) -> list[str]:
 
 
 def _clock(moment: str) -> str:
-    """`2026-11-21 09:15 UTC`."""
+    """Format a time: `2026-11-21 09:15 UTC`."""
     return f"{moment[:10]} {moment[11:16]} UTC"
 
 

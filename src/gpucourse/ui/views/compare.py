@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def compare(result: Comparison, next_step: str = "") -> View:
-    """What is compared, its tables, what the differences say, and where the charts are. `next_step`: the command that `next`
-    names."""
+    """Show what is compared, its tables, what the differences mean, and where the charts are. `next_step`: the command that
+    `next` names."""
     blocks: list[Block] = [
         facts([(record.id, f"{result.labels[record.id]} ({record.mode}, {record.state})") for record in result.records])
     ]

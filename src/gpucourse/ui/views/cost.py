@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def cost(known: Cost) -> View:
-    """The sums, what costs now, modules and exercises, and where the prices are from."""
+    """Show the sums, what costs money now, the costs by module and exercise, and where the prices are from."""
     if not known.usd and not known.running and not known.billed:
         blocks: list[Block] = [Paragraph("Nothing has cost anything: simulated nodes are free.")]
         return View(blocks=(*blocks, *_warnings(known)), footer=("A lab that costs: gpucourse deploy 3 --target aws",))

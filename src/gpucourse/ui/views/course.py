@@ -48,7 +48,7 @@ _BAR = 20  # columns of a bar that shows how far a module is
 def catalog(
     modules: Sequence[Module], progress: Progress, broken: Sequence[ManifestError] = (), grade: Grade | None = None
 ) -> View:
-    """The syllabus: every exercise with its time and how far the learner is, every module with its points."""
+    """Show the syllabus: every exercise with its time and the learner's progress, every module with its points."""
     parts = grade.parts if grade else ()
     points = {part.module: f", {format_points(part.earned)} of {format_points(part.points)} points" for part in parts}
     blocks: list[Block] = [
@@ -74,7 +74,7 @@ def catalog(
 
 
 def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
-    """A module: what it is about, its exercises, the first part of its lesson."""
+    """Show a module: what it is about, its exercises, the first part of its lesson."""
     about = facts(
         [
             ("time", _hours(module.hours)),
@@ -95,7 +95,7 @@ def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
 
 
 def lesson_part(module: Module, lessons: Sequence[str], number: int) -> View:
-    """A later part of a module's lesson; `number` counts from 1."""
+    """Show a later part of a module's lesson; `number` counts from 1."""
     return View(
         title=f"Module {module.id}: {module.title}, part {number} of {len(lessons)}",
         blocks=(Markdown(lessons[number - 1]),),
@@ -104,14 +104,14 @@ def lesson_part(module: Module, lessons: Sequence[str], number: int) -> View:
 
 
 def _lab(module: Module) -> str:
-    """How many nodes the lab has, and how many it may have; a Slurm cluster has a head besides."""
+    """Return how many nodes the lab has, and how many it may have; a Slurm cluster has a head as well."""
     lab = module.lab.local
     head = ", and a head" if module.lab.scheduler == "slurm" else ""
     return f"{format_count(lab.nodes, 'node')}, up to {lab.max_nodes}{head}"
 
 
 def _next_part(module: Module, number: int, total: int) -> tuple[str, ...]:
-    """Where the lesson continues after part `number`; empty after the last."""
+    """Return where the lesson continues after part `number`; empty after the last."""
     if number == total:
         return ()
     return (f"The lesson continues with part {number + 1} of {total}: gpucourse show {module.id} --part {number + 1}",)
@@ -127,9 +127,9 @@ def exercise(
     yours: Sequence[Block] = (),
     signs: Signs | None = None,
 ) -> View:
-    """An exercise: the goal, what to do, what can be changed, what is asked and checked, how to start it, what is open.
+    """Show an exercise: the goal, what to do, what can be changed, the questions and checks, how to start it, what is open.
 
-    `answers` are the learner's, one for each question; `yours` is what is shown of the parts to write.
+    `answers` are the learner's, one for each question; `yours` describes the parts to write.
     """
     blocks: list[Block] = [
         Paragraph(exercise.goal),
@@ -162,7 +162,7 @@ def exercise(
 
 
 def hint(exercise: Exercise, number: int) -> View:
-    """The hint of that number, counted from 1."""
+    """Show the hint of that number, counted from 1."""
     last = number >= len(exercise.hints)
     more = "That was the last one." if last else f"The next one: gpucourse hint {exercise.id}"
     title = f"{exercise.id}  hint {number} of {len(exercise.hints)}"
@@ -170,7 +170,7 @@ def hint(exercise: Exercise, number: int) -> View:
 
 
 def next_step(step: NextStep) -> View:
-    """Where the learner is, and the one thing to do."""
+    """Show where the learner is, and the one thing to do."""
     if step.exercise is None or step.signs is None:
         return View(title="The course is done", blocks=(Paragraph(step.what), Code(step.command)))
     where = Paragraph(_sign_line(step.signs), "dim")
@@ -179,7 +179,7 @@ def next_step(step: NextStep) -> View:
 
 
 def place(module: Module, exercise: Exercise, signs: Mapping[str, Signs], keys: Mapping[str, str]) -> View:
-    """How far a module is as a bar, how far the exercise is, and the keys that can be pressed."""
+    """Show the progress of a module as a bar, the progress of the exercise, and the keys that can be pressed."""
     done, count = sum(item.is_done for item in signs.values()), len(module.exercises)
     full = _BAR * done // count
     bar = f"{UNICODE.bar_done * full}{UNICODE.bar_left * (_BAR - full)}"
@@ -194,20 +194,20 @@ def place(module: Module, exercise: Exercise, signs: Mapping[str, Signs], keys: 
 
 
 def _sign(value: bool | None) -> Cell:
-    """One sign in a column: done, open, or not asked for."""
+    """Return one sign of a column: done, open, or empty if the exercise does not have it."""
     if value is None:
         return Cell("", "dim")
     return Cell(UNICODE.good, "good") if value else Cell(UNICODE.absent, "dim")
 
 
 def _sign_line(signs: Signs) -> str:
-    """All signs that an exercise has on one line, with their words."""
+    """Return all signs that an exercise has on one line, with their words."""
     values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered))
     return "  ".join(f"{_sign(value).text} {word}" for word, value in values if value is not None)
 
 
 def _exercises(module: Module, progress: Progress, title: str = "", signs: Mapping[str, Signs] = MappingProxyType({})) -> Table:
-    """Every exercise with its time and how far it is; `signs` says of each whether it ran, is written, and answered."""
+    """Return a table of every exercise with its time and progress; `signs` says whether each ran, is written, and answered."""
     columns: list[Column | str] = [
         Column("", style="strong"),
         Column("exercise", wrap=True),
@@ -328,5 +328,5 @@ def _hints(exercise: Exercise) -> str:
 
 
 def name_evidence(evidence: str) -> str:
-    """Where what a check asks for is known: on every lab, or on GPUs only."""
+    """Return where a check can be measured: on every lab, or on GPUs only."""
     return "GPUs only" if evidence == "gpu" else "every lab"

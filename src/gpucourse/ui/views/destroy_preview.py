@@ -20,7 +20,8 @@ _COLLECTED = "will be stopped, and its outputs collected"
 def destroy_preview(
     labs: Sequence[StackCost], *, untracked: Sequence[CloudResource] = (), others: int = 0, discard: bool = False
 ) -> View:
-    """Every lab that costs money, what it costs and has cost, and the runs that end with it; and what no record explains."""
+    """Show every lab that costs money, what it costs and has cost, and the runs that end with it; and resources that no record
+    explains."""
     columns: list[Column | str] = [
         "stack",
         Column("module", wrap=True),
@@ -62,7 +63,7 @@ def destroy_preview(
 
 
 def ending_runs(runs: Sequence[RunRecord]) -> View:
-    """The runs that end because nodes of their lab go away or are made again."""
+    """Show the runs that end because nodes of their lab are removed or made again."""
     ends = tuple(f"{_say_unseen(run.id, run.stack)}, {_COLLECTED}" for run in runs)
     return View(title="Nodes with a run on them go away, or are made again", blocks=(Items(ends),))
 

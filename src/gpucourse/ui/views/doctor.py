@@ -21,8 +21,8 @@ _STATES: dict[str, tuple[str, Style]] = {
 
 
 def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> View:
-    """Everything that was looked at on this machine for a module, and the command that repairs what is not well.
-    `next_step`: the command that `next` names, shown where nothing is missing, beside the one that deploys the `module`."""
+    """Show everything that was examined on this machine for a module, and the command that repairs what is not in order.
+    `next_step`: the command that `next` names, shown if nothing is missing, beside the one that deploys the `module`."""
     ready = _is_ready(findings)
     deploy = f"gpucourse deploy {module}"
     lab = (f"The lab: {deploy}",) if ready and module and deploy != next_step else ()
@@ -35,8 +35,8 @@ def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> Vi
 
 
 def account(examined: PreflightReport, next_step: str = "") -> View:
-    """Everything that was looked at in the account, what the course costs there, and what repairs what is not well.
-    `next_step`: the command that `next` names, shown where nothing is missing."""
+    """Show everything that was examined in the account, what the course costs there, and what repairs what is not in order.
+    `next_step`: the command that `next` names, shown if nothing is missing."""
     blocks = _findings(examined.findings)
     blocks.append(_prices(examined))
     blocks.append(Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim"))
@@ -51,7 +51,7 @@ def account(examined: PreflightReport, next_step: str = "") -> View:
 
 
 def quotas(short: Sequence[ShortQuota], region: str) -> View:
-    """The quotas that do not hold what the course needs, and what can be done about each."""
+    """Show the quotas that are too small for the course, and what can be done about each."""
     if not short:
         return View(blocks=(Paragraph(f"Every quota in {region} is large enough for the course: nothing to request."),))
     rows = [
@@ -77,7 +77,7 @@ def quotas(short: Sequence[ShortQuota], region: str) -> View:
 
 
 def quota_requests(requests: Sequence[QuotaRequest]) -> View:
-    """What was asked of AWS just now, and how its answer is heard."""
+    """Show what was just requested from AWS, and how to see its answer."""
     rows = [(request.code, f"{request.wanted} vCPU", request.status, request.id or request.case) for request in requests]
     footer = (
         "People at AWS decide, within hours to days, and may grant less.",
@@ -101,7 +101,7 @@ def _findings(findings: Sequence[Finding]) -> list[Block]:
 
 
 def _commands(what: str, mend: str) -> Block:
-    """Several commands, to copy: one a line, below who should type them."""
+    """Return several commands to copy, one per line, below the person who should type them."""
     who, _, commands = mend.rpartition(": aws ")
     lines = f"aws {commands}".split(" && ") if who else mend.split(" && ")
     return Code("\n".join(([f"# {who}"] if who else []) + lines), title=f"How to fix it: {what}")

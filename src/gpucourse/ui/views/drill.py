@@ -1,4 +1,4 @@
-"""Break drills on the screen: what can be seen of a fault, and what became of a diagnosis and of a repair."""
+"""Break drills on the screen: what can be seen of a fault, and the results of a diagnosis and of a repair."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def drill(record: RunRecord) -> View:
-    """A run with an injected fault is over: how it ended for everybody to see, and how to say what it was."""
+    """Show a finished run with an injected fault: how it ended on each node, and how to submit a diagnosis."""
     ends = [f"{node_exit.node}: {node_exit.reason.replace('_', ' ')}, code {node_exit.code}" for node_exit in record.node_exits]
     words = [(how, MEANING[how]) for how in HOWS]
     return View(
@@ -38,7 +38,7 @@ def drill(record: RunRecord) -> View:
 
 
 def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict) -> View:
-    """What became of a diagnosis; a right one comes with the coach's own words."""
+    """Show the result of a diagnosis; a right one comes with the coach's own words."""
     blocks = [*checks(verdict), *diagnoses(record.diagnoses)]
     return View(title=f"{record.exercise}  drill {record.id}", blocks=tuple(blocks), mode=record.mode)
 
@@ -46,7 +46,7 @@ def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict) -> View:
 def code_drill(
     record: RunRecord, exercise: Exercise, metrics: Mapping[str, Any] | None, copy: Path, faults: Mapping[str, CodeFault]
 ) -> View:
-    """A copy with a fault in its code has run: what it measured, the faults to choose from, and how to say which it is."""
+    """Show the run of a copy with a fault in its code: what it measured, the faults to choose from, and how to submit one."""
     codes = {node_exit.code for node_exit in record.node_exits}
     blocks: list[Block] = [facts([("run", record.id), ("the copy", str(copy)), ("ended", f"code {max(codes, default=0)}")])]
     if metrics is not None:
@@ -65,7 +65,7 @@ def code_drill(
 
 
 def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
-    """A diagnosis that is right: the explanation, and what comes next."""
+    """Show a right diagnosis: the explanation, and what comes next."""
     if diagnosis.fault is None:
         raise AssertionError(exercise)
     return View(
@@ -76,7 +76,7 @@ def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
 
 
 def repair(result: Repair) -> View:
-    """What became of a repaired copy: the checks of its run, and what the judge of the fault says."""
+    """Show the result of a repaired copy: the checks of its run, and what the judge of the fault says."""
     blocks: list[Block] = list(checks(result.verdict)) if result.verdict else []
     if result.judged is not None:
         words = {"passed": "The fault is gone.", "open": "The fault is still there."}.get(

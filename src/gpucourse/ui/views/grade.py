@@ -33,13 +33,14 @@ FIELDS = (
 )  # fmt: skip
 
 OF_A_RUN = ("checks", "deliverables")
-"""The kinds of evidence that a run leaves; without one, the note of their pieces is NO_RUN."""
+"""The kinds of evidence that a run leaves; without a run, the note of their pieces is NO_RUN."""
 
 
 def grade(result: Grade, *, who: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
-    """The rows of the rubric with their points, the evidence for them and what is missing. Modules that are not begun are one
-    line, unless it is `verbose`. `bundle`: the file that holds the work, if a reviewer sees it. `subject`: the exercise or
-    module that the grade was narrowed to; all of it is shown, and of one exercise everything that is missing is named."""
+    """Show the rows of the rubric with their points, the evidence for them and what is missing. Modules that are not begun
+    share one line, unless `verbose` is set. `bundle`: the file that holds the work, if a reviewer sees it. `subject`: the
+    exercise or module that the grade was narrowed to; all of it is shown, and for one exercise everything that is missing is
+    named."""
     shown = [part for part in result.parts if subject or verbose or not part.here or _is_begun(part, result)]
     blocks: list[Block] = [_part(part, name_missing=bool(subject) and len(result.signs) == 1) for part in shown]
     if subject and not shown:
@@ -67,7 +68,7 @@ def grade(result: Grade, *, who: str = "", bundle: str = "", subject: str = "", 
 
 
 def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
-    """A bundle on another machine: who handed in what when, whether it is as it was, and the points as counted here."""
+    """Show a bundle on another machine: who handed in what and when, whether it was changed, and the points counted here."""
     bundle, result, card = graded.bundle, graded.grade, graded.bundle.card
     shown = grade(result, who=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
     then = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
@@ -89,7 +90,7 @@ def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
 
 
 def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
-    """A row for every bundle of a class, by name: points, what waits for a review, how far it is, what was edited."""
+    """Show a row for every bundle of a class, by name: points, what waits for a review, the progress, what was edited."""
     rows: list[Sequence[Content]] = []
     ordered = sorted(graded, key=lambda item: (item.bundle.card.by.casefold(), str(item.bundle.path)))
     for item in ordered:
@@ -125,7 +126,7 @@ def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
 
 
 def edits(graded: GradedBundle, exercise: str) -> View:
-    """What a learner changed in the files of one exercise, as a diff against the course's own."""
+    """Show what a learner changed in the files of one exercise, as a diff against the course's files."""
     changed = graded.edits.get(exercise, ())
     blocks: list[Block] = []
     for edit in changed:
@@ -141,7 +142,7 @@ def edits(graded: GradedBundle, exercise: str) -> View:
 
 
 def reruns(card: Card, done: Sequence[Rerun], *, original: bool) -> View:
-    """Runs of a bundle that were done again: an exercise a line, and below it what differs."""
+    """Show the runs of a bundle that were repeated: one exercise per line, and below them what differs."""
     rows: list[Sequence[Content]] = []
     notes: list[Cell] = []
     for item in done:
@@ -179,7 +180,7 @@ def _read_figure(figure: RepeatedFigure) -> str:
 
 
 def new_bundle(card: Card, path: str) -> View:
-    """A bundle that was just made."""
+    """Show a bundle that was just made."""
     told = facts(
         [
             ("bundle", path),
@@ -193,7 +194,7 @@ def new_bundle(card: Card, path: str) -> View:
 
 
 def to_judge(waiting: Pending, number: int, of: int) -> View:
-    """One free text, or one part, for the person who judges it."""
+    """Show one free text, or one part, to the person who judges it."""
     code = Code("\n".join(map(clean, waiting.answer.splitlines()))) if waiting.is_code else None
     blocks: list[Block] = [Paragraph(waiting.text, "strong"), code or Paragraph(waiting.answer)]
     if waiting.look_for:
@@ -202,13 +203,13 @@ def to_judge(waiting: Pending, number: int, of: int) -> View:
 
 
 Edits = Mapping[str, Sequence["FileEdit"]]
-"""What was edited, by the exercise's number."""
+"""The edited files, by the exercise's number."""
 
 
 def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
-    """One line a row of the rubric, and one for each total; for each name and date one after the other. `edited_lines` are
-    those of the course's own scripts that were changed for the exercises of the row, `learner_judged` the parts that count by
-    the word of the learner's computer alone."""
+    """Return CSV with one line per row of the rubric and one per total, for one name and date after the other. `edited_lines`
+    counts the changed lines of the course's own scripts for the exercises of the row, `learner_judged` names the parts that
+    count only because the learner's computer judged them."""
     page = io.StringIO()
     lines = csv.writer(page, lineterminator="\n")
     lines.writerow(FIELDS)
@@ -241,7 +242,7 @@ def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 
 def _say_total(result: Grade) -> str:
-    """`17.5 of 25 points and 0 of 10 as a bonus`; modules that are scored separately are named apart, or alone."""
+    """Return `17.5 of 25 points and 0 of 10 as a bonus`; modules that are scored separately are named apart, or alone."""
     own = [part for part in result.parts if part.counts == "own" and part.here]
     none_counts = not own and not result.bonus_points
     told = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or none_counts else []
@@ -255,7 +256,7 @@ def _say_total(result: Grade) -> str:
 
 
 def _signs(signs: Sequence[Signs]) -> str:
-    """How many exercises are done, and how many have each sign."""
+    """Return how many exercises are done, and how many have each sign."""
     yours = f"yours {sum(bool(item.yours) for item in signs)}"
     words = [f"ran {sum(item.ran for item in signs)}", yours, f"answered {sum(bool(item.answered) for item in signs)}"]
     return f"{sum(item.is_done for item in signs)} of {format_count(len(signs), 'exercise')} done: {', '.join(words)}"
@@ -279,8 +280,8 @@ def _part(part: PartScore, *, name_missing: bool = False) -> Block:
 
 
 def _is_begun(part: PartScore, result: Grade) -> bool:
-    """Whether there is anything to show for a module: a run, even one that cannot count, a part, an answer, or files that were
-    changed."""
+    """Return whether there is anything to show for a module: a run, even one that cannot count, a part, an answer, or changed
+    files."""
     pieces = [piece for row in part.rows for piece in row.pieces]
     signs = [result.signs[name] for name in {piece.exercise for piece in pieces} & set(result.signs)]
     return (
@@ -292,7 +293,7 @@ def _is_begun(part: PartScore, result: Grade) -> bool:
 
 
 def _name_modules(modules: Sequence[str]) -> str:
-    """`module 3. Its`, or `modules 1, 2 and B. Their`."""
+    """Return `module 3. Its`, or `modules 1, 2 and B. Their`."""
     *first, last = modules
     return f"modules {', '.join(first)} and {last}. Their" if first else f"module {last}. Its"
 
@@ -305,7 +306,7 @@ def _row(row: RowScore, missing: str) -> Sequence[Content]:
 
 
 def _say_edited(graded: GradedBundle) -> str:
-    """Which exercises have edited scripts of the course, with the number of lines; empty if none has."""
+    """Return which exercises have edited scripts of the course, with the number of lines; empty if none has."""
     counted = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded.edits.items()}
     listed = [f"{name} ({format_count(lines, 'line')})" for name, lines in counted.items() if lines]
     if not listed:
@@ -315,7 +316,7 @@ def _say_edited(graded: GradedBundle) -> str:
 
 
 def _say_learner_judged(graded: GradedBundle) -> str:
-    """Which parts only the learner's computer judged, and how to judge them again; empty if there is none."""
+    """Return which parts only the learner's computer judged, and how to judge them again; empty if there are none."""
     if not (named := _name_learner_judged(graded.grade, graded.grade.learner_judged)):
         return ""
     again = f"gpucourse grade --rerun {shlex.quote(str(graded.bundle.path))}"
@@ -323,13 +324,14 @@ def _say_learner_judged(graded: GradedBundle) -> str:
 
 
 def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
-    """`3.1 ring, 3.8 hook`: of these exercises the parts that count by the word of the learner's computer alone."""
+    """Return the parts of these exercises that count only because the learner's computer judged them: `3.1 ring, 3.8 hook`."""
     parts = result.learner_judged.items()
     return ", ".join(f"{exercise} {part}" for exercise, ids in parts for part in ids if exercise in exercises)
 
 
 def say_missing(row: RowScore, *, short: bool = False) -> str:
-    """`3.1: no run yet; 3.2: open: why`, and what is the same for several exercises only once. `short`: counted, not named."""
+    """Return what is missing: `3.1: no run yet; 3.2: open: why`; a note that several exercises share appears once. `short`:
+    missing pieces are counted, not named."""
     by_note: dict[str, list[str]] = {}
     for piece in row.pieces:
         if piece.note:
@@ -342,8 +344,8 @@ def _without_run(part: PartScore) -> set[str]:
 
 
 def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
-    """`0.1: 7 open; 0.2, 0.3: no run yet`: of an exercise without a run only that, since everything else comes after it. It
-    is not named if it lacks nothing for this row, such as a part that was judged without a run."""
+    """Return `0.1: 7 open; 0.2, 0.3: no run yet`. For an exercise without a run only that is said, since everything else comes
+    after it. It is not named if it lacks nothing for this row, such as a part that was judged without a run."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)
     told = say_missing(replace(row, pieces=tuple(pieces)), short=True)
@@ -351,7 +353,8 @@ def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
 
 
 def _safe(value: object) -> object:
-    """A text on one line, without what moves a terminal; one that a spreadsheet would take for a formula is marked as text."""
+    """Return a text on one line, without codes for a terminal; one that a spreadsheet would read as a formula is marked as
+    text."""
     if not isinstance(value, str):
         return value
     text = clean_line(value)

@@ -1,4 +1,4 @@
-"""Labs on the screen: what a deploy will do and did, what a destroy left."""
+"""Labs on the screen: what a deploy would do, what it did, what a destroy left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIGNS = {"create": "+", "delete": "-", "update": "~", "replace": "-/+"}
 
 
 def deploy_plan(result: DeployResult) -> View:
-    """What a deploy would do (`--dry-run`): every resource, and the count of each action."""
+    """Show what a deploy would do (`--dry-run`): every resource, and the count of each action."""
     deployment = result.deployment
     rows = [(Cell(_SIGNS.get(action, action), _action_style(action)), action, address) for action, address in result.changes]
     blocks: list[Block] = [
@@ -48,7 +48,7 @@ def deploy_plan(result: DeployResult) -> View:
 
 
 def deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *, whole: bool = False) -> View:
-    """What is deployed now, how to get in, what to type next. `whole`: Terraform and the SSH configuration as well."""
+    """Show what is deployed now, how to get in, what to type next. `whole`: Terraform and the SSH configuration as well."""
     deployment = result.deployment
     return View(
         headline=say_ready(deployment),
@@ -60,19 +60,19 @@ def deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *
 
 
 def say_ready(deployment: Deployment) -> Cell:
-    """`✓ lab of module 3 is ready: Parallel computing`."""
+    """Return `✓ lab of module 3 is ready: Parallel computing`."""
     return Cell(f"{UNICODE.good} lab of module {deployment.module} is ready: {deployment.title}", "good")
 
 
 def say_end(deployment: Deployment) -> str:
-    """How a lab is ended."""
+    """Return a sentence with the command that ends the lab."""
     return f"When you are done: gpucourse destroy {deployment.module}"
 
 
 def lab_facts(
     result: DeployResult, ssh_config: Path, *, healed: str, where: Sequence[tuple[str, Content]] = (), whole: bool = True
 ) -> Facts:
-    """What a deploy made and how to get in. `healed` says what was done to nodes that were unhealthy; `where` comes
+    """Return what a deploy made and how to get in. `healed` says what was done to nodes that were unhealthy; `where` comes
     after the stack's name. `whole`: the stack, Terraform and the SSH configuration as well."""
     deployment = result.deployment
     count = len(deployment.inventory.nodes) if deployment.inventory else 0
@@ -101,8 +101,8 @@ def destroy_result(
     others: Sequence[Deployment] = (),
     whole: bool = False,
 ) -> View:
-    """What each destroy removed, and the proof that nothing is left, or what is: a line for a lab of which nothing is, and
-    everything with `whole`.
+    """Show what each destroy removed, and the proof that nothing is left, or what is left. A lab of which nothing is left is
+    one line; with `whole`, everything is shown.
 
     Without a receipt: `asked`, which says what is not deployed, and the `others` that are.
     """
@@ -125,7 +125,7 @@ def _say_missing(deployment: Deployment) -> tuple[str, Content]:
 
 
 def _say_removed(receipt: Receipt) -> Cell:
-    """One lab of which nothing is left, in one line."""
+    """Return one line about a lab of which nothing is left."""
     told = [f"{len(receipt.removed)} of {len(receipt.existed)} resources removed"]
     told += [outputs] if (outputs := _outputs(receipt)) else []
     told += [f"{format_count(len(receipt.ended), 'node')} had ended before"] if receipt.ended else []

@@ -1,4 +1,4 @@
-"""What the account holds of the course, and what of it nothing explains."""
+"""The resources of the course in the account, and those that no record explains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def holdings(held: LeakScan, *, clean: bool = False) -> View:
-    """Labs that exist in one line each; every leak with the command that removes it."""
+    """Show the labs that exist, one line each, and every leak with the command that removes it."""
     unasked = (
         [("elsewhere", Cell(held.unasked, "warn"))]
         if held.unasked
@@ -49,7 +49,7 @@ def holdings(held: LeakScan, *, clean: bool = False) -> View:
 
 
 def clean_result(count: int, left: Sequence[CloudResource]) -> View:
-    """What went, and what is still there."""
+    """Show what was removed, and what is still there."""
     if not left:
         return View(blocks=(Paragraph(f"{UNICODE.good} {format_count(count, 'thing')} removed; nothing is left.", "good"),))
     rows = [(thing.kind, thing.id, thing.region, thing.note) for thing in left]
@@ -86,7 +86,7 @@ def _about(thing: CloudResource, course: str) -> Iterator[str]:
 
 
 def _labs(things: Sequence[ScannedResource]) -> tuple[str, ...]:
-    """One line a lab: what of it there is, until when."""
+    """Return one line per lab: how many of its resources exist, and until when."""
     by_stack: dict[str, list[ScannedResource]] = {}
     for thing in things:
         by_stack.setdefault(thing.stack, []).append(thing)
@@ -101,7 +101,7 @@ def _labs(things: Sequence[ScannedResource]) -> tuple[str, ...]:
 
 
 def _when(stamp: str) -> str:
-    """The tag's time for a person, or what is there where it is none."""
+    """Format the time of a tag for a person; return the tag unchanged if it is not a time."""
     try:
         return clock(stamp.replace("Z", "+00:00"))
     except ValueError:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def sweep(done: SweepResult, *, whole: bool = False, next_step: str = "") -> View:
-    """The table over all values, and where the plot is; `whole`: every value with its run and every file as well."""
+    """Show the table over all values, and where the plot is; `whole`: every value with its run and every file as well."""
     record = done.sweep
     columns: list[Column | str] = [
         Column(record.parameter, align="right"),
@@ -57,7 +57,7 @@ def sweep(done: SweepResult, *, whole: bool = False, next_step: str = "") -> Vie
 
 
 def everything(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
-    """Every exercise on every lab, and what to do with the runs."""
+    """Show every exercise on every lab, and what to do with the runs."""
     columns: list[Column | str] = [Column("", style="strong"), Column("exercise", wrap=True), "lab", "state", "checks"]
     columns += [Column("took", align="right"), "run"]
     rows: list[tuple[Content, ...]] = [
@@ -80,7 +80,7 @@ def everything(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
 
 
 def rehearsals(done: Sequence[Rehearsal]) -> View:
-    """Every exercise as an author's check ran it."""
+    """Show every exercise as an author's check ran it."""
     columns: list[Column | str] = [Column("", style="strong"), "checks", Column("took", align="right"), Column("", wrap=True)]
     rows: list[tuple[Content, ...]] = [
         (
@@ -105,5 +105,5 @@ def _show(seconds: float | None) -> str:
 
 
 def _is_spread(title: str) -> bool:
-    """Whether a column has percentiles, which are the first to go where the terminal is narrow."""
+    """Return whether a column has percentiles, which are dropped first if the terminal is narrow."""
     return re.search(r"\bp[28]0\b", title) is not None

@@ -1,4 +1,4 @@
-"""Tables of the metrics of a run, as a manifest asks for them."""
+"""Tables of the metrics of a run, as a manifest defines them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200  # rows of a table; more are counted
 _LONGEST_CELL = 200
-_SPREAD = re.compile(r"(^|_)p[28]0(_|$)")  # 20th and 80th percentile: the first columns that a narrow terminal does without
+_SPREAD = re.compile(r"(^|_)p[28]0(_|$)")  # 20th and 80th percentile: a narrow terminal drops these columns first
 
 
 def measured_table(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Block]:
-    """One table of a manifest, filled from the metrics of a run, without the columns of which nothing was measured."""
+    """Return one table of a manifest, filled from the metrics of a run, without columns for which nothing was measured."""
     from gpucourse.grading.values import Unreadable, read
 
     try:
@@ -32,7 +32,7 @@ def measured_table(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Blo
     mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MOST_ROWS]]
     measured = [column for column in wanted.columns if any(row.get(column.key) is not None for row in mappings)]
     numbers = any(isinstance(row.get(column.key), (int, float)) for column in measured for row in mappings)
-    if not numbers and len(measured) < len(wanted.columns):  # names alone tell nothing
+    if not numbers and len(measured) < len(wanted.columns):  # names alone are not worth a table
         return [Paragraph(f"{wanted.title}: not measured", "dim")]
     columns = [_make_column(column, mappings) for column in measured]
     cells = [[_value(row, column) for column in measured] for row in mappings]
@@ -58,7 +58,7 @@ def _value(row: Mapping[str, Any], column: MetricsColumn) -> Content:
         return Cell("infinite" if isinstance(value, int) else str(value), "bad")
     if column.digits is not None:
         shown = f"{value:,.{column.digits}f}"
-        return f"{value:.2g}" if value and not float(shown.replace(",", "")) else shown  # little is not nothing
+        return f"{value:.2g}" if value and not float(shown.replace(",", "")) else shown  # a small value is not shown as 0
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 

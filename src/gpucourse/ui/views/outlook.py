@@ -1,4 +1,4 @@
-"""What a lab on AWS costs and what will end it."""
+"""What a lab on AWS costs, and what will end it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOON_S = 30 * 60
 
 
 def outlook(deployment: Deployment, seen: Outlook) -> Facts:
-    """The money, the countdown, and every killer that will end it."""
+    """Return the cost, the time that is left, and everything that can end the lab."""
     return facts(
         [
             ("account", Cell(f"unknown: {seen.unknown}", "warn") if seen.unknown else ""),
@@ -35,7 +35,7 @@ def outlook(deployment: Deployment, seen: Outlook) -> Facts:
 
 
 def clock(moment: str) -> str:
-    """A recorded time for a person: `2026-11-21 18:00 UTC`."""
+    """Format a recorded time for a person: `2026-11-21 18:00 UTC`."""
     return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 

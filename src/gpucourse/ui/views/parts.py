@@ -28,8 +28,8 @@ SLOW_S = 3.0
 
 
 def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "", *, watched: bool = False) -> View:
-    """What `try` found: of each part its verdict, the reason, where, what it printed, and what to do next. `next_step`: the
-    command that `next` names, if every part is right. `watched`: a saved file is judged without a command."""
+    """Show what `try` found: for each part its verdict, the reason, where, what it printed, and what to do next. `next_step`:
+    the command that `next` names, if every part is right. `watched`: a saved file is judged without a command."""
     blocks = [block for item in tried_parts for block in _try_part(exercise, item, watched)]
     slow = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
     footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
@@ -76,7 +76,7 @@ def _next_step(exercise: Exercise, item: TriedPart, watched: bool) -> str:
 
 
 def _shorten(output: str) -> str:
-    """The first lines, each cut where it is long, and how many more there are."""
+    """Return the first lines, long ones cut, and how many more there are."""
     lines = output.rstrip("\n").split("\n")
     shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..." for line in lines[:LINES_SHOWN]]
     more = [f"... and {len(lines) - LINES_SHOWN} more lines"] if len(lines) > LINES_SHOWN else []
@@ -84,8 +84,8 @@ def _shorten(output: str) -> str:
 
 
 def after_run(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
-    """The parts under a run's result; the last line says what to do where one is not right yet. `files`: the learner's, by the
-    part's id."""
+    """Return the parts below a run's result; the last line says what to do if one is not right yet. `files`: the learner's, by
+    the part's id."""
     if not results:
         return []
     rows: list[tuple[str, Content]] = []
@@ -102,7 +102,7 @@ def after_run(exercise: Exercise, results: Sequence[PartResult], files: Mapping[
 
 
 def _order(exercise: Exercise, result: PartResult) -> str:
-    """What to write, in which file, and the command that judges it."""
+    """Return what to write, in which file, and the command that judges it."""
     part = next(part for part in exercise.yours if part.id == result.id)
     command = f"gpucourse {'try' if part.judge else 'run'} {exercise.id}"
     if result.verdict == "failed":
@@ -111,7 +111,7 @@ def _order(exercise: Exercise, result: PartResult) -> str:
 
 
 def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
-    """The parts in the description of an exercise: title, state, file, what to write."""
+    """Return the parts in the description of an exercise: title, state, file, what to write."""
     parts: list[Block] = []
     places = {part.id: part.instead_of or part.id for part in exercise.yours}
     begun = {places[result.id] for result in choose_needed(exercise.yours, results) if result.verdict != "open"}
@@ -125,7 +125,7 @@ def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping
 
 
 def reset(done: Reset) -> View:
-    """Every file that was put back, and where the learner's own lies now."""
+    """Show every file that was put back, and where the learner's own is now."""
     number = done.exercise.id
     if not done.files:
         return View(title=f"{number}  reset", blocks=(Paragraph("Every file is as the course has it; nothing was changed."),))

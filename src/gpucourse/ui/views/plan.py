@@ -1,4 +1,4 @@
-"""A launch plan on the screen: what every node is going to start, in words that a shell takes as they stand."""
+"""A launch plan on the screen: what every node is going to start, in words that a shell accepts unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def launch(plan: LaunchPlan) -> View:
-    """The whole plan: who meets where, what travels, the command of every node with its environment."""
+    """Show the whole plan: where the ranks meet, what is copied, the command of every node with its environment."""
     blocks: list[Block] = [
         facts(
             [
@@ -48,7 +48,7 @@ def launch(plan: LaunchPlan) -> View:
 
 
 def _limits(plan: LaunchPlan) -> str:
-    """How much of the outputs of one node is collected, and of each log."""
+    """Return how much is collected of the outputs of one node, and of each log."""
     in_all, a_file, a_log = map(format_bytes, (plan.output_limit, plan.max_output_bytes, plan.log_limit))
     return f"at most {format_count(plan.max_output_files, 'file')} and {in_all}, {a_file} a file, {a_log} a log"
 
@@ -60,18 +60,18 @@ def _by_hand(plan: LaunchPlan) -> str:
 
 
 def parameters(chosen: Mapping[str, object]) -> str:
-    """Parameters as `--set` takes them."""
+    """Return parameters as `--set` accepts them."""
     return "  ".join(f"{name}={quote_word(str(value))}" for name, value in chosen.items())
 
 
 def environment(values: Mapping[str, str], handed_on: Sequence[str]) -> str:
-    """Variables as --env takes them: with their values, and by name alone."""
+    """Return variables as `--env` accepts them: `values` with their values, `handed_on` by name alone."""
     typed = [f"{name}={quote_word(value)}" for name, value in values.items()]
     return "  ".join([*typed, *(f"{name} (from your own environment; its value is not stored)" for name in handed_on)])
 
 
 def command_line(command: NodeCommand, handed_on: Sequence[str] = ()) -> str:
-    """One node's command for a shell: the environment first, each variable on its own line, every word quoted."""
+    """Return one node's command for a shell: the environment first, each variable on its own line, every word quoted."""
     words = " ".join(quote_word(word) for word in by_hand(command.argv))
     variables = [f"  {quote_word(name)}={quote_word(value)}" for name, value in command.env.items()]
     variables += [f'  {name}="${name}"' for name in handed_on]
@@ -81,7 +81,8 @@ def command_line(command: NodeCommand, handed_on: Sequence[str] = ()) -> str:
 
 
 def quote_word(word: str) -> str:
-    """A word for bash and zsh. What cannot be printed is spelled: it must survive being shown, copied and pasted."""
+    """Quote a word for bash and zsh. Characters that cannot be printed are spelled out, so that the word can be shown, copied
+    and pasted."""
     if word.isprintable():
         return shlex.quote(word)
     return "$'" + "".join(_spell_out(character) for character in word) + "'"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def question(quiz: Quiz, asked: QuizQuestion, number: int) -> View:
-    """One question, to be answered."""
+    """Show one question to answer."""
     lesson = quiz.lesson(asked.lesson)
     blocks: list[Block] = [Paragraph(asked.text)]
     if asked.choices:
@@ -25,7 +25,7 @@ def question(quiz: Quiz, asked: QuizQuestion, number: int) -> View:
 
 
 def questions(quiz: Quiz) -> View:
-    """Every question with its name, for who answers without being asked."""
+    """Show every question with its name, for a person who answers with `--set`."""
     blocks: list[Block] = []
     for lesson in quiz.lessons:
         asked = [question for question in quiz.questions if question.lesson == lesson.id]
@@ -38,7 +38,7 @@ def questions(quiz: Quiz) -> View:
 
 
 def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
-    """How a finished try went, lesson by lesson, with the explanation of what was wrong."""
+    """Show how a finished attempt went, lesson by lesson, with the explanation of what was wrong."""
     right = {item.id for item in results if item.verdict == "passed"}
     columns: list[Column | str] = [Column("lesson", wrap=True), Column("right", align="right"), Column("of", align="right")]
     rows = []
@@ -60,13 +60,13 @@ def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
 
 
 def open_attempt(quiz: Quiz, answered: int, right: int) -> View:
-    """An attempt that is still open."""
+    """Show an attempt that is still open."""
     told = f"{answered} of {len(quiz.questions)} answered, {right} right so far"
     return View(title=quiz.title, blocks=(Paragraph(told),), footer=("Continue: gpucourse quiz",))
 
 
 def judgement(result: AnswerResult) -> View:
-    """What one answer is worth, with the explanation."""
+    """Show the result of one answer, with the explanation."""
     style = STYLES.get(result.verdict, "dim")
     blocks: list[Block] = [Paragraph(f"{UNICODE.mark(result.verdict)} {result.said}", style), Paragraph(result.explanation)]
     return View(blocks=tuple(blocks))

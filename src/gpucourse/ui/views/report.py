@@ -1,4 +1,4 @@
-"""The final report on the screen: which files hold it, what it is made of, what is missing."""
+"""The final report on the screen: its files, the runs that it is made from, what is missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def report(result: ReportResult) -> View:
-    """What was written, and what would make it whole."""
+    """Show what was written, and what is missing to complete it."""
     content = result.report
     sources = [source for chapter in content.chapters for source in chapter.sources]
     blocks: list[Block] = [
@@ -35,6 +35,6 @@ def report(result: ReportResult) -> View:
 
 
 def course_report(result: CourseReport) -> View:
-    """Where the page about the whole course lies, and of how many exercises it tells."""
+    """Show where the page about the whole course is, and how many exercises it covers."""
     count = f"{result.exercises} of {format_count(result.course_exercises, 'exercise')}"
     return View(title=f"{UNICODE.good} What I learned", blocks=(facts([("file", str(result.file)), ("covers", count)]),))

@@ -1,5 +1,5 @@
-"""The result of a run in one look: how it went, its main table, what did not pass, what is next. It takes at most 25 lines,
-or as many more as a table of 12 rows needs.
+"""The result of a run in one look: how it went, its main table, what did not pass, what is next. It has at most 25 lines, or
+as many more as a table of 12 rows needs.
 
 Everything else about a run is `views.run.details`: --verbose, and `show 3.2 --run RUN --verbose`.
 """
@@ -36,7 +36,7 @@ LINES = 25
 _COLUMNS = 80
 _LEARNERS = re.compile(r"(?<!not )\b(?:yours|as delivered)\b")
 WHOLE_ROWS = 12
-"""A table of at most as many rows is shown whole."""
+"""A table of at most so many rows is shown whole."""
 FEWEST_ROWS = 3
 JOBS = 6
 
@@ -51,9 +51,9 @@ def result(
     prediction: PredictionResult | None = None,
     next_step: str = "",
 ) -> View:
-    """How a run went. `prediction`: the learner's. `next_step`: the command that `next` names.
+    """Show how a run went. `prediction`: the learner's. `next_step`: the command that `next` names.
 
-    Of a run with a script of the learner's own, nothing that the exercise asks for is shown.
+    For a run of the learner's own script, nothing that the exercise requires is shown.
     """
     if record.own_script:
         exercise = metrics = None
@@ -86,7 +86,8 @@ def result(
 
 
 def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
-    """What `check` found, in a few lines: the first check that did not pass, how many more, and parts that are not right."""
+    """Show what `check` found, in a few lines: the first check that did not pass, how many more, and parts that are not
+    right."""
     lines = list_failed_checks(verdict, 1)
     open_files = ", ".join(part.file for part in verdict.parts if part.verdict == "open")
     wrong = [("your part", _part(part)) for part in verdict.parts if part.verdict not in {"open", "passed"}]
@@ -101,20 +102,20 @@ def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "
 
 
 def show_started(record: RunRecord) -> View:
-    """A run that continues in the background, how to follow it and how to stop it."""
+    """Show a run that continues in the background, how to follow it and how to stop it."""
     headline = Cell(f"run {record.id} of {record.subject} is running in the background")
     return View(headline=headline, footer=(f"Stop it: gpucourse cancel {record.id}",), mode=record.mode, next=record.advice)
 
 
 def show_cancelled(record: RunRecord, next_step: str) -> View:
-    """How a run ended that was to be cancelled, and where its logs are. `next_step`: the command that `next` names."""
+    """Show how a run ended after `cancel`, and where its logs are. `next_step`: the command that `next` names."""
     headline = Cell(f"run {record.id} of {record.subject} is {record.state}; its outputs are collected")
     footer = f"Its logs: gpucourse logs {record.id}"
     return View(headline=headline, footer=(footer,), mode=record.mode, next=_next(record, next_step))
 
 
 def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool = False) -> Cell:
-    """How a run went, in one line; `short`: without where it ran, for one of several."""
+    """Return in one line how a run went; `short`: without where it ran, for one of several."""
     took = format_duration(record)
     where = f"{f' in {took}' if took else ''}{' on simulated nodes' if is_simulated(record.mode) and not short else ''}"
     if not record.has_ended:
@@ -134,14 +135,14 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool 
 
 
 def describe_own(record: RunRecord) -> str:
-    """What a run of a script of the learner's own counts for; empty for others."""
+    """Return what a run of the learner's own script counts for; empty for other runs."""
     if not record.own_script:
         return ""
     return f"for no exercise: your own script is judged by its exit code{' and its checks' if record.checks else ''}"
 
 
 def format_duration(record: RunRecord) -> str:
-    """How long the ranks ran; empty if nobody knows."""
+    """Return how long the ranks ran; empty if that is not known."""
     seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
     if seconds:
         return format_seconds(max(seconds))
@@ -153,7 +154,7 @@ def format_duration(record: RunRecord) -> str:
 
 
 def _reason(record: RunRecord) -> str:
-    """Why a run did not succeed."""
+    """Return why a run did not succeed."""
     first = record.first_failure
     if record.state == "timed_out":
         return "it reached its time limit and was stopped"
@@ -162,7 +163,7 @@ def _reason(record: RunRecord) -> str:
     if record.state == "lost":
         return record.error or "a node was lost while it ran"
     is_batch_file = record.slurm is not None and record.own_script is not None and not record.own_script.endswith(".py")
-    if first is not None and not is_batch_file:  # a job has no ranks that anybody here knows
+    if first is not None and not is_batch_file:  # the ranks of a batch file's jobs are not known here
         restarts = f", after {record.restarts_in_words}" if record.restarts else ""
         return f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}{restarts}"
     if record.slurm is not None:
@@ -173,7 +174,7 @@ def _reason(record: RunRecord) -> str:
 
 
 def _failure(record: RunRecord, next_step: str) -> list[Content]:
-    """What went wrong, once: the symptom, the line that shows it, why; and what to do where `next_step` does not say it."""
+    """Return what went wrong, once: the symptom, the line that shows it, why; and what to do if `next_step` does not say it."""
     if record.state == "succeeded" or not record.diagnoses:
         return []
     first, *others = record.diagnoses
@@ -184,17 +185,17 @@ def _failure(record: RunRecord, next_step: str) -> list[Content]:
 
 
 def _list_warnings(record: RunRecord) -> list[Content]:
-    """What the run was and the learner did not ask for."""
+    """Return a warning if the process groups of the run differ from the plan."""
     return [Cell(f"{UNICODE.error} {record.split_world}", "warn")] if record.split_world else []
 
 
 def _place(quote: LogQuote, title: str) -> str:
-    """The script's line that a quoted line comes from, where the title does not name it."""
+    """Return the script's line that a quoted line comes from; empty if the title names it."""
     return f"{quote.where}: " if quote.where and quote.where not in title else ""
 
 
 def _find_main_table(exercise: Exercise, metrics: Mapping[str, Any]) -> Block | None:
-    """The exercise's main table; another one where nothing of it was measured, or a word that nothing was."""
+    """Return the exercise's main table; another one if nothing of it was measured, or a note that nothing was measured."""
     main = exercise.main_table
     others = [part for item in exercise.tables if item is not main for part in measured_table(item, metrics)]
     blocks = measured_table(main, metrics) if main else []
@@ -206,7 +207,7 @@ def _count_lines(view: View) -> int:
 
 
 def _shorten_table(view: View, part: Table, below: list[Block]) -> View:
-    """The view with as many rows of a long table as there is room for."""
+    """Return the view with as many rows of a long table as there is room for."""
     for most in range(min(len(part.rows), LINES), FEWEST_ROWS, -1):
         shorter = view._replace(blocks=(_choose_rows(part, most), *below))
         if _count_lines(shorter) <= LINES:
@@ -215,8 +216,8 @@ def _shorten_table(view: View, part: Table, below: list[Block]) -> View:
 
 
 def _choose_rows(part: Table, most: int) -> Table:
-    """The table with `most` rows in their order, and a row of dots for each gap: rows that matter, then the first and the
-    last."""
+    """Return the table with `most` rows in their order, and a row of dots for each gap. Rows that matter are chosen first, then
+    the first and the last rows."""
     if len(part.rows) <= most:
         return part
     matters = list(_mark_rows(part))
@@ -231,8 +232,8 @@ def _choose_rows(part: Table, most: int) -> Table:
 
 
 def _mark_rows(part: Table) -> Iterator[bool]:
-    """For each row whether it matters: it is the learner's, it says `false`, or it differs from 0 if most rows of its column
-    do not."""
+    """Yield for each row whether it matters: it is the learner's, it says `false`, or it differs from 0 in a column in which
+    most rows do not."""
     texts = [[text_of(content) for content in row] for row in part.rows]
     mostly_zero = [sum(map(_is_zero, column)) > len(column) / 2 for column in zip(*texts, strict=True)]
     for row in texts:
@@ -253,7 +254,7 @@ def _facts(
     *,
     brief: bool,
 ) -> Facts:
-    """The learner's part and prediction, where the pictures are, and how to see the rest; if `brief`, in fewer lines."""
+    """Return the learner's part and prediction, where the pictures are, and how to see the rest; if `brief`, in fewer lines."""
     plots = [path for item in exercise.plots if (path := files.plot(item.file, "png")).is_file()] if exercise else []
     nodes = slurm.summary(record) or f"{format_count(record.rank_count, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
@@ -282,14 +283,14 @@ def _facts(
 
 
 def _list_parts(parts: Sequence[PartResult]) -> list[Cell]:
-    """A line for each part of the learner, and one for all that are still open."""
+    """Return a line for each part of the learner, and one for all that are still open."""
     open_parts = [part for part in parts if part.verdict == "open"]
     together = [replace(open_parts[0], file=", ".join(part.file for part in open_parts))] if open_parts else []
     return [_part(part) for part in [*(part for part in parts if part.verdict != "open"), *together]]
 
 
 def _describe_collected(record: RunRecord) -> str:
-    """Return how many files of a script of the learner's own were collected, their size, and where they are."""
+    """Return how many files of the learner's own script were collected, their size, and where they are."""
     if not (record.own_script and record.has_ended and record.collected):
         return ""
     count, size = record.output_totals
@@ -309,5 +310,5 @@ def _prediction(prediction: PredictionResult) -> Cell:
 
 
 def _next(record: RunRecord, next_step: str) -> str:
-    """The command that `next` names; of a script of the learner's own and of a drill, the one about this run."""
+    """Return the command that `next` names; for the learner's own script and for a drill, the one about this run."""
     return record.advice if record.own_script or record.drill or not next_step else next_step

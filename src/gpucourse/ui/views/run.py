@@ -42,7 +42,7 @@ _STATES: dict[str, Style] = {
 
 
 def runs(listed: Sequence[ListedRun]) -> View:
-    """Every run, the newest last."""
+    """Show every run, the newest last."""
     if not listed:
         return View(blocks=(Paragraph("There are no runs yet."),), next="gpucourse next")
     columns: list[Column | str] = [
@@ -75,8 +75,9 @@ def details(
     part_files: Mapping[str, Path] | None = None,
     next_step: str = "",
 ) -> View:
-    """Everything about a run. `deliverables`: the folder that this run's results were copied to. `part_files`: the learner's
-    own parts, by the part's id. The rest as in `views.result.result`, which is a part of this."""
+    """Show everything about a run. `deliverables`: the folder that this run's results were copied to. `part_files`: the
+    learner's own parts, by the part's id. The other arguments are those of `views.result.result`, which makes the title, the
+    headline and `next`."""
     brief = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, next_step=next_step)
     if record.own_script:
         exercise = metrics = deliverables = None
@@ -107,7 +108,7 @@ def details(
 
 
 def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
-    """What the failure coach says: each symptom, why it is, the lines that show it, what to do; the likeliest first."""
+    """Return what the failure coach says: each symptom, its cause, the lines that show it, what to do; the likeliest first."""
     return [
         facts(
             [
@@ -165,7 +166,7 @@ def _summary(record: RunRecord) -> Facts:
 
 
 def _full_logs(record: RunRecord) -> Cell | None:
-    """That logs reached their limit; None if all are whole."""
+    """Return a warning that logs reached their limit; None if all are whole."""
     if not record.full_logs:
         return None
     more = f" and {format_count(len(record.full_logs) - 1, 'other')}" if len(record.full_logs) > 1 else ""
@@ -200,7 +201,7 @@ def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
 
 
 def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
-    """Where everything is, as paths that can be opened."""
+    """Return where everything is, as paths that can be opened."""
     count, total = record.output_totals
     names = [item.path for item in record.outputs[:SHOWN]]
     if count > SHOWN:

@@ -24,7 +24,7 @@ _STYLES: dict[str, Style] = {"COMPLETED": "good", "CANCELLED": "warn", "RUNNING"
 
 
 def describe_batch(batch: Batch) -> str:
-    """What each job asks for, in words."""
+    """Return in words what each job requests."""
     if batch.asks:
         return batch.asks
     gpus = f", {format_count(batch.gpus, 'GPU')} each" if batch.gpus else ""
@@ -33,7 +33,7 @@ def describe_batch(batch: Batch) -> str:
 
 
 def plan(plan: LaunchPlan) -> list[Block]:
-    """The commands that a person would type on the node that takes jobs, and the files that they submit."""
+    """Return the commands that a person would type on the node that accepts jobs, and the files that they submit."""
     batch = plan.batch
     if batch is None:
         return []
@@ -50,7 +50,7 @@ def plan(plan: LaunchPlan) -> list[Block]:
 
 
 def summary(record: RunRecord) -> str:
-    """How many jobs a run has, and where they were submitted."""
+    """Return how many jobs a run has, and where they were submitted."""
     if record.slurm is None:
         return ""
     jobs = len(record.slurm.jobs)
@@ -61,7 +61,7 @@ def summary(record: RunRecord) -> str:
 
 
 def describe_later(record: RunRecord) -> str:
-    """The jobs that a run's own jobs submitted and that still run; empty if there are none."""
+    """Return the jobs that a run's own jobs submitted and that still run; empty if there are none."""
     later = record.slurm.later if record.slurm else []
     if not later:
         return ""
@@ -71,7 +71,7 @@ def describe_later(record: RunRecord) -> str:
 
 
 def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> list[Block]:
-    """The jobs in Slurm's own words, for a run that did not go well and whose exercise shows no such table."""
+    """Return the jobs in Slurm's own words, for a run that did not go well and whose exercise shows no such table."""
     if record.slurm is None or not record.slurm.jobs:
         return []
     if (
@@ -85,7 +85,7 @@ def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> lis
 
 
 def queue(record: RunRecord, files: RunPaths) -> list[Block]:
-    """The queue as squeue showed it while jobs waited."""
+    """Return the queue as squeue showed it while jobs waited."""
     if record.slurm is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""The screen of `status`: every lab and every node of it, as it is right now."""
+"""The screen of `status`: every lab with its nodes, as they are right now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn
 
 
 def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
-    """Every stack, and every node of it as it is right now. `unreadable`: how many records of stacks are damaged."""
+    """Show every stack with its nodes, as they are right now. `unreadable`: how many records of stacks are damaged."""
     if not stacks and unreadable:
         return View(blocks=(Paragraph("What is deployed is not known: the record of a lab cannot be read."),))
     if not stacks:
@@ -45,7 +45,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     blocks.append(_nodes(stacks))
     for stack in stacks:
         if stack.cloud:
-            from gpucourse.ui.views.outlook import outlook  # what only the cloud needs
+            from gpucourse.ui.views.outlook import outlook  # only the cloud needs it
 
             blocks.append(outlook(stack.deployment, stack.cloud))
     footer = tuple(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
@@ -58,7 +58,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
 
 
 def _cure(status: StackStatus) -> str:
-    """What to type for a lab that is not well; nothing if nobody knows how it is."""
+    """Return what to type for a lab that is not healthy; empty if its state is not known."""
     deployment = status.deployment
     if status.cloud and status.cloud.unknown:
         return ""
@@ -106,7 +106,7 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
 
 
 def _mark(health: NodeHealth, *, asleep: bool) -> Cell:
-    """How a node is; `asleep`: it is there, and its lab was stopped on purpose."""
+    """Return the health of a node; `asleep`: it exists, and its lab was stopped on purpose."""
     if health.healthy:
         return Cell(f"{UNICODE.good} healthy", "good")
     if not health.known:

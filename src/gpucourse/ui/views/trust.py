@@ -1,4 +1,4 @@
-"""Folders of others that may be used, on the screen."""
+"""The trusted folders of other users, on the screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpucourse.ui.tables import Items, Paragraph, View
 
 
 def trust_list(folders: Sequence[str]) -> View:
-    """The list, or the sentence that it is empty."""
+    """Show the list, or a sentence that it is empty."""
     if not folders:
         return View(title="Trusted folders", blocks=(Paragraph("None: only workspaces and courses of your own are used."),))
     return View(title="Trusted folders", blocks=(Items(tuple(folders)),), footer=("Remove one: gpucourse trust --remove DIR",))
