@@ -1,1 +1,1 @@
-"""The face: everything that reaches a person's eyes goes through here. Nothing here decides what happens."""
+"""The user interface: everything that a person sees goes through here. Nothing here decides what happens."""

@@ -1,4 +1,4 @@
-"""The face of one command: what it shows, says and complains, and where. Built once; knows what the streams can do."""
+"""The output of one command: its results, notes and errors, each on its stream. Built once; knows what the streams can do."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u20
 class Console:
     """Results go to standard output; notes, warnings, errors, progress and logs to standard error.
 
-    `json`: standard output holds one JSON document and nothing else. `quiet`: how it went in one line where a result has such
-    a line, warnings and errors. `verbose`: everything that is known, errors with their traceback. A terminal gets colour unless
-    NO_COLOR is set, and movement unless TERM=dumb. `log` returns the file for failures of what is only shown, if there is one.
+    `json`: standard output holds one JSON document and nothing else. `quiet`: warnings, errors, and only the headline of a
+    result that has one. `verbose`: everything that is known, errors with their traceback. A terminal gets colour unless
+    NO_COLOR is set, and lines that change in place unless TERM=dumb. `log` returns the file for failures of the display, if
+    there is one.
     """
 
     def __init__(
@@ -45,20 +46,20 @@ class Console:
         self._documented = False
 
     def width(self, out: Out | None = None) -> int:
-        """Columns of the terminal behind standard output (or `out`), between 40 and what it says."""
+        """Return the columns of the terminal behind standard output (or `out`), at least 40."""
         columns = int(self._columns) if self._columns.isdecimal() and self._columns != "0" else (out or self.out).size()[0]
         return max(40, columns)
 
     def colour(self, out: Out) -> bool:
-        """Whether this stream gets colours."""
+        """Return whether this stream gets colours."""
         return out.terminal and not self._dumb and not self._colourless
 
     def can_redraw(self, out: Out) -> bool:
-        """Whether this stream gets lines that change in place."""
+        """Return whether this stream gets lines that change in place."""
         return out.terminal and not self._dumb
 
     def show(self, view: View) -> None:
-        """A result, on standard output. With --json nothing: the document is the result."""
+        """Write a result to standard output; with --json nothing, because the document is the result."""
         if self.json:
             return
         if self.quiet and view.headline is not None:
@@ -70,7 +71,7 @@ class Console:
         self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
-        """The one JSON document of the command, on standard output, with `version` first."""
+        """Write the one JSON document of the command to standard output, with `version` first."""
         from gpucourse.workspace.files import to_json
 
         fields = _plain(obj if isinstance(obj, Mapping) else _fields(obj))
@@ -84,31 +85,31 @@ class Console:
         self._write(self.out, safe)
 
     def text(self, text: str) -> None:
-        """A result that is made for another program (a table for a spreadsheet), on standard output as it is."""
+        """Write a result for another program (a table for a spreadsheet) to standard output, unchanged."""
         self._write(self.out, text)
 
     def mode(self, mode: str, lacks: str = "") -> None:
-        """Say once, before anything else, that the nodes are simulated where they are, and what such a lab lacks."""
+        """Say once, before anything else, that the nodes are simulated, if they are, and what such a lab lacks."""
         if not self.quiet:
             self._say_mode(mode, self.err)
             if lacks:
                 self.note(lacks)
 
     def line(self, cell: Cell) -> None:
-        """A sentence with its style, about one of several things that are done; --quiet shows it as well."""
+        """Write a sentence in its style about one of several things that are being done; --quiet shows it as well."""
         self._sentence(cell.text, cell.style)
 
     def note(self, text: str) -> None:
-        """A sentence for the person, unless they want quiet."""
+        """Write a sentence for the person, unless --quiet is set."""
         if not self.quiet:
             self._sentence(text, "dim")
 
     def warn(self, text: str) -> None:
-        """A sentence that must not be missed."""
+        """Write a sentence that must not be missed."""
         self._sentence(text, "warn", f"{self.err.glyphs.error} ")
 
     def error(self, error: GpucourseError) -> None:
-        """What happened and where, what to type next, and the log; with --json as the document. Never raises."""
+        """Write what happened and where, what to type next, and the log; with --json as the document. Never raises."""
         if self.json and not self._documented and not self.out.closed:
             self._error_document(error)
             return
@@ -128,7 +129,7 @@ class Console:
         self._write(self.err, text)
 
     def ask(self, question: str, answers: TextIO) -> bool:
-        """Put a question to the person and read a line of `answers`. Anything but yes is no."""
+        """Ask the person a question and read a line of `answers`; return True for yes, False for anything else."""
         width = self.width(self.err)
         self._write(self.err, self._gap(self.err) + "\n".join(wrap(f"{clean(question)} [y/N]", width)) + " ")
         answer = answers.readline()
@@ -137,8 +138,8 @@ class Console:
         return answer.strip().lower() in {"y", "yes"}
 
     def watch(self, *, brief: bool = False) -> Live:
-        """The watcher of a command that takes time, as a context manager: progress and logs on standard error. `brief`: of what
-        goes well nothing stays on the screen."""
+        """Return the watcher of a long command, a context manager that shows progress and logs on standard error. `brief`: no
+        line about what goes well stays on the screen."""
         from gpucourse.ui.live import Live
 
         moving = self.can_redraw(self.err)
@@ -170,7 +171,7 @@ class Console:
             told["traceback"] = _traceback(error)
         try:
             self.document({"error": told})
-        except GpucourseError:  # standard output is a full disk: the person hears it on the other stream
+        except GpucourseError:  # standard output is a full disk: the other stream shows the error
             self.error(error)
 
     def _say_mode(self, mode: str, out: Out) -> None:
@@ -180,7 +181,7 @@ class Console:
             self._write(out, f"{self._gap(out)}{self._paint(SIMULATED, 'warn', out)}\n\n")
 
     def _gap(self, out: Out) -> str:
-        """A blank line where the page has text right above. On a terminal both streams are one page."""
+        """Return a blank line if there is text directly above. On a terminal both streams are one page."""
         page = [stream for stream in (self.out, self.err) if stream.terminal]
         return "\n" if out.terminal and not max(page, key=lambda stream: stream.written_at).apart else ""
 
@@ -210,14 +211,14 @@ def _traceback(error: BaseException) -> str:
 
 
 def _fields(obj: object) -> dict[str, Any]:
-    """The fields of a dataclass, or of a model of a manifest, as a dict."""
+    """Return the fields of a dataclass, or of a model of a manifest, as a dict."""
     if hasattr(obj, "model_dump"):
         return dict(obj.model_dump(mode="json"))
     return dict(vars(obj))
 
 
 def _plain(value: Any) -> Any:
-    """The value with manifest models as dicts and every text such that UTF-8 can hold it."""
+    """Return the value with dataclasses and manifest models as dicts, and with every text changed so that UTF-8 can hold it."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, Mapping):

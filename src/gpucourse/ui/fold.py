@@ -1,9 +1,9 @@
-"""The logs of all ranks read side by side: a line that several ranks wrote at the same place stands once, `[r0-3]`.
+"""The logs of all ranks merged into one: a line that several ranks wrote at the same place is shown once, `[r0-3]`.
 
-Each rank's log is read a window ahead, no further, so memory does not grow with the logs. At every step the ranks whose next
-line nobody else is going to write soon say it; a line that others write a little later waits for them. Lines are the same
-when they are equal to the last character: two losses that nearly agree are two lines. Lines that differ only in their numbers
-wait for each other as well, so that they stand side by side, each with its own rank.
+Each rank's log is read a window ahead, no further, so memory does not grow with the logs. At every step the next line of a
+rank is shown if no other rank will write the same line soon; otherwise it waits for the other ranks. Lines are the same if
+they are equal to the last character: two losses that nearly agree are two lines. Lines that differ only in their numbers wait
+for each other as well, so that they are shown one below the other, each with its own rank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpucourse.ui.log_ahead import Ahead, label_of, put_before
 
 
 def fold(logs: Mapping[int, Iterable[bytes]]) -> Iterator[str]:
-    """Folded lines, each with its ranks before it and a newline behind it, many at a time. `logs` holds the bytes of each
+    """Yield folded lines, many at a time, each with its ranks before it and a newline after it. `logs` holds the bytes of each
     rank's log, in pieces of any size."""
     opened: list[Ahead] = []
     if logs:
@@ -36,7 +36,7 @@ def fold(logs: Mapping[int, Iterable[bytes]]) -> Iterator[str]:
 
 
 def _advance(logs: list[Ahead], count: int) -> bool:
-    """Past the next lines of each. Whether a window had to be filled for that."""
+    """Move each log past its next `count` lines. Return whether a window had to be filled for that."""
     filled = False
     for log in logs:
         filled |= log.advance(count)
@@ -44,18 +44,18 @@ def _advance(logs: list[Ahead], count: int) -> bool:
 
 
 def _name_ranks(logs: list[Ahead]) -> str:
-    """What is before a line that all of these say."""
+    """Return what is before a line that all of these logs have."""
     return label_of(tuple(sorted(chain.from_iterable(log.ranks for log in logs))))
 
 
 def _count_rows(live: list[Ahead]) -> tuple[int, list[int]]:
-    """How many of the next lines can be said row by row, which is what `_find_next` would say of each: in a row all have the
-    same line, or each has one that no other log soon has, and these have one shape or such that no other log soon has. Also
-    in which rows the lines are not the same."""
+    """Return how many of the next lines can be shown row by row, in the same order in which `_find_next` shows them, and in
+    which of these rows the lines differ. In a row all logs have the same line, or each has a line that no other log will have
+    soon; those lines have the same shape, or shapes that no other log will have soon."""
     if len({log.line for log in live}) > 1 and any(
         log.line in other.block.lines[other.at : other.end] for log, other in zip(live, live[1:] + live[:1], strict=True)
     ):
-        return 0, []  # what is said below as well, only sooner
+        return 0, []  # the code below finds the same, only later
     rows = min(log.fill_at - log.at for log in live)
     columns = [log.read(rows) for log in live]
     apart = _find_apart(columns)
@@ -70,7 +70,7 @@ def _count_rows(live: list[Ahead]) -> tuple[int, list[int]]:
 
 
 def _find_apart(columns: list[list[bytes]]) -> list[int]:
-    """The rows that do not have the same in all columns."""
+    """Return the rows in which the columns differ."""
     first, *others = columns
     if all(column == first for column in others):
         return []
@@ -79,7 +79,7 @@ def _find_apart(columns: list[list[bytes]]) -> list[int]:
 
 
 def _stop_at_shared(rows: int, apart: list[int], columns: list[list[bytes]], windows: list[list[bytes]]) -> int:
-    """How many rows are before the first one of `apart` that has something of which several windows have one."""
+    """Return how many of the rows are before the first row of `apart` with an item that several windows have."""
     if not apart:
         return rows
     seen: set[bytes] = set()
@@ -91,7 +91,7 @@ def _stop_at_shared(rows: int, apart: list[int], columns: list[list[bytes]], win
 
 
 def _stop_at(rows: int, among: Sequence[int], columns: list[list[bytes]], shared: set[bytes]) -> int:
-    """How many rows are before the first one of these that has something of what is shared."""
+    """Return how many of the rows are before the first row of `among` with an item of `shared`."""
     for column in columns if shared else ():
         if not shared.isdisjoint([column[row] for row in among]):
             rows = min(rows, next(row for row in among if column[row] in shared))
@@ -99,7 +99,7 @@ def _stop_at(rows: int, among: Sequence[int], columns: list[list[bytes]], shared
 
 
 def _join_rows(live: list[Ahead], rows: int, apart: list[int]) -> str:
-    """The next lines row by row, each with its ranks before it; in the rows `apart` they are not the same."""
+    """Return the next lines row by row, each with its ranks before it; in the rows `apart` the lines differ."""
     together = _name_ranks(live)
     if not apart:
         return put_before(together, live[0].read(rows)) + "\n"
@@ -112,9 +112,9 @@ def _join_rows(live: list[Ahead], rows: int, apart: list[int]) -> str:
 
 
 def _say_two(log: Ahead, other: Ahead, others: Sequence[Ahead] = (), waits: Sequence[int] = (0, 0)) -> str:
-    """What `_find_next` says of two logs, until a window has to be filled: step by step, for lines that ranks wrote in another
-    order. The others wait for each other; where these two do so as well, one of them says its line only if it waits at least as
-    long as `waits` says. What is asked for each line has a local name, which makes this a quarter faster.
+    """Return the lines of two logs as `_find_next` orders them, until a window has to be filled: step by step, for lines that
+    ranks wrote in another order. The other logs wait for each other; if these two do so as well, the line of one is shown only
+    if its wait is at least as long as `waits` says. What each step needs has a local name, which makes this a quarter faster.
     """
     at, at_2, fill_at, fill_at_2, end, end_2 = log.at, other.at, log.fill_at, other.fill_at, log.end, other.end
     lines, texts, shapes, places = log.block.lines, log.block.texts, log.block.shapes, log.block.places
@@ -125,7 +125,7 @@ def _say_two(log: Ahead, other: Ahead, others: Sequence[Ahead] = (), waits: Sequ
     shown: list[str] = []
     show = shown.append
     moves = moves_2 = True
-    place = place_2 = -1  # of the next line in the other log; less than where that is, if it is not in its window
+    place = place_2 = -1  # where the other log has the next line; before that log's own place if its window does not have it
     while at < fill_at and at_2 < fill_at_2:
         if moves:
             place = get_2(lines[at], -1)
@@ -181,7 +181,7 @@ def _say_two(log: Ahead, other: Ahead, others: Sequence[Ahead] = (), waits: Sequ
 
 
 def _say_many(live: list[Ahead]) -> Iterator[str]:
-    """What `_find_next` says, until a window has to be filled."""
+    """Yield the lines as `_find_next` orders them, until a window has to be filled."""
     said = False
     for text in _say_apart(live):
         said = True
@@ -196,11 +196,11 @@ def _say_many(live: list[Ahead]) -> Iterator[str]:
 
 
 def _say_apart(live: list[Ahead]) -> Iterator[str]:
-    """What one or two logs say, as long as the others wait for each other and do not have what these two have."""
+    """Yield the lines of one or two logs as long as the others wait for each other and have none of these lines."""
     logs = [log for group in _find_next(live) for log in group]
     others = [log for log in live if log not in logs]
     waits = _find_waits(_group(others), others)
-    logs += [log for log in others if log.line not in waits]  # they wait only for these
+    logs += [log for log in others if log.line not in waits]  # these logs wait only for those found above
     if len(logs) == 1:
         logs += sorted((log for log in others if log.distance(logs[0].line or b"") is not None), key=lambda log: log.ranks)[:1]
     logs.sort(key=lambda log: log.ranks)
@@ -226,7 +226,7 @@ def _say_apart(live: list[Ahead]) -> Iterator[str]:
 
 
 def _find_next(live: list[Ahead]) -> list[list[Ahead]]:
-    """The ranks whose next lines are to be said now, in groups that say the same line."""
+    """Return the logs whose next lines are to be shown now, in groups that have the same line."""
     groups = _group(live)
     if len(groups) == 1:
         return [live]
@@ -234,17 +234,17 @@ def _find_next(live: list[Ahead]) -> list[list[Ahead]]:
     ready = [group for text, group in groups.items() if text not in waits]
     if ready:
         return [group for group in ready if not _shape_comes(group[0].shape, live)] or ready
-    # Each waits for another: the ranks wrote the same lines in another order. Say the one that would wait longest.
+    # Each waits for another: the ranks wrote the same lines in another order. Show the line that would wait longest.
     return [groups[max(waits, key=lambda item: waits[item])]]
 
 
 def _shape_comes(shape: bytes, logs: Iterable[Ahead]) -> bool:
-    """Whether a log that is still elsewhere will have a line of that shape, with other numbers."""
+    """Return whether a log whose next line has another shape will soon have a line of this shape, with other numbers."""
     return any(log.shape != shape and log.comes(shape, log.at) for log in logs)
 
 
 def _group(logs: list[Ahead]) -> dict[bytes, list[Ahead]]:
-    """These logs by their next line."""
+    """Group these logs by their next line."""
     groups: dict[bytes, list[Ahead]] = {}
     for log in logs:
         groups.setdefault(log.line or b"", []).append(log)
@@ -252,7 +252,7 @@ def _group(logs: list[Ahead]) -> dict[bytes, list[Ahead]]:
 
 
 def _find_waits(groups: Mapping[bytes, list[Ahead]], logs: list[Ahead]) -> dict[bytes, int]:
-    """How many lines ahead each of these next lines is in another log, where it is soonest; only those that are in one."""
+    """Return, for each of these next lines that another log will have soon, how many lines ahead the nearest of them is."""
     waits: dict[bytes, int] = {}
     for text in groups:
         distances = [distance for log in logs if log.line != text and (distance := log.distance(text)) is not None]

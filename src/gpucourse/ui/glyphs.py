@@ -1,4 +1,4 @@
-"""The few signs of the face, in Unicode where the terminal's encoding has them and in ASCII where it does not."""
+"""The few signs of the user interface, in Unicode if the terminal's encoding has them and in ASCII if it does not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Glyphs(NamedTuple):
     spinner: str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
     def mark(self, verdict: str) -> str:
-        """The sign of a verdict: passed, failed, error, anything else is `not measured`."""
+        """Return the sign of a verdict: passed, failed or error; anything else is `not measured`."""
         return {"passed": self.good, "failed": self.bad, "error": self.error}.get(verdict, self.absent)
 
 
@@ -43,7 +43,7 @@ ASCII = Glyphs(
 )
 
 
-# What this program and its course write beside the signs, for terminals that know ASCII only.
+# Other characters of this program and its course, for terminals that can show ASCII only.
 TO_ASCII = str.maketrans(
     {old: new for old, new in zip(UNICODE, ASCII, strict=True) if len(old) == 1}
     | {"’": "'", "‘": "'", "“": '"', "”": '"', "—": "-", "×": "x", "±": "+-", "µ": "u", "\u00a0": " "}
@@ -51,7 +51,7 @@ TO_ASCII = str.maketrans(
 
 
 def glyphs_for(encoding: str | None) -> Glyphs:
-    """The signs that this encoding can write."""
+    """Return the signs that this encoding can write."""
     try:
         "".join(UNICODE).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

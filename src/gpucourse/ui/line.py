@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpucourse.ui.text import cells, clip, wrap
 
-# A style is a word; behind it stands its ANSI code.
+# The ANSI code of each style.
 _STYLES = {
     "": "",
     "good": "32",
@@ -33,28 +33,28 @@ Line = tuple[Segment, ...]
 
 
 def line(*pieces: str | Segment) -> Line:
-    """A line of segments and plain texts."""
+    """Make a line of segments and plain texts."""
     return tuple(piece if isinstance(piece, Segment) else Segment(piece) for piece in pieces)
 
 
 def plain(content: Line) -> str:
-    """The text alone."""
+    """Return the text alone."""
     return "".join(segment.text for segment in content).rstrip()
 
 
 def ansi(content: Line) -> str:
-    """The line with ANSI colours."""
+    """Return the line with ANSI colours."""
     return "".join(paint(segment.text, segment.style) for segment in content).rstrip()
 
 
 def paint(text: str, style: str) -> str:
-    """The text in one style's ANSI colours."""
+    """Return the text in one style's ANSI colours."""
     code = _RANKS[int(style[4:]) % len(_RANKS)] if style.startswith("rank") else _STYLES[style]
     return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
 def cut(content: Line, width: int, ellipsis: str) -> Line:
-    """The line in at most `width` columns."""
+    """Cut the line to at most `width` columns."""
     kept: list[Segment] = []
     for segment in content:
         room = width - sum(cells(piece.text) for piece in kept)
@@ -66,8 +66,8 @@ def cut(content: Line, width: int, ellipsis: str) -> Line:
 
 
 def wrap_log_line(content: Line, width: int) -> list[Line]:
-    """A line of a log in rows of at most `width` columns, those after the first below its text. Its prefix and a space come
-    first. A word that is wider stays whole, since paths are copied."""
+    """Break a line of a log into rows of at most `width` columns, those after the first below its text. Its prefix and a space
+    come first. A word that is wider stays whole, since paths are copied."""
     if cells(plain(content)) <= width:
         return [content]
     prefix, space, text, *rest = content

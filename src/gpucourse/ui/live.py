@@ -1,6 +1,7 @@
-"""The watcher of a command that takes time: stages, resources, nodes and logs, while they happen.
+"""The watcher of a long command: it shows stages, resources, nodes and logs as they happen.
 
-On a terminal finished lines scroll away above a small region that moves; in a pipe every finished thing is one plain line.
+On a terminal finished lines scroll away above a small region that changes in place; in a pipe every finished item is one
+plain line.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from gpucourse.ui.region import Region
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.units import format_seconds
 
-TICK_S = 1 / 15  # logs
-REDRAW_S = 1 / 8  # the region, where nothing scrolls above it
-TAIL = 8  # lines of a log after a failure that nobody can explain
-NAMED = 2  # logs that are named one by one
+TICK_S = 1 / 15  # between two looks at the logs
+REDRAW_S = 1 / 8  # between two frames of the region, if nothing scrolls above it
+TAIL = 8  # lines of a log after a failure without a diagnosis
+NAMED = 2  # up to so many logs are named one by one
 KEPT = 200  # finished lines kept for the recorded screen
 
 
 class Live:
     """A `Watcher`, called from any thread; a context manager. Never raises: after a failure of its own it goes on as in a pipe.
 
-    `verbose`: what launchers and libraries write, and every node's steps, are shown too. `brief`: of what goes well nothing
-    stays, and no logs are shown: for one of many runs, and for an end that was asked for. `log` returns the file for failures.
+    `verbose`: what launchers and libraries write, and every node's steps, are shown too. `brief`: no line about what goes well
+    stays, and no logs are shown: for one of many runs, for `cancel` and `destroy`. `log` returns the file for failures.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Live:
                 self._last_frame()
 
     def __call__(self, event: Event) -> None:
-        """Take one event."""
+        """Handle one event."""
         with self._guard():
             self._take(event)
 
@@ -120,7 +121,7 @@ class Live:
                 self._finish([self._note(event)], loud=event.level == "warning")
 
     def show_tail(self, node: str, rank: int | None) -> None:
-        """The last lines of a rank, or of a node's launcher, after everything else; works after the block as well."""
+        """Show the last lines of a rank, or of a node's launcher, after everything else; works after the block as well."""
         source = next((s for s in self._sources() if s.node == node and s.rank == rank), None)
         if source is None or not source.last:
             return
@@ -136,7 +137,7 @@ class Live:
             self._last_frame()
 
     def transcript(self, *, stages: int, logs: int) -> list[Line]:
-        """What was seen, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
+        """Return what was shown, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
         said = sorted(
             (
                 (when, self._make_log_line(source, raw))
@@ -162,14 +163,15 @@ class Live:
             self._write(partial(self._pipe.feed, event))
 
     def _settle(self) -> None:
-        """Let the logs catch up before something is said that comes after them."""
+        """Show all that the logs hold, before a line that comes after them."""
         self._write(self._pipe.close)
         logs = self._screen.close()
         self._finish_logs(logs if self._moving else [])
         self._finish([] if self._brief else self._say_folded(), keep=False)
 
     def _say_folded(self) -> list[Line]:
-        """How many lines of launchers and libraries were not shown since this was last said, and where they are."""
+        """Return a line that says how many lines of launchers and libraries were not shown since the last such line, and where
+        they are; nothing if all were shown."""
         sources = [source for source in self._sources() if source.folded]
         count = sum(source.folded for source in sources)
         for source in sources:
@@ -181,7 +183,7 @@ class Live:
         return [line(Segment(f"{self._out.glyphs.ellipsis} {format_count(count, 'line')} of {whose}: {files}", "dim"))]
 
     def _finish(self, rows: Sequence[Line], *, loud: bool = False, keep: bool = True) -> None:
-        """These lines are final. `loud` ones are shown to those who want quiet, too."""
+        """Show lines that are final. `loud` ones are shown with --quiet as well."""
         if keep:
             now = time.monotonic()
             self._kept.extend((now, row) for row in rows)
@@ -209,7 +211,7 @@ class Live:
             self._drawn = now
             rows = self._rows(now)
             above = self._take_scrolled_rows()
-        self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal stops nobody else
+        self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal blocks no other thread
 
     def _rows(self, now: float) -> list[Line]:
         width, lines = self._out.size()
@@ -243,11 +245,11 @@ class Live:
         return self._screen.sources() + self._pipe.sources()
 
     def _guard(self) -> AbstractContextManager[None]:
-        log = None if self._has_failed else self._log_file  # what fails on every line is told once
+        log = None if self._has_failed else self._log_file  # a failure on every line is logged once
         return guard("draw the live screen", log, self._fail)
 
     def _fail(self, warning: str) -> None:
-        """Go on as in a pipe, and say why once: what was not painted yet is written as it is."""
+        """Go on as in a pipe, and say why once; lines that were not painted yet are written unchanged."""
         with self._lock:
             if self._has_failed:
                 return
@@ -257,7 +259,7 @@ class Live:
             self._write(partial(self._out.write, f"{self._region.clear() if was_moving else ''}{text}"))
 
     def _write(self, writing: Callable[[], None]) -> None:
-        """A full disk behind a redirected stream has silenced the stream; the work itself continues."""
+        """Write, and ignore a full disk behind a redirected stream: the stream is silent from then on, and the work goes on."""
         try:
             writing()
         except OSError:

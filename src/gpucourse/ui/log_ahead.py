@@ -1,6 +1,6 @@
-"""The logs that `fold` reads side by side: of each the next line, and a window of those after it.
+"""The logs that `fold` merges: the next line of each, and a window of the lines after it.
 
-Each log is read a window ahead, no further, so memory does not grow with it. Ranks that wrote the same so far are one log.
+Each log is read a window ahead, no further, so memory does not grow with it. Ranks that wrote the same so far share one log.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from functools import cached_property
 from gpucourse.ui.loglines import visible_block
 
 WINDOW = 200  # lines that each rank is read ahead, at least
-_WINDOW_BYTES = 256 << 10  # fewer lines, where they are long
-_BLOCK = 12 * WINDOW  # lines that are cut, looked up and made fit to be shown at once
+_WINDOW_BYTES = 256 << 10  # the window has fewer lines if they are long
+_BLOCK = 12 * WINDOW  # lines that are split, indexed and prepared for the screen together
 LONGEST = 64 << 10  # a line without an end is broken here
 _DIGITS = b"0123456789"
 
 
 def label(ranks: Iterable[int]) -> str:
-    """Ranks as ranges: `[r0-3]`, `[r0,2-3]`."""
+    """Return ranks as ranges: `[r0-3]`, `[r0,2-3]`."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):
         if runs and rank == runs[-1][1] + 1:
@@ -32,12 +32,12 @@ def label(ranks: Iterable[int]) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def label_of(ranks: tuple[int, ...]) -> str:
-    """What is before a line of these ranks."""
+    """Return what is before a line of these ranks."""
     return label(ranks) + " "
 
 
 class Places:
-    """Where each item of a list is."""
+    """The places of each item in a list."""
 
     def __init__(self, items: Sequence[bytes]) -> None:
         self._items = items
@@ -46,13 +46,13 @@ class Places:
         self.first = dict(zip(reversed(items), reversed(range(len(items))), strict=True)) if self.repeats else self._last
 
     def find(self, item: bytes, at: int) -> int:
-        """The first place of the item from `at` on; one before `at` if there is none."""
+        """Return the first place of the item from `at` on; a place before `at` if there is none."""
         place = self.first.get(item, -1)
         return self._items.index(item, at) if place < at <= self._last.get(item, -1) else place
 
 
 class Block:
-    """Lines that ranks write one after the other. What is asked of them is worked out for all: a log may have a gigabyte."""
+    """Consecutive lines of one log. Each property is computed for all of them at once: a log may have a gigabyte."""
 
     def __init__(self, lines: list[bytes], ranks: tuple[int, ...]) -> None:
         self.lines = lines
@@ -60,32 +60,33 @@ class Block:
 
     @cached_property
     def texts(self) -> list[str]:
-        """Each line as it may be shown, after its ranks."""
+        """Return each line as it may be shown, after its ranks."""
         return put_before(self._label, self.lines).split("\n")
 
     @cached_property
     def shapes(self) -> list[bytes]:
-        """Each line without its digits."""
+        """Return each line without its digits."""
         text = b"\n".join(self.lines)
         shapes = text.translate(None, _DIGITS)
         return self.lines if len(shapes) == len(text) else shapes.split(b"\n")
 
     @cached_property
     def places(self) -> Places:
-        """Where each line is."""
+        """Return the places of each line."""
         return Places(self.lines)
 
     @cached_property
     def shape_places(self) -> Places:
-        """Where each shape is."""
+        """Return the places of each shape."""
         return self.places if self.shapes is self.lines else Places(self.shapes)
 
 
 class Ahead:
-    """The log of one rank, or of several that wrote the same so far: its next line, and a window of those after it, which are
-    those of `block` from `at` to `end`.
+    """The log of one rank, or of several that wrote the same so far: its next line, and a window of the lines after it, which
+    are those of `block` from `at` to `end`.
 
-    It is one of `logs`. Where the ranks begin to differ, it goes on with the first of them, and the others get their own.
+    It is one of `logs`. When the ranks begin to differ, this log keeps the first of them and those that still agree with it;
+    the others get logs of their own.
     """
 
     def __init__(self, sources: dict[int, Iterator[bytes]], logs: list[Ahead]) -> None:
@@ -94,14 +95,14 @@ class Ahead:
         self.block = Block([], self.ranks)
         self.at = self.end = self.fill_at = 0
         self._sources, self._logs = sources, logs
-        self._size = 0  # bytes of the block, or some more
+        self._size = 0  # at least the bytes of the block
         self._waiting: bytes | None = None
         self._rest = b""
         self._ended = False
         self.begin()
 
     def advance(self, count: int) -> bool:
-        """Past the next lines. Whether the window had to be filled for that."""
+        """Move past the next `count` lines. Return whether the window had to be filled for that."""
         self.at += count
         if filled := self.at >= self.fill_at:
             self._fill()
@@ -110,25 +111,25 @@ class Ahead:
         return filled
 
     def read(self, count: int) -> list[bytes]:
-        """The next lines."""
+        """Return the next `count` lines."""
         return self.block.lines[self.at : self.at + count]
 
     def distance(self, text: bytes) -> int | None:
-        """How many lines ahead the text is, or None if it is not in the window."""
+        """Return how many lines ahead the text is, or None if it is not in the window."""
         place = self.block.places.find(text, self.at)
         return place - self.at if self.at <= place < self.end else None
 
     @property
     def shape(self) -> bytes:
-        """The next line without its digits."""
+        """Return the next line without its digits."""
         return self.block.shapes[self.at]
 
     def comes(self, shape: bytes, at: int) -> bool:
-        """Whether a line of that shape is in the window, from `at` on."""
+        """Return whether a line of that shape is in the window, from `at` on."""
         return at <= self.block.shape_places.find(shape, at) < self.end
 
     def begin(self) -> None:
-        """Become one of the logs, with the lines that wait."""
+        """Join `logs`, and fill the window with the lines that wait."""
         self._logs.append(self)
         self._fill()
 
@@ -140,11 +141,11 @@ class Ahead:
         self.line = self.block.lines[self.at] if count else None
 
     def _measure(self) -> int:
-        """The bytes of the window; some more, where all of the block are few."""
+        """Return the bytes of the window; those of the whole block if they are few."""
         return self._size if self._size < _WINDOW_BYTES else sum(map(len, self.block.lines[self.at : self.end]))
 
     def _reach(self) -> bool:
-        """Let the window end further ahead, but not in another piece of the log. Whether there is more."""
+        """Move the end of the window ahead, but not into another piece of the log. Return whether it moved."""
         if self.at + 3 * WINDOW > len(self.block.lines) and (
             self._waiting is not None or (self.end == len(self.block.lines) and self._has_more())
         ):
@@ -153,7 +154,7 @@ class Ahead:
         return self.end > before
 
     def _cut_block(self) -> None:
-        """Put lines that wait into the block; those that were passed leave it."""
+        """Move lines that wait into the block, and drop those that were passed."""
         lines = self.block.lines[self.at :]
         more = (self._waiting or b"").split(b"\n", _BLOCK)
         rest = more.pop() if len(more) > _BLOCK else None
@@ -162,7 +163,7 @@ class Ahead:
         self.block, self.at, self.end = Block(lines + more, self.ranks), 0, self.end - self.at
 
     def _has_more(self) -> bool:
-        """Read pieces until one ends a line. Whether there is one."""
+        """Read pieces until one ends a line. Return whether there is one."""
         while self._waiting is None and not self._ended:
             pieces: dict[bytes | None, dict[int, Iterator[bytes]]] = {}
             for rank, source in self._sources.items():
@@ -175,7 +176,7 @@ class Ahead:
         return self._waiting is not None
 
     def take(self, piece: bytes | None, sources: dict[int, Iterator[bytes]]) -> None:
-        """Let the lines wait that this piece ends, which these sources share."""
+        """Take the next piece, which these sources share: the lines that it completes wait."""
         self.ranks, self._sources, self._ended = tuple(sources), sources, piece is None
         self.block = Block(self.block.lines, self.ranks)
         *lines, self._rest = (self._rest + (piece or b"")).rsplit(b"\n", 1)
@@ -186,5 +187,5 @@ class Ahead:
 
 
 def put_before(words: str, lines: list[bytes]) -> str:
-    """The lines as they may be shown, each after these words."""
+    """Return the lines as they may be shown, each after these words."""
     return words + visible_block(b"\n".join(lines)).replace("\n", f"\n{words}")

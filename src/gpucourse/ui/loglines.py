@@ -1,4 +1,4 @@
-"""Lines of a rank's log: whose they are, the part that has no newline yet, the last ones, and how each is shown."""
+"""Lines of a rank's log: their source, the part that has no newline yet, the last ones, and how each is shown."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _FRAME = re.compile(rb'\s*File "([^"]*)", line \d+')
 _LIBRARY = re.compile(rb"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<frozen ")
 _CPP_FRAME = re.compile(rb"frame #\d+: |Exception raised from \S+ at ")
 TABLE_MARKER = b"[table: shown with the result]"  # exercises/shared/bench.py writes it before what the result shows again
-_NOTHING = re.compile(rb"\s*(?:rank \d+:|\[rank\d+\]:)?\s*")  # an empty line, also where each line begins with its rank
+_NOTHING = re.compile(rb"\s*(?:rank \d+:|\[rank\d+\]:)?\s*")  # an empty line, also if each line begins with its rank
 MARKERS = (TABLE_MARKER, b"-packages", b"/lib/python3", b"<frozen ", b"frame #", b"Exception raised from ")
 _RANK = re.compile(rb"(?:\x1b\[[0-9;]*m)*\[rank\d+\]:")
-# Bytes that a line can hold and be shown as it is: printable ASCII and the tab.
+# Bytes that are shown unchanged: printable ASCII, the tab and the newline.
 _HARMLESS = bytes({9, 10} | set(range(32, 127)))
 _PERCENT = re.compile(rb"(\d{1,3})(?:\.\d+)? ?%")
 _COUNT = re.compile(rb"(\d{1,12}) ?/ ?(\d{1,12})")
@@ -34,9 +34,9 @@ _COUNT = re.compile(rb"(\d{1,12}) ?/ ?(\d{1,12})")
 class Source:
     """One rank of one node, or (`rank` None) the launcher of one node.
 
-    `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` holds. `folded` lines are of
-    a launcher or of libraries: nobody reads them but where something is wrong with these. `code` is the exit code of a rank
-    that has ended at `ended`, by the monotonic clock. `silent`: it has printed nothing yet.
+    `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` holds. `folded` lines of a
+    launcher or of libraries were not shown: they matter only if something is wrong with these. `code` is the exit code of a
+    rank that has ended at `ended`, by the monotonic clock. `silent`: it has printed nothing yet.
     """
 
     node: str
@@ -56,27 +56,28 @@ class Source:
 
     @property
     def prefix(self) -> str:
-        """What is before each of its lines: `[n0 r1]`."""
+        """Return what is before each of its lines: `[n0 r1]`."""
         return f"[{short(self.node)} {'--' if self.rank is None else f'r{self.rank}'}]"
 
     @property
     def style(self) -> str:
-        """The style of the prefix."""
+        """Return the style of the prefix."""
         return "dim" if self.rank is None else f"rank{self.rank}"
 
     @property
     def file(self) -> str:
-        """Where the whole log is, seen from the run's folder."""
+        """Return the path of the whole log, relative to the run's folder."""
         return str(RunPaths(Path()).rank_log(self.node, self.rank))
 
     @property
     def has_failed(self) -> bool:
-        """Whether it is a rank that ended with another exit code than 0."""
+        """Return whether it is a rank that ended with an exit code other than 0."""
         return self.code not in {None, 0}
 
     @property
     def share_done(self) -> float:
-        """How far a progress bar is that has no newline yet, from 0 to 1: by its percent, else by its `3/100`; 0 without."""
+        """Return the progress, from 0 to 1, that a bar without a newline shows: its percent, else its `3/100`; 0 without
+        either, and 1 if the rank has succeeded."""
         if self.code == 0:
             return 1.0
         if (percent := _PERCENT.search(self.partial)) is not None:
@@ -85,17 +86,17 @@ class Source:
         return min(int(count[1]) / int(count[2]), 1.0) if count is not None and int(count[2]) else 0.0
 
     def has_to_fold(self, block: bytes) -> bool:
-        """Whether these bytes may hold a line that is not worth showing."""
+        """Return whether these bytes may hold a line that is not worth showing."""
         return self.folds_all or self.in_library or self.in_table or any(marker in block for marker in MARKERS)
 
     @property
     def folds_all(self) -> bool:
-        """Whether every line is a launcher's."""
+        """Return whether every line is a launcher's."""
         return self.rank is None and not self.scheduled
 
     def fold(self, lines: list[bytes]) -> list[bytes]:
-        """Those of these complete lines that are worth showing. Those of launchers and libraries are counted; a table that the
-        result shows is left out."""
+        """Return those of these complete lines that are worth showing. Lines of launchers and libraries are counted; a table
+        that the result shows is left out."""
         if not self.has_to_fold(b"\n".join(lines)):
             return lines
         lines = [text for text in lines if not self._is_of_table(text)]
@@ -104,7 +105,7 @@ class Source:
         return kept
 
     def _is_of_table(self, text: bytes) -> bool:
-        """Whether the line is one of a table, from its marker to an empty line."""
+        """Return whether the line is one of a table, from its marker to an empty line."""
         before = self.in_table
         self.in_table = TABLE_MARKER in text or (before and _NOTHING.fullmatch(text) is None)
         return before or self.in_table
@@ -114,7 +115,7 @@ class Source:
         if (frame := _FRAME.match(body)) is not None:
             self.in_library = _LIBRARY.search(frame[1]) is not None
             return self.in_library
-        # The code of a frame is four columns in; torch puts a space after its prefix.
+        # The code of a frame is indented by four columns; torch puts a space after its prefix.
         self.in_library = self.in_library and body.lstrip(b" ") != body and body[:4].isspace()
         return self.in_library or _CPP_FRAME.match(body.lstrip()) is not None
 
@@ -133,7 +134,7 @@ class LineLimit:
         self._length = 0  # of the line that has no newline yet
 
     def cut(self, piece: bytes) -> bytes:
-        """Return what is shown of the piece that follows the one before."""
+        """Return what is shown of a piece, which follows the one before."""
         lines = piece.split(b"\n")
         if self._length + len(lines[0]) <= self._most and max(map(len, lines)) <= self._most:
             self._length = len(lines[-1]) + (self._length if len(lines) == 1 else 0)
@@ -145,7 +146,7 @@ class LineLimit:
         return b"".join(shown)
 
     def end(self) -> bytes:
-        """Return what is shown where the line ends: how many of its bytes are left out, if any are."""
+        """Return what is shown at the end of the line: how many of its bytes are left out, if any are."""
         more, self._length = self._length - self._most, 0
         return f" ... {more:,} more bytes, whole in {self._file}".encode() if more > 0 else b""
 
@@ -156,7 +157,7 @@ class LineLimit:
 
 
 def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
-    """These lines of one log without the tables that the result shows, each from its marker to an empty line."""
+    """Yield these lines of one log without the tables that the result shows, each from its marker to an empty line."""
     inside = False
     for when, text in lines:
         before, inside = inside, TABLE_MARKER in text or (inside and _NOTHING.fullmatch(text) is None)
@@ -165,7 +166,7 @@ def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[flo
 
 
 def source_of(sources: dict[tuple[str, int | None], Source], event: LogBytes) -> Source:
-    """Whose log this piece is of; a new one where nothing was heard of it yet."""
+    """Return the source of this piece of a log; a new one is added if this is its first piece."""
     key = (event.node, event.rank)
     if key not in sources:
         sources[key] = Source(*key, scheduled=event.scheduled)
@@ -173,13 +174,13 @@ def source_of(sources: dict[tuple[str, int | None], Source], event: LogBytes) ->
 
 
 def short(node: str) -> str:
-    """A node's name in a prefix: `node0` is `n0`."""
+    """Return a node's name as a prefix has it: `n0` for `node0`."""
     match = _NUMBERED.match(node)
     return f"n{match.group(1)}" if match else clean(node)[:16]
 
 
 def visible(raw: bytes) -> str:
-    """One line of a log as it may be shown: what a carriage return overwrote is gone, controls are spelled out."""
+    """Return one line of a log as it may be shown: without text that a carriage return overwrote, controls spelled out."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
     kept = raw.rstrip(b"\r").rsplit(b"\r", 1)[-1]
@@ -187,7 +188,7 @@ def visible(raw: bytes) -> str:
 
 
 def visible_block(raw: bytes) -> str:
-    """Many lines at once, as `visible` shows each; quick where there is nothing to mend."""
+    """Return many lines at once, each as `visible` shows it; fast if nothing has to be changed."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
     raw = raw.replace(b"\r\n", b"\n").rstrip(b"\r")

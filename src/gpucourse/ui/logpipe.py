@@ -1,4 +1,4 @@
-"""Logs in a pipe or a file: every line of every rank, prefixed, in large writes; the reader's pace is the pace."""
+"""Logs in a pipe or a file: every line of every rank, prefixed, in large writes, which wait for the reader."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ LONGEST = 64 << 10  # a line without a newline is broken here, so that no rank c
 
 
 class LogPipe:
-    """Prints what it is fed, from any thread, line by line, never parts of two lines mixed.
+    """Prints what `feed` receives, from any thread, line by line; parts of two lines are never mixed.
 
     `fold`: lines of launchers and libraries are counted, not printed. `most`: how many bytes of a line are printed; None for
-    all.
-    A line waits for its newline however long that takes: a pause of the writer must not tear it in two.
+    all. A line waits for its newline, however long: a pause of the writer must not split it.
     """
 
     def __init__(self, out: Out, *, colour: bool = False, fold: bool = False, most: int | None = None) -> None:
@@ -57,7 +56,7 @@ class LogPipe:
                     source.partial = b""
 
     def sources(self) -> list[Source]:
-        """Every rank and launcher that was heard of."""
+        """Return every rank and launcher that has written something."""
         with self._lock:
             return list(self._sources.values())
 

@@ -1,4 +1,4 @@
-"""Logs on a terminal: whatever the ranks print, a bounded part of it goes by, and what was left out is counted.
+"""Logs on a terminal: a bounded part of what the ranks print scrolls by, and the lines that are left out are counted.
 
 Readers feed pieces that are already on disk; one printer takes a few lines fifteen times a second. Memory is bounded by
 LINES; a reader never waits for the terminal.
@@ -19,15 +19,15 @@ from gpucourse.ui.text import cells, pad
 
 LINES = 2000  # lines that wait for the printer, of all ranks together
 A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
-BACKLOG = 600  # what one second of ticks shows: a burst up to this goes by whole, of a flood only the newest lines do
-WINDOW = 16 << 10  # of a larger piece only the end can reach the screen
-HELD_S = 0.2  # a line without its newline is shown in place after so long
+BACKLOG = 600  # what one second of ticks shows: a burst of so many lines is shown whole, of a longer one only the newest
+WINDOW = 16 << 10  # only the end of a larger piece can reach the screen
+HELD_S = 0.2  # after so long, a line without its newline is shown in place
 
 _Key = tuple[str, int | None]  # a node and a rank
 
 
 class _Waiting(NamedTuple):
-    """A line that waits, or (`text` None) the place where `missed` lines were left out."""
+    """A line that waits, or (`text` None) the place at which `missed` lines were left out."""
 
     source: Source
     text: bytes | None
@@ -48,7 +48,7 @@ class LogScreen:
         self._silent: set[_Key] = set()  # ranks that have printed nothing yet
 
     def feed(self, event: LogBytes) -> None:
-        """Take a piece of a rank's log. Its cost does not grow with the piece, but for counting its lines."""
+        """Take a piece of a rank's log. Except for counting its lines, the cost does not grow with the piece."""
         data = event.data
         with self._lock:
             source = source_of(self._sources, event)
@@ -67,7 +67,7 @@ class LogScreen:
                 self._thin(LINES // 2)
 
     def take(self, limit: int = A_TICK) -> list[Line]:
-        """The next lines to show. Where more than BACKLOG wait, the newest: the rest is counted."""
+        """Return the next lines to show. If more than BACKLOG wait, only the newest: the rest is counted."""
         with self._lock:
             if len(self._waiting) > BACKLOG:
                 self._thin(limit)
@@ -83,7 +83,7 @@ class LogScreen:
         return lines
 
     def close(self) -> list[Line]:
-        """Everything that still waits, the lines without a newline too."""
+        """Return all lines that still wait, those without a newline too."""
         with self._lock:
             for source in self._sources.values():
                 if source.partial:
@@ -94,29 +94,29 @@ class LogScreen:
         return self.take(BACKLOG)
 
     def begin_run(self, event: SilentRanks) -> None:
-        """Another run is followed: how the ranks of an earlier one ended says nothing of its own."""
+        """Begin to follow another run, and forget how the ranks of an earlier one ended."""
         with self._lock:
             self._silent = {(node, rank) for node, ranks in event.ranks.items() for rank in ranks}
             for source in self._sources.values():
                 source.code = None
 
     def note_end(self, event: RankEvent) -> None:
-        """A rank has ended: one that failed is shown above the progress bars of the others."""
+        """Record that a rank has ended: one that failed is shown above the progress bars of the others."""
         with self._lock:
             source = self._sources.setdefault((event.node, event.rank), Source(event.node, event.rank))
             source.code, source.ended = event.code, time.monotonic()
             self._silent.discard((event.node, event.rank))
 
     def count_statuses(self) -> int:
-        """How many lines `statuses` has, where all of them find room."""
+        """Return how many lines `statuses` has if there is room for all of them."""
         with self._lock:
             return len(self._list_held())
 
     def statuses(self, most: int = LINES) -> list[Line]:
-        """Lines that are not complete, in the order of the ranks: progress bars, and what a rank said before it went quiet;
-        beside them the ranks that failed, and those that have printed nothing yet. Of more than `most` the worst, and how many
-        are left out: those that failed first, then those that have done the least. Where most ranks are silent, only some are
-        meant to print: then they come last."""
+        """Return the lines that are not complete, in the order of the ranks: progress bars, and what a rank wrote before it
+        went quiet; with them the ranks that failed, and those that have printed nothing yet. If there are more than `most`,
+        return the worst, and how many are left out: those that failed first, then those that have done the least. If most
+        ranks are silent, only some are meant to print: the silent ones then come last."""
         with self._lock:
             held, shown = self._list_held(), most
             if len(held) > most:
@@ -131,7 +131,7 @@ class LogScreen:
             return rows
 
     def _list_held(self) -> list[Source]:
-        """Whose line is not complete; where there are such, the ranks that failed or have printed nothing, too."""
+        """Return the sources whose line is not complete; if there are any, also ranks that failed or have printed nothing."""
         latest, sources = time.monotonic() - self._held_s, list(self._sources.values())
         if not any(self._is_held(source, latest) for source in sources):
             return []
@@ -149,12 +149,12 @@ class LogScreen:
         return line(prefix, " ", failure, said)
 
     def sources(self) -> list[Source]:
-        """Every rank and launcher that was heard of."""
+        """Return every rank and launcher that has written something or ended."""
         with self._lock:
             return list(self._sources.values())
 
     def _end_of(self, source: Source, data: bytes) -> bytes:
-        """The whole lines in the last WINDOW bytes; those before are counted as missed at this place."""
+        """Return the whole lines in the last WINDOW bytes; those before are counted as missed at this place."""
         cut = data.find(b"\n", len(data) - WINDOW) + 1
         if cut == 0:
             cut = max(data.rfind(b"\n") + 1, len(data) - WINDOW)
@@ -165,7 +165,7 @@ class LogScreen:
         return data[cut:]
 
     def _thin(self, count: int) -> None:
-        """Keep the newest lines of each rank, shared out fairly: the flood of one must not wash away the word of another."""
+        """Keep the newest lines of each rank, shared out fairly: a flood from one must not displace the lines of another."""
         left = _shares(Counter((waiting.source.node, waiting.source.rank) for waiting in self._waiting), count)
         kept: deque[_Waiting] = deque()
         for waiting in reversed(self._waiting):
@@ -194,18 +194,19 @@ def _with_prefix(source: Source, *segments: Segment) -> Line:
 
 
 def _place(source: Source) -> tuple[bool, int, str]:
-    """The order of ranks, launchers last."""
+    """Return the key that sorts ranks by number, launchers last."""
     return source.rank is None, source.rank or 0, source.node
 
 
 def _rate(source: Source, *, silent_are_worst: bool) -> tuple[bool, float, int, tuple[bool, int, str]]:
-    """The order from the worst. What ranks have done counts in steps of a twentieth, so that equal ones keep their places."""
+    """Return the key that sorts the worst first. Progress counts in steps of a twentieth, so that equal ranks keep their
+    places."""
     done = int(source.share_done * 20) if not source.silent else -1 if silent_are_worst else 21
     return not source.has_failed, source.ended if source.has_failed else 0.0, done, _place(source)
 
 
 def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:
-    """How many lines each rank keeps of `count` in all: those with few keep all of them."""
+    """Return how many of `count` lines in all each rank keeps: a rank with few keeps all of them."""
     shares: dict[_Key, int] = {}
     for number, (key, wanted) in enumerate(sorted(counts.items(), key=lambda item: item[1])):
         shares[key] = min(wanted, (count - sum(shares.values())) // (len(counts) - number))
@@ -213,6 +214,6 @@ def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:
 
 
 def _newest(partial: bytes) -> bytes:
-    """What a line without a newline shows now; of an endless one the end."""
+    """Return what a line without a newline shows now, only the end of a very long one."""
     body = partial.rstrip(b"\r")
     return partial[body.rfind(b"\r") + 1 :][-LONGEST:]

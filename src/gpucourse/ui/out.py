@@ -1,4 +1,4 @@
-"""One stream to the person: the only place that writes, and the only place that knows that a pipe can be closed."""
+"""One stream to the person: the only place that writes, and the only place that handles a closed pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GONE = {errno.EPIPE, errno.EIO, errno.ECONNRESET, errno.ENXIO}
 
 
 class Out:
-    """Writes text to a stream, whole and at once, from any thread. After the reader has gone it is silent.
+    """Writes text to a stream, whole and at once, from any thread. After the reader has closed it, it is silent.
 
     A full disk behind a redirected stream raises OSError once; from then on the stream is silent as well.
     """
@@ -24,7 +24,7 @@ class Out:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
         self.glyphs = glyphs_for(self.encoding)
         self.closed = False
-        self.apart = True  # what was written last ends in a blank line, or nothing was
+        self.apart = True  # the last text ends in a blank line, or there was none
         self.written_at = 0.0
         self._stream = stream
         self._lock = threading.RLock()
@@ -58,7 +58,7 @@ class Out:
                     raise
 
     def size(self) -> tuple[int, int]:
-        """Columns and lines of the terminal right now; (80, 24) where it does not say."""
+        """Return the columns and lines of the terminal right now; (80, 24) if it does not report them."""
         try:
             columns, lines = os.get_terminal_size(self._fd if self._fd is not None else -1)
         except OSError:
@@ -71,7 +71,7 @@ class Out:
             self._stream.write(data.decode(self.encoding, "replace"))
             self._stream.flush()
             return
-        # The descriptor itself: a terminal that another program set to non-blocking would tear Python's own buffer.
+        # Write to the descriptor: on a terminal that another program set to non-blocking, Python's buffer writes only a part.
         self._stream.flush()
         rest = memoryview(data)
         while rest:
@@ -85,7 +85,8 @@ class Out:
             return 0
 
     def _lead_to_nowhere(self) -> None:
-        """Nobody reads any more. The interpreter flushes the stream once again when it ends: that must not fail."""
+        """Let the descriptor lead to the null device, because the reader is gone. The interpreter flushes the stream once again
+        when it ends, which must not fail."""
         if self._fd is not None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._fd)
@@ -93,7 +94,7 @@ class Out:
 
 
 def _find_place(fd: int | None) -> object:
-    """What tells files and pipes apart: two streams of one place are read as one text (`2>&1`)."""
+    """Return what identifies the file or pipe: two streams to the same place are read as one text (`2>&1`)."""
     try:
         status = os.fstat(fd) if fd is not None else None
     except OSError:

@@ -1,4 +1,4 @@
-"""What is under way, as a tree: stages, and under each its resources and nodes. Makes lines; prints nothing."""
+"""The progress of a command as a tree: stages, and under each its resources and nodes. Makes lines; prints nothing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gpucourse.ui.line import Line, Segment, line
 from gpucourse.ui.text import clean_line, clip, format_count, pad
 from gpucourse.units import format_seconds
 
-LISTED_AFTER_S = 5.0  # of a stage that takes longer the parts are listed: where the time went is of interest then
+LISTED_AFTER_S = 5.0  # the parts of a longer stage are listed, to show what needed the time
 EACH = 8  # up to so many children are listed one by one when their stage ends; more become one line
-MOST_AT_ONCE = 40  # so many parts of a stage are listed as they end; those that go well after that are counted
+MOST_AT_ONCE = 40  # so many parts of a stage are listed as they end; later ones that go well are counted
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
@@ -34,7 +34,8 @@ class Resource:
 
 @dataclass
 class OpenStage:
-    """A stage that has begun, and what was told since. `untold` lines about its parts wait for its head to be `told`."""
+    """A stage that has begun, and its events since. `told`: its first line was shown; until then the lines about its parts
+    wait in `untold`."""
 
     name: str
     text: str
@@ -48,16 +49,16 @@ class OpenStage:
 
     @property
     def went_well(self) -> bool:
-        """Whether nothing failed of its resources and nodes."""
+        """Return whether none of its resources and nodes failed."""
         steps = all(event.ok for events in self.nodes.values() for event in events)
         return steps and all(resource.ok for resource in self.resources.values())
 
 
 class Progress:
-    """Takes the events of one command; gives the lines that are finished, and those that still change.
+    """Receives the events of one command; returns the lines that are finished, and those that still change.
 
     A stage that ends well and soon is one line; `verbose`: its resources and nodes are always listed. `at_once`: they are
-    listed as they end, below their stage, for readers who see no tree grow.
+    listed as they end, below their stage, for a reader who sees no lines change in place.
     """
 
     def __init__(self, glyphs: Glyphs, *, at_once: bool = False, verbose: bool = False) -> None:
@@ -67,12 +68,13 @@ class Progress:
         self._planned: set[str] = set()
 
     def stage(self, event: Stage, now: float) -> list[Line]:
-        """A stage began (no lines yet) or ended (its lines and those of its children)."""
+        """Handle a stage that began or ended. Return its lines and those of its children at its end; no lines before, unless
+        its silence is to be announced at once."""
         if event.seconds is None:
             began = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
             return self._tell(began, []) if self._at_once and event.silence else []
         ended = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
-        if ended.resources:  # what was planned is done; the next stack counts again
+        if ended.resources:  # the plan is done; the next stack begins a new count
             self._planned.clear()
         if ended.told:
             word = "done" if event.ok else "failed"
@@ -85,13 +87,13 @@ class Progress:
         return [end, *(self._children(ended) if listed else [])]
 
     def resource(self, event: ResourceEvent, now: float) -> list[Line]:
-        """Terraform told of a resource; the line of a finished one where no stage will show it."""
+        """Handle an event of a Terraform resource. Return the line of a finished one if it is to be shown now."""
         if event.state == "planned":
             if event.action in COUNTED:
                 self._planned.add(event.address)
             return []
         stage = self._current()
-        # Everything of a lab on AWS is in this one module: its name tells nothing.
+        # Everything of a lab on AWS is in this one module, so its name adds nothing.
         name = event.address.removeprefix("module.lab.")
         resources = stage.resources if stage else {}
         resource = resources.setdefault(event.address, Resource(name, event.action, now))
@@ -104,14 +106,14 @@ class Progress:
         return self._part(stage, [self._resource(resource)], now, ok=resource.ok)
 
     def node(self, event: NodeEvent, now: float) -> list[Line]:
-        """A node took a step; its line where no stage will show it."""
+        """Handle a step of a node. Return its line if it is to be shown now."""
         stage = self._current()
         if stage is not None:
             stage.nodes.setdefault(event.node, []).append(event)
         return self._part(stage, self._node(event.node, [event]), now, ok=event.ok)
 
     def _part(self, stage: OpenStage | None, rows: list[Line], now: float, *, ok: bool) -> list[Line]:
-        """What is said at once of a part that has ended."""
+        """Return the lines to show at once about a part that has ended."""
         if stage is None:
             return rows if self._verbose or not ok else []
         if not self._at_once:
@@ -125,19 +127,19 @@ class Progress:
         return []
 
     def _tell(self, stage: OpenStage, rows: list[Line]) -> list[Line]:
-        """These lines below the head of their stage and what was held back of it."""
+        """Return these lines after the first line of their stage and the lines that waited for it."""
         silence = f" ({stage.silence} {self._glyphs.ellipsis})" if stage.silence else ""
         head = [] if stage.told else [line(f"{self._glyphs.dot} ", Segment(f"{clean_line(stage.text)}{silence}", "strong"))]
         untold, stage.untold, stage.told = stage.untold, [], True
         return [*head, *untold, *rows]
 
     def note_output(self) -> None:
-        """A rank said something: its silence needs no word any more."""
+        """Remove the notes about silence, because a rank has printed something."""
         for stage in self._open.values():
             stage.silence = ""
 
     def end_open_stages(self, now: float, *, failed: bool) -> list[Line]:
-        """The lines of the stages that never ended: the command broke off."""
+        """Return the lines of the stages that never ended, because the command broke off."""
         sign = self._sign(ok=False) if failed else Segment(self._glyphs.absent, "warn")
         stages, self._open = list(self._open.values()), {}
         return [
@@ -151,8 +153,8 @@ class Progress:
         ]
 
     def rows(self, now: float, height: int, width: int) -> list[Line]:
-        """The lines that change in place, at most `height` on a terminal of `width` columns: stages first, each with its time,
-        then what needs the eye."""
+        """Return the lines that change in place, at most `height` on a terminal of `width` columns: stages, each with its time
+        and, below it, the parts that most need attention."""
         spinner = self._glyphs.spinner[int(now * 8) % len(self._glyphs.spinner)]
         heads, rows = len(self._open), []
         room = max(0, height - heads)
@@ -194,7 +196,7 @@ class Progress:
         return (*head, elapsed, Segment("  "), *bar, Segment(f" {done} of {total}", "dim"))
 
     def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Line]:
-        """Failed first, then under way, then finished, the newest of these first."""
+        """Return the lines of the parts: failed ones first, then those under way, then finished ones, the newest first."""
         resources = list(stage.resources.values())
         failed = [self._resource(resource) for resource in resources if not resource.ok]
         active = [self._draw_resource(resource, now, spinner) for resource in resources if resource.seconds is None]
@@ -205,7 +207,7 @@ class Progress:
         return failed + active + done
 
     def _count_untold(self, stage: OpenStage) -> list[Line]:
-        """One line for each thing that was done to all that went well, where not all of them were listed."""
+        """Return one line for each action on the parts that went well, if not all of them were listed."""
         if not stage.told or stage.parts <= MOST_AT_ONCE or self._verbose:
             return []
         good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
@@ -262,7 +264,7 @@ class Progress:
         return rows
 
     def _many_nodes(self, nodes: dict[str, list[NodeEvent]]) -> list[Line]:
-        import statistics  # brings `fractions` and `random`: most commands never come here
+        import statistics  # imports `fractions` and `random`, which most commands do not need
 
         rows = []
         steps = dict.fromkeys(event.step for events in nodes.values() for event in events)
@@ -277,5 +279,5 @@ class Progress:
 
 
 def _format_growing(seconds: float) -> str:
-    """A time that grows: a tenth of a second is the finest that the eye follows."""
+    """Format a time that grows: a tenth of a second is the finest step that the eye can follow."""
     return f"{seconds:.1f} s" if seconds < 120 else format_seconds(seconds)

@@ -1,4 +1,4 @@
-"""Markdown as rich draws it, with headings as a book has them. Imported only for lessons: rich takes 40 ms and this 30 more."""
+"""Markdown drawn by rich, with headings as in a book. Imported only for lessons: rich needs 40 ms and this 30 more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 
 class _Heading(HeadingElement):
-    """A heading on the left, as a book has it; rich centres the first two levels and draws boxes around them."""
+    """A heading on the left, as in a book; rich centres the first two levels and draws boxes around them."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = self.text.copy()
@@ -22,7 +22,7 @@ class _Heading(HeadingElement):
 
 
 class _Picture(ImageItem):
-    """A picture in a terminal: where it is, and in words what it shows."""
+    """A picture in a terminal: its path, and in words what it shows."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text.assemble(("Picture ", "bold"), (self.destination, "cyan"), ": ", self.text, end="")
@@ -33,7 +33,7 @@ class _Lesson(Markdown):
 
 
 def draw(text: str, *, width: int, colour: bool) -> list[str]:
-    """The lines of a (clean) lesson at most `width` columns wide; without `colour` they hold no escape sequence."""
+    """Return the lines of a (clean) lesson, at most `width` columns wide; without `colour` they hold no escape sequence."""
     page = StringIO()
     console = Console(
         file=page,

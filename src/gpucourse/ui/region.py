@@ -1,7 +1,7 @@
 """The region at the foot of the terminal whose lines change in place; what is finished scrolls away above it.
 
-One write a frame, and every line is overwritten rather than erased first: nothing flickers. rich's own live display would
-do the same with 17 times the processor time, beside ranks that want every processor (docs/architecture.md).
+One write per frame, and every line is overwritten rather than erased first: nothing flickers. rich's own live display would
+do the same with 17 times the processor time, beside ranks that need every processor (docs/architecture.md).
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ class Region:
             self._out.apart, self._out.written_at = self._page
 
     def clear(self) -> str:
-        """Return what removes the region and shows the cursor again, for text that is written instead of another frame."""
+        """Return the codes that remove the region and show the cursor again, for text that is written instead of a frame."""
         home, self._painted = self._home(self._out.size()[0]), []
         return f"{home}\x1b[J{_SHOW}"
 
     def _home(self, width: int) -> str:
-        """To the first row of what is there; a terminal made narrower since has folded its lines."""
+        """Return the codes that move the cursor to the first row of the region; a terminal that was made narrower since has
+        wrapped its lines."""
         rows = sum(max(1, -(-columns // width)) for columns in self._painted)
         return f"\r\x1b[{rows - 1}A" if rows > 1 else "\r"

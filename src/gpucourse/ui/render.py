@@ -1,6 +1,6 @@
 """A view as text. One layout for a pipe and for a terminal; a terminal also gets its width, colours and drawn lessons.
 
-Own code rather than rich: to import rich takes 40 ms, and `status` is promised within 100 (docs/architecture.md).
+Own code rather than rich: the import of rich needs 40 ms, and `status` is promised within 100 (docs/architecture.md).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gpucourse.ui.tables import (
 from gpucourse.ui.text import cells, clean, clean_line, pad, wrap
 
 NEXT = "Next: "
-PIPE_PROSE = 92  # columns of running text where nobody says how wide the reader's window is
+PIPE_PROSE = 92  # columns of running text if the width of the reader's window is not known
 WIDEST_PROSE = 110  # a longer line of text tires the eye, however wide the window is
 
 
 def render(view: View, *, width: int | None = None, colour: bool = False, glyphs: Glyphs = UNICODE) -> str:
-    """The view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they are."""
+    """Return the view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they need."""
     blocks = [_part(part, width, colour, glyphs) for part in view.blocks]
     head = [line(Segment(row, "strong")) for row in wrap(clean_line(view.title), width)] if view.title else []
     if view.headline is not None:
@@ -77,7 +77,7 @@ def _lines(part: Block, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
 
 
 def _table(table: Table, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
-    """Columns under their titles; a terminal gets a thin rule between, and a word about columns that have no room."""
+    """Yield columns under their titles; a terminal gets a thin rule between, and a line about columns that have no room."""
     table, sizes, gap, left_out = lay_out(table, width)
     heads = [Column(column.title, column.align, "dim") for column in table.columns]
     yield from _row(heads, titles(table), sizes, gap, folded=width is not None, low=True)
@@ -99,7 +99,7 @@ def _row(
     folded: bool = False,
     low: bool = False,
 ) -> Iterator[Line]:
-    """The lines of one row; where cells are of unequal height, those of a `low` row are at its foot."""
+    """Yield the lines of one row; if cells are of unequal height, those of a `low` row are at its foot."""
     texts = [clean_line(text_of(cell)) for cell in row]
     wrapped = [
         wrap(text, size, fold=True) if folded and cells(text) > size else [text]
@@ -119,9 +119,9 @@ def _row(
 
 
 def _facts(part: Facts, width: int | None) -> Iterator[Line]:
-    """Names, filled to the same width, and their values; long names are above narrow values.
+    """Yield names, filled to the same width, and their values; long names are above their values if these have little room.
 
-    A path longer than the line stays one word, which the terminal folds and copies whole.
+    A path longer than the line stays one word, which the terminal wraps and copies whole.
     """
     indent = GAP if part.title else ""
     names = [clean_line(name) for name, _ in part.pairs]
@@ -153,7 +153,7 @@ def _rows(part: Lines, width: int | None) -> Iterator[Line]:
 
 
 def _hang_lines(lead: str, texts: Sequence[str], content: Content) -> Iterator[Line]:
-    """Lines of one value: the first after its lead, the others below each other."""
+    """Yield the lines of one value: the first after its lead, the others below each other."""
     for number, text in enumerate(texts):
         yield line(Segment(" " * cells(lead) if number else lead, "dim"), Segment(text, style_of(content)))
 

@@ -1,7 +1,7 @@
-"""How a table finds room in a terminal: by what it gives up, in order, so that it stays a table at every width.
+"""Fit a table into the width of a terminal, step by step, so that it stays a table at every width.
 
-A pipe has room for everything. A terminal drops columns that hold nothing; then titles take several lines, spare columns go,
-cells that wrap get narrower, and at last columns go, which is said below the table.
+A pipe has room for everything. A terminal drops columns that hold nothing; then titles use several lines, spare columns are
+dropped, cells that wrap get narrower, and at last other columns are dropped, which a line below the table says.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from gpucourse.ui.tables import Table, text_of
 from gpucourse.ui.text import cells, clean_line
 
 GAP = "  "
-WIDEST_CELL = 60  # in a pipe a longer cell does not push the columns of the other rows away
-NARROWEST, NARROWEST_OF_ALL = 16, 8  # columns that wrap: while other columns can still go, and after that
-LONGEST_WORD = 24  # up to so many columns a word is not broken
+WIDEST_CELL = 60  # in a pipe a longer cell does not widen its column in the other rows
+NARROWEST, NARROWEST_OF_ALL = 16, 8  # of columns that wrap: while other columns can still be dropped, and after that
+LONGEST_WORD = 24  # a word of at most so many columns is not broken
 _NOTHING = {"", UNICODE.absent}
 
 
 class Layout(NamedTuple):
-    """The table with the columns that have room, their widths, the gap between them, and the titles of those that went."""
+    """The table with the columns that have room, their widths, the gap between them, and the titles of dropped columns."""
 
     table: Table
     sizes: tuple[int, ...]
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(table: Table, width: int | None) -> Layout:
-    """The table for that many columns of a terminal, or for a pipe (None)."""
+    """Lay out the table for that many columns of a terminal, or for a pipe (None)."""
     if width is None:
         widths = zip(_measure(table), titles(table), strict=True)
         return Layout(table, tuple(max(min(size, WIDEST_CELL), cells(title)) for size, title in widths), GAP)
@@ -46,12 +46,12 @@ def lay_out(table: Table, width: int | None) -> Layout:
 
 
 def titles(table: Table) -> list[str]:
-    """The columns' titles as they may be shown."""
+    """Return the columns' titles as they may be shown."""
     return [clean_line(column.title) for column in table.columns]
 
 
 def _without_spare_columns(table: Table) -> Iterator[Table]:
-    """The table, and what is left of it as its spare columns go, the last first."""
+    """Yield the table, then what is left of it as its spare columns are dropped one by one, the last first."""
     yield table
     for index in reversed([i for i, column in enumerate(table.columns) if column.spare]):
         table = _keep(table, [i for i in range(len(table.columns)) if i != index])
@@ -59,7 +59,7 @@ def _without_spare_columns(table: Table) -> Iterator[Table]:
 
 
 def _drop_columns(table: Table, width: int) -> Layout:
-    """What has room without the last columns; those that wrap go last, and the first stays."""
+    """Return a layout without the last columns, as many as have no room; those that wrap are dropped last, the first stays."""
     left_out: list[str] = []
     while len(table.columns) > 1:
         candidates = range(1, len(table.columns))
@@ -72,7 +72,8 @@ def _drop_columns(table: Table, width: int) -> Layout:
 
 
 def _squeeze(table: Table, width: int, gap: str, narrowest: int) -> tuple[int, ...] | None:
-    """The columns' widths, at most `width` in all; None if that cannot be. Titles give way first, then cells that wrap."""
+    """Return the columns' widths, at most `width` in all; None if that is impossible. Titles get narrower first, then cells
+    that wrap."""
     sizes = _measure(table)
     bodies, floors = [], []
     for i, (title, column) in enumerate(zip(titles(table), table.columns, strict=True)):
@@ -92,13 +93,13 @@ def _longest_word(texts: list[str]) -> int:
 
 
 def _widest(sizes: list[int], least: list[int]) -> int | None:
-    """The widest of the columns that can still give way."""
+    """Return the widest of the columns that can still get narrower; None if there is none."""
     candidates = [i for i, size in enumerate(sizes) if size > least[i]]
     return max(candidates, key=lambda i: sizes[i], default=None)
 
 
 def _measure(table: Table) -> list[int]:
-    """The columns' widths as their longest cells have them."""
+    """Return the columns' widths: those of their longest cells or titles."""
     rows = [titles(table), *([clean_line(text_of(cell)) for cell in row] for row in table.rows)]
     return [max(map(cells, texts)) for texts in zip(*rows, strict=True)]
 
@@ -108,7 +109,7 @@ def _is_empty(table: Table, index: int) -> bool:
 
 
 def _keep(table: Table, indexes: list[int]) -> Table:
-    """The table with these columns; as it is, where none would stay."""
+    """Return the table with these columns; unchanged if none would stay."""
     if not indexes:
         return table
     columns = tuple(table.columns[i] for i in indexes)

@@ -1,6 +1,6 @@
 """What a command shows, as data: a `View` of a few kinds of parts. `render` draws it.
 
-Text in a view may come from anywhere: whoever draws it cleans it. A style is a word of this program, never a colour.
+Text in a view may come from anywhere: the code that draws it cleans it. A style is a word of this program, never a colour.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Content = str | Cell
 
 
 class Column(NamedTuple):
-    """A column of a table. Where the terminal is narrow, cells that `wrap` take several lines, and `spare` columns go first."""
+    """A column of a table. In a narrow terminal, cells that `wrap` use several lines, and `spare` columns are dropped first."""
 
     title: str
     align: Align = "left"
@@ -33,7 +33,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of cells, one for each column. `total`: how many rows there are, where these are only some of them."""
+    """Rows of cells, one for each column. `total`: how many rows there are, if these are only some of them."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Content, ...], ...]
@@ -57,7 +57,7 @@ class Items(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Texts below each other, each wrapped by itself, what follows its first line indented."""
+    """Texts below each other, each wrapped by itself, with the lines after its first one indented."""
 
     rows: tuple[Content, ...]
 
@@ -88,8 +88,8 @@ Block = Table | Facts | Items | Lines | Paragraph | Code | Markdown
 class View(NamedTuple):
     """A whole screen: a heading, blocks with a blank line between them, quiet lines at the end, and what to do next.
 
-    `headline` says in one line how it went: it stands below the title, and --quiet shows nothing else. `next` is a command, or
-    what to do. `mode` is the mode of the nodes it speaks of: `local` makes the face say once that these are simulated.
+    `headline` says in one line how it went: it is below the title, and --quiet shows nothing else. `next` is a command, or
+    what to do. `mode` is the mode of the nodes of the view: for `local`, the console says once that these are simulated.
     """
 
     title: str = ""
@@ -101,7 +101,7 @@ class View(NamedTuple):
 
 
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Content]], *, title: str = "") -> Table:
-    """A table; a column that is only a title is aligned left. Raises ValueError for a row that does not fit."""
+    """Make a table; a column that is only a title is aligned left. Raises ValueError for a row that does not fit."""
     made = tuple(column if isinstance(column, Column) else Column(column) for column in columns)
     cells = tuple(tuple(row) for row in rows)
     wrong = next((row for row in cells if len(row) != len(made)), None)
@@ -111,15 +111,15 @@ def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Content]], *,
 
 
 def facts(pairs: Iterable[tuple[str, Content | None]], *, title: str = "") -> Facts:
-    """Facts without those that have no value."""
+    """Make facts, without those that have no value."""
     return Facts(tuple((name, value) for name, value in pairs if value not in {None, ""}), title)
 
 
 def text_of(content: Content) -> str:
-    """The text of a cell."""
+    """Return the text of a cell."""
     return content if isinstance(content, str) else content.text
 
 
 def style_of(content: Content, otherwise: Style = "") -> Style:
-    """The style of a cell."""
+    """Return the style of a cell, or `otherwise` if it has none."""
     return otherwise if isinstance(content, str) else content.style or otherwise

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Every alternative begins with a character, not with a class or a group: then `re` looks for these alone, eight times as fast.
-# A whole escape sequence says nothing to a reader: CSI (colours, cursor), OSC/DCS/APC/PM/SOS with their text, two-byte ones.
-# A text ends also where another one begins: many that never end would each be read to the end of the line otherwise.
+# A whole escape sequence means nothing to a reader: CSI (colours, cursor), OSC/DCS/APC/PM/SOS with their text, two-byte ones.
+# A text also ends where another one begins: otherwise many that never end would each be read to the end of the line.
 _TEXT = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]"
@@ -29,7 +29,8 @@ _WORD = re.compile(r"\s*\S+")
 
 
 def clean(text: str) -> str:
-    """The text with escape sequences dropped and other control characters spelled out (`\\x07`); tab and newline stay."""
+    """Return the text without escape sequences, and with other control characters spelled out (`\\x07`); tab and newline stay
+    unchanged."""
     if text.isprintable():
         return text
     parts = _UNSAFE.split(_ESCAPES.sub("", text.replace("\r\n", "\n")))
@@ -38,19 +39,19 @@ def clean(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """Like `clean`, on one line: every run of white space is one space."""
+    """Clean a text as `clean` does, on one line: every run of white space becomes one space."""
     return _SPACE.sub(" ", clean(text)).strip()
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal the (clean) text takes."""
+    """Return how many columns of a terminal the (clean) text needs."""
     if text.isascii():
         return len(text)
     return sum(_cells(character) for character in text)
 
 
 def clip(text: str, width: int, ellipsis: str = "…") -> str:
-    """The text in at most `width` columns; a cut is shown by the ellipsis."""
+    """Cut the text to at most `width` columns; the ellipsis shows a cut."""
     if cells(text) <= width:
         return text
     room, kept = max(0, width - len(ellipsis)), 0
@@ -63,13 +64,13 @@ def clip(text: str, width: int, ellipsis: str = "…") -> str:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """The text filled with spaces to `width` columns; longer text stays whole."""
+    """Fill the text with spaces to `width` columns; longer text stays whole."""
     space = " " * (width - cells(text))
     return space + text if right else text + space
 
 
 def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = None, fold: bool = False) -> list[str]:
-    """Lines of at most `width` columns (None: as long as they are), the first and the others with their own indent.
+    """Break text into lines of at most `width` columns (None: as long as they are), indented with `first`, then with `rest`.
 
     A paragraph keeps its own indent. A word longer than the line stays whole, since paths are copied; `fold` breaks it.
     """
@@ -87,23 +88,23 @@ def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = No
 
 
 def format_count(number: int, noun: str, nouns: str = "") -> str:
-    """`1 file`, `2 files`; `nouns` where the plural is not made with an s."""
+    """Return a number with its noun: `1 file`, `2 files`; `nouns` is the plural if it is not made with an s."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def format_points(points: float) -> str:
-    """Points with one digit at most: `3.4`, `25`."""
+    """Format points with one decimal at most: `3.4`, `25`."""
     return f"{points:.1f}".removesuffix(".0")
 
 
 def shorten_path(path: Path) -> str:
-    """A path as a shell takes it, `~` in place of the home folder."""
+    """Return a path as a shell accepts it, with `~` in place of the home folder."""
     home = os.environ.get("HOME", "").rstrip("/")
     return f"~{str(path)[len(home) :]}" if home and str(path).startswith(f"{home}/") else str(path)
 
 
 def age(seconds: float) -> str:
-    """How old something is, as coarsely as a person would say it."""
+    """Format how old something is, as coarsely as a person would say it."""
     if seconds < 120:
         return f"{max(0.0, seconds):.0f} s"
     minutes = int(seconds // 60)
@@ -113,7 +114,7 @@ def age(seconds: float) -> str:
 
 
 def usd(amount: Decimal) -> str:
-    """USD for a person: `$3.07`; below a cent `less than $0.01`, never a zero that is none."""
+    """Format USD for a person: `$3.07`; below a cent `less than $0.01`, so that only zero is shown as zero."""
     from decimal import ROUND_HALF_UP, Decimal  # 3 ms, which most commands do not need
 
     if 0 < amount < Decimal("0.01"):
@@ -122,12 +123,12 @@ def usd(amount: Decimal) -> str:
 
 
 def hourly(amount: Decimal | None) -> str:
-    """USD an hour: `$1.53 an hour`; `not known` for None."""
+    """Format USD an hour: `$1.53 an hour`; `not known` for None."""
     return "not known" if amount is None else f"{usd(amount)} an hour"
 
 
 def _fill(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[str]:
-    """Lines that hold as many words as have room. Each word brings the space before it."""
+    """Yield lines that hold as many words as have room. Each word includes the space before it."""
     line, empty = lead, True
     for word in words:
         if empty or cells(line + word) <= width:
@@ -140,7 +141,7 @@ def _fill(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[st
 
 
 def _fold(paragraph: str, width: int) -> Iterator[str]:
-    """The words of a paragraph, those longer than the line in pieces of the line's width."""
+    """Yield the words of a paragraph, those longer than the line in pieces of the line's width."""
     for word in _WORD.findall(paragraph.expandtabs()):
         body = word.lstrip()
         space = word[: len(word) - len(body)]
@@ -159,7 +160,7 @@ def _cells(character: str) -> int:
 
 
 class _Spelling(dict[str, str]):
-    """How characters are spelled out that must not be shown; those that come alone or in twos are kept."""
+    """The spellings of characters that must not be shown; those of one or two characters are kept."""
 
     def __missing__(self, characters: str) -> str:
         try:
