@@ -1,4 +1,4 @@
-"""What every verb works with: the open workspace, the course's folders, the world around the process."""
+"""What every command works with: the open workspace, the course's folders, the environment of the process."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class ReviewedWork:
 
 
 def ssh_transport(key: Path) -> Transport:
-    """What connects to nodes over SSH with this private key."""
-    from gpucourse.remote.ssh import SshTransport  # brings paramiko, which `status` of a simulated lab does not need
+    """Return a transport that connects to nodes over SSH with this private key."""
+    from gpucourse.remote.ssh import SshTransport  # imports paramiko, which `status` of a simulated lab does not need
 
     return SshTransport(key)
 
 
 @dataclass
 class Context:
-    """One command's world. `stop` is set when the person asked the command to end; `plot_worker` draws its pictures.
+    """The context of one command. `stop` is set when the person asks the command to end; `plot_worker` draws its pictures.
 
-    `reviewed` is set where a reviewer has opened this workspace out of a bundle; None in the workspace of its own learner.
-    `make_transport` makes what connects to nodes, from the file of the workspace's private key. `targets` are the names that
-    the settings may give as the target of new labs; any where none are given.
+    `reviewed` is set if a reviewer has opened this workspace from a bundle; None in the learner's own workspace.
+    `make_transport` makes the transport to the nodes from the file of the workspace's private key. `targets` are the names
+    that the settings may have as the target of new labs; if it is empty, any name is valid.
     """
 
     workspace: Workspace
@@ -65,20 +65,20 @@ class Context:
 
     @property
     def paths(self) -> WorkspacePaths:
-        """Every file of the workspace."""
+        """Return the paths of all files of the workspace."""
         return self.workspace.paths
 
     def with_label(self, label: str) -> Context:
-        """The same world for what goes on beside others: its watcher is told everything with a label."""
+        """Return a copy for one of several tasks that run side by side: its watcher receives every event with the label."""
         from gpucourse.model.event import label_events
 
         context = copy(self)
-        context.watch, context.judge = label_events(self.watch, label), self.judge  # which is closed with this one
+        context.watch, context.judge = label_events(self.watch, label), self.judge  # closed together with this context
         return context
 
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
-        """The lock of that name (a stack's), held for a block by `command`; the watcher hears once for whom it waits.
-        Raises StackBusy."""
+        """Return the lock of that name (a stack's), which `command` holds for a block; the watcher learns once which command
+        it waits for. Raises StackBusy."""
         return hold_lock(self.paths.lock(name), command, on_wait=self._tell_of_wait)
 
     def guard(self, part: str) -> AbstractContextManager[None]:
@@ -97,29 +97,29 @@ class Context:
 
     @cached_property
     def transport(self) -> Transport:
-        """What connects to nodes, with the workspace's key or the one that a node's record names."""
+        """Return the transport that connects to nodes, with the workspace's key or the one that a node's record names."""
         return self.make_transport(self.paths.client_key)
 
     def connect_early(self, nodes: Iterable[Node], modules: Sequence[str] | None) -> None:
-        """Begin to connect to nodes that are about to be asked for, and ask them for `modules` of Python and what else a launch
-        depends on, unless that is None. Whoever opened the workspace closes the links that are not taken."""
+        """Begin to connect to nodes that the command will need soon, and check whether they have the Python `modules` and what
+        else a launch depends on, unless `modules` is None. `close` drops the links that were not used."""
         from gpucourse.remote.early import EarlyTransport
 
         self.transport = self.early = EarlyTransport(self.transport, nodes, modules=modules)
 
     @contextmanager
     def keep_links(self) -> Iterator[Context]:
-        """The same world, in which each node is connected to once for all that is done in the block."""
+        """Yield a copy of this context that connects to each node only once in the block."""
         from gpucourse.remote.links import KeptTransport
 
         context = copy(self)
         with closing(KeptTransport(lambda: self.transport)) as context.transport:
-            context.judge = self.judge  # which is closed with this one
+            context.judge = self.judge  # closed together with this context
             yield context
 
     @cached_property
     def judge(self) -> Judge:
-        """What judges the learner's parts; whoever opened the workspace closes it."""
+        """Return the judge of the learner's parts; `close` ends its process."""
         from gpucourse.judge.client import Judge
 
         return Judge()
@@ -133,14 +133,14 @@ class Context:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The course, read once."""
+        """Return the course, which is read once."""
         from gpucourse.course.catalog import load
 
         return load(self.folders)
 
     @cached_property
     def settings(self) -> Settings:
-        """The learner's settings, read once."""
+        """Return the learner's settings, which are read once."""
         from gpucourse.workspace.settings import read_settings
 
         return read_settings(self.paths.settings, self.targets)

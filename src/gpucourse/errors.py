@@ -6,12 +6,12 @@
     │   └── ManifestError                    a file that a person wrote does not hold what it must
     ├── MissingError                     3   something it needs is missing (a tool, a package, a lab)
     │   ├── StorageError                     the disk is full, the folder cannot be written
-    │   ├── HomeMissing                      the person has no home folder that files can be in
-    │   ├── UntrustedFolder                  a workspace or course of somebody else, not allowed yet
+    │   ├── HomeMissing                      the person has no home folder in which files can be stored
+    │   ├── UntrustedFolder                  a workspace or course of another user, not trusted yet
     │   ├── NewerFormat                      a file written by a newer gpucourse: refused and kept
     │   ├── DamagedFile                      a file of the workspace that cannot be used: kept
-    │   ├── CredentialsError                 the cloud does not know who asks, or no longer
-    │   └── PermissionRefused                the cloud knows who asks, and says no
+    │   ├── CredentialsError                 the cloud does not accept the credentials, or they have expired
+    │   └── PermissionRefused                the cloud knows the identity and denies the action
     ├── ExerciseFailed                   4   the exercise ran and failed
     ├── CheckFailed                      5   a check did not pass
     ├── InfrastructureError              6   Terraform or a stack failed
@@ -19,11 +19,11 @@
     │   ├── StackBusy                        another command holds this stack
     │   └── CloudError                       the cloud answered with an error
     │       ├── CloudUnreachable             it did not answer
-    │       └── CloudThrottled               it asks to be asked less often
+    │       └── CloudThrottled               it refuses calls that come too often
     ├── UnreachableError                 7   a node cannot be reached
     │   ├── NoAnswer                         nothing answers SSH at its address
-    │   ├── OtherHostKey                     another machine answers there than the one on record
-    │   └── NodeUntrusted                    a node answers what cannot be true; nothing of that answer is used
+    │   ├── OtherHostKey                     a machine with another host key answers at its address
+    │   └── NodeUntrusted                    a node's answer cannot be true; nothing of it is used
     ├── LeftoverError                    8   something may still run, or still be billed
     └── Interrupted                    130   the person pressed Ctrl-C
 
@@ -39,7 +39,7 @@ from pathlib import Path
 
 
 class ExitCode(IntEnum):
-    """What the process answers to the shell. The numbers are part of the contract with the person at the terminal."""
+    """The exit codes of the process. The numbers are part of the contract with the person at the terminal."""
 
     DONE = 0
     FAULT = 1
@@ -54,7 +54,7 @@ class ExitCode(IntEnum):
 
 
 class GpucourseError(Exception):
-    """A failure with its cure. `what`: what happened and where; `hint`: what to type next; `log`: the file to read."""
+    """A failure and its remedy. `what`: what happened and where; `hint`: what to type next; `log`: the file to read."""
 
     exit_code = ExitCode.FAULT
     code = "fault"
@@ -66,13 +66,14 @@ class GpucourseError(Exception):
         self.log = log
 
     def tell_of(self, whom: str) -> str:
-        """What happened, with whom it happened to before it, unless the sentence begins so."""
+        """Return `what`, preceded by `whom`, the thing that it happened to, unless the sentence already begins with it."""
         return self.what if self.what.startswith(whom) else f"{whom}: {self.what}"
 
 
 def suggest(word: str, known: Iterable[str], *, least: float = 0.5) -> str:
-    """` Did you mean a or b?` if known names are similar to the word (by at least `least`, of 1), the nearest first; else
-    nothing. Names that are clearly further than the nearest are left out; case and leading dashes do not count."""
+    """Return ` Did you mean a or b?` if known names are similar to the word (by at least `least`, of 1), the nearest first;
+    else an empty text. Names that are clearly less similar than the nearest are left out; case and leading dashes do not
+    count."""
     import difflib
 
     matcher = difflib.SequenceMatcher(b=word.lower().lstrip("-"))
@@ -94,7 +95,7 @@ class UsageError(GpucourseError):
 
 
 class UnknownName(UsageError):
-    """A name (module, exercise, parameter, run) that does not exist; carries the nearest ones that do."""
+    """A name (module, exercise, parameter, run) that does not exist; the message suggests the nearest names that do."""
 
     code = "unknown_name"
 
@@ -116,7 +117,7 @@ class ManifestError(UsageError):
 
 
 class MissingError(GpucourseError):
-    """Something that the command needs is not there; the hint is the command that brings it."""
+    """Something that the command needs is missing; the hint is the command that provides it."""
 
     exit_code = ExitCode.MISSING
     code = "missing"
@@ -129,19 +130,19 @@ class StorageError(MissingError):
 
 
 class HomeMissing(MissingError):
-    """Neither HOME nor the account names a folder that files of this person can be in; `/` is nobody's."""
+    """Neither HOME nor the account names a folder in which this person's files can be stored; `/` does not count."""
 
     code = "no_home"
 
 
 class UntrustedFolder(MissingError):
-    """A workspace or a course belongs to somebody else, or others may write to it, and this person did not allow it."""
+    """A workspace or a course belongs to another user, or others may write to it, and this person has not trusted it."""
 
     code = "untrusted"
 
 
 class NewerFormat(MissingError):
-    """The file at `path` has format `version`, and this program reads formats up to `supported`. It was left as it was."""
+    """The file at `path` has format `version`, and this program reads formats up to `supported`. It was not changed."""
 
     code = "newer_format"
 
@@ -154,7 +155,7 @@ class NewerFormat(MissingError):
 
 
 class DamagedFile(MissingError):
-    """A file of the workspace cannot be used, for the reason `why`. It was left as it is."""
+    """A file of the workspace cannot be used, for the reason `why`. It was not changed."""
 
     def __init__(self, path: Path, why: str) -> None:
         self.why = why
@@ -203,7 +204,7 @@ class InfrastructureError(GpucourseError):
 class TerraformFailed(InfrastructureError):
     """Terraform ended with an error; `log` is its whole output.
 
-    `summary`, `detail` and `address` are Terraform's own words for its first error; empty if it said nothing. `every` holds
+    `summary`, `detail` and `address` are Terraform's own words for its first error; empty if it printed none. `every` holds
     the words of all its errors, in their order.
     """
 
@@ -231,7 +232,7 @@ class StackBusy(InfrastructureError):
 
 
 class CloudError(InfrastructureError):
-    """The cloud answered a call with an error. `cloud_code` and `message` are its own words, `kind` is what they mean."""
+    """The cloud answered a call with an error. `cloud_code` and `message` are its own words, `kind` is their meaning."""
 
     code = "cloud"
 
@@ -247,7 +248,7 @@ class CloudUnreachable(CloudError):
 
 
 class CloudThrottled(CloudError):
-    """The cloud still asks to be asked less often after several tries with growing pauses."""
+    """The cloud still refuses calls as too frequent after several tries with growing pauses."""
 
     code = "cloud_throttled"
 
@@ -268,13 +269,13 @@ class OtherHostKey(UnreachableError):
 
 
 class NodeUntrusted(UnreachableError):
-    """A node sent what an honest one never sends: damaged, too much, or a name that was not asked for. It was not used."""
+    """A node sent what an honest one never sends: damaged data, too much data, or an unexpected name. It was not used."""
 
     code = "node_untrusted"
 
 
 class LeftoverError(GpucourseError):
-    """A teardown left something behind. Its record is kept; the message names what and how to remove it."""
+    """A teardown left something behind. Its record is kept; the message names it and says how to remove it."""
 
     exit_code = ExitCode.MAY_BE_BILLED
     code = "leftover"

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpucourse.errors import GpucourseError, Interrupted
 
 Guard = Callable[[str], AbstractContextManager[None]]
-"""Makes a guard for the part of the work that it is told."""
+"""Makes a guard for the named part of the work."""
 
 
 @contextmanager
@@ -35,7 +35,8 @@ def guard(
 
 
 def _write_line(part: str, error: Exception, log: Callable[[], Path]) -> Path | None:
-    """Add the error and the places in the code that it passed to the log; return the log, None if it cannot be written."""
+    """Append the error and the places in the code that it passed through to the log; return the log, or None if it cannot be
+    written."""
     import traceback
 
     from gpucourse.outside.names import printable

@@ -1,8 +1,8 @@
 """The one table of GPUs and instance types, `exercises/shared/gpus.json`: a GPU is added by one entry there.
 
-The exercises read the data sheets out of the same file, which travels to the nodes. What the program needs of it is the part
-about AWS: families, sizes, quotas, prices. It is read from the course that ships with the program, never from the learner's
-copy and never from another course: prices and quotas are not for an author to set.
+The exercises read the data sheets from the same file, which is copied to the nodes. The program needs only the part about
+AWS: families, sizes, quotas, prices. It reads the file of the course that ships with the program, never the learner's copy
+and never that of another course: authors must not set prices and quotas.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ TABLE = Path("exercises") / "shared" / "gpus.json"
 
 @dataclass(frozen=True, kw_only=True)
 class RentedGpu:
-    """A GPU as AWS rents it: its name there, its instance types by name, and the sizes of `family` that the course offers.
+    """A GPU that AWS rents out: its name, its instance types by name, and the sizes of `family` that the course offers.
 
-    `offered` is empty for a GPU that the course does not offer; `retired` says why AWS has none any more. `quota` is a key of
+    `offered` is empty for a GPU that the course does not offer; `retired` says why AWS no longer has it. `quota` is a key of
     `Hardware.quotas`.
     """
 
@@ -36,23 +36,23 @@ class RentedGpu:
 
     @property
     def choice(self) -> str:
-        """The word for it at the command line and in the settings, such as l4."""
+        """Return its name on the command line and in the settings, such as l4."""
         return self.gpu.lower()
 
     @property
     def startable_types(self) -> tuple[str, ...]:
-        """The instance types that the course starts, smallest first."""
+        """Return the instance types that the course starts, smallest first."""
         return tuple(f"{self.family}.{size}" for size in self.offered)
 
     @property
     def usd_per_hour(self) -> Decimal:
-        """The recorded on-demand price of the smallest of them."""
+        """Return the recorded on-demand price of the smallest of these types."""
         return Decimal(self.types[self.startable_types[0]]["usd_per_hour"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaFamily:
-    """The instance families that share a vCPU quota, by the beginnings of their names; (code, name) of the quota by market."""
+    """The instance families that share a vCPU quota, as beginnings of their names; (code, name) of the quota by market."""
 
     families: tuple[str, ...]
     by_market: Mapping[Literal["on-demand", "spot"], tuple[str, str]]
@@ -68,26 +68,26 @@ class Hardware:
 
     @property
     def choosable_gpus(self) -> tuple[RentedGpu, ...]:
-        """The GPUs that a learner can choose, cheapest first."""
+        """Return the GPUs that a learner can choose, cheapest first."""
         return tuple(sorted((rented for rented in self.rented if rented.offered), key=lambda rented: rented.usd_per_hour))
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words for them: t4, l4, and so on."""
+        """Return the names of these GPUs on the command line: t4, l4, and so on."""
         return tuple(rented.choice for rented in self.choosable_gpus)
 
     @property
     def startable_types(self) -> tuple[str, ...]:
-        """Every instance type with a GPU that the course starts."""
+        """Return every instance type with a GPU that the course starts."""
         return tuple(name for rented in self.choosable_gpus for name in rented.startable_types)
 
     def row(self, instance_type: str) -> Mapping[str, Any]:
-        """What the table says of a type; nothing of one that it does not have."""
+        """Return the table's entry for an instance type; an empty mapping if it has none."""
         return next((rented.types[instance_type] for rented in self.rented if instance_type in rented.types), {})
 
     def quota_of(self, instance_type: str) -> QuotaFamily | None:
-        """The quota that a type counts against, known to the table or not; the longest beginning wins. None for types whose
-        quota no lab of the course can touch."""
+        """Return the quota that a type counts against, also for a type that the table does not have; the longest beginning
+        wins. None for types whose quota no lab of the course can use."""
         family = instance_type.split(".", maxsplit=1)[0]
         if family.startswith(("inf", "trn", "dl", "hpc")):
             return None
@@ -102,14 +102,14 @@ class Hardware:
 
 @cache
 def hardware() -> Hardware:
-    """The table that ships with the program."""
+    """Return the table that ships with the program."""
     package = Path(__file__).resolve().parent
     places = (package / "_course" / TABLE, package.parent.parent / TABLE)  # installed, or a checkout
     return parse_hardware(next(place for place in places if place.is_file()).read_text(encoding="utf-8"))
 
 
 def parse_hardware(text: str) -> Hardware:
-    """What the program needs out of the text of such a table."""
+    """Parse the text of such a table; return what the program needs of it."""
     data = json.loads(text)
     entries = [gpu["aws"] for gpu in data["gpus"] if "aws" in gpu] + data["without_sheet"]
     return Hardware(

@@ -17,7 +17,8 @@ _SLICE_S = 0.2
 
 
 def run_all(tasks: Sequence[Callable[[], T]], *, limit: int) -> list[T]:
-    """What each task gave, in their order; where some met errors, the first of these is raised once all have ended."""
+    """Run the tasks; return their results, in the tasks' order. If some met errors, the first of these is raised once all have
+    ended."""
     results = try_all(tasks, limit=limit)
     for result in results:
         if isinstance(result, GpucourseError):
@@ -32,17 +33,18 @@ def try_all(
     within_s: float | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> list[T | GpucourseError]:
-    """What each task gave, in their order, or the error of gpucourse that it met; at most `limit` run at the same time. Any
-    other error is a fault and is raised.
+    """Run the tasks, at most `limit` at the same time; return, in the tasks' order, the result of each or the GpucourseError
+    that it met. Any other error is a fault and is raised.
 
-    A task that has not ended `within_s` seconds from now is left alone: CloudUnreachable takes its place. Ctrl-C leaves
-    at once, and the threads do not hold the process; with `on_interrupt` it is called, what has begun is waited for, and then
-    KeyboardInterrupt is raised. A single task of that kind runs in the caller's thread, where Ctrl-C arrives.
+    A task that has not ended `within_s` seconds from now is abandoned: its result is CloudUnreachable. Without `on_interrupt`,
+    Ctrl-C raises KeyboardInterrupt at once, and the threads do not keep the process alive. With it, Ctrl-C calls
+    `on_interrupt`, waits for the tasks that have begun, and then raises KeyboardInterrupt; a single task runs in the caller's
+    thread, where Ctrl-C arrives.
     """
     results: dict[int, T | GpucourseError] = {}
     faults: list[BaseException] = []
     waiting = deque(range(len(tasks)))
-    ended = [threading.Event() for _ in tasks]  # not Thread.join: interrupted once, it takes the thread for ended
+    ended = [threading.Event() for _ in tasks]  # not Thread.join: after one interrupt it regards the thread as ended
 
     def work() -> None:
         while (number := _next(waiting)) is not None:
@@ -64,7 +66,7 @@ def try_all(
             _wait(ended, within_s)
     except KeyboardInterrupt:
         while (number := _next(waiting)) is not None:
-            ended[number].set()  # what has not begun never begins
+            ended[number].set()  # a task that has not begun is never started
         if on_interrupt is not None:
             on_interrupt()
             _wait(ended, None)
@@ -86,6 +88,6 @@ def _next(waiting: deque[int]) -> int | None:
 def _wait(ended: Sequence[threading.Event], within_s: float | None) -> None:
     deadline = math.inf if within_s is None else time.monotonic() + within_s
     for event in ended:
-        # In slices: a Ctrl-C that arrives just before a wait begins does not wake it, and is heard only once it returns.
+        # In slices: a Ctrl-C that arrives just before a wait begins does not end it, and is handled only once it returns.
         while not event.wait(min(_SLICE_S, max(0.0, deadline - time.monotonic()))) and time.monotonic() < deadline:
             pass

@@ -1,4 +1,4 @@
-"""The seam to the outside: what a transport promises. Implementations live one floor up."""
+"""The interface to the nodes: what a transport promises. Implementations are one floor up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CommandResult:
 
     @property
     def ok(self) -> bool:
-        """Whether it exited with 0."""
+        """Return whether it exited with 0."""
         return self.code == 0
 
 
@@ -31,26 +31,26 @@ class Link(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Whether the connection is still open, as far as is known without asking the peer."""
+        """Return whether the connection is still open, as far as is known without asking the peer."""
         ...
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         """Run a shell command in the node's home folder, feed it `stdin`, and return everything that it printed.
 
         `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code. Raises NodeUntrusted if the
-        answer has more bytes than any honest one, UnreachableError if it takes twice as long.
+        answer has more bytes than any honest one, UnreachableError if the whole answer needs more than twice as long.
         """
         ...
 
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> AbstractContextManager[Iterator[bytes]]:
         """Run a command and yield its standard output in pieces as they arrive, until it ends.
 
-        Raises UnreachableError after `silence_s` without a byte, and at the end where the exit code is not 0.
+        Raises UnreachableError after `silence_s` without a byte, and at the end if the exit code is not 0.
         """
         ...
 
     def close(self) -> None:
-        """Drop the connection. What was started detached on the node keeps running."""
+        """Drop the connection. Processes that were started detached on the node keep running."""
         ...
 
 

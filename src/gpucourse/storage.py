@@ -1,6 +1,6 @@
-"""Writing files whole: aside, flushed, renamed; a full disk or a forbidden folder becomes an error that says what to do.
+"""Write files whole: aside, flushed, renamed; a full disk or a forbidden folder becomes an error that says what to do.
 
-Where a user's own files belong is decided here, too: never below `/` itself, nor in a home folder that does not exist.
+This module also decides where a user's own files belong: never in `/` itself, nor in a home folder that does not exist.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gpucourse.errors import HomeMissing, StorageError
 from gpucourse.units import format_bytes
 
 _RESERVE = 256 << 20
-"""What stays free on the disk here, for records, pictures and other programs."""
+"""The bytes that stay free on this computer's disk, for records, pictures and other programs."""
 
 _MOST_BLOCK = 64 << 10
 """The most that a disk needs for a file besides its bytes: part of a block, and its entry in the folder."""
 
 _WRITE_OUT = 8 << 20
-"""After this many bytes of one file, the disk is told to begin writing them."""
+"""After this many bytes of one file, the system is told to begin writing them to the disk."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -34,14 +34,14 @@ _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno
 
 
 def find_home(environ: Mapping[str, str], instead: str) -> Path:
-    """The person's home folder: HOME, or where that is unset or empty, the account's.
+    """Return the person's home folder: HOME or, if that is unset or empty, the account's.
 
-    Raises HomeMissing if that is no folder, is closed to the person, or is `/`; its hint is `instead`, the command that needs
-    no home.
+    Raises HomeMissing if that is not a folder, is closed to the person, or is `/`; its hint begins with `instead`, the command
+    that needs no home.
     """
     named = environ.get("HOME", "")
     home = Path(named or _find_account_home())
-    # Of a folder that is closed to this person, even whether it is one cannot be asked.
+    # Access is checked first: `is_dir` may raise an error for a folder that is closed to this person.
     if home.is_absolute() and os.access(home, os.X_OK) and home.is_dir() and not home.samefile("/"):
         return home
     whose = f"HOME is {named}" if named else f"HOME is not set, and the home folder of this account is {home}"
@@ -58,7 +58,7 @@ def _find_account_home() -> str:
 
 
 def find_login() -> str:
-    """The person's login name; for a number without an account, as in containers, that number."""
+    """Return the person's login name; for a number without an account, as in containers, that number."""
     import getpass
 
     try:
@@ -68,7 +68,7 @@ def find_login() -> str:
 
 
 def storage_error(error: OSError, path: Path) -> StorageError | None:
-    """The sentence for an error of the disk at `path`, or None if it is of another kind."""
+    """Return the StorageError for an error of the disk at `path`, or None if the error is of another kind."""
     if error.errno in _NO_SPACE:
         return StorageError(
             f"no space left to write {path}",
@@ -99,7 +99,7 @@ def storing(path: Path | str) -> Iterator[None]:
 
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it that are missing. No other user may write to them, even if the access list (ACL) of the
-    folder above would let them: the umask does not count there, and the mode does. Raises OSError."""
+    folder above allows it: an ACL overrides the umask, but not the mode. Raises OSError."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode=0o755, exist_ok=True)
@@ -107,7 +107,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
-    """A binary file that gets its name only when the block has ended well: written aside, fsync, rename."""
+    """Yield a binary file that gets its name only if the block ends without an error: written aside, fsync, rename."""
     import tempfile
 
     with storing(path):
@@ -128,12 +128,13 @@ def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
 class FileBatch:
     """Files that get their names together: each is written aside, one sync stores them all, then each is renamed.
 
-    So a file under its name is complete, even after a power cut, without an fsync for each. What is aside when the program is
-    killed is removed by the next batch with the same folder.
+    So a file under its name is complete, even after a power cut, without an fsync for each. If the program is killed, the next
+    batch with the same folder removes the files that are still aside.
     """
 
     def __init__(self, aside: Path) -> None:
-        """`aside`: a folder of this batch alone, on the disk of its files. It exists only while something is in it."""
+        """Prepare a batch. `aside`: a folder of this batch alone, on the disk of its files; it exists only while it holds
+        files. What an earlier program left in it is removed."""
         self._aside = aside
         self._waiting: dict[str, tuple[str, bool]] = {}
         self._count = self.bytes = 0
@@ -146,11 +147,11 @@ class FileBatch:
     def write(
         self, target: str, pieces: Iterable[bytes | memoryview], *, mode: int = 0o644, changed_ns: int | None = None
     ) -> str:
-        """Write the content of the future file `target`, whose folder exists; gives its sha256. `changed_ns`: when it was
+        """Write the content of the future file `target`, whose folder exists; return its sha256. `changed_ns`: when it was
         changed.
 
-        Raises StorageError, also if the disk accepts no file of that name. Each file takes the same few system
-        calls, by descriptors: for a small file `open()` and `Path` take longer than the system itself.
+        Raises StorageError, also if the disk accepts no file of that name. Each file needs the same few system calls, on
+        descriptors: for a small file `open()` and `Path` need more time than the system itself.
         """
         from hashlib import sha256  # not at the top: light commands do not need it
 
@@ -188,13 +189,13 @@ class FileBatch:
         return digest.hexdigest()
 
     def drop(self, target: str) -> None:
-        """Undo a file: it is removed, whether it has its name already or not."""
+        """Undo a file: remove it, whether it has its name already or not."""
         path, _ = self._waiting.pop(target, (target, False))
         Path(path).unlink()
 
     def commit(self) -> dict[str, OSError]:
-        """Store everything on the disk and give it its name. Gives the files whose names the disk does not accept, with the
-        error; they are gone. Raises StorageError."""
+        """Store all files on the disk and give each its name. Return the files whose names the disk does not accept, each with
+        the error; these files are gone. Raises StorageError."""
         refused: dict[str, OSError] = {}
         try:
             if self._waiting:
@@ -213,12 +214,12 @@ class FileBatch:
 
 
 def _give_name(path: str, target: str, *, is_new: bool) -> OSError | None:
-    """Rename a file; gives the error if the disk does not accept that name. Raises StorageError for every other reason."""
+    """Rename a file; return the error if the disk does not accept that name. Raises StorageError for every other reason."""
     with storing(target):
         try:
             if is_new and _exists(target):  # two names that are the same to this disk
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-            os.replace(path, target)  # noqa: PTH105 (for 10,000 files `Path` takes longer than the system itself)
+            os.replace(path, target)  # noqa: PTH105 (for 10,000 files `Path` needs more time than the system itself)
         except OSError as error:
             if error.errno in _NO_SPACE | _FORBIDDEN:
                 raise
@@ -227,7 +228,8 @@ def _give_name(path: str, target: str, *, is_new: bool) -> OSError | None:
 
 
 def find_shortage(folder: Path) -> str:
-    """A sentence that the disk of this folder has less than the reserve, so that nothing is collected; empty if it has more."""
+    """Return a sentence that the disk of this folder has less free than the reserve, so that nothing is collected; empty if it
+    has more."""
     import shutil
 
     free = shutil.disk_usage(folder).free
@@ -238,7 +240,7 @@ def find_shortage(folder: Path) -> str:
 
 
 class DiskSpace:
-    """The free space of one disk, which the outputs of all nodes fill at the same time, less what is about to be written."""
+    """The free space of one disk, which the outputs of all nodes fill at the same time, minus what is about to be written."""
 
     def __init__(self) -> None:
         self._lock, self._promised = threading.Lock(), 0
@@ -246,7 +248,7 @@ class DiskSpace:
 
     @contextmanager
     def keep_free(self, folder: Path, size: int) -> Iterator[None]:
-        """Keeps that many bytes free for the block. Raises StorageError if they would leave less than the reserve."""
+        """Keep that many bytes free for the block. Raises StorageError if they would leave less than the reserve."""
         with self._lock:
             self._unseen += size + _MOST_BLOCK
             if self._unseen > self._until_look:
@@ -259,8 +261,8 @@ class DiskSpace:
                 self._promised -= size
 
     def _look(self, folder: Path, size: int) -> None:
-        """Ask the disk. It is asked again once a small part of the free space is used; for each file only if it is nearly
-        full."""
+        """Measure the free space. It is measured again once a small part of it is used; for each file only if the disk is
+        nearly full."""
         import shutil
 
         free = shutil.disk_usage(folder).free
@@ -291,15 +293,15 @@ def sync_files(paths: Sequence[Path | str]) -> None:
 
 
 def _begin_to_write_out(handle: int, begin: int, end: int) -> None:
-    """Have the disk begin with a part of a file while the rest still arrives, so that the sync at the end has little to do."""
-    if hasattr(os, "posix_fadvise"):  # Linux writes out a part that nobody needs soon; macOS has no such call
+    """Tell the system to begin writing a part of a file while the rest still arrives, so that the last sync is short."""
+    if hasattr(os, "posix_fadvise"):  # Linux writes out a part that is not needed soon; macOS has no such call
         with suppress(OSError):  # only a hint: a disk that ignores it has more to do at the end
             os.posix_fadvise(handle, begin, end - begin, os.POSIX_FADV_DONTNEED)
 
 
 @cache
 def _load_syncfs() -> Callable[[int], int] | None:
-    """Linux's syncfs, which Python does not offer."""
+    """Return Linux's syncfs, which Python does not offer; None if the system has none."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes
@@ -308,7 +310,7 @@ def _load_syncfs() -> Callable[[int], int] | None:
 
 
 def _exists(path: Path | str) -> bool:
-    """Whether something has that name. Raises OSError if the name is not possible."""
+    """Return whether something has that name. Raises OSError if the name is not possible."""
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -317,7 +319,7 @@ def _exists(path: Path | str) -> bool:
 
 
 def write_bytes(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a whole file at once, so that a reader sees the old one or the new one."""
+    """Write a whole file at once, so that a reader sees either the old one or the new one."""
     with writing(path, mode=mode) as file:
         file.write(data)
 

@@ -22,7 +22,7 @@ _SCALE = {
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of `90s`, `10m`, `1h30m`, `4h` or a bare number. Raises ValueError with what would be right."""
+    """Return the seconds of `90s`, `10m`, `1h30m`, `4h` or a bare number. Raises ValueError with what would be right."""
     match = _DURATION.match(text.strip().replace(" ", ""))
     if not match or not any(match.groups()):
         raise ValueError(f"'{text}' is not a duration such as 90s, 10m or 1h30m")
@@ -31,7 +31,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes of `64 MiB`, `1.5 GB` or a bare number. Raises ValueError with what would be right."""
+    """Return the bytes of `64 MiB`, `1.5 GB` or a bare number. Raises ValueError with what would be right."""
     match = _BYTES.match(text.strip())
     if not match or match.group(2) not in _SCALE:
         raise ValueError(f"'{text}' is not a size such as 64 MiB or 1 GiB")
@@ -39,7 +39,7 @@ def parse_bytes(text: str) -> int:
 
 
 def format_bytes(count: float) -> str:
-    """A size for a person: `17 B`, `1.5 MiB`."""
+    """Format a size for a person: `17 B`, `1.5 MiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(count) < 1024:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
@@ -48,7 +48,7 @@ def format_bytes(count: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """A duration for a person: `0.34 s`, `12.1 s`, `3 min 20 s`, `2 h 05 min`."""
+    """Format a duration for a person: `0.34 s`, `12.1 s`, `3 min 20 s`, `2 h 05 min`."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 120:
@@ -60,12 +60,13 @@ def format_seconds(seconds: float) -> str:
 
 
 def now_utc(timespec: str = "seconds") -> str:
-    """The time as records keep it: ISO 8601, UTC, whole seconds; finer where the order of two things must show."""
+    """Return the time as records keep it: ISO 8601, UTC, whole seconds; `timespec` is finer if the order of two things must
+    show."""
     return datetime.now(UTC).isoformat(timespec=timespec)
 
 
 def parse_moment(text: str) -> datetime:
-    """A recorded time. Raises ValueError unless it is ISO 8601 with its distance from UTC."""
+    """Parse a recorded time. Raises ValueError unless it is ISO 8601 with its offset from UTC."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"the time {text[:40]!r} does not say its distance from UTC")
@@ -73,10 +74,10 @@ def parse_moment(text: str) -> datetime:
 
 
 def later(moment: str, seconds: float) -> str:
-    """The recorded time that many seconds after another one."""
+    """Return the time that is `seconds` after a recorded one, as records keep it."""
     return (datetime.fromisoformat(moment) + timedelta(seconds=seconds)).isoformat(timespec="seconds")
 
 
 def seconds_since(moment: str) -> float:
-    """How long ago a recorded time was, in seconds."""
+    """Return how many seconds ago a recorded time was."""
     return (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
