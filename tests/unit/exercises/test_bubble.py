@@ -32,7 +32,7 @@ def one_f_one_b(bubble: ModuleType, stages: int, micro_batches: int) -> list[Any
     return orders
 
 
-def test_the_formula(bubble: ModuleType) -> None:
+def test_predict_bubble_by_stages_and_micro_batches(bubble: ModuleType) -> None:
     assert bubble.predict_bubble(4, 8) == pytest.approx(0.2727, abs=1e-4)
     assert bubble.predict_bubble(2, 1) == 0.5
     assert bubble.predict_bubble(1, 5) == 0
@@ -40,7 +40,7 @@ def test_the_formula(bubble: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("stages", "micro_batches"), [(1, 1), (2, 1), (2, 8), (3, 5), (4, 8), (8, 8)])
-def test_equal_stages_replayed_give_the_formula(bubble: ModuleType, stages: int, micro_batches: int) -> None:
+def test_replay_of_equal_stages_gives_the_formula(bubble: ModuleType, stages: int, micro_batches: int) -> None:
     for orders in (gpipe(bubble, stages, micro_batches), one_f_one_b(bubble, stages, max(micro_batches, stages))):
         m = len(orders[0]) // 2
         seconds = bubble.replay(orders)
@@ -48,19 +48,14 @@ def test_equal_stages_replayed_give_the_formula(bubble: ModuleType, stages: int,
         assert bubble.idle_share(orders, seconds) == pytest.approx(bubble.predict_bubble(stages, m))
 
 
-def test_one_piece_is_one_rank_at_a_time(bubble: ModuleType) -> None:
-    orders = gpipe(bubble, 3, 1, forward=0.5, backward=1.25)
-    assert bubble.replay(orders) == pytest.approx(3 * 1.75)
-
-
-def test_a_slow_stage_makes_a_bubble_that_no_formula_knows(bubble: ModuleType) -> None:
+def test_replay_of_a_slow_stage_has_a_larger_bubble_than_the_formula(bubble: ModuleType) -> None:
     fast, slow = gpipe(bubble, 2, 4)[0], gpipe(bubble, 2, 4, forward=3.0, backward=6.0)[0]
     seconds = bubble.replay([fast, slow])
     assert seconds == pytest.approx(1 + 4 * 3 + 4 * 6 + 2)
     assert bubble.idle_share([fast, slow], seconds) > bubble.predict_bubble(2, 4) + 0.1
 
 
-def test_an_order_that_waits_for_itself_is_refused(bubble: ModuleType) -> None:
+def test_replay_refuses_an_order_that_waits_for_itself(bubble: ModuleType) -> None:
     piece = bubble.Piece
     with pytest.raises(ValueError, match="no stage can go on"):
         bubble.replay(
@@ -68,12 +63,12 @@ def test_an_order_that_waits_for_itself_is_refused(bubble: ModuleType) -> None:
         )
 
 
-def test_how_many_micro_batches_are_held(bubble: ModuleType) -> None:
+def test_in_flight_counts_the_micro_batches_that_are_held(bubble: ModuleType) -> None:
     assert [bubble.in_flight(order) for order in gpipe(bubble, 4, 8)] == [8, 8, 8, 8]
     assert [bubble.in_flight(order) for order in one_f_one_b(bubble, 4, 8)] == [4, 3, 2, 1]
 
 
-def test_the_summary_of_a_way(bubble: ModuleType) -> None:
+def test_summary_of_two_equal_stages(bubble: ModuleType) -> None:
     summary = bubble.summary(gpipe(bubble, 2, 4), step_ms=20_000.0)
     assert summary["busy_ms"] == [12_000.0, 12_000.0]
     assert summary["bubble_predicted_percent"] == pytest.approx(20)

@@ -39,7 +39,7 @@ def checkpoint(checkpoints: ModuleType, tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
-def test_a_whole_checkpoint_lacks_nothing(checkpoints: ModuleType, checkpoint: Path) -> None:
+def test_find_gap_of_a_whole_checkpoint_is_empty(checkpoints: ModuleType, checkpoint: Path) -> None:
     assert checkpoint.name == "step_000006"
     assert checkpoints.find_gap(checkpoint) == ""
     assert checkpoints.list_whole(checkpoint.parent) == [checkpoint]
@@ -63,7 +63,9 @@ DAMAGES: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_folder_is_no_checkpoint(checkpoints: ModuleType, checkpoint: Path, tmp_path: Path, damage: str) -> None:
+def test_find_gap_names_what_a_damaged_checkpoint_lacks(
+    checkpoints: ModuleType, checkpoint: Path, tmp_path: Path, damage: str
+) -> None:
     harm, words = DAMAGES[damage]
     copy = checkpoints.choose_folder(tmp_path, 7)
     shutil.copytree(checkpoint, copy)
@@ -72,7 +74,7 @@ def test_a_damaged_folder_is_no_checkpoint(checkpoints: ModuleType, checkpoint: 
     assert checkpoints.list_whole(tmp_path) == []
 
 
-def test_steps_are_ordered_as_numbers_and_other_names_left_out(
+def test_list_whole_orders_steps_as_numbers_and_leaves_other_names_out(
     checkpoints: ModuleType, checkpoint: Path, tmp_path: Path
 ) -> None:
     for name in ("step_1000", "step_900", "step_new", "weights-only"):
@@ -81,14 +83,9 @@ def test_steps_are_ordered_as_numbers_and_other_names_left_out(
     assert checkpoints.list_whole(tmp_path / "nothing") == []
 
 
-def test_what_is_left_of_a_removal_is_no_checkpoint(checkpoints: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
-    shutil.copytree(checkpoint, tmp_path / "step_7")
-    checkpoints.remove(tmp_path / "step_7")
-    checkpoints.remove(tmp_path / "step_7")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_metadata_says_what_is_there_and_where(checkpoints: ModuleType, contents: ModuleType, checkpoint: Path) -> None:
+def test_checkpoint_contents_say_what_is_there_and_where(
+    checkpoints: ModuleType, contents: ModuleType, checkpoint: Path
+) -> None:
     metadata = checkpoints.read_metadata(checkpoint)
     assert contents.list_missing(metadata) == ["generator"]
     assert contents.sum_tensor_bytes(metadata) == 2 * 4 * 64 * 32
@@ -98,7 +95,7 @@ def test_the_metadata_says_what_is_there_and_where(checkpoints: ModuleType, cont
     assert [row["file"] for row in contents.list_files(metadata, checkpoint)] == ["__0_0.distcp", ".metadata"]
 
 
-def test_damaged_copies_are_newer_and_not_taken(
+def test_list_whole_leaves_damaged_newer_copies_out(
     checkpoints: ModuleType, contents: ModuleType, checkpoint: Path, tmp_path: Path
 ) -> None:
     whole = tmp_path / checkpoint.name
@@ -107,7 +104,7 @@ def test_damaged_copies_are_newer_and_not_taken(
     assert checkpoints.list_whole(tmp_path) == [whole]
 
 
-def test_a_node_without_the_folder_of_rank_0_says_what_to_set(checkpoints: ModuleType, tmp_path: Path) -> None:
+def test_check_root_says_what_to_set_if_the_folder_is_not_shared(checkpoints: ModuleType, tmp_path: Path) -> None:
     root, word, problem = checkpoints._make_root(tmp_path)
     assert problem is None
     elsewhere = checkpoints._check_root(tmp_path / "on another node", word, "")
@@ -117,7 +114,9 @@ def test_a_node_without_the_folder_of_rank_0_says_what_to_set(checkpoints: Modul
     assert "the folder you set, /data, is not shared" in stale
 
 
-def test_each_run_has_a_folder_of_its_own(checkpoints: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_make_root_makes_a_folder_for_each_run(
+    checkpoints: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in (("GPUCOURSE_RUN_ID", ""), ("SLURM_JOB_ID", "17")):
         monkeypatch.setenv(name, value)
     assert checkpoints._make_root(tmp_path)[0] == str(tmp_path / "checkpoints-17")
@@ -125,27 +124,14 @@ def test_each_run_has_a_folder_of_its_own(checkpoints: ModuleType, tmp_path: Pat
     assert checkpoints._make_root(tmp_path)[0] == str(tmp_path / "checkpoints-20260101-120000-heron")
 
 
-def test_a_folder_that_cannot_be_made_is_named(checkpoints: ModuleType, tmp_path: Path) -> None:
+def test_make_root_names_a_folder_that_cannot_be_made(checkpoints: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     _, _, problem = checkpoints._make_root(tmp_path / "file")
     assert f"checkpoints cannot be written to {tmp_path / 'file'} (Not a directory)" in problem
 
 
-def test_the_rate_is_that_of_all_bytes_until_the_checkpoint_was_whole(checkpoints: ModuleType) -> None:
-    save = checkpoints.Checkpoint(Path("step_6"), seconds=2.0, blocked_s=0.5, bytes=3 * 10**9, files=4)
-    assert save.gb_per_s == pytest.approx(1.5)
-
-
-def test_the_file_system_is_that_of_the_deepest_mount(checkpoints: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_filesystem_takes_the_deepest_mount(checkpoints: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = "/dev/a / ext4 rw 0 0\nserver:/ /shared nfs4 rw 0 0\nnone /shared/in\\040memory tmpfs rw 0 0\n"
     monkeypatch.setattr(checkpoints.Path, "read_text", lambda *_, **__: mounts)
     folders = {"/home": "ext4", "/shared/runs": "nfs4", "/shared/in memory/x": "tmpfs", "/sharedness": "ext4"}
     assert {folder: checkpoints.find_filesystem(Path(folder)) for folder in folders} == folders
-
-
-def test_the_formula_of_the_lesson_counts_every_parameter() -> None:
-    training = beside_the_script(FOLDER, "sharded_training")
-    for width, layers in ((64, 1), (128, 2)):
-        model = training.Transformer(training.VOCABULARY, training.LENGTH, width, training.HEADS, layers)
-        assert training.count_parameters(width, layers) == sum(weight.numel() for weight in model.parameters())
-    assert training.count_parameters(128, 2) == 415_296

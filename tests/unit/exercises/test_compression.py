@@ -16,7 +16,7 @@ def compression() -> ModuleType:
     return beside_the_script("03-parallel-computing", "compression")
 
 
-def test_bytes_of_each_way(compression: ModuleType) -> None:
+def test_bytes_of_each_way_to_compress(compression: ModuleType) -> None:
     elements = 512 * 784 + 512 + 5120 + 10
     assert compression.plain_bytes(SHAPES) == 4 * elements
     assert compression.half_bytes(SHAPES) == 2 * elements
@@ -24,27 +24,27 @@ def test_bytes_of_each_way(compression: ModuleType) -> None:
     assert compression.power_sgd_bytes(SHAPES, 2) == 4 * (2 * (512 + 784) + 512 + 2 * 522 + 10)
 
 
-def test_a_matrix_too_small_to_gain_twofold_goes_as_it_is(compression: ModuleType) -> None:
+def test_power_sgd_bytes_of_a_small_matrix_are_its_own(compression: ModuleType) -> None:
     assert compression.power_sgd_bytes([(4, 4)], 1) == 4 * 16, "8 numbers instead of 16 are not less than half"
     assert compression.power_sgd_bytes([(5, 5)], 1) == 4 * 10
     assert compression.power_sgd_bytes([(3, 100)], 50) == 4 * 300, "the rank is at most the smaller side"
 
 
-def test_a_convolution_is_a_matrix_of_its_output_channels(compression: ModuleType) -> None:
+def test_power_sgd_bytes_of_a_convolution_are_those_of_a_matrix(compression: ModuleType) -> None:
     assert compression.power_sgd_bytes([(64, 32, 3, 3)], 1) == 4 * (64 + 288)
 
 
-def test_on_the_wire(compression: ModuleType) -> None:
+def test_on_the_wire_by_number_of_ranks(compression: ModuleType) -> None:
     assert [compression.on_the_wire(100, ranks) for ranks in (1, 2, 4)] == [0, 100, 150]
 
 
-def test_the_link_at_which_saving_and_compressing_take_as_long(compression: ModuleType) -> None:
+def test_pays_below_gbps_if_compressing_takes_as_long_as_sending(compression: ModuleType) -> None:
     assert compression.pays_below_gbps(1_250_000, 1.0) == pytest.approx(10), "1.25 MB in 1 ms is 10 Gbit/s"
     assert compression.pays_below_gbps(1_250_000, -0.1) is None
     assert compression.pays_below_gbps(0, 1.0) is None
 
 
-def test_a_row_judged_beside_the_plain_one(compression: ModuleType) -> None:
+def test_judge_compares_a_row_with_the_plain_one(compression: ModuleType) -> None:
     plain = {
         "bytes_per_step": 2_000_000,
         "bytes_by_formula": 2_000_000,

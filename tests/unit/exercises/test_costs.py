@@ -10,27 +10,21 @@ from gpucourse.hardware import hardware
 from tests.unit.exercises.scripts import beside_the_script
 
 costs = beside_the_script("04-benchmarking", "costs")
-completions = beside_the_script("shared", "completions")
 
 
-def test_golden_values() -> None:
+def test_formulas_give_the_golden_values() -> None:
     assert costs.usd_per_million(0.526, 200) == pytest.approx(0.7306, abs=5e-5)
     assert costs.usd_per_million(0.526, 5000) == pytest.approx(0.0292, abs=5e-5)
     assert costs.break_even(0.8048, 0.526) == pytest.approx(1.53, abs=0.005)
     assert costs.break_even(0.9776, 0.526) == pytest.approx(1.86, abs=0.005)
-    assert completions.tpot(2.05, 0.05, 101) == pytest.approx(0.020)
 
 
-def test_idle_hours_are_paid() -> None:
+def test_usd_per_million_counts_idle_hours() -> None:
     assert costs.usd_per_million(1.0, 100, 40) == pytest.approx(2.5 * costs.usd_per_million(1.0, 100))
 
 
-def test_energy() -> None:
+def test_kwh_per_million() -> None:
     assert costs.kwh_per_million(70, 1000) == pytest.approx(70 * 1000 / 3.6e6)
-
-
-def test_one_token_has_no_time_per_token() -> None:
-    assert completions.tpot(1.0, 0.5, 1) is None
 
 
 def test_prices_are_those_of_the_program() -> None:
@@ -46,7 +40,7 @@ def test_prices_are_those_of_the_program() -> None:
         assert instance_type(price.instance).gpus == 1
 
 
-def test_a_gpu_that_comes_in_eights_costs_an_eighth() -> None:
+def test_prices_of_a_gpu_that_comes_in_eights_are_an_eighth() -> None:
     listed, _ = costs.prices()
     shares = {price.gpu: price for price in listed if price.gpus > 1}
     assert {"A100 40 GB SXM", "A100 80 GB SXM"} <= shares.keys()

@@ -30,30 +30,30 @@ def _finish(child: subprocess.Popen[str]) -> tuple[int, list[str], str]:
     return child.returncode, sorted(out.splitlines()), error
 
 
-def test_ranks_are_numbered_over_all_nodes() -> None:
+def test_start_numbers_ranks_over_all_nodes() -> None:
     assert _finish(_start(2, _SAY)) == (0, ["rank 0: 0 0 2 2", "rank 1: 1 1 2 2"], "")
     second = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "MASTER_PORT": "1"}
     assert _finish(_start(3, _SAY, second))[1] == ["rank 3: 3 0 6 3", "rank 4: 4 1 6 3", "rank 5: 5 2 6 3"]
 
 
-def test_a_line_that_begins_with_its_rank_gets_no_second_prefix() -> None:
+def test_start_prefixes_no_line_that_begins_with_its_rank() -> None:
     then = "import os\nn = os.environ['RANK']\nprint(f'rank {n} joined\\nrank {n}: sum 3\\nrank {n}2 is none of mine')"
     rank_0 = ["rank 0 joined", "rank 0: rank 02 is none of mine", "rank 0: sum 3"]
     assert _finish(_start(2, then))[1] == [*rank_0, *(line.replace("0", "1") for line in rank_0)]
 
 
-def test_one_rank_is_the_process_itself() -> None:
+def test_start_of_one_rank_forks_nothing() -> None:
     assert _finish(_start(1, "print(1)")) == (0, ["1"], "")
 
 
 @pytest.mark.parametrize(("ending", "code"), [("os._exit(9)", 9), ("os.kill(os.getpid(), 9)", 137), ("sys.exit('no data')", 1)])
-def test_a_rank_that_fails_ends_the_others_and_gives_its_code(ending: str, code: int) -> None:
+def test_start_ends_the_others_and_exits_with_the_code_of_a_rank_that_fails(ending: str, code: int) -> None:
     then = f"import os, signal, sys\nif os.environ['RANK'] == '1': {ending}\nsignal.pause()"
     assert _finish(_start(3, then))[0] == code
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_ranks_end_with_the_process_that_forked_them(number: int) -> None:
+def test_start_leaves_no_rank_if_it_is_killed(number: int) -> None:
     child = _start(2, "import signal; print('ready', flush=True); signal.pause()")
     assert child.stdout is not None
     for _ in range(2):
@@ -63,7 +63,7 @@ def test_ranks_end_with_the_process_that_forked_them(number: int) -> None:
     assert code in (128 + number, -number)
 
 
-def test_processes_of_torchrun_are_not_forked_again() -> None:
+def test_start_refuses_processes_of_torchrun() -> None:
     code, _, error = _finish(_start(2, _SAY, {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}))
     assert code == 1
     assert "take --nproc-per-node=1, or --ranks-per-node=1" in error

@@ -25,7 +25,7 @@ def torch() -> Any:
     return torch
 
 
-def test_every_way_to_read_a_value_counts_once(dispatch: ModuleType, torch: Any) -> None:
+def test_operations_count_each_read_of_a_value_once(dispatch: ModuleType, torch: Any) -> None:
     value = torch.ones(())
     reads = [
         value.item,
@@ -41,7 +41,7 @@ def test_every_way_to_read_a_value_counts_once(dispatch: ModuleType, torch: Any)
         assert operations.values_read == 1, read
 
 
-def test_what_an_optimizer_and_a_check_of_the_cpu_read_is_not_the_programs(dispatch: ModuleType, torch: Any) -> None:
+def test_operations_leave_out_what_an_optimizer_and_a_check_of_the_cpu_read(dispatch: ModuleType, torch: Any) -> None:
     weight = torch.nn.Parameter(torch.ones(3))
     weight.grad = torch.ones(3)
     optimizer = torch.optim.AdamW([weight])
@@ -51,7 +51,7 @@ def test_what_an_optimizer_and_a_check_of_the_cpu_read_is_not_the_programs(dispa
     assert (operations.values_read, operations.from_python) == (0, 1)
 
 
-def test_products_are_counted_with_their_formats(dispatch: ModuleType, torch: Any) -> None:
+def test_operations_count_products_by_format(dispatch: ModuleType, torch: Any) -> None:
     with dispatch.Operations() as operations:
         torch.ones(2, 3) @ torch.ones(3, 5)
         torch.ones(2, 3, dtype=torch.bfloat16) @ torch.ones(3, 5, dtype=torch.bfloat16)
@@ -60,7 +60,7 @@ def test_products_are_counted_with_their_formats(dispatch: ModuleType, torch: An
     assert operations.float64_results == 1
 
 
-def test_a_move_says_whether_it_blocks(dispatch: ModuleType, torch: Any) -> None:
+def test_operations_say_whether_a_move_blocks(dispatch: ModuleType, torch: Any) -> None:
     with dispatch.Operations() as operations:
         torch.ones(4).to("meta", non_blocking=True)
         torch.ones(4).to("meta")
@@ -71,7 +71,7 @@ def test_a_move_says_whether_it_blocks(dispatch: ModuleType, torch: Any) -> None
     ]
 
 
-def test_a_copy_of_a_parameter_is_seen_however_it_is_made(dispatch: ModuleType, torch: Any) -> None:
+def test_operations_see_every_kind_of_copy_of_a_parameter(dispatch: ModuleType, torch: Any) -> None:
     import copy
 
     model = torch.nn.Linear(2, 2)
@@ -83,7 +83,7 @@ def test_a_copy_of_a_parameter_is_seen_however_it_is_made(dispatch: ModuleType, 
     assert operations.weight_copies == 3
 
 
-def test_lines_are_those_that_asked(dispatch: ModuleType, torch: Any) -> None:
+def test_operations_name_the_lines_that_read_and_built(dispatch: ModuleType, torch: Any) -> None:
     with dispatch.Operations(__file__) as operations:
         for _ in range(5):
             torch.ones(()).item()

@@ -1,4 +1,4 @@
-"""A recording in place of a CUDA graph: it reads addresses, writes its output again, and stops where a value is read."""
+"""A recording in place of a CUDA graph: it reads addresses, writes its output again, and stops when a value is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def graphs(torch: ModuleType) -> ModuleType:
     return beside_the_script("05-gpu-programming", "graphs")
 
 
-def test_a_replay_sees_what_is_copied_and_not_a_new_tensor(graphs: ModuleType, torch: ModuleType) -> None:
+def test_replay_sees_what_is_copied_and_not_a_new_tensor(graphs: ModuleType, torch: ModuleType) -> None:
     made, static = graphs.Graphs(torch.device("cpu")), torch.ones(3)
     graph = made.capture(lambda: (static * 2).sum(dim=0, keepdim=True))
     static.copy_(torch.tensor([1.0, 2.0, 3.0]))
@@ -32,7 +32,7 @@ def test_a_replay_sees_what_is_copied_and_not_a_new_tensor(graphs: ModuleType, t
     assert (made.captures, made.replays, made.failures) == (1, 2, 0)
 
 
-def test_a_tensor_with_other_memory_is_read_at_its_old_address(graphs: ModuleType, torch: ModuleType) -> None:
+def test_replay_reads_a_tensor_at_its_old_address(graphs: ModuleType, torch: ModuleType) -> None:
     made, static = graphs.Graphs(torch.device("cpu")), torch.ones(3)
     graph = made.capture(lambda: static + 1)
     static.data = torch.full((3,), 9.0)
@@ -41,7 +41,7 @@ def test_a_tensor_with_other_memory_is_read_at_its_old_address(graphs: ModuleTyp
     assert made.moved == 1
 
 
-def test_the_output_is_the_same_memory_at_each_replay(graphs: ModuleType, torch: ModuleType) -> None:
+def test_replay_writes_its_output_to_the_same_memory(graphs: ModuleType, torch: ModuleType) -> None:
     made, static = graphs.Graphs(torch.device("cpu")), torch.zeros(2)
     graph = made.capture(lambda: (static + 1).view(1, 2))
     first = graph.output
@@ -51,7 +51,7 @@ def test_the_output_is_the_same_memory_at_each_replay(graphs: ModuleType, torch:
     assert first is graph.output
 
 
-def test_operations_in_place_are_replayed_in_place(graphs: ModuleType, torch: ModuleType) -> None:
+def test_replay_repeats_operations_in_place(graphs: ModuleType, torch: ModuleType) -> None:
     made, total = graphs.Graphs(torch.device("cpu")), torch.zeros(1)
     graph = made.capture(lambda: total.add_(1))
     graph.replay()
@@ -59,7 +59,7 @@ def test_operations_in_place_are_replayed_in_place(graphs: ModuleType, torch: Mo
     assert total.item() == 3
 
 
-def test_a_call_that_reads_a_value_is_not_captured(graphs: ModuleType, torch: ModuleType) -> None:
+def test_capture_refuses_a_call_that_reads_a_value(graphs: ModuleType, torch: ModuleType) -> None:
     made, x = graphs.Graphs(torch.device("cpu")), torch.ones(3)
     calls = [
         lambda: x.sum().item(),
@@ -74,7 +74,7 @@ def test_a_call_that_reads_a_value_is_not_captured(graphs: ModuleType, torch: Mo
     assert (made.captures, made.failures) == (0, len(calls))
 
 
-def test_views_launch_nothing_and_a_replay_is_not_counted_inside(graphs: ModuleType, torch: ModuleType) -> None:
+def test_operation_counter_leaves_views_and_replays_out(graphs: ModuleType, torch: ModuleType) -> None:
     made, x = graphs.Graphs(torch.device("cpu")), torch.ones(2, 3)
     graph = made.capture(lambda: x.t().reshape(6) * 2)
     with graphs.OperationCounter() as counter:

@@ -9,7 +9,6 @@ import pytest
 from tests.unit.exercises.scripts import beside_the_script
 
 nvcc = beside_the_script("05-gpu-programming", "nvcc")
-
 PTXAS = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function '_Z9registersILi128ELi8ELi8EEvPKfS1_Pfi' for 'sm_75'
 ptxas info    : Function properties for _Z9registersILi128ELi8ELi8EEvPKfS1_Pfi
@@ -39,7 +38,7 @@ def write_program(place: Path, text: str) -> str:
     return str(place)
 
 
-def test_registers_shared_memory_and_spills_are_read() -> None:
+def test_read_ptxas_reads_registers_shared_memory_and_spills() -> None:
     wide, naive = nvcc.read_ptxas(PTXAS)
     assert (wide.name, wide.registers, wide.shared_bytes, wide.spill_bytes) == ("registers<128, 8, 8>", 119, 8192, 0)
     assert (naive.name, naive.registers, naive.shared_bytes, naive.spill_bytes) == ("naive", 49, 0, 20)
@@ -54,11 +53,11 @@ def test_registers_shared_memory_and_spills_are_read() -> None:
         ("plain_c", "plain_c"),
     ],
 )
-def test_a_symbol_is_read_as_the_source_names_it(symbol: str, name: str) -> None:
+def test_read_symbol_names_kernels_as_the_source_does(symbol: str, name: str) -> None:
     assert nvcc.read_symbol(symbol) == name
 
 
-def test_instructions_are_counted_by_kernel_and_by_whole_word() -> None:
+def test_read_sass_counts_instructions_by_kernel_and_whole_word() -> None:
     counts = nvcc.read_sass(SASS)
     assert counts["_Z6tensorPK6__halfS1_Pfi"] == {"FFMA": 0, "LDS": 1, "HMMA": 1}
     assert counts["_Z5tiledILi16EEvPKfS1_Pfi"] == {"FFMA": 2, "LDS": 0, "HMMA": 0}
@@ -78,18 +77,18 @@ def test_instructions_are_counted_by_kernel_and_by_whole_word() -> None:
         ("sm_80", 255, 0, 1024, 0.0, "registers"),
     ],
 )
-def test_the_occupancy_is_what_fits(arch: str, registers: int, shared: int, block: int, percent: float, limit: str) -> None:
+def test_occupancy_is_what_fits(arch: str, registers: int, shared: int, block: int, percent: float, limit: str) -> None:
     fits = nvcc.occupancy(arch, registers, shared, block)
     assert (fits.percent, fits.limit) == (pytest.approx(percent), limit)
 
 
 @pytest.mark.parametrize(("arch", "registers", "block"), [("sm_1", 32, 256), ("sm_75", 32, 2048), ("sm_75", 300, 256)])
-def test_a_kernel_that_cannot_be_has_no_occupancy(arch: str, registers: int, block: int) -> None:
+def test_occupancy_refuses_a_kernel_that_cannot_be(arch: str, registers: int, block: int) -> None:
     with pytest.raises(ValueError, match=r"sm_1 is not one of|no kernel has"):
         nvcc.occupancy(arch, registers, 0, block)
 
 
-def test_nvcc_is_looked_for_in_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_nvcc_looks_in_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(nvcc, "CUDA_FOLDER", tmp_path / "nothing")
     monkeypatch.setattr(nvcc, "_list_pip_folders", lambda: [tmp_path / "pip"])
@@ -106,7 +105,7 @@ def test_nvcc_is_looked_for_in_three_places(tmp_path: Path, monkeypatch: pytest.
     assert nvcc.find_nvcc() != write_program(tmp_path / "nvcc", "true") == nvcc.find_nvcc()
 
 
-def test_what_nvcc_complains_of_is_said(tmp_path: Path) -> None:
+def test_compile_says_what_nvcc_complains_of(tmp_path: Path) -> None:
     program = write_program(tmp_path / "nvcc", "echo 'my.cu(3): error: expected a \";\"'; exit 2")
     with pytest.raises(nvcc.NvccFailed, match=r"my\.cu\(3\): error"):
         nvcc.compile_cubin(program, tmp_path / "my.cu", "sm_75", tmp_path / "my.cubin")
@@ -114,6 +113,6 @@ def test_what_nvcc_complains_of_is_said(tmp_path: Path) -> None:
         nvcc.build_for_gpu(str(tmp_path / "gone"), tmp_path / "my.cu", "sm_75", tmp_path / "my")
 
 
-def test_instructions_that_cannot_be_read_are_none(tmp_path: Path) -> None:
+def test_count_sass_is_none_if_nothing_can_be_read(tmp_path: Path) -> None:
     assert nvcc.count_sass(write_program(tmp_path / "cuobjdump", "exit 1"), tmp_path / "my.cubin") is None
     assert nvcc.count_sass(str(tmp_path / "gone"), tmp_path / "my.cubin") is None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import ModuleType
 
 import pytest
 
 from tests.parts import needs_module
+from tests.ports import take_port
 from tests.unit.exercises.scripts import beside_the_script
 
 pytestmark = needs_module("torch")
+WAIT = timedelta(seconds=20)
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +42,25 @@ def test_error_of_any_rank_counts_and_nan_is_the_worst(ranks: ModuleType, monkey
         assert world.error(tensor, right) == expected
     monkeypatch.setattr(ranks.World, "gather", lambda _, mine: [0.1, mine])
     assert str(world.error(torch.tensor([float("nan"), 1.0]), right)) == "nan"
+
+
+def test_meeting_point_of_the_first_start_is_the_environment(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TORCHELASTIC_RESTART_COUNT", raising=False)
+    assert ranks.meeting_point(WAIT) == {}
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")
+    assert ranks.meeting_point(WAIT) == {}
+
+
+def test_meeting_point_of_a_later_start_reads_nothing_of_an_earlier_one(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = take_port()
+    agent = ranks.dist.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False, timeout=WAIT)
+    agent.set("address of rank 1", "a dead process")
+    variables = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    for name, value in {**variables, "TORCHELASTIC_RESTART_COUNT": "2"}.items():
+        monkeypatch.setenv(name, value)
+    point = ranks.meeting_point(WAIT)
+    assert (point["rank"], point["world_size"]) == (1, 2)
+    assert not point["store"].check(["address of rank 1"])
+    point["store"].set("address of rank 1", "a living process")
+    assert agent.get("address of rank 1") == b"a dead process"
+    assert agent.get("life-2/address of rank 1") == b"a living process"

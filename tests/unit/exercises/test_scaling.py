@@ -14,7 +14,7 @@ def scaling() -> ModuleType:
     return beside_the_script("03-parallel-computing", "scaling")
 
 
-def test_which_counts_are_measured(scaling: ModuleType) -> None:
+def test_counts_up_to_the_number_of_ranks(scaling: ModuleType) -> None:
     assert [scaling.counts(most) for most in (1, 2, 3, 4, 6, 8)] == [
         [1],
         [1, 2],
@@ -25,28 +25,28 @@ def test_which_counts_are_measured(scaling: ModuleType) -> None:
     ]
 
 
-def test_100_s_with_one_and_55_s_with_two(scaling: ModuleType) -> None:
+def test_speedup_of_100_s_with_one_and_55_s_with_two(scaling: ModuleType) -> None:
     times = scaling.speedup(1 / 55, 1 / 100)
     assert times == pytest.approx(1.818, abs=1e-3)
     assert scaling.efficiency_percent(times, 2) == pytest.approx(90.9, abs=0.05)
     assert scaling.serial_percent(times, 2) == pytest.approx(10.0)
 
 
-def test_amdahl_comes_back_out_of_karp_and_flatt(scaling: ModuleType) -> None:
+def test_serial_percent_returns_the_share_of_amdahl(scaling: ModuleType) -> None:
     for serial in (0.0, 0.05, 0.5, 1.0):
         for workers in (2, 4, 64):
             assert scaling.serial_percent(1 / (serial + (1 - serial) / workers), workers) == pytest.approx(100 * serial)
     assert scaling.serial_percent(1.0, 1) is None
 
 
-def test_a_serial_share_is_never_negative(scaling: ModuleType) -> None:
+def test_describe_serial_share_is_never_negative(scaling: ModuleType) -> None:
     assert scaling.describe_serial_share(1.6, 1.8, 2) == "11.1 to 25.0"
     assert scaling.describe_serial_share(1.6, 2.1, 2) == "at most 25.0"
     assert scaling.describe_serial_share(2.01, 2.1, 2) == "within noise"
     assert scaling.describe_serial_share(0.9, 1.1, 1) is None
 
 
-def test_a_step_is_the_sum_of_its_parts(scaling: ModuleType) -> None:
+def test_losses_ms_add_up_to_the_step(scaling: ModuleType) -> None:
     parts = scaling.losses_ms(step_ms=30.0, silent_ms=24.0, one_ms=40.0, share=0.5)
     assert parts == {"ideal_ms": 20.0, "slower_computing_ms": 4.0, "communication_ms": 6.0}
     assert sum(parts.values()) == 30.0
@@ -62,7 +62,7 @@ def test_a_step_is_the_sum_of_its_parts(scaling: ModuleType) -> None:
         (0.9, 0.0, 1.0, "none can be named"),
     ],
 )
-def test_a_bottleneck_is_named_only_above_the_noise(
+def test_name_bottleneck_only_above_the_noise(
     scaling: ModuleType, slower: float, communication: float, noise: float, named: str
 ) -> None:
     losses = {"slower_computing_ms": slower, "communication_ms": communication}

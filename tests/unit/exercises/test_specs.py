@@ -1,4 +1,4 @@
-"""A GPU's specifications from what it says, with a T4 and an L4 that are not here."""
+"""A GPU's specifications from what it says, with GPUs that are not here."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ ASKED = {
     "pcie.link.width.max": 16,
     "clocks.max.sm": 1590,
 }
-
-
 GIB, MIB = 1 << 30, 1 << 20
 # What such devices say of themselves: published prints of their drivers.
 PRINTED = {
@@ -48,7 +46,7 @@ def by_name(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {row["spec"]: row for row in rows}
 
 
-def test_a_t4_agrees_with_its_data_sheet(specs: Any) -> None:
+def test_rows_of_a_t4_agree_with_its_data_sheet(specs: Any) -> None:
     rows = by_name(specs.rows(T4, ASKED, gpus.find(T4.name)))
     assert rows["memory bandwidth, derived"]["device"] == pytest.approx(320.06, abs=0.005)
     assert rows["float32 peak, derived"]["device"] == pytest.approx(8.14, abs=0.01)
@@ -59,7 +57,7 @@ def test_a_t4_agrees_with_its_data_sheet(specs: Any) -> None:
 
 
 @pytest.mark.parametrize("name", list(PRINTED))
-def test_a_large_gpu_agrees_with_its_row(specs: Any, name: str) -> None:
+def test_rows_of_a_large_gpu_agree_with_its_data_sheet(specs: Any, name: str) -> None:
     (major, minor), processors, memory, mhz, memory_mhz, bus, cache_mib, watts = PRINTED[name]
     device = SimpleNamespace(
         name=name, major=major, minor=minor, multi_processor_count=processors, total_memory=memory,
@@ -69,14 +67,14 @@ def test_a_large_gpu_agrees_with_its_row(specs: Any, name: str) -> None:
     assert [row for row in rows if row["agrees"] is False] == []
 
 
-def test_a_clock_below_the_sheet_s_is_a_disagreement_on_every_card(specs: Any) -> None:
+def test_rows_disagree_if_the_clock_is_below_the_sheet(specs: Any) -> None:
     name = "NVIDIA GeForce RTX 4090"
     device = SimpleNamespace(name=name, major=8, minor=9, multi_processor_count=128, total_memory=24_563 * MIB)
     rows = by_name(specs.rows(device, {"clocks.max.sm": 2100}, gpus.find(name)))
     assert rows["clock, highest"]["agrees"] is False
 
 
-def test_an_unknown_gpu_is_derived_and_compared_with_nothing(specs: Any) -> None:
+def test_rows_of_an_unknown_gpu_are_compared_with_nothing(specs: Any) -> None:
     other = SimpleNamespace(**{**vars(T4), "name": "NVIDIA Tomorrow 1000"})
     rows = by_name(specs.rows(other, ASKED, gpus.find(other.name)))
     assert rows["float32 peak, derived"]["device"] == pytest.approx(8.14, abs=0.01)
@@ -86,14 +84,14 @@ def test_an_unknown_gpu_is_derived_and_compared_with_nothing(specs: Any) -> None
     assert "float16 peak, derived: at most" not in by_name(specs.rows(older, ASKED, None)), "nothing is known of its generation"
 
 
-def test_what_the_driver_does_not_tell_stays_empty(specs: Any) -> None:
+def test_rows_are_empty_if_the_driver_does_not_tell(specs: Any) -> None:
     bare = SimpleNamespace(name="Tesla T4", major=7, minor=5, multi_processor_count=40, total_memory=15_655_829_504)
     rows = by_name(specs.rows(bare, {}, gpus.find(bare.name)))
     empty = ("clock, highest", "float32 peak, derived", "memory bandwidth, derived", "L2 cache", "power limit", "PCIe, at most")
     assert [rows[name]["device"] for name in empty] == 6 * [None]
 
 
-def test_a_power_limit_below_the_sheet_is_a_disagreement(specs: Any) -> None:
+def test_rows_disagree_if_the_power_limit_is_below_the_sheet(specs: Any) -> None:
     rows = by_name(specs.rows(T4, {**ASKED, "power.limit": 60.0}, gpus.find(T4.name)))
     assert rows["power limit"]["agrees"] is False
 
@@ -101,5 +99,5 @@ def test_a_power_limit_below_the_sheet_is_a_disagreement(specs: Any) -> None:
 @pytest.mark.parametrize(
     ("capability", "formats"), [((7, 0), "fp16"), ((8, 6), "fp16 tf32 bf16"), ((8, 9), "fp16 tf32 bf16 fp8")]
 )
-def test_formats_by_generation(specs: Any, capability: tuple[int, int], formats: str) -> None:
+def test_dtypes_by_generation(specs: Any, capability: tuple[int, int], formats: str) -> None:
     assert " ".join(specs.dtypes(capability)) == formats

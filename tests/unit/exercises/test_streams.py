@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.parts import need_module
 from tests.unit.exercises.scripts import beside_the_script
 
 
@@ -38,7 +36,7 @@ def queue(device: Any, chunks: int, *, orders: bool = True) -> None:
 
 @pytest.mark.parametrize("units", [(1.0, 1.0, 1.0), (1.0, 3.0, 1.0), (2.0, 3.0, 1.0), (0.5, 0.25, 4.0)])
 @pytest.mark.parametrize("chunks", [2, 8, 20])
-def test_the_best_time_is_that_of_the_formula_from_three_buffers_on(
+def test_best_units_are_those_of_the_formula_from_three_buffers_on(
     streams: ModuleType, solution: ModuleType, chunks: int, units: tuple[float, float, float]
 ) -> None:
     formula = chunks * max(units) + sum(units) - max(units)
@@ -52,7 +50,7 @@ def test_the_best_time_is_that_of_the_formula_from_three_buffers_on(
 
 
 @pytest.mark.parametrize(("buffers", "units", "percent"), [(1, 24, 0), (2, 13, 78.571429), (3, 10, 100), (4, 10, 100)])
-def test_overlap_by_the_number_of_buffers(
+def test_overlap_percent_by_the_number_of_buffers(
     streams: ModuleType, solution: ModuleType, buffers: int, units: float, percent: float
 ) -> None:
     device = streams.ReplayedDevice(8, buffers)
@@ -62,7 +60,7 @@ def test_overlap_by_the_number_of_buffers(
     assert took == streams.best_units(8, (1, 1, 1), buffers), "no order of the same work is faster"
 
 
-def test_without_events_it_is_too_fast_and_all_wrong(streams: ModuleType) -> None:
+def test_replay_without_events_is_too_fast_and_all_wrong(streams: ModuleType) -> None:
     device = streams.ReplayedDevice(8, 2)
     queue(device, 8, orders=False)
     hazards = streams.find_hazards(device.operations)
@@ -72,7 +70,7 @@ def test_without_events_it_is_too_fast_and_all_wrong(streams: ModuleType) -> Non
     assert streams.count_wrong(device.operations, hazards, 8, 2) == 8
 
 
-def test_a_hazard_shows_in_values_though_the_clock_hides_it(streams: ModuleType) -> None:
+def test_find_hazards_sees_what_the_clock_hides(streams: ModuleType) -> None:
     device = streams.ReplayedDevice(5, 3)
     queue(device, 5)
     spans = {str(operation): (begin, end) for operation, begin, end in streams.replay(device.operations).spans}
@@ -85,7 +83,7 @@ def test_a_hazard_shows_in_values_though_the_clock_hides_it(streams: ModuleType)
     assert streams.count_wrong(device.operations, hazards, 5, 3) == 4
 
 
-def test_an_order_is_looked_for_in_which_a_hazard_shows(streams: ModuleType) -> None:
+def test_count_wrong_looks_for_an_order_in_which_a_hazard_shows(streams: ModuleType) -> None:
     device = streams.ReplayedDevice(2, 2)
     first, second = device.stream(), device.stream()
     device.copy_in(second, 1, 1)
@@ -102,7 +100,7 @@ def test_an_order_is_looked_for_in_which_a_hazard_shows(streams: ModuleType) -> 
     assert streams.count_wrong(device.operations, hazards, 2, 2) == 1
 
 
-def test_an_event_stands_for_what_was_in_its_stream_then(streams: ModuleType) -> None:
+def test_record_covers_what_was_in_its_stream_then(streams: ModuleType) -> None:
     device = streams.ReplayedDevice(1, 1)
     first, second = device.stream(), device.stream()
     early = device.record(first)
@@ -128,12 +126,14 @@ def test_an_event_stands_for_what_was_in_its_stream_then(streams: ModuleType) ->
     ],
     ids=["buffer", "chunk", "stream", "event"],
 )
-def test_what_does_not_exist_is_refused(streams: ModuleType, call: Any, error: type[Exception], words: str) -> None:
+def test_replayed_device_refuses_what_does_not_exist(
+    streams: ModuleType, call: Any, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words.replace("(", r"\(").replace(")", r"\)")):
         call(streams.ReplayedDevice(8, 3))
 
 
-def test_a_loop_that_queues_for_ever_is_ended(streams: ModuleType) -> None:
+def test_replayed_device_ends_a_loop_that_queues_for_ever(streams: ModuleType) -> None:
     device = streams.ReplayedDevice(8, 3)
     stream = device.stream()
     for _ in range(800):
@@ -142,44 +142,14 @@ def test_a_loop_that_queues_for_ever_is_ended(streams: ModuleType) -> None:
         device.compute(stream, 0)
 
 
-def test_the_drawing_has_a_row_for_each_engine(streams: ModuleType, solution: ModuleType) -> None:
+def test_draw_has_a_row_for_each_engine(streams: ModuleType, solution: ModuleType) -> None:
     device = streams.ReplayedDevice(3, 3)
     solution.run(device, 3)
     drawn = streams.draw(streams.replay(device.operations), until=9, columns=9).splitlines()
     assert drawn == ["copy in   012......", "compute   .012.....", "copy out  ..012...."]
 
 
-@pytest.fixture
-def gpu_streams(streams: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    need_module("torch")
-    monkeypatch.setitem(sys.modules, "streams", streams)
-    return beside_the_script("05-gpu-programming", "gpu_streams")
-
-
-def test_a_single_copy_engine_is_shared_by_both_directions(gpu_streams: ModuleType) -> None:
-    took = {"copy in": 2.0, "compute": 3.0, "copy out": 2.0}
-    assert gpu_streams.find_best_ms(8, took, 3, 2) == gpu_streams.find_best_ms(8, took, 3, None) == 8 * 3 + 4
-    assert gpu_streams.find_best_ms(8, took, 3, 1) == 8 * 4 + 3
-
-
-@pytest.mark.parametrize(
-    ("answer", "gb_per_s"),
-    [
-        ([{"pcie.link.gen.max": 3, "pcie.link.width.max": 16}], 15.76),
-        ([{"pcie.link.gen.max": 4, "pcie.link.width.max": 8}], 15.752),
-        ([{"pcie.link.gen.max": None, "pcie.link.width.max": None}], None),
-        ([{"pcie.link.gen.max": 9, "pcie.link.width.max": 16}], None),
-        (None, None),
-    ],
-)
-def test_the_ceiling_of_a_copy_is_its_link(
-    gpu_streams: ModuleType, monkeypatch: pytest.MonkeyPatch, answer: Any, gb_per_s: float | None
-) -> None:
-    monkeypatch.setattr(gpu_streams.nvidia_smi, "query", lambda _fields: answer)
-    assert gpu_streams.nvidia_smi.find_pcie_gb_per_s() == (None if gb_per_s is None else pytest.approx(gb_per_s))
-
-
-def test_a_pipeline_cannot_change_what_it_is_measured_by(streams: ModuleType) -> None:
+def test_replayed_device_cannot_be_changed_by_a_pipeline(streams: ModuleType) -> None:
     device = streams.ReplayedDevice(8, 3)
     for name in ("chunks", "buffers", "units"):
         with pytest.raises(AttributeError):

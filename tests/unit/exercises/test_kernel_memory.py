@@ -1,8 +1,7 @@
-"""What 5.6 and 5.10 count: instructions in PTX, bytes of operations, addresses of a kernel; and how long it may take."""
+"""The bytes of operations, and the addresses that a kernel loads and stores."""
 
 from __future__ import annotations
 
-import signal
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -10,20 +9,6 @@ import pytest
 
 from tests.parts import need_module
 from tests.unit.exercises.scripts import beside_the_script
-
-PTX = """
-.version 8.7
-    ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
-    @%p1 ld.global.b32 { %r5 }, [ %rd2 + 0 ];
-    st.global.v4.b32 [ %rd3 + 0 ], { %r1, %r2, %r3, %r4 };
-    ld.shared.b32 %r6, [%r7];
-    cp.async.cg.shared.global [ %r8 + 0 ], [ %rd4 + 0 ], 0x10, %r9;
-    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 { %r1 }, { %r2 }, { %r3 }, { %r4 };
-    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 { %r1 }, { %r2 }, { %r3 }, { %r4 };
-    shfl.sync.bfly.b32 %r1, %r2, 16, 31, -1;
-    bar.sync 0;
-    fma.rn.f32 %r1, %r2, %r3, %r4;
-"""
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +26,7 @@ def memory(torch: ModuleType, np: ModuleType) -> ModuleType:
     return beside_the_script("05-gpu-programming", "kernel_memory")
 
 
-def test_instructions_are_counted_by_their_kind() -> None:
-    ptx = beside_the_script("05-gpu-programming", "ptx")
-    assert ptx.count(PTX) == {
-        "loads": 2, "vector_loads": 1, "async_copies": 1, "stores": 1, "vector_stores": 1, "shuffles": 1, "barriers": 1,
-        "tensor_products": 2, "tf32_products": 1, "fma": 1,
-    }  # fmt: skip
-
-
-def test_operations_have_their_bytes_and_views_none(memory: ModuleType, torch: ModuleType) -> None:
+def test_operations_count_bytes_and_leave_views_out(memory: ModuleType, torch: ModuleType) -> None:
     with memory.Operations() as operations:
         torch.zeros(4, 8).mT @ torch.ones(4, 2)
     assert operations.rows == [
@@ -67,7 +44,7 @@ def launch_on(memory: ModuleType, tensor: Any, program: tuple[int, int, int]) ->
     return watched
 
 
-def test_addresses_are_counted_by_tensor_and_once(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
+def test_kernel_memory_counts_addresses_by_tensor(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
     tensor = torch.zeros(10)
     watched = launch_on(memory, tensor, (0, 0, 0))
     addresses = np.arange(4, dtype=np.uint64) * np.uint64(4) + np.uint64(tensor.data_ptr())
@@ -76,7 +53,7 @@ def test_addresses_are_counted_by_tensor_and_once(memory: ModuleType, torch: Mod
     assert (watched.loaded_bytes(), watched.loaded_bytes(distinct=True), watched.stored_bytes()) == (32, 16, 0)
 
 
-def test_an_address_outside_is_named_by_its_number(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
+def test_kernel_memory_names_an_address_outside_by_its_number(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
     tensor = torch.zeros(10)
     watched = launch_on(memory, tensor, (2, 0, 0))
     outside = np.array([tensor.data_ptr() + 4 * 10], dtype=np.uint64)
@@ -86,7 +63,9 @@ def test_an_address_outside_is_named_by_its_number(memory: ModuleType, torch: Mo
         watched._share_out(outside, watched._note_load, "loads")
 
 
-def test_two_programs_that_store_the_same_number_are_named(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
+def test_kernel_memory_names_two_programs_that_store_the_same_number(
+    memory: ModuleType, torch: ModuleType, np: ModuleType
+) -> None:
     watched = launch_on(memory, torch.zeros(10), (0, 0, 0))
     (traffic,) = watched._now
     watched._note_store(traffic, np.array([3, 4]))
@@ -96,23 +75,10 @@ def test_two_programs_that_store_the_same_number_are_named(memory: ModuleType, t
         watched._note_store(traffic, np.array([4, 5]))
 
 
-def spin() -> None:
-    """As a kernel in the interpreter does that never ends: Python's own loop."""
-    while True:
-        pass
-
-
-def test_a_kernel_without_end_is_ended() -> None:
-    with (
-        pytest.raises(TimeoutError, match=r"^it did not end within 0\.05 s$"),
-        beside_the_script("shared", "bench").limit_time(0.05),
-    ):
-        spin()
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0), "nothing rings afterwards"
-
-
 @pytest.mark.parametrize(("version", "mended"), [("3.6.0", True), ("3.7.1", False)])
-def test_a_number_bounds_a_range_in_an_old_interpreter(memory: ModuleType, np: ModuleType, version: str, mended: bool) -> None:
+def test_mend_numbers_lets_a_number_bound_a_range_in_an_old_interpreter(
+    memory: ModuleType, np: ModuleType, version: str, mended: bool
+) -> None:
     """As torch 2.11 brings it, beside NumPy 2.4 or newer. From 3.7 on Triton does it itself."""
 
     class Number:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -49,12 +47,12 @@ def shape(model: ModuleType) -> Any:
         (7, []),
     ],
 )
-def test_layouts_that_are_taken(report: ModuleType, shape: Any, ranks: int, layouts: list[str]) -> None:
+def test_suggest_layouts_by_number_of_ranks(report: ModuleType, shape: Any, ranks: int, layouts: list[str]) -> None:
     assert list(map(str, report.suggest_layouts(ranks, shape))) == layouts
     assert report.choose_layouts("auto", ranks, shape)[1] == []
 
 
-def test_a_layout_that_cannot_be_is_left_out_with_its_rule(report: ModuleType, shape: Any) -> None:
+def test_choose_layouts_leaves_out_what_breaks_a_rule(report: ModuleType, shape: Any) -> None:
     layouts, rejections = report.choose_layouts("2x2x2,2x2x2, 8x1x1,1x1x8,1x8x1,2x2x1", 8, shape)
     assert list(map(str, layouts)) == ["2x2x2"]
     assert rejections == [
@@ -66,7 +64,7 @@ def test_a_layout_that_cannot_be_is_left_out_with_its_rule(report: ModuleType, s
     ]
 
 
-def test_ranks_without_a_layout_are_refused_with_the_way_out(report: ModuleType, shape: Any) -> None:
+def test_find_refusal_says_which_ranks_have_a_layout(report: ModuleType, shape: Any) -> None:
     assert report.find_refusal([], [], 1, shape).endswith(
         "take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=4"
     )
@@ -77,12 +75,12 @@ def test_ranks_without_a_layout_are_refused_with_the_way_out(report: ModuleType,
 
 
 @pytest.mark.parametrize("text", ["", "2x2", "2x2x0", "2x2x-1", "axbxc", "2x2x2,", "1.5x1x1", "²x1x1"])
-def test_what_is_no_layout_is_named(report: ModuleType, text: str) -> None:
+def test_parse_layouts_names_what_is_no_layout(report: ModuleType, text: str) -> None:
     with pytest.raises(ValueError, match=r"^.{0,7}$"):
         report.parse_layouts(text)
 
 
-def test_a_stage_holds_the_numbers_of_the_formula(model: ModuleType, shape: Any) -> None:
+def test_count_weights_of_a_stage_are_those_that_it_holds(model: ModuleType, shape: Any) -> None:
     whole = sum(weight.numel() for weight in shape.build().parameters())
     for stages in (1, 2, 3):
         layout = model.Layout(1, stages, 1)
@@ -96,7 +94,7 @@ def test_a_stage_holds_the_numbers_of_the_formula(model: ModuleType, shape: Any)
             assert dict(part.named_parameters()).keys() <= dict(shape.build().named_parameters()).keys()
 
 
-def test_the_bytes_of_the_lesson(model: ModuleType, traffic: ModuleType, shape: Any) -> None:
+def test_predict_message_bytes_of_the_lesson(model: ModuleType, traffic: ModuleType, shape: Any) -> None:
     layout = model.Layout(2, 2, 2)
     first, last = (traffic.predict_message_bytes(shape, layout, stage) for stage in (0, 1))
     assert first == {"dp": 226_048, "pp forward": 65_536, "pp back": 0, "tp": 524_288, "other": 0}
@@ -113,7 +111,7 @@ def test_the_bytes_of_the_lesson(model: ModuleType, traffic: ModuleType, shape: 
         ("pp", {"dp": 0, "pp": 524_288, "tp": 0}),
     ],
 )
-def test_what_crosses_is_what_varies_slowest(
+def test_price_by_dimension_is_what_varies_slowest(
     model: ModuleType, traffic: ModuleType, shape: Any, slowest: str, crossing: dict[str, int]
 ) -> None:
     layout = model.Layout(2, 2, 2)
@@ -127,7 +125,7 @@ def test_what_crosses_is_what_varies_slowest(
     assert sum(traffic.price_by_dimension(mesh, ["node0"] * 8, sizes).values()) == 0
 
 
-def test_a_mesh_by_node_as_text(report: ModuleType, model: ModuleType) -> None:
+def test_draw_mesh_by_node(report: ModuleType, model: ModuleType) -> None:
     mesh = model.lay_out(model.Layout(1, 2, 2), ("tp", "pp", "dp"))
     assert report.draw_mesh("1x2x2", mesh, ["left", "left", "right", "right"]) == (
         "1x2x2\n"
@@ -141,71 +139,3 @@ def test_a_mesh_by_node_as_text(report: ModuleType, model: ModuleType) -> None:
     assert report.count_spread_groups(mesh, ["left", "left", "right", "right"]) == 2
     assert report.count_spread_groups(mesh, ["left"] * 4) == 0
     assert report.list_groups(mesh, "tp") == [[0, 2], [1, 3]]
-
-
-def test_the_longest_part_is_the_bottleneck(report: ModuleType) -> None:
-    assert report.find_bottleneck({"computing": 3.0, "bubble": 4.5, "tp messages": 4.0}) == "bubble"
-
-
-@pytest.fixture
-def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: ModuleType) -> Callable[[str], Any]:
-    """What a my_mesh.py with this text says."""
-    choice = beside_the_script(FOLDER, "mesh_choice")
-
-    def choose(text: str) -> Any:
-        (tmp_path / "my_mesh.py").write_text(text, encoding="utf-8")
-        monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.delitem(sys.modules, "my_mesh", raising=False)
-        return choice.Choice()
-
-    return choose
-
-
-WRITTEN = (Path(__file__).parents[3] / "exercises" / FOLDER / "solutions" / "my_mesh.py").read_text(encoding="utf-8")
-
-
-def test_a_part_as_delivered_says_nothing(choose: Callable[[str], Any], model: ModuleType) -> None:
-    delivered = Path(__file__).parents[3] / "exercises" / FOLDER / "my_mesh.py"
-    choice = choose(delivered.read_text(encoding="utf-8"))
-    assert (choice.order, choice.place_ranks(model.Layout(2, 2, 2)), choice.broken) == (("tp", "pp", "dp"), None, "")
-
-
-def test_a_part_that_is_written_lays_out_the_mesh(
-    choose: Callable[[str], Any], model: ModuleType, traffic: ModuleType, shape: Any
-) -> None:
-    choice, layout = choose(WRITTEN), model.Layout(2, 2, 2)
-    mesh = choice.place_ranks(layout)
-    assert mesh.equal(model.lay_out(layout, ("pp", "dp", "tp")))
-    assert choice.count_wrong_groups(layout, mesh) == 0
-    sizes = [traffic.predict_message_bytes(shape, layout, stage) for stage in (0, 1)]
-    assert choice.predict_bytes(layout, 4, sizes) == 524_288
-    assert choice.broken == ""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "broken"),
-    [
-        ("return place\n", "return {name: 0 for name in order}\n", "coordinates gives {'pp': 0, 'dp': 0, 'tp': 0} for rank 1"),
-        ("return place\n", "return 7\n", "coordinates gives 7 for rank 0"),
-        (
-            "reversed(order)",
-            "order",
-            "coordinates gives {'pp': 1, 'dp': 0, 'tp': 0} for rank 1 of 2x2x2, which ORDER puts elsewhere",
-        ),
-        ("return place\n", "return place[rank]\n", "KeyError: 0"),
-        ('("pp", "dp", "tp")', '("pp", "tp")', "ORDER is ('pp', 'tp'): it must hold each of dp, pp and tp once"),
-        ("import itertools", "import no_such_module_here", "ModuleNotFoundError: No module named 'no_such_module_here'"),
-    ],
-)
-def test_a_part_that_fails_is_told_and_ends_nothing(
-    choose: Callable[[str], Any], model: ModuleType, old: str, new: str, broken: str
-) -> None:
-    choice = choose(WRITTEN.replace(old, new, 1))
-    assert choice.place_ranks(model.Layout(2, 2, 2)) is None
-    assert choice.broken.startswith(broken)
-
-
-def test_groups_that_are_not_those_of_the_mesh_are_counted(choose: Callable[[str], Any], model: ModuleType) -> None:
-    layout = model.Layout(2, 2, 2)
-    choice = choose(WRITTEN.replace("return list(by_rest.values())", "return list(by_rest.values())[1:]"))
-    assert choice.count_wrong_groups(layout, choice.place_ranks(layout)) == 3

@@ -1,0 +1,31 @@
+"""The fewest GPUs for machines of several sizes, against brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+from tests.unit.exercises.scripts import beside_the_script
+
+cases = beside_the_script("07-hpc-systems", "cases")
+
+
+def test_gpus_needed_is_the_fewest_of_all_divisions() -> None:
+    profiles = {2: 3, 3: 2, 6: 1}
+
+    def fewest(left: tuple[int, ...]) -> int:
+        if not left:
+            return 0
+        first, *others = left
+        best = len(left)
+        for size, places in profiles.items():
+            if size < first:
+                continue
+            fitting = [number for number, need in enumerate(others) if need <= size]
+            for count in range(min(places - 1, len(fitting)) + 1):
+                for chosen in itertools.combinations(fitting, count):
+                    rest = tuple(need for number, need in enumerate(others) if number not in chosen)
+                    best = min(best, 1 + fewest(rest))
+        return best
+
+    for needs in itertools.combinations_with_replacement([1, 2, 3, 5], 5):
+        assert cases.gpus_needed(needs, profiles) == fewest(needs), needs

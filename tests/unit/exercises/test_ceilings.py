@@ -1,0 +1,102 @@
+"""Tokens a second that a GPU can reach at most: by its memory, by its arithmetic, and of GPUs that are not here."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpucourse.course.locate import find_course
+from tests.parts import need_module
+
+BESIDE = ("bench", "gpus", "language_models", "engines", "ceilings")
+
+
+@pytest.fixture
+def shared_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The shared files as a script imports them."""
+    need_module("torch")
+    monkeypatch.syspath_prepend(str(find_course({}).exercises / "shared"))
+    for name in BESIDE:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    import torch
+
+    yield SimpleNamespace(torch=torch, **{name: importlib.import_module(name) for name in BESIDE})
+    for name in BESIDE:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "batch", "ceiling"),
+    [
+        ("Tesla T4", "opt-1.3b", 1, 121.6),  # 320 GB/s over 2.63 GB, a little less for the cache of 256 tokens
+        ("NVIDIA L4", "opt-1.3b", 1, 114.0),
+        ("Tesla T4", "gpt2", 1, 1286),
+        ("NVIDIA L4", "gpt2", 1, 1205),
+    ],
+)
+def test_ceiling_of_one_at_a_time_is_the_memory(
+    shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, batch: int, ceiling: float
+) -> None:
+    limit = on(shared_files, monkeypatch, name, model).of(batch, 128, 128)
+    assert limit.tok_per_s == pytest.approx(ceiling, rel=0.04)
+    assert "reads all weights" in limit.reason
+
+
+def test_ceiling_of_a_large_batch_is_the_arithmetic(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = on(shared_files, monkeypatch, "Tesla T4", "opt-1.3b")
+    alone, some, many = (limits.of(batch, 1, 2).tok_per_s for batch in (1, 64, 512))
+    assert many == pytest.approx(65e12 / (2 * 1_315_758_080))
+    assert many > some > alone
+
+
+def test_ceiling_counts_the_cache_as_it_grows(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shared_files.ceilings.mean_cached_tokens(128, 1) == 0, "the prompt's own step reads nothing"
+    assert shared_files.ceilings.mean_cached_tokens(128, 3) == (129 + 130) / 3
+    limit = on(shared_files, monkeypatch, "Tesla T4", "gpt2").of(64, 128, 128).tok_per_s
+    weights, cache = 124_439_808 * 2, 64 * 36_864
+    at_the_end = 64 * 320e9 / (weights + cache * 256)
+    assert limit == pytest.approx(64 * 320e9 / (weights + cache * 190.5))
+    assert limit > 1.15 * at_the_end, "a good engine would be refused by the cache at its largest"
+
+
+def test_ceiling_of_an_unknown_gpu_is_none(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", capability=(99, 0)).of(1, 128, 128)
+    assert unknown.tok_per_s is None
+    assert shared_files.ceilings.limit_to_possible(1e9, unknown) == 1e9
+
+
+def test_ceiling_is_derived_for_an_unknown_gpu_of_a_known_generation(
+    shared_files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2").of(1, 128, 128)
+    of_a_t4 = on(shared_files, monkeypatch, "Tesla T4", "gpt2").of(1, 128, 128)
+    assert own.tok_per_s == pytest.approx(of_a_t4.tok_per_s, rel=0.01), "the same bus and clock"
+    assert own.reason.startswith("this GPU's derived 320 GB/s")
+
+
+def test_limit_to_possible_is_none_above_the_ceiling(shared_files: Any) -> None:
+    ceiling = shared_files.ceilings.Ceiling(122.0, "a reason")
+    assert shared_files.ceilings.limit_to_possible(200.0, ceiling) is None, "200 tokens/s of opt-1.3b on a T4, one at a time"
+    assert shared_files.ceilings.limit_to_possible(90.0, ceiling) == 90.0
+
+
+def test_ceiling_of_a_processor_is_measured_here(shared_files: Any) -> None:
+    limits = shared_files.ceilings.Ceilings(shared_files.language_models.MODELS["tiny"], shared_files.torch.device("cpu"))
+    assert limits.of(1, 32, 24).tok_per_s == limits.of(8, 32, 24).tok_per_s > 0
+    assert "measured here" in limits.of(1, 32, 24).reason
+
+
+def on(shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, capability: tuple[int, int] = (7, 5)) -> Any:
+    props = SimpleNamespace(
+        major=capability[0], minor=capability[1], multi_processor_count=40, clock_rate=1_590_000, memory_clock_rate=5_001_000,
+        memory_bus_width=256,
+    )  # fmt: skip
+    monkeypatch.setattr(shared_files.torch.cuda, "get_device_name", lambda _: name)
+    monkeypatch.setattr(shared_files.torch.cuda, "get_device_properties", lambda _: props)
+    return shared_files.ceilings.Ceilings(shared_files.language_models.MODELS[model], shared_files.torch.device("cuda", 0))

@@ -1,0 +1,31 @@
+"""The question of 0.5: it is generated, and an answer is judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.exercises.scripts import beside_the_script
+
+FOLDER = "00-local-foundations"
+
+
+def test_questions_hold_for_the_ranks_of_their_node_alone() -> None:
+    challenge = beside_the_script(FOLDER, "challenge")
+    assert challenge.Question(node=3, nodes=4, gpus=8).holds(24, 31)
+    asked = [challenge.ask(number) for number in range(1, 200)]
+    assert len({str(question) for question in asked}) > 50
+    assert challenge.ask(7) == challenge.ask(7)
+    for question in asked:
+        ranks = [node for node in range(question.nodes) for _ in range(question.gpus)]
+        mine = [rank for rank, node in enumerate(ranks) if node == question.node]
+        assert question.holds(mine[0], mine[-1])
+        assert not question.holds(mine[0] + 1, mine[-1])
+        assert not question.holds(mine[0], mine[-1] + 1)
+    for text in ("24-31", " 24 - 31 ", "24..31", "24 to 31", "24–31"):
+        assert challenge.read(text) == (24, 31)
+    assert challenge.read("5") == (5, 5)
+    verdicts = [challenge.judge(1, answer)["right"] for answer in ("", " ", "4-7", "4-8")]
+    assert verdicts == [None, None, True, False], "an answer that was not given is neither right nor wrong"
+    for text in ("", "all", "24-", "-24", "24,31", "1-2-3", "0x18-0x1f", "9" * 7):
+        with pytest.raises(ValueError, match="not a range of ranks"):
+            challenge.read(text)

@@ -1,0 +1,100 @@
+"""The learner's my_mesh.py as 6.3 uses it: the mesh that it lays out, and what is said if it fails."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.parts import needs_module
+from tests.unit.exercises.scripts import beside_the_script
+
+pytestmark = needs_module("torch")
+FOLDER = "06-training-at-scale"
+
+
+@pytest.fixture(scope="module")
+def report() -> ModuleType:
+    return beside_the_script(FOLDER, "mesh_report")
+
+
+@pytest.fixture(scope="module")
+def model(report: ModuleType) -> ModuleType:
+    return sys.modules[report.Layout.__module__]
+
+
+@pytest.fixture(scope="module")
+def traffic(report: ModuleType) -> ModuleType:
+    return sys.modules[report.price_by_dimension.__module__]
+
+
+@pytest.fixture
+def shape(model: ModuleType) -> Any:
+    """As 6.3 comes on simulated nodes."""
+    return model.Shape(layers=4, width=64, heads=4, length=32, batch_size=16, micro_batches=4, steps=4)
+
+
+@pytest.fixture
+def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: ModuleType) -> Callable[[str], Any]:
+    """What a my_mesh.py with this text says."""
+    choice = beside_the_script(FOLDER, "mesh_choice")
+
+    def choose(text: str) -> Any:
+        (tmp_path / "my_mesh.py").write_text(text, encoding="utf-8")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, "my_mesh", raising=False)
+        return choice.Choice()
+
+    return choose
+
+
+WRITTEN = (Path(__file__).parents[3] / "exercises" / FOLDER / "solutions" / "my_mesh.py").read_text(encoding="utf-8")
+
+
+def test_choice_of_a_part_as_delivered_is_the_default(choose: Callable[[str], Any], model: ModuleType) -> None:
+    delivered = Path(__file__).parents[3] / "exercises" / FOLDER / "my_mesh.py"
+    choice = choose(delivered.read_text(encoding="utf-8"))
+    assert (choice.order, choice.place_ranks(model.Layout(2, 2, 2)), choice.broken) == (("tp", "pp", "dp"), None, "")
+
+
+def test_choice_of_a_written_part_lays_out_the_mesh(
+    choose: Callable[[str], Any], model: ModuleType, traffic: ModuleType, shape: Any
+) -> None:
+    choice, layout = choose(WRITTEN), model.Layout(2, 2, 2)
+    mesh = choice.place_ranks(layout)
+    assert mesh.equal(model.lay_out(layout, ("pp", "dp", "tp")))
+    assert choice.count_wrong_groups(layout, mesh) == 0
+    sizes = [traffic.predict_message_bytes(shape, layout, stage) for stage in (0, 1)]
+    assert choice.predict_bytes(layout, 4, sizes) == 524_288
+    assert choice.broken == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "broken"),
+    [
+        ("return place\n", "return {name: 0 for name in order}\n", "coordinates gives {'pp': 0, 'dp': 0, 'tp': 0} for rank 1"),
+        ("return place\n", "return 7\n", "coordinates gives 7 for rank 0"),
+        (
+            "reversed(order)",
+            "order",
+            "coordinates gives {'pp': 1, 'dp': 0, 'tp': 0} for rank 1 of 2x2x2, which ORDER puts elsewhere",
+        ),
+        ("return place\n", "return place[rank]\n", "KeyError: 0"),
+        ('("pp", "dp", "tp")', '("pp", "tp")', "ORDER is ('pp', 'tp'): it must hold each of dp, pp and tp once"),
+        ("import itertools", "import no_such_module_here", "ModuleNotFoundError: No module named 'no_such_module_here'"),
+    ],
+)
+def test_choice_says_how_a_part_fails(choose: Callable[[str], Any], model: ModuleType, old: str, new: str, broken: str) -> None:
+    choice = choose(WRITTEN.replace(old, new, 1))
+    assert choice.place_ranks(model.Layout(2, 2, 2)) is None
+    assert choice.broken.startswith(broken)
+
+
+def test_choice_counts_groups_that_are_not_of_the_mesh(choose: Callable[[str], Any], model: ModuleType) -> None:
+    layout = model.Layout(2, 2, 2)
+    choice = choose(WRITTEN.replace("return list(by_rest.values())", "return list(by_rest.values())[1:]"))
+    assert choice.count_wrong_groups(layout, choice.place_ranks(layout)) == 3

@@ -1,0 +1,31 @@
+"""The rules of MIG: which profiles fit one GPU, against brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.unit.exercises.scripts import beside_the_script
+
+mig = beside_the_script("07-hpc-systems", "mig")
+
+
+@pytest.mark.parametrize("name", ["a100-80", "a30"])
+def test_place_fits_one_gpu_exactly_if_some_starts_allow_it(name: str) -> None:
+    card = mig.CARDS[name]
+    for some in itertools.combinations_with_replacement(card.profiles, 3):
+        names = [profile.name for profile in some]
+        every = itertools.product(*(profile.starts for profile in some))
+        fits = any(not mig.find_problems(card, names, [(0, start) for start in starts]) for starts in every)
+        assert (len({gpu for gpu, _ in mig.place(card, names)}) == 1) == fits, names
+
+
+def test_find_problems_keeps_the_driver_table_of_an_a100() -> None:
+    card = mig.CARDS["a100-80"]
+    starts = {profile.name: profile.starts for profile in card.profiles}
+    assert starts["3g.40gb"] == (0, 4)
+    assert starts["2g.20gb"] == (0, 2, 4)
+    assert mig.find_problems(card, ["3g.40gb", "3g.40gb"], [(0, 0), (0, 2)]), "3g at 0 and 2 overlap, and 2 is forbidden"
+    assert mig.find_problems(card, ["4g.40gb"], [(0, 4)]) == ["4g.40gb cannot begin at 4: 0"]
+    assert list(mig.draw(card, ["2g.20gb", "3g.40gb"], [(0, 0), (0, 4)])) == ["GPU 0  2g 2g  .  . 3g 3g 3g 3g"]

@@ -1,0 +1,60 @@
+"""The kernels below a roofline: their intensities, their results, and the size of their arrays."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+from docs.pictures import limits
+
+from tests.parts import need_module
+from tests.unit.exercises.scripts import beside_the_script
+
+
+@pytest.fixture(scope="module")
+def torch() -> ModuleType:
+    return need_module("torch")
+
+
+@pytest.fixture(scope="module")
+def roof_kernels(torch: ModuleType) -> ModuleType:
+    return beside_the_script("05-gpu-programming", "roof_kernels")
+
+
+def test_make_kernels_have_the_intensities_of_the_lesson(torch: ModuleType, roof_kernels: ModuleType) -> None:
+    kernels = roof_kernels.make_kernels(roof_kernels.make_arrays(256, torch.device("cpu"), 0), 16, 32)
+    counted = {kernel.kind: kernel.flop_per_byte for kernel in kernels}
+    wanted = {
+        "saxpy": 1 / 6,
+        "layer norm": 1,
+        "stencil": 0.75,
+        "spmv": 1 / 7,
+        "fft": 3.75,
+        "forces": 5 * 1024 / 7,
+        "gemm": 32 / 6,
+    }
+    assert counted == pytest.approx(wanted)
+    assert [kernel.flop_per_byte for kernel in kernels][-2:] == pytest.approx([16 / 6, 32 / 6])
+    assert {name: dict(limits.KERNELS)[name] for name in ("sparse", "FFT", "forces")} == pytest.approx(
+        {"sparse": wanted["spmv"], "FFT": wanted["fft"], "forces": wanted["forces"]}
+    )
+
+
+def test_find_forces_adds_the_pairs_one_by_one(torch: ModuleType, roof_kernels: ModuleType) -> None:
+    places, masses = torch.rand(5, 3, dtype=torch.float64), torch.rand(5, dtype=torch.float64)
+    pull = torch.zeros(5, 3, dtype=torch.float64)
+    for i in range(5):
+        for j in range(5):
+            d = places[j] - places[i]
+            pull[i] += masses[j] * d / (d.square().sum() + roof_kernels.SOFTENING**2) ** 1.5
+    assert torch.allclose(roof_kernels.find_forces(places, masses), pull)
+
+
+@pytest.mark.parametrize(
+    ("cache", "most", "side"),
+    [(None, 64 << 20, 4096), (1 << 20, 64 << 20, 2048), (16 << 20, 64 << 20, 4096), (480 << 20, 64 << 20, 4096)],
+)
+def test_choose_side_takes_four_times_the_last_cache_within_bounds(
+    roof_kernels: ModuleType, cache: int | None, most: int, side: int
+) -> None:
+    assert roof_kernels.choose_side(cache, most) == side

@@ -1,0 +1,71 @@
+"""Fourier transforms: fast lengths, counts, and signals in which a ring finds nothing."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+
+import pytest
+
+from tests.parts import need_module
+from tests.unit.exercises.scripts import beside_the_script
+
+
+@pytest.fixture(scope="module")
+def torch() -> ModuleType:
+    return need_module("torch")
+
+
+@pytest.fixture(scope="module")
+def transforms(torch: ModuleType) -> ModuleType:
+    return beside_the_script("05-gpu-programming", "transforms")
+
+
+@pytest.mark.parametrize(("length", "factor"), [(1, 1), (2, 2), (1123, 1123), (1124, 281), (1125, 5), (4096, 2), (10_403, 103)])
+def test_largest_prime_factor_of_lengths(transforms: ModuleType, length: int, factor: int) -> None:
+    assert transforms.largest_prime_factor(length) == factor
+
+
+def test_largest_prime_factor_refuses_a_length_of_no_points(transforms: ModuleType) -> None:
+    with pytest.raises(ValueError, match="at least one point"):
+        transforms.largest_prime_factor(0)
+
+
+@pytest.mark.parametrize(("least", "length"), [(1, 1), (11, 12), (1123, 1125), (4219, 4320), (2**20 + 1, 1_049_760)])
+def test_find_fast_length_takes_the_shortest(transforms: ModuleType, least: int, length: int) -> None:
+    assert transforms.find_fast_length(least) == length
+    assert all(transforms.largest_prime_factor(shorter) > 7 for shorter in range(least, length))
+
+
+def test_real_transform_flops_are_half_of_a_complex_one(transforms: ModuleType) -> None:
+    assert transforms.real_transform_flops(1024) == 2.5 * 1024 * 10
+    assert transforms.real_transform_flops(1) == 0
+
+
+def test_transform_counter_counts_rows_calls_and_lengths(torch: ModuleType, transforms: ModuleType) -> None:
+    signals = torch.randn(6, 50)
+    with transforms.TransformCounter() as counter:
+        spectra = torch.fft.rfft(signals, 60)
+        torch.fft.irfft(spectra * torch.fft.rfft(signals[0, :7], 60).conj(), 60)
+        torch.fft.ifft(torch.fft.fft(signals, 64))
+    assert (counter.forward_calls, counter.forward_rows) == (3, 6 + 1 + 6)
+    assert (counter.inverse_calls, counter.inverse_rows) == (2, 6 + 6)
+    assert (counter.lengths, counter.template_transforms) == ({60, 64}, 1)
+
+
+def test_correlate_directly_finds_pulses_that_a_ring_does_not(torch: ModuleType, transforms: ModuleType) -> None:
+    recording = transforms.record(40, 300, 30, seed=1)
+    right = transforms.correlate_directly(recording.signals, recording.template)
+    spectra = torch.fft.rfft(recording.signals) * torch.fft.rfft(recording.template, 300).conj()
+    ring = torch.fft.irfft(spectra, 300)
+    assert (right.argmax(1) == recording.places).all()
+    assert not (ring.argmax(1) == recording.places).any()
+    assert transforms.score_error(ring[:, :271], right[:, :271]) < 1e-5, "all but the last 29 are right"
+    assert transforms.score_error(ring, right) > 0.1
+
+
+def test_score_error_is_infinite_for_another_shape_or_no_numbers(torch: ModuleType, transforms: ModuleType) -> None:
+    right = torch.ones(2, 3, dtype=torch.float64)
+    assert transforms.score_error(torch.ones(2, 3), right) == 0
+    assert transforms.score_error(torch.ones(3), right) == math.inf
+    assert transforms.score_error(torch.full((2, 3), math.nan), right) == math.inf
