@@ -35,7 +35,7 @@ def judge(part):
 """
 
 
-def test_an_optimizer_and_ddp_work_without_the_compiler(tmp_path: Path) -> None:
+def test_leave_compiler_out_keeps_an_optimizer_and_ddp_working(tmp_path: Path) -> None:
     (tmp_path / "my_training.py").write_text(PART)
     (tmp_path / "judge_training.py").write_text(JUDGE)
     with Judge() as judge:

@@ -11,7 +11,7 @@ import pytest
 
 from gpucourse.judge.client import Judge
 
-EXERCISES = Path(__file__).parents[3] / "exercises"
+EXERCISES = Path(__file__).parents[4] / "exercises"
 FOLDER = EXERCISES / "05-gpu-programming"
 DELIVERED = (FOLDER / "my_kernels.cu").read_text(encoding="utf-8")
 SOLUTION = (FOLDER / "solutions" / "my_kernels.cu").read_text(encoding="utf-8")
@@ -74,12 +74,12 @@ def parametrize(fates: dict[str, tuple[str, str, str, str]]) -> pytest.MarkDecor
 
 
 @parametrize(FATES)
-def test_a_file_of_kernels_gets_a_verdict_with_its_reason(judge: Judge, tmp_path: Path, name: str) -> None:
+def test_judge_of_my_kernels_says_the_reason(judge: Judge, tmp_path: Path, name: str) -> None:
     check(judge, tmp_path / "my_kernels.cu", *FATES[name])
 
 
 @parametrize(FATES_OF_GEMM)
-def test_a_file_of_products_gets_a_verdict_with_its_reason(judge: Judge, tmp_path: Path, name: str) -> None:
+def test_judge_of_my_gemm_says_the_reason(judge: Judge, tmp_path: Path, name: str) -> None:
     check(judge, tmp_path / "my_gemm.cu", *FATES_OF_GEMM[name])
 
 

@@ -41,10 +41,8 @@ def judge_text(judge: Judge, folder: Path, name: str, text: str) -> JudgeAnswer:
         ("my_job.sbatch", HEAD + 'python work/first_job.py "$@"\n'),
         ("my_job.sbatch", HEAD.replace("-p gpu", "--part gpu -n1 -J mine") + "cd work\npython3 -u first_job.py $*\n"),
         ("my_job.sbatch", HEAD + 'python work/first_job.py --seconds=2 --size=64 || { echo "failed"; exit 1; }\n'),
-        ("my_job.sbatch", HEAD + 'python work/first_job.py "$@"\ncode=$?\necho "ended with $code"\nexit $code\n'),
         ("my_job.sbatch", HEAD + 'python work/first_job.py "$@" &\nwait $!\n'),
         ("my_job.sbatch", HEAD.replace("source", "set -e\nsource") + 'cd work\nsrun python "$PWD"/first_job.py "$@"\necho\n'),
-        ("my_job.sbatch", HEAD.replace("source", "##SBATCH --mem=1G\nsource") + 'python work/first_job.py "$@"\n'),
         ("my_multi_node.sbatch", TWO + MEET + f"{LOGGED} bash -c '{RANKED}; exec python work/multi_node.py \"$@\"' x \"$@\"\n"),
         (
             "my_multi_node.sbatch",
@@ -70,7 +68,7 @@ def judge_text(judge: Judge, folder: Path, name: str, text: str) -> JudgeAnswer:
         ("my_srun.sh", "#!/bin/bash\nsrun --nodes=1 --ntasks=1 --time 30:00 --gres gpu:1 --pty --partition gpu -- bash\n"),
     ],
 )  # fmt: skip
-def test_what_is_right_in_another_way_passes(judge: Judge, tmp_path: Path, name: str, text: str) -> None:
+def test_judge_passes_a_batch_file_that_is_right_in_another_way(judge: Judge, tmp_path: Path, name: str, text: str) -> None:
     verdict = judge_text(judge, tmp_path, name, text)
     assert (verdict.word, verdict.says) == ("passed", "")
 
@@ -84,52 +82,36 @@ def test_what_is_right_in_another_way_passes(judge: Judge, tmp_path: Path, name:
         ("my_job.sbatch", HEAD.replace("--gres", "--gress") + "echo\n", "no option --gress"),
         ("my_job.sbatch", HEAD.replace("#SBATCH", "# SBATCH") + "echo\n", "a comment for sbatch too"),
         ("my_job.sbatch", HEAD.replace("-p gpu", "") + "echo\n", "no partition"),
-        ("my_job.sbatch", HEAD.replace("gpu:1", "gpu:2") + "echo\n", "2 GPUs on each machine; expected 1"),
         ("my_job.sbatch", HEAD.replace("-t 10", "-t 00:10") + "echo\n", "asks for 0.166667 minutes"),
-        ("my_job.sbatch", HEAD.replace("-t 10", "") + "echo\n", "no time limit"),
-        ("my_job.sbatch", HEAD.replace("-t 10", "-t 10 -N 2") + "echo\n", "asks for 2 machines and 2 processes in all"),
-        ("my_job.sbatch", HEAD.replace("-o logs/%j-%N.out", "") + "echo\n", "no --output"),
         ("my_job.sbatch", HEAD.replace("logs/", "") + "echo\n", "expected logs/4711-node1.out"),
         ("my_job.sbatch", HEAD, "never runs work/first_job.py"),
         ("my_job.sbatch", HEAD + "python first_job.py $*\n", "it looked for first_job.py, which does not exist"),
-        ("my_job.sbatch", HEAD + 'cd "$(dirname "$0")"\npython work/first_job.py $*\n', "which does not exist"),
         ("my_job.sbatch", HEAD + "if true\n", "syntax error"),
         ("my_job.sbatch", HEAD + "pyton work/first_job.py\n", "pyton: command not found"),
         ("my_job.sbatch", HEAD + "while true; do :; done\n", "did not end within 3 s"),
         ("my_job.sbatch", HEAD + "python work/first_job.py $* &\n", "is started in the background"),
-        ("my_job.sbatch", HEAD + "python work/first_job.py $* &\nwait\n", "is started in the background"),
         ("my_job.sbatch", HEAD.replace("source ./setup.sh\n", "python work/first_job.py $*\n"), "without what setup.sh sets"),
-        ("my_job.sbatch", HEAD.replace("-p gpu", "-p gpus") + "echo\n", "--partition=gpus is another queue"),
         ("my_multi_node.sbatch", TWO.replace("-N 2", "-N 2 -n 2") + "echo\n", "asks for 2 processes on 3 machines"),
         ("my_job.sbatch", HEAD + "python work/first_job.py $*;" * 2 + "\n", "runs first_job.py 2 times"),
         ("my_multi_node.sbatch", TWO + MEET + f"{LOGGED} python work/multi_node.py $*\n", "RANK is not set"),
         ("my_multi_node.sbatch", TWO + MEET + f"{LOGGED} -n1 sh -c '{RANKED}; python work/multi_node.py'\n", "1 processes ran"),
-        ("my_multi_node.sbatch", TWO + f"{LOGGED} bash -c '{RANKED}; python work/multi_node.py'\n", "MASTER_ADDR was nothing"),
         (
             "my_multi_node.sbatch",
             TWO + MEET.replace("$(hostname)", "localhost") + f"{LOGGED} bash -c '{RANKED}; python work/multi_node.py'\n",
             "MASTER_ADDR was localhost",
         ),
-        ("my_multi_node.sbatch", TWO + MEET + f"{LOGGED} --bogus bash -c true\n", "never runs work/multi_node.py"),
         ("my_array.sbatch", ARRAY.replace("%2", "%3") + "echo\n", "lets 3 tasks run at once"),
-        ("my_array.sbatch", ARRAY.replace("0-3", "0-6:2") + "echo\n", "makes the tasks 0, 2, 4, 6"),
         ("my_array.sbatch", ARRAY + 'python work/sweep.py "$@"\n', "got the whole list"),
         ("my_array.sbatch", ARRAY + f'r=(0.001 0.0005 0.002 0.004); python work/sweep.py $* --values=${{r[{TASK}]}}\n',
          "--values was 0.001; right is 0.0005"),
-        ("my_array.sbatch", ARRAY + f'r=(9 0.0005 0.001 0.002); python work/sweep.py $* --values=${{r[{TASK} + 1]}}\n',
-         "--values was empty"),
         ("my_srun.sh", "echo srun --pty bash\n", "does not start srun"),
         ("my_srun.sh", "srun -p gpu -G1 -t30 --pty\n", "does not know what to start"),
         ("my_srun.sh", "srun -p gpu -G1 -t30 --pty python\n", "expected a shell"),
-        ("my_srun.sh", "srun -G1 -t30 --pty bash\n", "names no partition"),
-        ("my_srun.sh", "srun -p gpu -G1 --pty bash\n", "no time limit"),
         ("my_srun.sh", "srun -p gpu -G1 -t30 --pty bash &\n", "runs in the background"),
-        ("my_srun.sh", "srun -p gpu -N2 --gres=gpu:1 -t30 --pty bash\n", "asks for 2 machines"),
-        ("my_srun.sh", "srun -p gpu -G1 -t30 --ppty bash\n", "no option --ppty"),
         ("my_srun.sh", "salloc -p gpu -G1 -t30\n", "salloc opens no shell"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_gets_a_reason_that_helps(judge: Judge, tmp_path: Path, name: str, text: str, reason: str) -> None:
+def test_judge_says_what_is_wrong_with_a_batch_file(judge: Judge, tmp_path: Path, name: str, text: str, reason: str) -> None:
     verdict = judge_text(judge, tmp_path, name, text)
     assert verdict.word == "failed"
     assert reason in verdict.says

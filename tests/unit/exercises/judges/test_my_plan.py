@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.judge.client import Judge
 
-EXERCISES = Path(__file__).parents[3] / "exercises"
+EXERCISES = Path(__file__).parents[4] / "exercises"
 FOLDER = EXERCISES / "06-training-at-scale"
 SOLUTION = (FOLDER / "solutions" / "my_plan.yaml").read_text(encoding="utf-8")
 
@@ -19,13 +19,9 @@ FATES = {
     "not-yaml": (SOLUTION.replace("  dp: 4", "  dp: ["), "failed", "my_plan.yaml:"),
     "key-twice": (f"{SOLUTION}zero: 2\n", "failed", "zero appears twice"),
     "alias": (SOLUTION.replace("zero: 1", "zero: *all"), "failed", "has an alias"),
-    "unknown-key": (SOLUTION.replace("zero:", "zeros:"), "failed", "zeros: there is no such key"),
     "word-for-number": (SOLUTION.replace("zero: 1", "zero: one"), "failed", "zero: one is not one of 0, 1, 2, 3"),
     "truth-for-number": (SOLUTION.replace("zero: 1", "zero: true"), "failed", "zero: True is not a whole number"),
-    "out-of-range": (SOLUTION.replace("puzzle: 1", "puzzle: 9"), "failed", "puzzle: 9 is not a whole number from 1 to 8"),
     "huge": (SOLUTION.replace("dp: 4", "dp: 99999999999"), "failed", "is not a whole number from 1 to 1,000,000,000"),
-    "list": ("- 1\n- 2\n", "failed", "it holds no keys with values"),
-    "empty": ("", "failed", "is empty"),
     "not-text": ("target: \0", "failed", "is not YAML"),
 }
 
@@ -37,7 +33,7 @@ def judge() -> Iterator[Judge]:
 
 
 @pytest.mark.parametrize("name", FATES)
-def test_a_yaml_part_is_judged_with_its_own_line(judge: Judge, tmp_path: Path, name: str) -> None:
+def test_judge_of_my_plan_says_the_line(judge: Judge, tmp_path: Path, name: str) -> None:
     text, word, says = FATES[name]
     file = tmp_path / "my_plan.yaml"
     file.write_bytes(text.encode())

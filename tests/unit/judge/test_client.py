@@ -1,11 +1,10 @@
-"""Whatever a learner's part does, it gets a verdict with a name, in time, and nothing of it stays."""
+"""Judge: whatever a learner's part does, it gets a verdict with a name, in time, and nothing of it stays."""
 
 from __future__ import annotations
 
-import os
-import signal
+import subprocess
+import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,9 @@ import pytest
 from gpucourse.judge.client import Judge, JudgeAnswer
 from tests.waiting import STUCK_S, until
 
-LIMIT_S = 1.5
+LIMIT_S = 3.0
+SLOW = {"ignores-sigterm", "stops-itself", "closes-everything"}
+"""Parts that are only over after LIMIT_S, beside the endless one."""
 JUDGE = """
 from gpucourse.judge import Case, Way
 
@@ -36,31 +37,22 @@ FATES = {
     "right": (RIGHT, "passed", "", ""),
     "with-bom-and-crlf": ("\ufeff" + RIGHT.replace("\n", "\r\n"), "passed", "", ""),
     "not-written": (body("raise NotImplementedError('how?')"), "open", "", "how?"),
-    "endless": (body("while True: pass"), "failed", "endless", "my_part.py:5: it did not end within 1.5 s"),
+    "endless": (body("while True: pass"), "failed", "endless", "my_part.py:5: it did not end within 3 s"),
     "ignores-sigterm": (
         body("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "time.sleep(600)"), "failed", "endless", "my_part.py:6",
     ),
     "stops-itself": (body("os.kill(os.getpid(), signal.SIGSTOP)", "return 2"), "failed", "endless", "did not end"),
-    "handles-signals": (body("signal.signal(signal.SIGUSR1, signal.SIG_IGN)", "return 2"), "passed", "", ""),
     "exits": (body("sys.exit(3)"), "failed", "exit", "my_part.py:5: it ended the program (exit 3): return instead"),
     "quits-at-once": (body("os._exit(0)"), "failed", "exit", "it ended its process with code 0: return instead"),
     "crashes": (body("os.kill(os.getpid(), signal.SIGSEGV)"), "failed", "crash", "it crashed: SIGSEGV"),
-    "kills-its-group": (body("os.killpg(0, signal.SIGTERM)"), "failed", "crash", "it crashed: SIGTERM"),
-    "interrupts": (body("raise KeyboardInterrupt"), "failed", "error", "my_part.py:5: KeyboardInterrupt"),
     "prints-200-MB": (body("for _ in range(200): print('x' * (1 << 20))"), "failed", "too-much-output", "more than 1 MB"),
-    "prints-binary": (body("os.write(1, bytes(range(256)))", "return 2"), "passed", "", ""),
     "renamed": ("def anwser(n):\n    return 2\n", "failed", "no-function", "it has anwser: keep its name"),
     "syntax": ("def answer(n)\n    return 2\n", "failed", "not-python", "my_part.py:1: expected ':'"),
-    "tabs": ("def answer(n):\n\treturn 2\n        return 3\n", "failed", "not-python", "my_part.py:3: "),
     "binary": ("def answer(n):\n    return '\0'\n", "failed", "not-text", "save it again as UTF-8"),
-    "empty": ("", "failed", "no-function", "has no function answer"),
     "missing-library": ("import numpie\n\n\n" + RIGHT, "failed", "no-library", "it imports numpie, which is missing"),
-    "neighbour": ("import my_helper\n\n\n" + RIGHT, "failed", "no-library", "it imports my_helper"),
     "reads-stdin": (body("return int(input('n? '))"), "failed", "reads-input", "my_part.py:5: it waits for input"),
     "closes-stdout": (body("os.close(1)", "return 2"), "passed", "", ""),
-    "closes-sys-stdout": (body("sys.stdout.close()", "return 2"), "passed", "", ""),
     "closes-everything": (body("os.closerange(0, 100)", "time.sleep(600)"), "failed", "closed-files", "closed files"),
-    "changes-folder": (body("os.chdir('/')", "return 2"), "passed", "", ""),
     "uses-much-memory": (body("return len(bytearray(1 << 34))"), "failed", "memory", "more memory than a part may have"),
     "fills-the-disk": (body("open('f', 'wb').write(bytes(1 << 29))"), "failed", "error", "File too large"),
     "returns-nothing": (body("pass"), "failed", "no-answer", "is the return missing?"),
@@ -69,7 +61,6 @@ FATES = {
         "failed", "error", "my_part.py:6: Odd",
     ),
     "long-error": (body("raise ValueError('x' * (100 << 20))"), "failed", "error", "my_part.py:5: ValueError: xxx"),
-    "strange-text": (body("raise ValueError('\\ud800 \\x1b[2J')"), "failed", "error", "ValueError"),
     "odd-value": (
         "class Odd:\n    def __str__(self): raise ValueError('no')\n\n\ndef answer(n):\n    return Odd()\n",
         "failed", "error", "my_part.py:2: ValueError: no",
@@ -77,9 +68,6 @@ FATES = {
     "deep": (body("return answer(n)"), "failed", "error", "RecursionError"),
     "forks-back": (body("os.fork()", "return 2"), "passed", "", ""),
     "ends-its-parent": (body("os.kill(os.getppid(), signal.SIGKILL)", "time.sleep(600)"), "failed", "ended-parent", "SIGKILL"),
-    "asks-its-parent-to-end": (
-        body("os.kill(os.getppid(), signal.SIGTERM)", "time.sleep(600)"), "failed", "ended-parent", "SIGTERM",
-    ),
 }  # fmt: skip
 
 
@@ -104,22 +92,16 @@ def ask(judge: Judge, judge_file: Path, text: str, *, limit_s: float = STUCK_S) 
     return judge.judge(judge_file, file, torch=False, limit_s=limit_s)
 
 
-def is_gone(process: int) -> bool:
-    """Whether a process has ended; one that nobody has waited for yet has, too."""
-    deadline = time.monotonic() + STUCK_S
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):  # the second where it ends between open and read
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.02)
-    return False
+def has_ended(process: int) -> bool:
+    """Tell whether a process has ended; one that nobody has waited for yet has, too."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):  # the second if it ends between open and read
+        return True
 
 
-@pytest.mark.parametrize("fate", FATES)
-def test_a_part_gets_a_named_verdict(judge: Judge, judge_file: Path, fate: str) -> None:
+@pytest.mark.parametrize("fate", [pytest.param(fate, marks=pytest.mark.slow if fate in SLOW else ()) for fate in FATES])
+def test_judge_names_what_became_of_a_part(judge: Judge, judge_file: Path, fate: str) -> None:
     text, word, way, says = FATES[fate]
     judged = ask(judge, judge_file, text, limit_s=LIMIT_S if way in {"endless", "closed-files"} else STUCK_S)
     assert (judged.word, judged.way) == (word, way), judged
@@ -128,7 +110,7 @@ def test_a_part_gets_a_named_verdict(judge: Judge, judge_file: Path, fate: str) 
     assert len(judged.output) <= 8 << 10
 
 
-def test_a_part_finds_the_programs_of_the_system_on_a_short_path(judge_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_gives_a_part_the_programs_of_the_system(judge_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     with Judge() as judge:
         answer = ask(judge, judge_file, body("return 2 if '/usr/sbin' in os.environ['PATH'].split(':') else 0"))
@@ -139,20 +121,19 @@ def test_a_part_finds_the_programs_of_the_system_on_a_short_path(judge_file: Pat
     "leaves",
     [
         "p = subprocess.Popen(['sleep', '600'])",
-        "p = subprocess.Popen(['sleep', '600'], start_new_session=True)",
         "p = subprocess.Popen(['sh', '-c', 'setsid sleep 600 & echo $! > kid; wait'], start_new_session=True)",
     ],
-    ids=["child", "session", "grandchild"],
+    ids=["child", "grandchild"],
 )
-def test_what_a_part_leaves_behind_is_ended(judge: Judge, judge_file: Path, leaves: str) -> None:
+def test_judge_ends_what_a_part_leaves_behind(judge: Judge, judge_file: Path, leaves: str) -> None:
     note = judge_file.with_name("left")
     judged = ask(judge, judge_file, body(leaves, f"open({str(note)!r}, 'w').write(str(p.pid))", "return 2"))
     assert judged.word == "passed"
-    assert is_gone(int(note.read_text()))
+    until(lambda: has_ended(int(note.read_text())), "the process has ended")
 
 
-@pytest.mark.parametrize("fate", ["endless", "ends-its-parent", "exits"])
-def test_no_folder_of_a_part_stays(judge_file: Path, fate: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fate", ["ends-its-parent", "exits", pytest.param("endless", marks=pytest.mark.slow)])
+def test_judge_leaves_no_folder_of_a_part(judge_file: Path, fate: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     with Judge() as judge:
@@ -160,28 +141,30 @@ def test_no_folder_of_a_part_stays(judge_file: Path, fate: str, monkeypatch: pyt
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-def test_a_judge_goes_on_after_a_part_that_ended_it(judge: Judge, judge_file: Path) -> None:
+def test_judge_goes_on_after_a_part_that_ended_its_process(judge: Judge, judge_file: Path) -> None:
     ask(judge, judge_file, FATES["ends-its-parent"][0])
     assert ask(judge, judge_file, RIGHT).word == "passed"
 
 
-def test_a_fault_of_the_judge_is_not_the_learners(judge: Judge, judge_file: Path) -> None:
+def test_judge_tells_its_own_fault_from_the_learners(judge: Judge, judge_file: Path) -> None:
     judge_file.write_text("WAYS = {}\n\n\ndef judge(part):\n    1 / 0\n")
     judged = ask(judge, judge_file, RIGHT)
     assert (judged.word, judged.way) == ("error", "judge")
     assert "ZeroDivisionError" in judged.output
 
 
-def test_a_part_ends_with_whoever_asked(judge_file: Path) -> None:
+ASK = """
+import sys
+from pathlib import Path
+from gpucourse.judge.client import Judge
+Judge().judge(Path(sys.argv[1]), Path(sys.argv[2]), torch=False, limit_s=600)
+"""
+
+
+def test_part_ends_with_the_process_that_asked(judge_file: Path) -> None:
     note, file = judge_file.with_name("pid"), judge_file.parent.parent / "my_part.py"
     file.write_text(body(f"open({str(note)!r}, 'w').write(str(os.getpid()))", "time.sleep(600)"))
-    asker = os.fork()
-    if asker == 0:
-        try:
-            Judge().judge(judge_file, file, torch=False, limit_s=60)
-        finally:
-            os._exit(1)
-    until(lambda: note.exists() and note.read_text(), "the part runs")
-    os.kill(asker, signal.SIGKILL)
-    os.waitpid(asker, 0)
-    assert is_gone(int(note.read_text()))
+    with subprocess.Popen([sys.executable, "-c", ASK, str(judge_file), str(file)]) as asker:
+        until(lambda: note.exists() and note.read_text(), "the part runs")
+        asker.kill()
+    until(lambda: has_ended(int(note.read_text())), "the part has ended")

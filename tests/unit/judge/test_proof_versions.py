@@ -43,10 +43,6 @@ EVENLY = """    total, world = 0.0, prod(sizes.values())
 NEW_SCALER = """        scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)
         scaler.scale(loss).backward()
 """
-OFF = "self.graphs[size] = None"
-STEP = "    optimizer.step()\n"
-CLIPPED = f"    nn.utils.clip_grad_norm_(model.parameters(), 5.0)\n{STEP}"
-SLOWEST = "(min(speeds), -speeds.count(min(speeds)))"
 BEST_RING = "    return max(rings, key=lambda order: score(links, hops(order)))"
 NEAREST = """    ring, left = [0], set(range(1, len(links)))
     while left:
@@ -62,63 +58,41 @@ FROM_EACH = """    rings = []
     return max(rings, key=lambda order: score(links, hops(order)))"""
 VERSIONS = {  # folder, file, the change to the solution, the verdict
     "tokenizers-is-no-secret": (HPC, "my_dockerfile.txt", PIP, "ENV TOKENIZERS_PARALLELISM=no\n" + PIP, True),
-    "tokenizers-by-pip": (HPC, "my_dockerfile.txt", PIP, PIP + " tokenizers==0.22", True),
     "mounted-secret": (HPC, "my_dockerfile.txt", "RUN pip", "RUN --mount=type=secret,id=hf_token pip", True),
-    "two-stages": (HPC, "my_dockerfile.txt", "bookworm\n", "bookworm AS base\nFROM base\n", True),
     "platform": (HPC, "my_dockerfile.txt", "FROM ", "FROM --platform=linux/amd64 ", True),
     "base-by-argument": (HPC, "my_dockerfile.txt", f"FROM {BASE}", f"ARG BASE={BASE}\nFROM ${{BASE}}", True),
     "entrypoint": (HPC, "my_dockerfile.txt", "CMD [", "ENTRYPOINT [", True),
     "run-in-two-lines": (HPC, "my_dockerfile.txt", "all --shm", "all \\\n#  --shm", True),
     "user-that-is-not-there": (HPC, "my_dockerfile.txt", "RUN useradd --create-home learner\n", "", False),
-    "user-of-a-stage-before": (HPC, "my_dockerfile.txt", "USER learner\n", f"USER learner\nFROM {BASE}\n", False),
     "torch-in-quotes": (HPC, "my_dockerfile.txt", "torch==2.13.0", '"torch"', False),
-    "torch-from-2-on": (HPC, "my_dockerfile.txt", "torch==2.13.0", "'torch>=2.0'", False),
     "pip-as-a-list": (HPC, "my_dockerfile.txt", PIP, 'RUN ["pip", "install", "torch"]', False),
     "copy-of-all": (HPC, "my_dockerfile.txt", COPY, "COPY . /course/\n" + COPY, False),
     "command-in-a-comment": (HPC, "my_dockerfile.txt", "CMD [", "# CMD [", False),
-    "cuda-with-a-digest": (HPC, "my_dockerfile.txt", BASE, "nvidia/cuda:13.2.0-base@sha256:1f", False),
-    "line-of-docker-run-gone": (HPC, "my_dockerfile.txt", "docker run", "start", False),
     "python-by-its-path": (HPC, "my_definition.def", "exec python", "exec /opt/course/bin/python", True),
     "another-environment": (HPC, "my_definition.def", "PATH=/opt/course/bin:$PATH", "LC_ALL=C", False),
-    "pip-in-two-lines": (HPC, "my_definition.def", "install torch==2.13.0", "install \\\n torch", False),
-    "half-is-not-more-than-half": (HPC, "my_sharing.py", '> card["gib"] / 2', '>= card["gib"] / 2', False),
     "as-much-as-needed-refused": (HPC, "my_sharing.py", 'size["gib"] >= service', 'size["gib"] > service', False),
     "numbered-from-1": (HPC, "my_sharing.py", ALL_PLACES, FROM_1, False),
-    "no-number": (HPC, "my_sharing.py", ALL_PLACES, 'return [(float("inf"), 0)] * len(names)', False),
-    "node-after-sys": (HPC, "my_topology.py", '"NODE", "SYS"', '"SYS", "NODE"', False),
     "ring-without-a-number": (HPC, "my_topology.py", "return max(rings", "return [None, 1] or max(rings", False),
     "places-by-memory": (HPC, "my_design.py", "left[profiles[profile] :]", "left[48 // profile :]", False),
-    "targets-rounded": (HPC, "my_design.py", "count = math.ceil(", "count = round(", False),
-    "always-one-more": (HPC, "my_design.py", "lower = math.ceil(nodes / down)", "lower = nodes // down + 1", False),
     "aliases-in-a-pod": (HPC, "my_pods.yaml", BOTH, ALIAS, True),
     "one-in-quotes": (HPC, "my_pods.yaml", f"requests: {ONE}", 'requests: {nvidia.com/gpu: "1"}', True),
-    "time-slicing-for-mps": (HPC, "my_pods.yaml", "mps:", "timeSlicing:", False),
     "two-shares": (HPC, "my_pods.yaml", BOTH, "limits: {nvidia.com/gpu: 2}", False),
     "host-ipc-for-mps": (HPC, "my_pods.yaml", SPEC, SPEC + "  hostIPC: true\n", False),
-    "host-ipc-as-text": (HPC, "my_pods.yaml", SPEC, SPEC + '  hostIPC: "true"\n', False),
     "host-ipc-refused": (HPC, "my_pods.yaml", SPEC, SPEC + "  hostIPC: false\n", True),
-    "resources-as-text": (HPC, "my_pods.yaml", REPLICAS, "resources: nvidia.com/gpu", False),
     "way-without-resources": (HPC, "my_pods.yaml", "mps:\n        " + REPLICAS, "mps", False),
     "too-deep": (HPC, "my_pods.yaml", "kind: ConfigMap", "kind: " + "[" * 2000, False),
     "gpu-requested": (TRACING, "my_pod.yaml", RIGHTS, RIGHTS + f"      resources: {{requests: {ONE}}}\n", False),
     "no-gpu-by-number": (TRACING, "my_pod.yaml", RIGHTS, RIGHTS + "      resources: {limits: {nvidia.com/gpu: 0}}\n", True),
-    "usual-rights-kept": (TRACING, "my_pod.yaml", "drop: [ALL], ", "", False),
     "root-that-is-refused": (TRACING, "my_pod.yaml", "runAsUser: 0", "runAsUser: 0\n        runAsNonRoot: true", False),
     "power-of-the-next-size": (TRACING, "my_preload.c", "power(bytes)", "power(bytes) + 1", False),
     "chunk-makes-fewer-chunks": (COMMUNICATION, "my_ring.py", "flat.tensor_split(size)", "flat.chunk(size)", False),
     "one-max-for-all-queries": (GPU, "my_attention.py", "tl.max(scores, axis=1)", "tl.max(tl.max(scores, axis=1))", False),
     "one-checkpoint-back": (SCALE, "my_resume.py", WHOLE, ONE_BACK, False),
     "ranks-spread-evenly": (SCALE, "my_mesh.py", "    total = 0.0\n", EVENLY, False),
-    "always-bfloat16": (GPU, "my_loop.py", "device.type, dtype=dtype", "device.type, dtype=torch.bfloat16", False),
     "scaler-of-each-step": (GPU, "my_loop.py", "        scaler.scale(loss).backward()\n", NEW_SCALER, False),
-    "no-weight-decay": (GPU, "my_loop.py", "lr=RATE)", "lr=RATE, weight_decay=0)", False),
     "fused-where-possible": (GPU, "my_loop.py", "lr=RATE)", "lr=RATE, fused=device.type == 'cpu')", True),
     "every-error-switches-off": (GPU, "my_server.py", "except RuntimeError", "except Exception", False),
-    "one-size-switches-off": (GPU, "my_server.py", OFF, "self.graphs = dict.fromkeys(range(9))", False),
-    "clipped-at-five": (SCALE, "my_step.py", STEP, CLIPPED, False),
-    "model-left-in-eval": (SCALE, "my_step.py", STEP, STEP + "    model.blocks.eval()\n", False),
     "nearest-gpu-first-from-each": (HPC, "my_topology.py", BEST_RING, FROM_EACH, False),
-    "groups-as-rings": (HPC, "my_topology.py", "combinations(group, 2)", "zip(group, group[1:] + group[:1])", False),
     "tracer-that-prints": (TRACING, "my_preload.c", "  int code =", '  puts("cudaMalloc");\n  int code =', False),
 }  # fmt: skip
 
@@ -129,8 +103,6 @@ GUARD, OLD_GUARD = "(y < columns && x < rows) out", "(y < rows && x < columns) o
 ATOMIC, SET = "atomicAdd(sum, value)", "*sum = value"
 CLIPPED_TWICE, CLIPPED_ONCE = "fmaxf(-limit, fminf(left[i], limit))", "fminf(left[i], limit)"
 AT_THE_ROOT = ("square.sqrt() + self.eps", "(square + self.eps).sqrt()")
-OTHER_BETA = ("self.betas[1] ** self.steps", "self.betas[0] ** self.steps")
-ROOT_OF_RANKS = ("gradient /= self.ranks", "gradient /= self.ranks ** 0.5")
 ANY_ORDER = ("for name in reversed(order)", 'for name in ("dp", "tp", "pp")')
 ONE_OF_TWO = ("group[1:] + group[:1], strict=True", "group[1:] + group[: len(group) > 2]")
 YOUNG = "max(1, round(interval_s / step_s))"
@@ -146,18 +118,12 @@ CAUSES = {  # folder, file, the change to the solution, the way that is named, w
     "guard-of-the-read": (GPU, "my_warps.cu", GUARD, OLD_GUARD, "other", "Which thread should write there?"),
     "sum-set-by-each-block": (GPU, "my_warps.cu", ATOMIC, SET, "other", "does it add with atomicAdd?"),
     "nearest-gpu-first": (HPC, "my_topology.py", BEST_RING, NEAREST, "nearest-first", "Compare whole rings"),
-    "bandwidths-added": (HPC, "my_topology.py", SLOWEST, "(25 * sum(speeds), 0)", "links-summed", "you added up the links"),
-    "fastest-link-counts": (HPC, "my_topology.py", SLOWEST, "(max(speeds), 0)", "other", "It is right for 8 x H100"),
     "eps-under-the-root": (SCALE, "my_sharded.py", *AT_THE_ROOT, "other", ". With eps = 1e-12 it is right"),
-    "first-beta-twice": (SCALE, "my_sharded.py", *OTHER_BETA, "other", ". With betas = (0.8, 0.8) it is right"),
-    "root-of-ranks": (SCALE, "my_sharded.py", *ROOT_OF_RANKS, "other", ". With ranks = 1 or with eps = 1e-12 it is right"),
     "one-buffer-that-grows": (GPU, "my_server.py", *ONE_BUFFER, "other-memory", "read memory that does not hold its tokens"),
     "any-fixed-order": (SCALE, "my_mesh.py", *ANY_ORDER, "order-ignored", "whatever `order` says"),
     "ring-of-two-once": (SCALE, "my_mesh.py", *ONE_OF_TWO, "ring-of-two", "in a ring of two ranks"),
     "always-1000-steps": (SCALE, "my_resume.py", YOUNG, "1000", "fixed", "1000 steps in all 5 cases"),
-    "half-of-young": (SCALE, "my_resume.py", YOUNG, "max(1, round(interval_s / step_s / 2))", "other", "Young's interval has"),
     "first-token-only": (FOUNDATIONS, "my_step.py", ALL_TOKENS, FIRST_TOKEN, "other", ". With tokens = 1 it is right"),
-    "share-of-all": (FOUNDATIONS, "my_shares.py", "padded[rank::ranks]", "padded[:count]", "same-for-all", "the same 4"),
     "one-limit": (GPU, "my_warps.cu", CLIPPED_TWICE, CLIPPED_ONCE, "values", "With n = 1 it is right"),
 }  # fmt: skip
 
@@ -174,18 +140,19 @@ def mark(name: str, folder: str, file: str) -> object:
     kernels = [needs_module("triton", installed=KERNELS)] if file == "my_attention.py" else []
     lacks_emulator = sys.platform != "linux" or not shutil.which("g++")
     emulator = [pytest.mark.skipif(lacks_emulator, reason="the emulator needs g++ on Linux")] if file.endswith(".cu") else []
-    return pytest.param(name, marks=modules + kernels + emulator)
+    slow = [pytest.mark.slow] if folder in WITH_TORCH else []
+    return pytest.param(name, marks=modules + kernels + emulator + slow)
 
 
 @pytest.mark.parametrize("name", [mark(name, *version[:2]) for name, version in VERSIONS.items()])
-def test_a_version_is_judged_by_what_it_does(judge: Judge, tmp_path: Path, name: str) -> None:
+def test_version_is_judged_by_what_it_does(judge: Judge, tmp_path: Path, name: str) -> None:
     folder, file, old, new, right = VERSIONS[name]
     answer = judge_version(judge, tmp_path, folder, file, old, new)
     assert answer.word == ("passed" if right else "failed"), answer.says
 
 
 @pytest.mark.parametrize("name", [mark(name, *version[:2]) for name, version in CAUSES.items()])
-def test_a_version_is_not_told_the_cause_of_another(judge: Judge, tmp_path: Path, name: str) -> None:
+def test_version_is_not_told_the_cause_of_another(judge: Judge, tmp_path: Path, name: str) -> None:
     *version, way, words = CAUSES[name]
     answer = judge_version(judge, tmp_path, *version)
     assert (answer.word, answer.way) == ("failed", way), answer.says
