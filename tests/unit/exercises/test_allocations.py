@@ -94,11 +94,6 @@ def test_follow_watches_before_the_engine_does_anything() -> None:
     assert said == ["ready", "load", "request 3 2", "ledger", "stopped"]
 
 
-def test_list_workloads_forgets_another_buffer_each() -> None:
-    workloads = allocations.list_workloads(3, 6, 8, 64)
-    assert [workload.seed % 3 for workload in workloads] == [1, 2, 0]
-
-
 @pytest.mark.parametrize("probe", ["u:$1:cudaLaunchKernel", "ur:$1:cudaLaunchKernel", "profile:hz:99", "kprobe:do_sys_openat2"])
 def test_list_other_probes_lists_other_kinds_of_probes(probe: str) -> None:
     text = f"uprobe:$1:cudaMalloc {{ @a = count(); }}\n// {probe}\n"

@@ -55,19 +55,6 @@ def test_replay_of_a_slow_stage_has_a_larger_bubble_than_the_formula(bubble: Mod
     assert bubble.idle_share([fast, slow], seconds) > bubble.predict_bubble(2, 4) + 0.1
 
 
-def test_replay_refuses_an_order_that_waits_for_itself(bubble: ModuleType) -> None:
-    piece = bubble.Piece
-    with pytest.raises(ValueError, match="no stage can go on"):
-        bubble.replay(
-            [[piece("backward", 0, 1.0), piece("forward", 0, 1.0)], [piece("forward", 0, 1.0), piece("backward", 0, 1.0)]]
-        )
-
-
-def test_in_flight_counts_the_micro_batches_that_are_held(bubble: ModuleType) -> None:
-    assert [bubble.in_flight(order) for order in gpipe(bubble, 4, 8)] == [8, 8, 8, 8]
-    assert [bubble.in_flight(order) for order in one_f_one_b(bubble, 4, 8)] == [4, 3, 2, 1]
-
-
 def test_summary_of_two_equal_stages(bubble: ModuleType) -> None:
     summary = bubble.summary(gpipe(bubble, 2, 4), step_ms=20_000.0)
     assert summary["busy_ms"] == [12_000.0, 12_000.0]

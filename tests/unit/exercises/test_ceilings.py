@@ -55,16 +55,6 @@ def test_ceiling_of_a_large_batch_is_the_arithmetic(shared_files: Any, monkeypat
     assert many > some > alone
 
 
-def test_ceiling_counts_the_cache_as_it_grows(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shared_files.ceilings.mean_cached_tokens(128, 1) == 0, "the prompt's own step reads nothing"
-    assert shared_files.ceilings.mean_cached_tokens(128, 3) == (129 + 130) / 3
-    limit = on(shared_files, monkeypatch, "Tesla T4", "gpt2").of(64, 128, 128).tok_per_s
-    weights, cache = 124_439_808 * 2, 64 * 36_864
-    at_the_end = 64 * 320e9 / (weights + cache * 256)
-    assert limit == pytest.approx(64 * 320e9 / (weights + cache * 190.5))
-    assert limit > 1.15 * at_the_end, "a good engine would be refused by the cache at its largest"
-
-
 def test_ceiling_of_an_unknown_gpu_is_none(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", capability=(99, 0)).of(1, 128, 128)
     assert unknown.tok_per_s is None

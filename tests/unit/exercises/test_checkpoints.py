@@ -95,15 +95,6 @@ def test_checkpoint_contents_say_what_is_there_and_where(
     assert [row["file"] for row in contents.list_files(metadata, checkpoint)] == ["__0_0.distcp", ".metadata"]
 
 
-def test_list_whole_leaves_damaged_newer_copies_out(
-    checkpoints: ModuleType, contents: ModuleType, checkpoint: Path, tmp_path: Path
-) -> None:
-    whole = tmp_path / checkpoint.name
-    shutil.copytree(checkpoint, whole)
-    assert [checkpoints.read_step(folder) for folder in contents.damage(tmp_path, whole, 12)] == [12, 13]
-    assert checkpoints.list_whole(tmp_path) == [whole]
-
-
 def test_check_root_says_what_to_set_if_the_folder_is_not_shared(checkpoints: ModuleType, tmp_path: Path) -> None:
     root, word, problem = checkpoints._make_root(tmp_path)
     assert problem is None
@@ -128,10 +119,3 @@ def test_make_root_names_a_folder_that_cannot_be_made(checkpoints: ModuleType, t
     (tmp_path / "file").touch()
     _, _, problem = checkpoints._make_root(tmp_path / "file")
     assert f"checkpoints cannot be written to {tmp_path / 'file'} (Not a directory)" in problem
-
-
-def test_find_filesystem_takes_the_deepest_mount(checkpoints: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    mounts = "/dev/a / ext4 rw 0 0\nserver:/ /shared nfs4 rw 0 0\nnone /shared/in\\040memory tmpfs rw 0 0\n"
-    monkeypatch.setattr(checkpoints.Path, "read_text", lambda *_, **__: mounts)
-    folders = {"/home": "ext4", "/shared/runs": "nfs4", "/shared/in memory/x": "tmpfs", "/sharedness": "ext4"}
-    assert {folder: checkpoints.find_filesystem(Path(folder)) for folder in folders} == folders

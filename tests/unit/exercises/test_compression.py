@@ -34,10 +34,6 @@ def test_power_sgd_bytes_of_a_convolution_are_those_of_a_matrix(compression: Mod
     assert compression.power_sgd_bytes([(64, 32, 3, 3)], 1) == 4 * (64 + 288)
 
 
-def test_on_the_wire_by_number_of_ranks(compression: ModuleType) -> None:
-    assert [compression.on_the_wire(100, ranks) for ranks in (1, 2, 4)] == [0, 100, 150]
-
-
 def test_pays_below_gbps_if_compressing_takes_as_long_as_sending(compression: ModuleType) -> None:
     assert compression.pays_below_gbps(1_250_000, 1.0) == pytest.approx(10), "1.25 MB in 1 ms is 10 Gbit/s"
     assert compression.pays_below_gbps(1_250_000, -0.1) is None

@@ -23,10 +23,6 @@ def test_usd_per_million_counts_idle_hours() -> None:
     assert costs.usd_per_million(1.0, 100, 40) == pytest.approx(2.5 * costs.usd_per_million(1.0, 100))
 
 
-def test_kwh_per_million() -> None:
-    assert costs.kwh_per_million(70, 1000) == pytest.approx(70 * 1000 / 3.6e6)
-
-
 def test_prices_are_those_of_the_program() -> None:
     listed, sources = costs.prices()
     book = PriceBook(region=sources["on_demand"]["region"])

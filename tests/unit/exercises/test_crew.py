@@ -42,10 +42,6 @@ def test_start_prefixes_no_line_that_begins_with_its_rank() -> None:
     assert _finish(_start(2, then))[1] == [*rank_0, *(line.replace("0", "1") for line in rank_0)]
 
 
-def test_start_of_one_rank_forks_nothing() -> None:
-    assert _finish(_start(1, "print(1)")) == (0, ["1"], "")
-
-
 @pytest.mark.parametrize(("ending", "code"), [("os._exit(9)", 9), ("os.kill(os.getpid(), 9)", 137), ("sys.exit('no data')", 1)])
 def test_start_ends_the_others_and_exits_with_the_code_of_a_rank_that_fails(ending: str, code: int) -> None:
     then = f"import os, signal, sys\nif os.environ['RANK'] == '1': {ending}\nsignal.pause()"

@@ -118,11 +118,3 @@ def test_choose_batching_uses_the_names_of_the_installed_version(shared_files: A
     settings = shared_files.engines.choose_batching(known, requests=4, longest=100)
     assert set(settings) == SETTINGS | own
     assert settings["num_blocks"] == 4 * (100 // 32 + 1)
-
-
-def test_choose_batching_with_a_smaller_cache_has_room_for_one_request(shared_files: Any) -> None:
-    pages = [shared_files.engines.choose_batching(SETTINGS, requests=8, longest=100, kv_share=share)["num_blocks"]
-             for share in (1.0, 0.5, 0.1)]  # fmt: skip
-    assert pages == [8 * 4, 4 * 4, 4]
-    words = shared_files.engines.command("vllm", "m", 1, max_num_seqs=8, max_model_len=9, eager=True, kv_share=0.5)
-    assert "--gpu-memory-utilization=0.425" in words

@@ -77,12 +77,6 @@ def test_derive_is_none_for_an_unknown_generation_or_clock() -> None:
     assert gpus.derive(SimpleNamespace(major=7, minor=5, multi_processor_count=40), 1_590).tflops["bfloat16"] is None
 
 
-def test_cores_per_sm_agree_with_the_generation() -> None:
-    assert all(gpus.cores_per_sm(gpu.capability) == gpu.cores_per_sm for gpu in EVERY.values())
-    assert EVERY["A10G"].sms * EVERY["A10G"].cores_per_sm == 10_240
-    assert (EVERY["A10"].sms * EVERY["A10"].cores_per_sm, EVERY["A10"].tdp_w) == (9_216, 150)
-
-
 @pytest.mark.parametrize(
     ("name", "fp16", "gb_per_s"),
     [

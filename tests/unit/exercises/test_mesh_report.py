@@ -123,19 +123,3 @@ def test_price_by_dimension_is_what_varies_slowest(
     sizes = [traffic.predict_message_bytes(shape, layout, stages[rank]) for rank in range(8)]
     assert traffic.price_by_dimension(mesh, ON_TWO_NODES, sizes) == crossing
     assert sum(traffic.price_by_dimension(mesh, ["node0"] * 8, sizes).values()) == 0
-
-
-def test_draw_mesh_by_node(report: ModuleType, model: ModuleType) -> None:
-    mesh = model.lay_out(model.Layout(1, 2, 2), ("tp", "pp", "dp"))
-    assert report.draw_mesh("1x2x2", mesh, ["left", "left", "right", "right"]) == (
-        "1x2x2\n"
-        "  left\n"
-        "    rank 0   copy 0   stage 0   slice 0\n"
-        "    rank 1   copy 0   stage 1   slice 0\n"
-        "  right\n"
-        "    rank 2   copy 0   stage 0   slice 1\n"
-        "    rank 3   copy 0   stage 1   slice 1\n"
-    )
-    assert report.count_spread_groups(mesh, ["left", "left", "right", "right"]) == 2
-    assert report.count_spread_groups(mesh, ["left"] * 4) == 0
-    assert report.list_groups(mesh, "tp") == [[0, 2], [1, 3]]

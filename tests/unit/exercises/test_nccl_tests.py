@@ -69,9 +69,3 @@ def test_beside_keeps_the_reason_if_it_cannot_run(
     rows, why_not = nccl_tests.beside({1024: 1.0}, high=2048, factor=2, gpus=gpus, hosts=hosts)
     assert rows == []
     assert reason in why_not
-
-
-def test_beside_says_if_the_node_has_no_nccl_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(nccl_tests, "PLACES", ("/nowhere/all_reduce_perf",))
-    assert nccl_tests.beside({1024: 1.0}, high=2048, factor=2, gpus=2, hosts=1) == ([], "all_reduce_perf is not on this node")

@@ -29,13 +29,6 @@ def test_read_captured_output_of_an_h100() -> None:
     assert (row["memory.total"], row["memory.used"]) == (81559 * MIB, 0)
 
 
-def test_read_captured_output_over_time() -> None:
-    rows = read_captured("v100")
-    assert [row["utilization.gpu"] for row in rows] == [99, 99, 100, 32]
-    assert rows[0]["timestamp"] == "2020/11/12 13:48:11.412"
-    assert {row["memory.used"] for row in rows} == {30994 * MIB}
-
-
 def test_read_units_of_the_heading_old_names_and_unknown_values() -> None:
     known, unknown = read_captured("t4-unknown")
     assert (known["memory.used"], known["power.draw"], known["power.limit"]) == (14321 * MIB, 69.84, 70.0)
@@ -53,10 +46,6 @@ def test_read_units_of_the_heading_old_names_and_unknown_values() -> None:
 )
 def test_limiters_by_mask(mask: int | None, words: str | None) -> None:
     assert smi.limiters(mask) == words
-
-
-def test_read_no_output_is_no_gpu() -> None:
-    assert smi.read("") == []
 
 
 def test_query_asks_an_old_driver_by_the_old_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -54,22 +52,6 @@ def test_shrink_takes_no_layout_that_cannot_run(plans: ModuleType, report: Modul
     plan = plans.Plan(4, 1, 1, 0, "none", 1, "bf16")
     assert report.shrink(plan, 8, 4, 16, lambda *_: False) is None
     assert report.shrink(plan, 8, 4, 16, lambda dp, *_: dp == 2).dp == 2
-
-
-def test_read_earlier_leaves_older_runs_out(report: ModuleType, tmp_path: Path) -> None:
-    stage = {
-        "stage": 3,
-        "weights_per_parameter": 1,
-        "gradients_per_parameter": 1,
-        "moments_per_parameter": 2,
-        "sent_bytes": 900,
-    }
-    runs = {"6.2-a": {"parameters": 100, "stages": [stage]}, "6.3-b": {"layouts": [{"layout": "2x1x1"}]}}
-    for name, metrics in runs.items():
-        (tmp_path / f"earlier-{name}.json").write_text(json.dumps(metrics), encoding="utf-8")
-    (row,) = report.read_earlier(tmp_path)
-    assert (row["exercise"], row["run"]) == ("6.2", "a")
-    assert row["says"].endswith("stage 3 4.0 and 9.0")
 
 
 def test_read_plan_names_ranks_without_keys(plans: ModuleType) -> None:

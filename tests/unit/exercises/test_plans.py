@@ -36,12 +36,6 @@ def targets(plans: ModuleType) -> ModuleType:
     return sys.modules[plans.Work.__module__]
 
 
-@pytest.fixture(scope="module")
-def report(plans: ModuleType) -> ModuleType:
-    assert plans is not None
-    return beside_the_script(FOLDER, "plan_report")
-
-
 def gpt(targets: ModuleType, layers: int, width: int, heads: int, vocabulary: int = 51200) -> Any:
     """A GPT as Megatron-LM's papers count it."""
     return targets.Shape("", layers, width, heads, heads, 4 * width, vocabulary, gated=False, source="")
@@ -90,56 +84,20 @@ def test_sent_bytes_of_slices_by_checkpointing(
     assert plans.step_seconds(work, plan)["sums"] == pytest.approx(waited_for * one_sum / 300e9)
 
 
-def test_sent_bytes_of_a_stage_are_the_share_of_its_slices(plans: ModuleType, targets: ModuleType) -> None:
-    work, plan = targets.work_of("7b", "8xa100-80", 1), plans.Plan(1, 2, 4, 0, "none", 256, "bf16")
-    assert plans.sent_bytes(work, plan)["pp"] == 2 * 2048 * 4096 / 4 * 256
-
-
 @pytest.mark.parametrize(
-    ("layers", "width", "heads", "batch", "gpus", "seconds", "mfu"),
+    ("shape", "batch", "gpus", "seconds", "mfu"),
     [
-        (48, 6144, 64, 4, 8, 1.10, 41.5),
-        (96, 12288, 96, 64, 64, 13.75, 51.4),
-        (105, 20480, 128, 280, 280, 37.83, 56.0),
-        (128, 25600, 160, 512, 512, 71.49, 56.3),
+        ((96, 12288, 96), 64, 64, 13.75, 51.4),
+        ((128, 25600, 160), 512, 512, 71.49, 56.3),
     ],
 )
 def test_mfu_percent_of_measured_steps(
-    plans: ModuleType,
-    targets: ModuleType,
-    layers: int,
-    width: int,
-    heads: int,
-    batch: int,
-    gpus: int,
-    seconds: float,
-    mfu: float,
+    plans: ModuleType, targets: ModuleType, shape: tuple[int, int, int], batch: int, gpus: int, seconds: float, mfu: float
 ) -> None:
     """Korthikanti et al., table 5: from seconds a step to the utilisation that they print."""
     cluster = targets.Cluster("", A100, gpus // 8, 8, 300.0, 25.0, "")
-    work = targets.Work(gpt(targets, layers, width, heads), cluster, 2048, batch)
+    work = targets.Work(gpt(targets, *shape), cluster, 2048, batch)
     assert plans.mfu_percent(work, plans.Plan(gpus, 1, 1, 0, "none", 1, "bf16"), seconds) == pytest.approx(mfu, abs=0.2)
-
-
-@pytest.mark.parametrize(
-    ("layers", "width", "heads", "gpus", "tflops", "tokens", "days"),
-    [(96, 12288, 96, 1024, 140, 300e9, 34), (128, 25600, 160, 3072, 163, 450e9, 84)],
-)
-def test_hardware_flops_give_the_days_of_megatron(
-    plans: ModuleType,
-    targets: ModuleType,
-    layers: int,
-    width: int,
-    heads: int,
-    gpus: int,
-    tflops: float,
-    tokens: float,
-    days: int,
-) -> None:
-    """Narayanan et al., section 5.1, with all activations computed again; they leave the attention out, 3 %."""
-    work = targets.Work(gpt(targets, layers, width, heads), targets.CLUSTERS["8xa100-80"], 2048, 1)
-    of_token = plans.hardware_flops(work, plans.Plan(1, 1, 1, 0, "all", 1, "bf16")) / 2048
-    assert of_token * tokens / (gpus * tflops * 1e12) / 86400 == pytest.approx(days, rel=0.03)
 
 
 @pytest.fixture
@@ -214,9 +172,7 @@ def test_step_seconds_are_below_the_peak_and_fall_with_better_links(
     ("form", "gigabytes", "seconds"),
     [
         ((8, 1, 1, 0, "none", 32), 126.8, 9.0),
-        ((8, 1, 1, 1, "none", 32), 56.0, 9.0),
         ((1, 1, 8, 0, "none", 256), 15.8, 12.2),
-        ((1, 8, 1, 0, "none", 256), 33.7, 9.3),
         ((8, 1, 1, 1, "all", 4), 48.3, 12.0),
     ],
 )

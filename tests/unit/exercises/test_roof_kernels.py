@@ -48,13 +48,3 @@ def test_find_forces_adds_the_pairs_one_by_one(torch: ModuleType, roof_kernels: 
             d = places[j] - places[i]
             pull[i] += masses[j] * d / (d.square().sum() + roof_kernels.SOFTENING**2) ** 1.5
     assert torch.allclose(roof_kernels.find_forces(places, masses), pull)
-
-
-@pytest.mark.parametrize(
-    ("cache", "most", "side"),
-    [(None, 64 << 20, 4096), (1 << 20, 64 << 20, 2048), (16 << 20, 64 << 20, 4096), (480 << 20, 64 << 20, 4096)],
-)
-def test_choose_side_takes_four_times_the_last_cache_within_bounds(
-    roof_kernels: ModuleType, cache: int | None, most: int, side: int
-) -> None:
-    assert roof_kernels.choose_side(cache, most) == side

@@ -46,12 +46,6 @@ def test_describe_serial_share_is_never_negative(scaling: ModuleType) -> None:
     assert scaling.describe_serial_share(0.9, 1.1, 1) is None
 
 
-def test_losses_ms_add_up_to_the_step(scaling: ModuleType) -> None:
-    parts = scaling.losses_ms(step_ms=30.0, silent_ms=24.0, one_ms=40.0, share=0.5)
-    assert parts == {"ideal_ms": 20.0, "slower_computing_ms": 4.0, "communication_ms": 6.0}
-    assert sum(parts.values()) == 30.0
-
-
 @pytest.mark.parametrize(
     ("slower", "communication", "noise", "named"),
     [

@@ -25,12 +25,6 @@ def test_deal_tensors_gives_to_the_rank_that_has_least(shard_bytes: ModuleType) 
 
 
 @needs_torch
-def test_pad_numbers_fills_up_the_first_dimension(shard_bytes: ModuleType) -> None:
-    assert shard_bytes.pad_numbers(SHAPES, 4) == 64 * 64 + 32 * 64 + 64 + 192 * 64
-    assert shard_bytes.pad_numbers([(64,), (5, 7)], 6) == 66 + 6 * 7
-
-
-@needs_torch
 def test_expect_memory_of_all_ranks_is_the_whole(shard_bytes: ModuleType) -> None:
     numbers = 64 * 64 + 32 * 64 + 64 + 192 * 64
     for stage in (1, 2, 3):

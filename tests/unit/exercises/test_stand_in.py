@@ -36,7 +36,7 @@ def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(stand_in.build(tmp_path_factory.mktemp("cache")))
 
 
-@pytest.mark.parametrize(("layers", "prompt", "tokens"), [(4, 16, 8), (6, 1, 1), (9, 100, 33), (5, 17, 16), (6, 16, 17)])
+@pytest.mark.parametrize(("layers", "prompt", "tokens"), [(4, 16, 8), (9, 100, 33), (6, 1, 1)])
 def test_engine_does_what_the_formulas_of_the_judge_say(layers: int, prompt: int, tokens: int, binaries: Path) -> None:
     with stand_in.Engine(layers=layers, seed=layers, folder=binaries) as engine:
         engine.request(prompt, tokens)

@@ -121,9 +121,3 @@ def test_find_auto_says_why_earlier_tracers_are_not_taken(binaries: Path, monkey
     assert tracer.refusals == ["bpftrace needs root", "perf_event_open is refused here"]
     with pytest.raises(tracers.NoTracer, match="bpftrace needs root"):
         tracers.find("bpftrace", binaries / stand_in.LIBRARY)
-
-
-def test_percentile_us_is_the_upper_end_of_its_bucket() -> None:
-    assert tracers._percentile_us({3: 50, 9: 49, 20: 1}, 50) == 0.016
-    assert tracers._percentile_us({3: 50, 9: 49, 20: 1}, 99) == 1.024
-    assert tracers._percentile_us({}, 50) is None

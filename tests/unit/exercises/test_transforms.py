@@ -26,20 +26,10 @@ def test_largest_prime_factor_of_lengths(transforms: ModuleType, length: int, fa
     assert transforms.largest_prime_factor(length) == factor
 
 
-def test_largest_prime_factor_refuses_a_length_of_no_points(transforms: ModuleType) -> None:
-    with pytest.raises(ValueError, match="at least one point"):
-        transforms.largest_prime_factor(0)
-
-
 @pytest.mark.parametrize(("least", "length"), [(1, 1), (11, 12), (1123, 1125), (4219, 4320), (2**20 + 1, 1_049_760)])
 def test_find_fast_length_takes_the_shortest(transforms: ModuleType, least: int, length: int) -> None:
     assert transforms.find_fast_length(least) == length
     assert all(transforms.largest_prime_factor(shorter) > 7 for shorter in range(least, length))
-
-
-def test_real_transform_flops_are_half_of_a_complex_one(transforms: ModuleType) -> None:
-    assert transforms.real_transform_flops(1024) == 2.5 * 1024 * 10
-    assert transforms.real_transform_flops(1) == 0
 
 
 def test_transform_counter_counts_rows_calls_and_lengths(torch: ModuleType, transforms: ModuleType) -> None:

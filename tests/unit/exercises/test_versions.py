@@ -72,17 +72,6 @@ def test_time_version_refuses_a_speed_above_the_library_or_the_sheet() -> None:
         assert (above["gflop_per_s"], above["percent_of_library"], above["refused"]) == (None, None, True)
 
 
-def test_describe_library_refuses_a_speed_above_the_sheet() -> None:
-    assert versions.describe_library(64, "float32", 9000.0, 8.1) == {
-        "what": "float32",
-        "n": 64,
-        "gflop_per_s": None,
-        "refused": True,
-    }
-    assert versions.describe_library(64, "float32", 8000.0, 8.1)["gflop_per_s"] == 8000.0
-    assert versions.describe_library(64, "float32", 9000.0, None)["refused"] is False
-
-
 def test_count_steps_down_counts_versions_slower_than_the_one_before() -> None:
     assert versions.count_steps_down(time_all(naive=1.0, coalesced=2.0, tiled=3.0, registers=4.0)) == 0
     assert versions.count_steps_down(time_all(naive=1.0, coalesced=2.0, tiled=1.5, registers=4.0)) == 1
@@ -95,15 +84,3 @@ def test_read_lines_leaves_out_what_a_kernel_prints() -> None:
     rows, failed = versions.read_lines(output)
     assert rows == {"tiled": {"version": "tiled", "n": 64}}
     assert failed == "tiled: an illegal memory access"
-
-
-def test_write_page_shows_published_figures_with_their_sources() -> None:
-    counted = [versions.count_version(version, N, RIGHT, make_kernel()) for version in versions.VERSIONS]
-    page = versions.write_page("a GPU", counted, [])
-    assert "Not measured: that needs a GPU and nvcc." in page
-    assert "| registers | 15,971.7 (68.7) | 12,053.7 (84.9) |" in page
-    for card in versions.PUBLISHED:
-        assert f"{card['gpu']}: {card['source']}" in page
-    assert "| tiled | 4096 | not measured | 3 | 10.0 |" in versions.write_page(
-        "T4", counted, [row | {"median_ms": None} for row in time_all(tiled=3.0)]
-    )

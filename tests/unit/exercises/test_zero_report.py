@@ -23,19 +23,3 @@ def test_describe_stage_has_the_mean_and_the_fullest_rank() -> None:
     assert stage_3["sent_explained_bytes"] == 12, "two numbers of padding in three collectives, half of each is sent"
     wrong = zero_report.describe_stage(3, [held[0], held[0]], counted | {"whole": {"all_gather": 40}}, shapes)
     assert (wrong["torch_off_bytes"], wrong["torch_sent_off_bytes"]) == (16, 80)
-
-
-@needs_torch
-def test_summarise_leaves_out_figures_of_stages_that_are_missing() -> None:
-    zero_report = beside_the_script(FOLDER, "zero_report")
-    more = {"loss_off": 0.0, "weights_off": 0.0, "peak_gpu_memory_bytes": None, "sent_bytes": 2e6, "moments_fullest_bytes": 7}
-    parts = ("weights_bytes", "gradients_bytes", "moments_bytes")
-    rows = [
-        {"stage": stage, **dict.fromkeys(parts, size), "sent_explained_bytes": 0, **more, "state_bytes": 3 * size}
-        for stage, size in ((0, 400), (3, 100))
-    ]
-    figures = zero_report.summarise(rows)
-    assert (figures["smallest_stage"], figures["state_of_3_percent"], figures["sent_mb_of_3"]) == (3, 25, 2)
-    assert figures["peak_of_3_percent"] is figures["formula_off_bytes"] is figures["fullest_moments_bytes"] is None
-    alone = zero_report.summarise(rows[:1])
-    assert alone["loss_spread"] is alone["smallest_stage"] is alone["sent_mb_of_3"] is None

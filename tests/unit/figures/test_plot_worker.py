@@ -15,6 +15,7 @@ import pytest
 
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.figures import plots
+from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.figures.plot_worker import PlotWorker
 from gpucourse.model.manifest import Plot
 from tests.waiting import STUCK_S
@@ -31,6 +32,7 @@ PLOT = Plot.model_validate(
         "y_title": "y (s)",
     }
 )
+RECORD = RecordedPlot(gpu="Imaginary GPU 1", caption="recorded 2026-01-02", rows=({"x": 3, "y": 5.0},))
 OTHER = PLOT.model_copy(update={"file": "time", "title": "Time"})
 METRICS: dict[str, object] = {
     "rows": [{"x": 1, "y": 2.0, "low": 1.5, "high": float("nan")}, {"x": 2, "y": 3.0, "low": 2.0, "high": 4.0}]
@@ -54,8 +56,9 @@ def begin(plot_worker: PlotWorker) -> subprocess.Popen[bytes]:
 
 
 def draw_both(plot_worker: PlotWorker, folder: Path, metrics: dict[str, object] = METRICS) -> list[str]:
-    """What is in the folder after both plots were drawn into it."""
-    assert plot_worker.draw((PLOT, OTHER), metrics, subtitle="3.2 · É", folder=folder) == []
+    """Draw both plots, the second with a record, into the folder, and return what is in it."""
+    errors = plot_worker.draw((PLOT, OTHER), metrics, subtitle="3.2 · É", folder=folder, records={"time": RECORD})
+    assert errors == []
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -65,49 +68,34 @@ def no_drawing_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plots, "draw", None)
 
 
-def test_its_process_draws_the_same_bytes(plot_worker: PlotWorker, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    for plot in (PLOT, OTHER):
-        plots.draw(plot, METRICS, subtitle="3.2 · É", folder=tmp_path / "here")
-    begin(plot_worker)
-    request.getfixturevalue("no_drawing_here")
-    for again in ("once", "again"):
-        names = draw_both(plot_worker, tmp_path / again)
-        assert names == ["speed.png", "speed.svg", "time.png", "time.svg"]
-        assert all((tmp_path / "here" / name).read_bytes() == (tmp_path / again / name).read_bytes() for name in names)
-
-
-def test_what_is_drawn_already_is_not_drawn_again(plot_worker: PlotWorker, tmp_path: Path) -> None:
-    begin(plot_worker)
-    metrics: dict[str, object] = {"rows": [{"x": 1, "y": 2.0, "low": 1.5, "high": 2.5}]}
-    (first, *_) = draw_both(plot_worker, tmp_path, metrics)
-    drawn = (tmp_path / first).stat().st_ino
-    draw_both(plot_worker, tmp_path, dict(metrics))
-    assert (tmp_path / first).stat().st_ino == drawn
-    draw_both(plot_worker, tmp_path, {"rows": [{"x": 1, "y": 3.0, "low": 1.5, "high": 3.5}]})
-    assert (tmp_path / first).stat().st_ino != drawn
-
-
-def test_a_process_that_another_thread_has_left_draws_no_more(plot_worker: PlotWorker, tmp_path: Path) -> None:
-    """A Ctrl-C closes it while early outputs are drawn."""
-    stdin = begin(plot_worker).stdin
-    assert stdin is not None
-    stdin.close()
-    assert draw_both(plot_worker, tmp_path) == ["speed.png", "speed.svg", "time.png", "time.svg"]
-    assert plot_worker.process is None
-
-
-def test_setting_it_up_again_changes_nothing(plot_worker: PlotWorker) -> None:
+def test_draw_by_its_process_gives_the_same_bytes_once(
+    plot_worker: PlotWorker, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    plots.draw(PLOT, METRICS, subtitle="3.2 · É", folder=here)
+    plots.draw(OTHER, METRICS, subtitle="3.2 · É", folder=here, record=RECORD)
     assert begin(plot_worker) is begin(plot_worker)
+    request.getfixturevalue("no_drawing_here")
+    names = draw_both(plot_worker, there)
+    assert names == ["speed.png", "speed.svg", "time.png", "time.svg"]
+    assert all((here / name).read_bytes() == (there / name).read_bytes() for name in names)
+    inodes = [(there / name).stat().st_ino for name in names]
+    draw_both(plot_worker, there)
+    assert [(there / name).stat().st_ino for name in names] == inodes, "what is drawn already is not drawn again"
+    draw_both(plot_worker, there, {"rows": [{"x": 1, "y": 3.0, "low": 1.5, "high": 3.5}]})
+    assert all((there / name).stat().st_ino != inode for name, inode in zip(names, inodes, strict=True))
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["by its process", "here"])
-def test_errors_come_as_they_are(plot_worker: PlotWorker, tmp_path: Path, own: bool) -> None:
+def test_draw_returns_errors_as_they_are(plot_worker: PlotWorker, tmp_path: Path, own: bool) -> None:
     if own:
         begin(plot_worker)
-    (plot, missing), (other, _same) = plot_worker.draw((PLOT, OTHER), {"rows": []}, subtitle="", folder=tmp_path)
-    assert (plot, other) == (PLOT, OTHER)
+    empty = OTHER.model_copy(update={"rows": "metrics.none"})
+    ((plot, missing),) = plot_worker.draw((empty, PLOT), METRICS, subtitle="", folder=tmp_path)
+    assert plot == empty
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["speed.png", "speed.svg"], "the other one is drawn"
     assert type(missing) is MissingError
-    assert missing.what == "the run has no metrics.rows"
+    assert missing.what == "the run has no metrics.none"
     assert "metrics.json" in missing.hint
     (tmp_path / "full").write_text("no folder")
     ((_plot, storage),) = plot_worker.draw((PLOT,), METRICS, subtitle="", folder=tmp_path / "full")
@@ -117,15 +105,7 @@ def test_errors_come_as_they_are(plot_worker: PlotWorker, tmp_path: Path, own: b
     assert "move away what lies at" in storage.hint
 
 
-def test_one_that_cannot_be_drawn_does_not_keep_the_other(plot_worker: PlotWorker, tmp_path: Path) -> None:
-    begin(plot_worker)
-    empty = OTHER.model_copy(update={"rows": "metrics.none"})
-    ((plot, _error),) = plot_worker.draw((empty, PLOT), METRICS, subtitle="", folder=tmp_path)
-    assert plot == empty
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["speed.png", "speed.svg"]
-
-
-def test_never_set_up_or_killed_it_draws_here(plot_worker: PlotWorker, tmp_path: Path) -> None:
+def test_draw_draws_here_if_its_process_is_missing_or_killed(plot_worker: PlotWorker, tmp_path: Path) -> None:
     assert len(draw_both(plot_worker, tmp_path / "never set up")) == 4
     process = begin(plot_worker)
     draw_both(plot_worker, tmp_path / "before")
@@ -135,20 +115,16 @@ def test_never_set_up_or_killed_it_draws_here(plot_worker: PlotWorker, tmp_path:
     assert plot_worker.process is None
 
 
-def test_nothing_runs_on_after_it_is_closed(plot_worker: PlotWorker, tmp_path: Path) -> None:
-    ready = begin(plot_worker)
+def test_close_leaves_no_process(plot_worker: PlotWorker, tmp_path: Path) -> None:
+    process = begin(plot_worker)
     draw_both(plot_worker, tmp_path)
     plot_worker.close()
-    assert ready.returncode in {0, -signal.SIGKILL}
+    assert process.returncode in {0, -signal.SIGKILL}
     plot_worker.close()
-    plot_worker.set_up()
-    fresh = process_of(plot_worker)
-    plot_worker.close()
-    assert fresh.returncode is not None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pidfd_open is Linux's")
-def test_it_ends_with_whoever_began_it() -> None:
+def test_process_ends_with_the_one_that_began_it() -> None:
     ask = (
         "from gpucourse.figures.plot_worker import PlotWorker\n"
         "worker = PlotWorker(); worker.set_up()\n"
@@ -165,7 +141,7 @@ def test_it_ends_with_whoever_began_it() -> None:
 
 
 @pytest.mark.usefixtures("no_drawing_here")
-def test_a_file_of_the_learners_is_not_imported(
+def test_process_imports_no_file_of_the_learner(
     plot_worker: PlotWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('taken for the library')")

@@ -1,4 +1,4 @@
-"""Pictures: both files, titles with units, what is left out and said, the same bytes for the same metrics."""
+"""Pictures: both files, their titles and axes, what is left out and said, the same bytes for the same metrics."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from matplotlib import rc_context
+from matplotlib.collections import LineCollection
+from matplotlib.text import Text
 
-from gpucourse.errors import MissingError, StorageError
+from gpucourse.errors import MissingError
+from gpucourse.figures import plots
 from gpucourse.figures.axes import short_number
 from gpucourse.figures.plots import draw
-from gpucourse.figures.rows import drawable
+from gpucourse.figures.rows import Drawable, drawable
+from gpucourse.figures.style import STYLE
 from gpucourse.model.manifest import Plot
 from tests.waiting import STUCK_S
 
@@ -51,148 +56,130 @@ COMPARISON = {
 
 
 def texts(path: Path) -> list[str]:
-    """Every text of an SVG."""
+    """Return every text of an SVG."""
     return ["".join(node.itertext()).strip() for node in ET.parse(path).iter() if node.tag.endswith("}text")]
 
 
-def lines(plot: dict[str, Any], rows: Sequence[Mapping[str, object]], folder: Path) -> list[str]:
-    chosen = {**LINE, "rows": "metrics.rows", "x": "x", "series": [{"key": "y", "label": "y"}], **plot}
-    draw(Plot.model_validate(chosen), {"rows": rows}, subtitle="s", folder=folder)
-    return texts(folder / "sync-time.svg")
+def compose(plot: Plot, data: Drawable) -> Any:
+    """Return the figure of a plot, laid out but neither drawn nor stored."""
+    with rc_context(STYLE):
+        figure = plots._figure(plot, data, "1.1, simulated nodes (mode: local)")
+        for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
+            axis.get_ticklabels()  # which writes them
+    return figure
 
 
-@pytest.mark.parametrize(("plot", "metrics"), [(LINE, SYNC), (BAR, COMPARISON)], ids=["line", "bar"])
-def test_both_files_with_their_titles(plot: dict[str, Any], metrics: dict[str, Any], tmp_path: Path) -> None:
-    folder = tmp_path / "a folder with 'quotes'"
-    png, svg = draw(Plot.model_validate(plot), metrics, subtitle="3.2 · cpu (mode: local)", folder=folder)
-    assert png == folder / f"{plot['file']}.png"
-    assert png.read_bytes().startswith(b"\x89PNG")
-    svg_texts = texts(svg)
-    assert {plot["title"], plot["x_title"], plot["y_title"], "3.2 · cpu (mode: local)"} <= set(svg_texts)
-    assert sorted(path.name for path in folder.iterdir()) == sorted([png.name, svg.name]), "nothing else is left"
+def list_texts(figure: Any) -> list[str]:
+    """Return every line of the texts of a figure."""
+    return [line for text in figure.findobj(Text) for line in text.get_text().splitlines()]
 
 
-def test_sizes_stand_on_the_axis_as_powers_of_two(tmp_path: Path) -> None:
-    _, svg = draw(Plot.model_validate(LINE), SYNC, subtitle="", folder=tmp_path)
-    assert {"4 B", "1 KiB", "64 KiB"} <= set(texts(svg))
+def show(plot: dict[str, Any], metrics: Mapping[str, object]) -> list[str]:
+    """Return every text of the picture of a plot."""
+    chosen = Plot.model_validate(plot)
+    return list_texts(compose(chosen, drawable(chosen, metrics)))
 
 
-def test_bars_carry_their_values_and_their_words(tmp_path: Path) -> None:
-    _, svg = draw(Plot.model_validate(BAR), COMPARISON, subtitle="", folder=tmp_path)
-    assert {"1 rank", "2 ranks, weak", "1.8", "ideal", "measured"} <= set(texts(svg))
+def lines(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return every text of a plot of lines."""
+    return show({**PLAIN, **plot}, {"rows": rows})
 
 
-def test_bars_carry_their_spread(tmp_path: Path) -> None:
+PLAIN: dict[str, Any] = {
+    **LINE,
+    "rows": "metrics.rows",
+    "x": "x",
+    "series": [{"key": "y", "label": "y"}],
+    "log_x": False,
+    "log_y": False,
+}
+
+
+def test_draw_writes_both_files_with_their_titles_and_the_same_bytes_again(tmp_path: Path) -> None:
+    plot, folders = Plot.model_validate(LINE), (tmp_path / "a folder with 'quotes'", tmp_path / "again")
+    first, second = (draw(plot, SYNC, subtitle="3.2 · cpu (mode: local)", folder=folder) for folder in folders)
+    assert [path.name for path in first] == ["sync-time.png", "sync-time.svg"]
+    assert first[0].read_bytes().startswith(b"\x89PNG")
+    assert {plot.title, plot.x_title, plot.y_title, "3.2 · cpu (mode: local)"} <= set(texts(first[1]))
+    assert sorted(folders[0].iterdir()) == first, "nothing else is left"
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_axis_shows_sizes_as_powers_of_two() -> None:
+    assert {"4 B", "1 KiB", "64 KiB"} <= set(show(LINE, SYNC))
+
+
+def test_bars_show_their_values_words_and_ideals() -> None:
+    assert {"1 rank", "2 ranks, weak", "1.8", "ideal", "measured"} <= set(show(BAR, COMPARISON))
+
+
+def test_bars_show_their_spread() -> None:
     plot = Plot.model_validate({**BAR, "series": [{"key": "speedup", "label": "measured", "low": "low", "high": "high"}]})
-    _, plain = draw(plot, COMPARISON, subtitle="", folder=tmp_path / "plain")
     rows = [{"case": case, "ranks": 1, "speedup": 1.8, "low": 1.6, "high": 2.1} for case in ("a", "b")]
-    _, spread = draw(plot, {"comparison": rows}, subtitle="", folder=tmp_path / "spread")
-    assert ["LineCollection" in path.read_text() for path in (plain, spread)] == [False, True]
+    figures = [compose(plot, drawable(plot, metrics)) for metrics in (COMPARISON, {"comparison": rows})]
+    assert [bool(figure.findobj(LineCollection)) for figure in figures] == [False, True]
 
 
-def test_large_values_over_bars_are_words_not_powers_of_ten(tmp_path: Path) -> None:
+def test_bars_show_large_values_as_words() -> None:
     values = (0.5873, 65_719.0, 441_600.0, 2_678_824.0)
     rows = [{"case": f"case {number}", "speedup": value} for number, value in enumerate(values)]
-    draw(Plot.model_validate({**BAR, "ideal_key": None}), {"comparison": rows}, subtitle="s", folder=tmp_path)
-    assert {"0.587", "65,700", "442 k", "2.68 M"} <= set(texts(tmp_path / "speedup.svg"))
+    assert {"0.587", "65,700", "442 k", "2.68 M"} <= set(show({**BAR, "ideal_key": None}, {"comparison": rows}))
 
 
-def test_the_ideal_line_goes_through_the_first_point(tmp_path: Path) -> None:
-    rows = [{"x": 1, "y": 10.0}, {"x": 2, "y": 18.0}, {"x": 4, "y": 30.0}]
-    assert "ideal" in lines({"ideal": True, "log_x": False, "log_y": False}, rows, tmp_path)
-
-
-def test_whole_numbers_stand_under_their_points_large_ones_short(tmp_path: Path) -> None:
+def test_axis_shows_whole_numbers_under_their_points_and_large_ones_short() -> None:
     rows = [{"x": ranks, "y": 1.1e6 * ranks} for ranks in (1, 2, 4, 16)]
-    svg_text = lines({"log_x": False, "log_y": False}, rows, tmp_path)
-    assert {"1", "2", "4", "16"} <= set(svg_text)
-    assert any(text.endswith(" M") for text in svg_text)
+    shown = lines({"ideal": True}, rows)
+    assert {"1", "2", "4", "16", "ideal"} <= set(shown)
+    assert any(text.endswith(" M") for text in shown)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (0.25, "0.25"),
-        (-3.5, "-3.5"),
-        (1500, "1,500"),
-        (99999, "99,999"),
-        (250_000, "250 k"),
-        (1.5e6, "1.5 M"),
-        (-2e9, "-2 G"),
-    ],
-)
-def test_numbers_under_an_axis_are_short(value: float, text: str) -> None:
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (0.25, "0.25"), (99999, "99,999"), (250_000, "250 k"), (-2e9, "-2 G")])
+def test_short_number_under_an_axis(value: float, text: str) -> None:
     assert short_number(value) == text
 
 
-def test_the_same_metrics_give_the_same_bytes(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        draw(Plot.model_validate(LINE), SYNC, subtitle="s", folder=tmp_path / folder)
-    for name in ("sync-time.svg", "sync-time.png"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+@pytest.mark.parametrize(
+    ("log", "values", "note"),
+    [
+        (False, [1.0, math.nan, math.inf, "nan", None, 2.0], "4 values left out: missing, or not finite"),
+        (False, [True, -5.0, 5.0], "1 value left out: missing, or not finite"),
+        (True, [-1.0, 0.0, 2.0, 4.0], "2 values left out: zero, missing, or not finite"),
+    ],
+    ids=["not finite", "truth", "no logarithm"],
+)
+def test_picture_says_what_is_left_out(log: bool, values: list[Any], note: str) -> None:
+    rows = [{"x": x + 1, "y": y} for x, y in enumerate(values)]
+    assert note in lines({"log_y": log}, rows)
 
 
-def test_what_is_missing_or_not_finite_is_left_out_and_said(tmp_path: Path) -> None:
-    values: list[Any] = [1.0, math.nan, math.inf, "nan", None, 2.0]
-    rows = [{"x": x, "y": y} for x, y in enumerate(values)]
-    svg_text = lines({"log_x": False, "log_y": False}, rows, tmp_path)
-    assert "4 values left out: missing, or not finite" in svg_text
+@pytest.mark.parametrize(("value", "log"), [(1e308, False), (5e-324, True), (10**400, True), (6, True)])
+def test_draw_takes_few_points_and_numbers_that_no_axis_can_show(value: float, log: bool, tmp_path: Path) -> None:
+    plot = Plot.model_validate({**PLAIN, "log_x": log, "log_y": log})
+    rows = [{"x": 1, "y": 1.0}, {"x": value, "y": value}]
+    assert draw(plot, {"rows": rows}, subtitle="s", folder=tmp_path)
 
 
-def test_a_logarithmic_axis_leaves_out_what_it_cannot_show(tmp_path: Path) -> None:
-    svg_text = lines({}, [{"x": 0, "y": 1.0}, {"x": 2, "y": 0.0}, {"x": 3, "y": 2.0}, {"x": 9, "y": 4.0}], tmp_path)
-    assert any(text.startswith("2 values left out") for text in svg_text)
-
-
-def test_true_is_not_a_number_and_negative_values_are_shown(tmp_path: Path) -> None:
-    svg_text = lines({"log_x": False, "log_y": False}, [{"x": 1, "y": True}, {"x": 2, "y": -5.0}, {"x": 3, "y": 5.0}], tmp_path)
-    assert "1 value left out: missing, or not finite" in svg_text
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_few_points_are_drawn_too(count: int, tmp_path: Path) -> None:
-    for log in (True, False):
-        lines({"log_x": log, "log_y": log}, [{"x": 5, "y": 3.0}, {"x": 6, "y": 4.0}][:count], tmp_path)
-
-
-def test_words_on_the_x_axis_of_a_line(tmp_path: Path) -> None:
-    rows = [{"x": "first", "y": 1.0}, {"x": "second", "y": 2.0}]
-    assert {"first", "second"} <= set(lines({"log_x": False, "log_y": False}, rows, tmp_path))
+def test_axis_shows_words_below_a_line() -> None:
+    assert {"first", "second"} <= set(lines({}, [{"x": "first", "y": 1.0}, {"x": "second", "y": 2.0}]))
 
 
 @pytest.mark.parametrize(
-    "metrics",
-    [
-        {},
-        {"sync": []},
-        {"sync": None},
-        {"sync": "x"},
-        {"sync": [{"bytes": 4}]},
-        {"sync": [{"bytes": 4, "median_ms": None}]},
-        {"sync": [3]},
-    ],
+    "metrics", [{}, {"sync": []}, {"sync": "x"}, {"sync": [{"bytes": 4, "median_ms": None}]}, {"sync": [3]}]
 )
-def test_nothing_to_draw_is_said_and_leaves_no_file(metrics: dict[str, Any], tmp_path: Path) -> None:
+def test_draw_says_that_nothing_is_there_and_leaves_no_file(metrics: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=r"the run has no metrics|has a number for median_ms"):
         draw(Plot.model_validate(LINE), metrics, subtitle="", folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_text_with_markup_and_formulas_stays_text(tmp_path: Path) -> None:
-    rows = [{"case": "<b>$\\frac{1}{0}$ & co", "ranks": 1, "speedup": 1.0}]
-    _, svg = draw(Plot.model_validate(BAR), {"comparison": rows}, subtitle="$x_1 <i>", folder=tmp_path)
-    assert {"<b>$\\frac{1}{0}$ & co", "$x_1 <i>"} <= set(texts(svg))
+def test_draw_shows_words_that_hold_anything_as_text(tmp_path: Path) -> None:
+    words = ("<b>$\\frac{1}{0}$ & co", "a\x00b\x1b[31m", "日本 🚀", "x" * 300, "\ud800")
+    rows = [{"case": case, "ranks": 10**400, "speedup": 1.0} for case in words]
+    _, svg = draw(Plot.model_validate(BAR), {"comparison": rows}, subtitle="$x_1 <i>\ntwo\x07", folder=tmp_path)
+    assert {"<b>$\\frac{1}{0", "}$ & co", "$x_1 <i> two"} <= set(texts(svg)), "long words are broken, and no formula is set"
 
 
-def test_words_from_a_script_may_hold_anything(tmp_path: Path) -> None:
-    rows = [{"case": case, "ranks": 10**400, "speedup": 1.0} for case in ("a\x00b\x1b[31m", "日本 🚀", "x" * 300, "\ud800")]
-    png, svg = draw(Plot.model_validate(BAR), {"comparison": rows}, subtitle="one\ntwo\x07", folder=tmp_path)
-    assert "one two" in texts(svg)
-    assert png.stat().st_size > 5000
-
-
-def test_no_matplotlib_is_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draw_names_matplotlib_if_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = builtins.__import__
 
     def without(name: str, *rest: Any, **more: Any) -> Any:
@@ -204,12 +191,6 @@ def test_no_matplotlib_is_a_missing_package(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(MissingError, match="matplotlib") as caught:
         draw(Plot.model_validate(LINE), SYNC, subtitle="", folder=tmp_path)
     assert "pip install" in caught.value.hint
-
-
-def test_a_folder_that_takes_no_file(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="cannot write"):
-        draw(Plot.model_validate(LINE), SYNC, subtitle="", folder=tmp_path / "file")
 
 
 DRAW = """
@@ -226,7 +207,7 @@ assert "matplotlib.pyplot" not in sys.modules
 """
 
 
-def test_a_home_that_takes_no_cache_and_no_word_on_the_screen(tmp_path: Path) -> None:
+def test_draw_prints_nothing_if_the_home_takes_no_cache(tmp_path: Path) -> None:
     """In a process of its own: matplotlib decides where its cache lies when it is imported."""
     environment = {
         "PATH": os.environ["PATH"],
@@ -242,72 +223,42 @@ def test_a_home_that_takes_no_cache_and_no_word_on_the_screen(tmp_path: Path) ->
     assert (tmp_path / "out" / "a.svg").is_file()
 
 
-def test_a_line_for_each_value_of_a_key(tmp_path: Path) -> None:
+def test_lines_by_a_key_have_their_values_as_labels() -> None:
     rows = [{"layers": layers, "x": x, "y": layers * x} for layers in (2, 4) for x in (1, 2, 3)]
-    svg_text = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}], tmp_path)
-    assert {"layers: 2", "layers: 4", "1 value left out: zero, missing, or not finite"} <= set(svg_text)
-    assert "layers" not in svg_text
+    shown = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}])
+    assert {"layers: 2", "layers: 4", "1 value left out: missing, or not finite"} <= set(shown)
+    assert "layers" not in shown
 
 
-def test_a_line_of_many_points_is_not_hidden_by_its_marks(tmp_path: Path) -> None:
-    def marks(count: int) -> int:
-        lines({}, [{"x": x + 1, "y": x + 1} for x in range(count)], tmp_path)
-        return (tmp_path / "sync-time.svg").read_text().count("<use ")
-
-    assert marks(41) < marks(40)
-
-
-def test_bars_and_ideals_are_not_drawn_by_a_key() -> None:
-    for wrong in (BAR | {"by": "ranks"}, LINE | {"by": "bytes", "ideal": True}):
-        with pytest.raises(ValueError, match="by is for lines without an ideal"):
-            Plot.model_validate(wrong)
-
-
-TWO = {"series": [{"key": "y", "label": "here"}, {"key": "z", "label": "there"}]}
+def test_lines_of_many_points_have_no_marks() -> None:
+    plot = Plot.model_validate(PLAIN)
+    rows = [{"x": x + 1, "y": x + 1} for x in range(41)]
+    markers = [compose(plot, drawable(plot, {"rows": rows[:count]})).axes[0].lines[0].get_marker() for count in (40, 41)]
+    assert [marker != "None" for marker in markers] == [True, False]
 
 
 @pytest.mark.parametrize("kind", ["line", "bar"])
-def test_the_ideal_has_the_name_that_the_manifest_gives_it(kind: str, tmp_path: Path) -> None:
-    plot = {**TWO, "kind": kind, "log_x": False, "log_y": False, "ideal_key": "link", "ideal_label": "theoretical link"}
+def test_ideal_has_the_label_of_the_manifest(kind: str) -> None:
+    series = [{"key": "y", "label": "here"}, {"key": "z", "label": "there"}]
+    plot = {"series": series, "kind": kind, "ideal_key": "link", "ideal_label": "theoretical link"}
     rows = [{"x": "a", "y": 1.0, "z": 2.0, "link": 3.0}, {"x": "b", "y": 2.0, "z": 1.0, "link": 3.0}]
-    svg_text = lines(plot, rows, tmp_path)
-    assert "theoretical link" in svg_text
-    assert "ideal" not in svg_text
-    unknown = lines(plot, [{**row, "link": None} for row in rows], tmp_path)
-    assert "theoretical link" not in unknown, "where the link is not known, nothing is drawn"
+    shown = lines(plot, rows)
+    assert "theoretical link" in shown
+    assert "ideal" not in shown
+    unknown = lines(plot, [{**row, "link": None} for row in rows])
+    assert "theoretical link" not in unknown, "nothing is drawn if the link is not known"
 
 
-def test_lines_by_a_key_share_one_ideal(tmp_path: Path) -> None:
+def test_lines_by_a_key_share_one_ideal() -> None:
     rows = [{"x": x, "y": y, "who": who, "link": 3.0} for who, y in (("AllReduce", 1.0), ("Broadcast", 2.0)) for x in (1, 2)]
-    plot = Plot.model_validate({**LINE, "rows": "metrics.rows", "x": "x", "series": [{"key": "y", "label": "y"}],
-                                "by": "who", "ideal_key": "link", "ideal_label": "link"})  # fmt: skip
-    assert [point.x for point in drawable(plot, {"rows": rows}).ideal] == [1.0, 2.0]
-    draw(plot, {"rows": rows}, subtitle="", folder=tmp_path)
-    assert {"y: AllReduce", "y: Broadcast", "link"} <= set(texts(tmp_path / "sync-time.svg"))
+    plot = Plot.model_validate({**PLAIN, "by": "who", "ideal_key": "link", "ideal_label": "link"})
+    data = drawable(plot, {"rows": rows})
+    assert [point.x for point in data.ideal] == [1.0, 2.0]
+    assert {"y: AllReduce", "y: Broadcast", "link"} <= set(list_texts(compose(plot, data)))
 
 
-def test_once_ready_a_picture_imports_nothing_more() -> None:
-    ask = "import sys; from gpucourse.figures.plots import make_ready; make_ready(); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
-    assert {f"matplotlib.{part}" for part in ("figure", "backends.backend_agg", "backends.backend_svg")} <= {
-        *done.stdout.split()
-    }
-
-
-@pytest.mark.parametrize("log", [False, True])
-@pytest.mark.parametrize("value", [1e308, -1e308, 5e-324, 10**400, 1e100, 1e-100])
-def test_a_number_that_no_axis_can_show_faults_nothing(value: float, log: bool, tmp_path: Path) -> None:
-    rows = [{"x": 1, "y": 1.0}, {"x": value, "y": value}, {"x": 3, "y": 3.0}]
-    assert lines({"log_x": log, "log_y": log}, rows, tmp_path)
-
-
-def test_more_rows_than_a_picture_shows_are_drawn_thinner(tmp_path: Path) -> None:
-    rows = [{"x": n, "y": n % 7} for n in range(400_000)]
-    assert "2,000 of 400,000 rows drawn" in lines({"log_x": False, "log_y": False}, rows, tmp_path)
-    words = [{"x": f"case {n}", "y": n} for n in range(3_000)]
-    assert "100 of 3,000 rows drawn" in lines({"kind": "bar", "log_x": False, "log_y": False}, words, tmp_path)
-
-
-def test_more_lines_than_are_told_apart_are_counted(tmp_path: Path) -> None:
-    rows = [{"x": n % 2, "y": n, "who": f"{n}\x1b[31m" + "w" * 5000} for n in range(1, 101)]
-    assert "76 more lines not drawn" in lines({"by": "who", "log_x": False, "log_y": False}, rows, tmp_path)
+def test_picture_says_how_many_rows_and_lines_it_leaves_out() -> None:
+    assert "2,000 of 5,000 rows drawn" in lines({}, [{"x": n, "y": n % 7} for n in range(5_000)])
+    assert "100 of 3,000 rows drawn" in lines({"kind": "bar"}, [{"x": f"case {n}", "y": n} for n in range(3_000)])
+    named = [{"x": n % 2, "y": n, "who": f"{n}\x1b[31m" + "w" * 5000} for n in range(1, 101)]
+    assert "76 more lines not drawn" in lines({"by": "who"}, named)

@@ -37,11 +37,8 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("int int x;\n" + KERNEL, 1, "two or more data types in declaration of 'x'"),
         (KERNEL.replace("x[threadIdx.x]", "y[threadIdx.x]"), 2, "'y' was not declared in this scope"),
-        (KERNEL.replace("(x); }", "(x, 3); }"), 3, "too many arguments to function"),
         (KERNEL.replace("add<<<1, 32>>>", "add<<<1>>>"), 3, "too few arguments to function|no matching function"),
-        ('#include "nowhere.cuh"\n' + KERNEL, 1, "nowhere.cuh: No such file or directory"),
         ("#include <cooperative_groups.h>\n" + KERNEL, 1, "cooperative_groups.h: No such file or directory"),
         (
             "#include <cuda_runtime.h>\n"
@@ -56,8 +53,6 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
         ("__device__ int counter;\n" + KERNEL, 1, "the emulator has no __device__ variables"),
         ("\n__constant__ float weights[3] = {1, 2, 3};\n" + KERNEL, 2, "the emulator has no __constant__ variables"),
         ("\n__shared__ float s[32];\n" + KERNEL, 2, "declare a __shared__ variable inside its kernel"),
-        (KERNEL.replace("threadIdx", "threadId\0x"), 2, "this is not text"),
-        ("\n\n/*" + KERNEL, 3, "unterminated comment"),
         (
             "#include <cuda_runtime.h>\n__global__ void gone(float*);\nint main() {\n  gone<<<1, 1>>>((float*)0);\n}\n",
             4,
@@ -78,10 +73,9 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
             3,
             "tiled has 73,728 bytes of shared memory, and a block may have 49,152",
         ),
-        (KERNEL.replace("+= 1;", "+= 1"), 2, "expected ';' before '}' token"),
     ],
 )
-def test_a_compile_error_has_the_line_of_the_learner(
+def test_build_names_the_line_of_the_learner(
     emulator: Any, build: Callable[..., Any], text: str, line: int, message: str
 ) -> None:
     error = error_of(emulator, build, text)
@@ -89,7 +83,7 @@ def test_a_compile_error_has_the_line_of_the_learner(
     assert re.search(message, error.message), error.message
 
 
-def test_a_file_that_is_no_utf8(emulator: Any, tmp_path: Path) -> None:
+def test_build_refuses_a_file_that_is_no_utf8(emulator: Any, tmp_path: Path) -> None:
     source = tmp_path / "my_kernels.cu"
     source.write_bytes(b"// first\n// \xff\xfe\n" + KERNEL.encode())
     with pytest.raises(emulator.CompileError, match=r"my_kernels\.cu:2: this is not text in UTF-8") as caught:
@@ -97,42 +91,28 @@ def test_a_file_that_is_no_utf8(emulator: Any, tmp_path: Path) -> None:
     assert caught.value.line == 2
 
 
-@pytest.mark.parametrize("change", [lambda text: b"\xef\xbb\xbf" + text, lambda text: text.replace(b"\n", b"\r\n")])
-def test_a_byte_order_mark_and_windows_line_ends(
-    emulator: Any, cache: Path, tmp_path: Path, change: Callable[[bytes], bytes]
-) -> None:
-    """Both are no fault, and lines keep their numbers."""
-    source = tmp_path / "my_kernels.cu"
-    source.write_bytes(change(KERNEL.replace("+= 1;", "+= 1").encode()))
-    with pytest.raises(emulator.CompileError) as caught:
-        emulator.build([source], folder=tmp_path, cache=cache)
-    assert (caught.value.line, caught.value.message) == (2, "expected ';' before '}' token")
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "extern\n__shared__\nfloat\ns[];\nint x;",
-        "a<<<b<<<1, 1>>>\n, 2>>>(x);",
         'R"(\n<<<1>>>)"\nk\n<<<\n1>>>(R"(',
         "<<<>>>\n>>> k<<<(>>>\n",
-        "k<<<1, 1>>>(x);\n" * 100,
         "<<<" * 3000,
     ],
 )
-def test_every_line_keeps_its_number_whatever_it_holds(emulator: Any, text: str) -> None:
+def test_rewrite_keeps_the_number_of_every_line(emulator: Any, text: str) -> None:
     rewritten = importlib.import_module("emulator.cuda_source").rewrite(text)
     assert rewritten.count("\n") == text.count("\n")
 
 
-def test_a_file_that_nobody_wrote_by_hand(emulator: Any, cache: Path, tmp_path: Path) -> None:
+def test_build_refuses_a_file_that_is_too_large(emulator: Any, cache: Path, tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text("// far too long\n" * 20000)
     with pytest.raises(emulator.CompileError, match=r"k\.cu:1: the file has 312 KB, but may have at most 256"):
         emulator.build([source], folder=tmp_path, cache=cache)
 
 
-def test_launches_as_people_write_them(build: Callable[..., Any]) -> None:
+def test_build_takes_launches_as_people_write_them(build: Callable[..., Any]) -> None:
     """Over several lines, in comments and strings, with templates, with a stream, and of a template that finds its own type."""
     program = build(r"""
 #include <cuda_runtime.h>
@@ -163,7 +143,7 @@ int main() {
     assert sorted(result.kernels) == ["(*names[0])", "deduced", "mine::k", "names[1]", "t<(3 > 2) ? 10 : 5, int>"]
 
 
-def test_a_harness_takes_the_file_that_is_named(emulator: Any, cache: Path, tmp_path: Path) -> None:
+def test_build_of_a_harness_takes_the_file_that_is_named(emulator: Any, cache: Path, tmp_path: Path) -> None:
     """And not the one of this name that lies beside it."""
     course, mine = tmp_path / "course", tmp_path / "mine"
     course.mkdir()
@@ -178,7 +158,7 @@ def test_a_harness_takes_the_file_that_is_named(emulator: Any, cache: Path, tmp_
     assert program.run().output == "16 " * 7
 
 
-def test_what_was_built_is_taken_from_the_cache(
+def test_build_takes_a_program_from_the_cache(
     emulator: Any, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "k.cu"
@@ -191,7 +171,9 @@ def test_what_was_built_is_taken_from_the_cache(
     assert list((tmp_path / "build").iterdir()) == []
 
 
-def test_a_cache_of_nobody_else(building: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choose_store_takes_no_folder_in_which_others_may_write(
+    building: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The user's own cache folder; the folder of the build where that cannot be written, or others may write there."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     own, folder = tmp_path / "gpucourse" / "emulator", tmp_path / "build"
@@ -212,7 +194,7 @@ def test_choose_store_on_a_node_is_below_the_cache_of_the_lab(
 
 
 @pytest.mark.slow  # each builds the emulator's object anew
-def test_two_that_build_the_same_at_once(emulator: Any, tmp_path: Path) -> None:
+def test_build_of_the_same_file_twice_at_once(emulator: Any, tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text(KERNEL)
     launched: list[int] = []
@@ -230,7 +212,7 @@ def test_two_that_build_the_same_at_once(emulator: Any, tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "cache").iterdir() if path.name.startswith(".")]
 
 
-def test_the_oldest_programs_leave_the_cache(building: Any, tmp_path: Path) -> None:
+def test_forget_old_removes_the_oldest_programs(building: Any, tmp_path: Path) -> None:
     for number in range(building.MOST_KEPT + 3):
         path = tmp_path / f"program-{number}"
         path.write_text("")
@@ -240,7 +222,7 @@ def test_the_oldest_programs_leave_the_cache(building: Any, tmp_path: Path) -> N
     assert not (tmp_path / "program-2").exists()
 
 
-def test_a_computer_that_cannot(emulator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_says_why_a_computer_cannot(emulator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each says what to do."""
     source = tmp_path / "k.cu"
     source.write_text(KERNEL)
@@ -256,7 +238,7 @@ def test_a_computer_that_cannot(emulator: Any, tmp_path: Path, monkeypatch: pyte
         emulator.build([source], folder=tmp_path)
 
 
-def test_headers_that_write_the_name_of_cudas_noinline_compile(build: Callable[..., Any]) -> None:
+def test_build_takes_headers_that_name_cudas_noinline(build: Callable[..., Any]) -> None:
     """The headers of g++ 13 name the attribute as CUDA names its macro, alone and among others."""
     text = KERNEL.replace(
         "__global__",

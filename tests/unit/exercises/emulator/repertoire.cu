@@ -53,15 +53,6 @@ __global__ void scan(const int* in, int* out, int n) {  // two buffers, one bloc
   }
   out[threadIdx.x] = buffers[now * n + threadIdx.x];
 }
-__global__ void histogram(const int* in, int* out, int n) {
-  __shared__ int bins[8];
-  if (threadIdx.x < 8) bins[threadIdx.x] = 0;
-  __syncthreads();
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) atomicAdd(&bins[in[i] % 8], 1);
-  __syncthreads();
-  if (threadIdx.x < 8) atomicAdd(&out[threadIdx.x], bins[threadIdx.x]);
-}
 __global__ void stencil(const int* in, int* out, int n) {  // a tile with a border on both sides
   __shared__ int tile[BLOCK + 2];
   const int i = blockIdx.x * blockDim.x + threadIdx.x, place = threadIdx.x + 1;
@@ -109,14 +100,6 @@ __global__ void vectors(const int4* in, int4* out, int n) {
   const int4 other = tile[31 - threadIdx.x];
   if (i < n) out[i] = make_int4(other.w, other.z, other.y, other.x);
 }
-__global__ void bytes(const unsigned char* in, unsigned char* out, int n) {
-  __shared__ unsigned char tile[BLOCK];
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  tile[threadIdx.x] = in[i];
-  __syncthreads();
-  out[i] = tile[blockDim.x - 1 - threadIdx.x];
-}
-
 static std::vector<int> values(N);
 static int right = 0, wrong = 0;
 static void expect(const char* name, int given, int wanted) {
@@ -136,8 +119,6 @@ int main() {
   clear(), sum_by_shuffles<<<blocks, BLOCK>>>(in, out, N), fetch(), expect("shuffles", host[0], sum);
   clear(), sum_by_strides<<<3, BLOCK>>>(in, out, N), fetch(), expect("strides", host[0], sum);
   clear(), scan<<<1, BLOCK, 2 * BLOCK * sizeof(int)>>>(in, out, BLOCK), fetch(), expect("scan", host[BLOCK - 1], first);
-  clear(), histogram<<<blocks, BLOCK>>>(in, out, N), fetch();
-  expect("histogram", host[0] + host[2] + host[4] + host[6], even);
   clear(), stencil<<<blocks, BLOCK>>>(in, out, N), fetch();
   for (int i = 0; i < N; ++i)
     expect("stencil", host[i], (i ? values[i - 1] : 0) + values[i] + (i + 1 < N ? values[i + 1] : 0));
@@ -145,7 +126,5 @@ int main() {
   clear(), sum_of_last_block<<<blocks, BLOCK>>>(in, more, out, (unsigned*)more + 100, N), fetch(), expect("last", host[0], sum);
   clear(), add_under_lock<<<5, 64>>>(more, out), fetch(), expect("lock", host[0], 5);
   clear(), vectors<<<1, 32>>>((int4*)in, (int4*)out, 32), fetch(), expect("vectors", host[0], values[127]);
-  clear(), bytes<<<1, BLOCK>>>((unsigned char*)in, (unsigned char*)out, BLOCK), fetch();
-  expect("bytes", host[31] >> 24, values[0]);
   printf("%d right, %d wrong, %s", right, wrong, cudaGetErrorString(cudaGetLastError()));
 }

@@ -102,47 +102,47 @@ def result(build: Callable[..., Any]) -> Any:
         ("same", 1, 4),
     ],
 )
-def test_sectors_a_request_follow_from_the_addresses(result: Any, kernel: str, load: float, store: float) -> None:
+def test_counts_of_sectors_follow_from_the_addresses(result: Any, kernel: str, load: float, store: float) -> None:
     counts = result.kernels[kernel]
     assert (counts.global_load.sectors_per_request, counts.global_store.sectors_per_request) == (load, store)
     assert (counts.global_load.requests, counts.global_load.lanes_per_request) == (1, 32)
 
 
-def test_useful_bytes_and_the_fewest_sectors(result: Any) -> None:
+def test_counts_of_bytes_and_of_the_fewest_sectors(result: Any) -> None:
     four, structures, same = (result.kernels[name].global_load for name in ("four", "structures", "same"))
     assert (four.bytes, four.sectors_ideal) == (512, 16)
     assert (structures.bytes, structures.sectors_ideal) == (128, 4)
     assert (same.bytes, same.sectors_ideal) == (128, 1)
 
 
-def test_lanes_that_take_part(result: Any) -> None:
+def test_counts_of_lanes_that_take_part(result: Any) -> None:
     odd = result.kernels["odd"]
     assert (odd.global_store.lanes_per_request, odd.global_store.requests, odd.threads, odd.launches) == (16, 2, 64, 1)
 
 
-def test_bank_conflicts_of_a_transposed_tile(result: Any) -> None:
+def test_counts_of_bank_conflicts_of_a_transposed_tile(result: Any) -> None:
     plain, padded = result.kernels["transpose<32>"], result.kernels["transpose<33>"]
     assert (plain.shared_load.conflicts_per_request, padded.shared_load.conflicts_per_request) == (31, 0)
     assert (plain.shared_store.conflicts_per_request, plain.shared_load.requests) == (0, 32)
 
 
-def test_wide_words_take_turns_by_eight_lanes(result: Any) -> None:
+def test_counts_of_conflicts_of_wide_words(result: Any) -> None:
     wide = result.kernels["wide"]
     assert (wide.shared_store.bank_conflicts, wide.shared_load.conflicts_per_request) == (0, 3)
 
 
-def test_requests_before_and_after_a_barrier_stay_apart(result: Any) -> None:
+def test_counts_keep_requests_before_and_after_a_barrier_apart(result: Any) -> None:
     store = result.kernels["growing"].global_store
     assert (store.requests, store.lanes) == (6, 63)
 
 
-def test_atomic_functions_are_counted_by_lane_and_are_no_requests(result: Any) -> None:
+def test_counts_of_atomic_functions_are_by_lane(result: Any) -> None:
     adds = result.kernels["adds"]
     assert (adds.atomics, adds.global_store.requests) == (32, 0)
     assert result.kernels["growing"].atomics == 0
 
 
-def test_the_first_requests_are_kept_with_their_addresses(result: Any) -> None:
+def test_trace_keeps_the_first_requests_with_their_addresses(result: Any) -> None:
     load, store = result.kernels["stride<2>"].trace
     assert (load.write, store.write, load.shared, load.size) == (False, True, False, 4)
     assert [address - load.addresses[0] for address in load.addresses] == list(range(0, 256, 8))
@@ -151,7 +151,7 @@ def test_the_first_requests_are_kept_with_their_addresses(result: Any) -> None:
     assert [address is None for address in result.kernels["odd"].trace[0].addresses] == [True, False] * 16
 
 
-def test_products_of_tiles_are_right_and_only_their_bytes_count(result: Any) -> None:
+def test_counts_of_products_of_tiles_are_their_bytes(result: Any) -> None:
     tile = result.kernels["tile"]
     assert result.output == "0 no error"
     assert (tile.global_load.bytes, tile.global_store.bytes, tile.global_load.sectors_per_request) == (1024, 1024, None)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.parts import need
 
-SHARED = Path(__file__).parents[3] / "exercises" / "shared"
+SHARED = Path(__file__).parents[4] / "exercises" / "shared"
 
 
 @pytest.fixture(scope="session")

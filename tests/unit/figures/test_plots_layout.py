@@ -8,21 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from matplotlib import rc_context
 
-from gpucourse.figures import plots
 from gpucourse.figures.rows import drawable
 from gpucourse.figures.style import PALETTE, STYLE
 from gpucourse.model.manifest import Plot
-from tests.unit.figures.test_plots import BAR, LINE
+from tests.unit.figures.test_plots import BAR, LINE, compose
 
 
-def compose(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> Any:
-    """The figure of a plot, laid out but not stored."""
-    from matplotlib import rc_context
-
+def lay_out(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> Any:
+    """Return the figure of a plot as it is drawn."""
     chosen = Plot.model_validate({**plot, "rows": "metrics.rows"})
+    figure = compose(chosen, drawable(chosen, {"rows": rows}))
     with rc_context(STYLE):
-        figure = plots._figure(chosen, drawable(chosen, {"rows": rows}), "1.1, simulated nodes (mode: local)")
         figure.canvas.draw()
     return figure
 
@@ -38,8 +36,8 @@ TWO_BARS = {**BAR, "ideal_key": None, "series": [{"key": key, "label": f"the tim
     [(BY_WAY, MANY_LINES), (BY_WAY, MANY_LINES[:6]), (TWO_BARS, WIDE_BARS), (TWO_BARS, WIDE_BARS[:2])],
     ids=["eleven lines", "two lines", "eleven places", "two places"],
 )
-def test_nothing_lies_over_the_data_or_is_cut(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
-    figure = compose(plot, rows)
+def test_layout_covers_no_data_and_cuts_no_text(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
+    figure = lay_out(plot, rows)
     (axes,) = figure.axes
     inside, whole = axes.get_window_extent(), figure.bbox
     entries = [text.get_window_extent() for text in axes.get_legend().get_texts()]
@@ -55,23 +53,23 @@ def test_nothing_lies_over_the_data_or_is_cut(plot: dict[str, Any], rows: Sequen
         assert box.y0 >= whole.y0 - 1, text.get_text()
 
 
-def test_words_below_many_bars_do_not_run_into_each_other() -> None:
-    straight = compose(TWO_BARS, WIDE_BARS[:4]).axes[0].get_xticklabels()
+def test_layout_keeps_words_below_many_bars_apart() -> None:
+    straight = lay_out(TWO_BARS, WIDE_BARS[:4]).axes[0].get_xticklabels()
     boxes = [text.get_window_extent() for text in straight]
     assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
-    assert {text.get_rotation() for text in compose(TWO_BARS, WIDE_BARS).axes[0].get_xticklabels()} == {40.0}
+    assert {text.get_rotation() for text in lay_out(TWO_BARS, WIDE_BARS).axes[0].get_xticklabels()} == {40.0}
     sizes = [{**WIDE_BARS[0], TWO_BARS["x"]: f"{2**power} KiB"} for power in range(12)]
-    assert {text.get_rotation() for text in compose(TWO_BARS, sizes).axes[0].get_xticklabels()} == {40.0}, "short, but many"
+    assert {text.get_rotation() for text in lay_out(TWO_BARS, sizes).axes[0].get_xticklabels()} == {40.0}, "short, but many"
 
 
-def test_a_series_without_a_value_has_no_room_and_no_colour() -> None:
+def test_layout_gives_a_series_without_a_value_no_room_and_no_colour() -> None:
     """Its place in the legend would have the colour of the first series."""
-    axes = compose(TWO_BARS, WIDE_BARS[:2]).axes[0]
+    axes = lay_out(TWO_BARS, WIDE_BARS[:2]).axes[0]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [f"the time of {key}, with copies" for key in "ab"]
     assert len({patch.get_facecolor() for patch in axes.patches}) == 2
 
 
-def test_colours_are_told_apart() -> None:
+def test_palette_has_colours_that_are_told_apart() -> None:
     """The distance of any two in the Lab space, where 10 is plain to see and a hundred is black beside white."""
     for first, second in itertools.combinations(PALETTE, 2):
         distance = math.dist(to_lab(first), to_lab(second))

@@ -1,0 +1,36 @@
+"""A report as Markdown: the pictures beside it, and the words of a person as text."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+from markdown_it import MarkdownIt
+
+from gpucourse.model.report import Picture
+from gpucourse.report import markdown
+from tests.unit.report.examples import HOSTILE, chapter, report
+
+
+def test_render_markdown_names_its_pictures(picture: Picture) -> None:
+    text, pictures = markdown.render(report(chapter(picture), missing=("a second GPU",)))
+    assert re.findall(r"!\[[^]]*]\(([^)]+)\)", text.decode()) == list(pictures) == ["compute-1.png"]
+    assert pictures["compute-1.png"] == picture.png
+    assert "\\<script\\>" in text.decode() or "\\<script>" in text.decode()
+    assert "- a second GPU" in text.decode()
+
+
+WORDS = f"""{HOSTILE} <img src=x onerror=alert(1)> ![p](http://evil/p.png)
+[r]: http://evil
+![r] <http://evil> `code` ~~~ # no title $x$ \\<b>
+
+- a list"""
+
+
+def test_render_markdown_shows_what_a_person_wrote_as_text(picture: Picture) -> None:
+    text = markdown.render(report(chapter(picture, words=WORDS)))[0].decode()
+    shown = MarkdownIt("commonmark").render(text)  # it leaves HTML as it is
+    assert re.findall(r"<(?:img|script|a|b)\b[^>]*>", shown) == ['<img src="compute-1.png" alt="Peak" />']
+    for line in WORDS.splitlines()[:3]:
+        assert line in unescape(shown)
+    assert "<li>a list</li>" in shown

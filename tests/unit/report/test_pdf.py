@@ -1,0 +1,67 @@
+"""A report as PDF: its pages, its fonts, and signs that no font shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gpucourse.figures.fonts import font_files, fonts_for
+from gpucourse.model.report import Chapter, Grid, Picture
+from gpucourse.report import html, pdf
+from tests.unit.report.examples import chapter, report
+
+
+def test_render_pdf_has_pages_fonts_and_the_picture(picture: Picture) -> None:
+    made = pdf.render(report(*[chapter(picture)] * 3, mode="local"), font_files())
+    data = made.data
+    assert data.startswith(b"%PDF-")
+    assert data.rstrip().endswith(b"%%EOF")
+    pages = len(re.findall(rb"/Type /Page\b(?!s)", data))
+    assert 2 <= pages <= 3, pages
+    assert (made.pages, made.lost) == (pages, "")
+    assert b"DejaVuSans" in data
+    assert b"/Subtype /Image" in data
+
+
+def test_render_pdf_takes_words_in_other_letters_and_very_long_ones(picture: Picture) -> None:
+    words = "Η Τ4 είναι φθηνότερη; карта дешевле; " + "x" * 400 + " α∕β ≈ 1.7 × 10³"
+    assert pdf.render(report(chapter(picture, words=words)), font_files()).data.startswith(b"%PDF-")
+
+
+HERE = "中 \u0c85 ا 🚀 é"  # a Chinese sign, a Kannada letter, an Arabic one, a rocket
+
+
+def test_render_pdf_names_what_no_font_shows(picture: Picture) -> None:
+    made = pdf.render(report(chapter(picture, words=HERE)), font_files())
+    assert made.lost == "".join(sorted("中\u0c85ا🚀"))
+    assert HERE in html.render(report(chapter(picture, words=HERE))).decode()
+
+
+def test_render_pdf_takes_a_font_that_has_what_others_lack(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = font_files()["regular"].parent
+    lacking = "\u1d84"  # a phonetic sign, which STIX has and DejaVu has not
+    monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [str(folder / "STIXGeneral.ttf"), "/etc/hosts"])
+    assert fonts_for("") == []
+    assert fonts_for("中") == []
+    assert fonts_for(f"{lacking}中") == [folder / "STIXGeneral.ttf"]
+    made = pdf.render(report(chapter(picture, words=f"a {lacking} b")), font_files(), fonts_for)
+    assert made.lost == ""
+    assert b"STIXGeneral" in made.data
+    broken = pdf.render(report(chapter(picture, words="中")), font_files(), lambda _: [Path("/etc/hosts")])
+    assert broken.lost == "中"
+
+
+@pytest.mark.slow
+def test_render_pdf_makes_much_smaller_before_it_adds_pages(picture: Picture) -> None:
+    content = report(*[chapter(picture, words="Take the L4. " * 60)] * 5)
+    assert pdf.render(content, font_files()).pages == pdf.MOST_PAGES
+    assert pdf.render(content, font_files(), scales=(1.0,)).pages > pdf.MOST_PAGES, "which is told"
+
+
+def test_render_pdf_fits_a_table_wider_than_the_page(picture: Picture) -> None:
+    columns = tuple(f"a long column title {number}" for number in range(11))
+    grid = Grid(title="Wide", columns=columns, rows=((*["1234567.89"] * 11,),) * 60, numeric=(True,) * 11)
+    content = report(Chapter(id="wide", title="Wide", text="Many columns.", grids=(grid,)))
+    assert pdf.render(content, font_files()).data.startswith(b"%PDF-")
