@@ -92,10 +92,3 @@ def test_follow_watches_before_the_engine_does_anything() -> None:
 
     allocations.follow(Engine(), watch(), allocations.Workload("w", 4, 1, ((3, 2),)))
     assert said == ["ready", "load", "request 3 2", "ledger", "stopped"]
-
-
-@pytest.mark.parametrize("probe", ["u:$1:cudaLaunchKernel", "ur:$1:cudaLaunchKernel", "profile:hz:99", "kprobe:do_sys_openat2"])
-def test_list_other_probes_lists_other_kinds_of_probes(probe: str) -> None:
-    text = f"uprobe:$1:cudaMalloc {{ @a = count(); }}\n// {probe}\n"
-    assert allocations.list_other_probes(text, ["cudaLaunchKernel"]) == []
-    assert len(allocations.list_other_probes(f"{text}{probe} {{ @b = count(); }}", ["cudaLaunchKernel"])) == 1

@@ -61,15 +61,6 @@ def test_ceiling_of_an_unknown_gpu_is_none(shared_files: Any, monkeypatch: pytes
     assert shared_files.ceilings.limit_to_possible(1e9, unknown) == 1e9
 
 
-def test_ceiling_is_derived_for_an_unknown_gpu_of_a_known_generation(
-    shared_files: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2").of(1, 128, 128)
-    of_a_t4 = on(shared_files, monkeypatch, "Tesla T4", "gpt2").of(1, 128, 128)
-    assert own.tok_per_s == pytest.approx(of_a_t4.tok_per_s, rel=0.01), "the same bus and clock"
-    assert own.reason.startswith("this GPU's derived 320 GB/s")
-
-
 def test_limit_to_possible_is_none_above_the_ceiling(shared_files: Any) -> None:
     ceiling = shared_files.ceilings.Ceiling(122.0, "a reason")
     assert shared_files.ceilings.limit_to_possible(200.0, ceiling) is None, "200 tokens/s of opt-1.3b on a T4, one at a time"

@@ -30,10 +30,6 @@ def test_power_sgd_bytes_of_a_small_matrix_are_its_own(compression: ModuleType) 
     assert compression.power_sgd_bytes([(3, 100)], 50) == 4 * 300, "the rank is at most the smaller side"
 
 
-def test_power_sgd_bytes_of_a_convolution_are_those_of_a_matrix(compression: ModuleType) -> None:
-    assert compression.power_sgd_bytes([(64, 32, 3, 3)], 1) == 4 * (64 + 288)
-
-
 def test_pays_below_gbps_if_compressing_takes_as_long_as_sending(compression: ModuleType) -> None:
     assert compression.pays_below_gbps(1_250_000, 1.0) == pytest.approx(10), "1.25 MB in 1 ms is 10 Gbit/s"
     assert compression.pays_below_gbps(1_250_000, -0.1) is None

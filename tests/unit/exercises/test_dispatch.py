@@ -51,15 +51,6 @@ def test_operations_leave_out_what_an_optimizer_and_a_check_of_the_cpu_read(disp
     assert (operations.values_read, operations.from_python) == (0, 1)
 
 
-def test_operations_count_products_by_format(dispatch: ModuleType, torch: Any) -> None:
-    with dispatch.Operations() as operations:
-        torch.ones(2, 3) @ torch.ones(3, 5)
-        torch.ones(2, 3, dtype=torch.bfloat16) @ torch.ones(3, 5, dtype=torch.bfloat16)
-        torch.ones(2, dtype=torch.float64)
-    assert (operations.flop, operations.half_flop) == (2 * 2 * 3 * 5 * 2, 2 * 2 * 3 * 5)
-    assert operations.float64_results == 1
-
-
 def test_operations_say_whether_a_move_blocks(dispatch: ModuleType, torch: Any) -> None:
     with dispatch.Operations() as operations:
         torch.ones(4).to("meta", non_blocking=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -28,20 +27,3 @@ def test_find_best_ms_shares_a_single_copy_engine(gpu_streams: ModuleType) -> No
     took = {"copy in": 2.0, "compute": 3.0, "copy out": 2.0}
     assert gpu_streams.find_best_ms(8, took, 3, 2) == gpu_streams.find_best_ms(8, took, 3, None) == 8 * 3 + 4
     assert gpu_streams.find_best_ms(8, took, 3, 1) == 8 * 4 + 3
-
-
-@pytest.mark.parametrize(
-    ("answer", "gb_per_s"),
-    [
-        ([{"pcie.link.gen.max": 3, "pcie.link.width.max": 16}], 15.76),
-        ([{"pcie.link.gen.max": 4, "pcie.link.width.max": 8}], 15.752),
-        ([{"pcie.link.gen.max": None, "pcie.link.width.max": None}], None),
-        ([{"pcie.link.gen.max": 9, "pcie.link.width.max": 16}], None),
-        (None, None),
-    ],
-)
-def test_find_pcie_gb_per_s_by_generation_and_width(
-    gpu_streams: ModuleType, monkeypatch: pytest.MonkeyPatch, answer: Any, gb_per_s: float | None
-) -> None:
-    monkeypatch.setattr(gpu_streams.nvidia_smi, "query", lambda _fields: answer)
-    assert gpu_streams.nvidia_smi.find_pcie_gb_per_s() == (None if gb_per_s is None else pytest.approx(gb_per_s))

@@ -80,10 +80,7 @@ def test_derive_is_none_for_an_unknown_generation_or_clock() -> None:
 @pytest.mark.parametrize(
     ("name", "fp16", "gb_per_s"),
     [
-        ("NVIDIA A100-PCIE-40GB", 312, 1555), ("NVIDIA A100 80GB PCIe", 312, 1935), ("NVIDIA H100 NVL", 835.5, 3938),
-        ("NVIDIA A10", 125, 600), ("NVIDIA L40", 181, 864), ("NVIDIA L40S", 362, 864), ("NVIDIA GeForce RTX 3060", 25.5, 360),
-        ("NVIDIA GeForce RTX 3090", 71, 936), ("NVIDIA GeForce RTX 4070", 58.3, 504), ("NVIDIA GeForce RTX 4090", 165.2, 1008),
-        ("NVIDIA GeForce RTX 5090", 209.5, 1792), ("NVIDIA B200", 2250, 7672), ("NVIDIA H200", 989, 4800),
+        ("NVIDIA A100-PCIE-40GB", 312, 1555), ("NVIDIA L40S", 362, 864), ("NVIDIA GeForce RTX 4090", 165.2, 1008),
     ],
 )  # fmt: skip
 def test_find_knows_gpus_outside_of_the_labs(name: str, fp16: float, gb_per_s: float) -> None:

@@ -44,15 +44,6 @@ def launch_on(memory: ModuleType, tensor: Any, program: tuple[int, int, int]) ->
     return watched
 
 
-def test_kernel_memory_counts_addresses_by_tensor(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
-    tensor = torch.zeros(10)
-    watched = launch_on(memory, tensor, (0, 0, 0))
-    addresses = np.arange(4, dtype=np.uint64) * np.uint64(4) + np.uint64(tensor.data_ptr())
-    for _ in range(2):
-        watched._share_out(addresses, watched._note_load, "loads")
-    assert (watched.loaded_bytes(), watched.loaded_bytes(distinct=True), watched.stored_bytes()) == (32, 16, 0)
-
-
 def test_kernel_memory_names_an_address_outside_by_its_number(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
     tensor = torch.zeros(10)
     watched = launch_on(memory, tensor, (2, 0, 0))

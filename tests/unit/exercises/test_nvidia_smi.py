@@ -40,14 +40,6 @@ def test_read_units_of_the_heading_old_names_and_unknown_values() -> None:
     assert unknown["memory.used"] == 0, "0 is known"
 
 
-@pytest.mark.parametrize(
-    ("mask", "words"),
-    [(None, None), (0x0, ""), (0x1, ""), (0x4, "power limit"), (0x44, "power limit, temperature (hardware)")],
-)
-def test_limiters_by_mask(mask: int | None, words: str | None) -> None:
-    assert smi.limiters(mask) == words
-
-
 def test_query_asks_an_old_driver_by_the_old_name(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 

@@ -28,15 +28,12 @@ def find_broken(pod: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("old", "new", "policy"),
     [
-        ("runAsUser: 0", "runAsGroup: 0", ["root"]),
         ("add: [SYS_ADMIN, SYS_PTRACE]", "add: [CAP_SYS_ADMIN, CAP_SYS_PTRACE]", ["rights"]),
         ("add: [SYS_ADMIN, SYS_PTRACE]", "add: [ALL]", ["least"]),
         ("shareProcessNamespace: true", "hostPID: true", ["shared", "least"]),
         ("mountPath: /sys/kernel/btf, readOnly: true", "mountPath: /sys/kernel/btf", ["btf"]),
         ("hostPath: {path: /sys/kernel/tracing, type: Directory}", "emptyDir: {}", ["tracefs"]),
         ("limits: {nvidia.com/gpu: 1}", "requests: {nvidia.com/gpu: 1}", ["gpu"]),
-        ("containerPort: 8000", "containerPort: 8080", ["ports"]),
-        ("imagePullPolicy: Never", "imagePullPolicy: Always", ["images"]),
     ],
 )
 def test_check_finds_the_policy_that_is_broken(old: str, new: str, policy: list[str]) -> None:
@@ -49,12 +46,6 @@ def test_check_takes_a_manifest_of_odd_shape(value: object) -> None:
         assert find_broken({"kind": "Pod", key: value})
     for key in ("containers", "volumes", "securityContext"):
         assert find_broken({"kind": "Pod", "spec": {key: value}})
-    box = {
-        "name": "tracer",
-        "securityContext": value,
-        "resources": value,
-        "ports": value,
-        "volumeMounts": value,
-        "image": value,
-    }
+    parts = ("securityContext", "resources", "ports", "volumeMounts", "image")
+    box = {"name": "tracer", **dict.fromkeys(parts, value)}
     assert "rights" in find_broken({"kind": "Pod", "spec": {"containers": [box, {"name": "engine"}]}})

@@ -38,13 +38,3 @@ def test_make_kernels_have_the_intensities_of_the_lesson(torch: ModuleType, roof
     assert {name: dict(limits.KERNELS)[name] for name in ("sparse", "FFT", "forces")} == pytest.approx(
         {"sparse": wanted["spmv"], "FFT": wanted["fft"], "forces": wanted["forces"]}
     )
-
-
-def test_find_forces_adds_the_pairs_one_by_one(torch: ModuleType, roof_kernels: ModuleType) -> None:
-    places, masses = torch.rand(5, 3, dtype=torch.float64), torch.rand(5, dtype=torch.float64)
-    pull = torch.zeros(5, 3, dtype=torch.float64)
-    for i in range(5):
-        for j in range(5):
-            d = places[j] - places[i]
-            pull[i] += masses[j] * d / (d.square().sum() + roof_kernels.SOFTENING**2) ** 1.5
-    assert torch.allclose(roof_kernels.find_forces(places, masses), pull)

@@ -35,14 +35,6 @@ def test_expect_memory_of_all_ranks_is_the_whole(shard_bytes: ModuleType) -> Non
 
 
 @needs_torch
-def test_explain_traffic_is_what_torch_sends_beyond_the_paper(shard_bytes: ModuleType) -> None:
-    numbers = 64 * 64 + 32 * 64 + 64 + 192 * 64
-    assert [shard_bytes.explain_traffic(stage, SHAPES, 4) for stage in range(4)] == [0, 0.75 * 4 * numbers, 0, 0]
-    padded = shard_bytes.pad_numbers(SHAPES, 6)
-    assert shard_bytes.explain_traffic(3, SHAPES, 6) == pytest.approx(3 * 5 / 6 * 4 * (padded - numbers))
-
-
-@needs_torch
 @pytest.mark.parametrize(
     ("name", "given", "whole"),
     [

@@ -140,10 +140,3 @@ def test_replayed_device_ends_a_loop_that_queues_for_ever(streams: ModuleType) -
         device.compute(stream, 0)
     with pytest.raises(ValueError, match="800 operations are queued for 8 chunks: does the loop end"):
         device.compute(stream, 0)
-
-
-def test_draw_has_a_row_for_each_engine(streams: ModuleType, solution: ModuleType) -> None:
-    device = streams.ReplayedDevice(3, 3)
-    solution.run(device, 3)
-    drawn = streams.draw(streams.replay(device.operations), until=9, columns=9).splitlines()
-    assert drawn == ["copy in   012......", "compute   .012.....", "copy out  ..012...."]

@@ -58,19 +58,6 @@ def test_nvml_returns_what_it_knows_and_none_for_the_rest(telemetry: ModuleType,
     assert sample.temperature_c is None
 
 
-def test_sources_are_none_without_a_driver(telemetry: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeNvml()
-
-    def no_library() -> None:
-        raise fake.NVMLError("library not found")
-
-    fake.nvmlInit = no_library
-    monkeypatch.setitem(sys.modules, "pynvml", fake)
-    assert telemetry.nvml() is None
-    monkeypatch.setenv("PATH", "")
-    assert telemetry.smi() is None
-
-
 def test_recorder_names_phases(telemetry: ModuleType) -> None:
     enough, taken = threading.Event(), []
 

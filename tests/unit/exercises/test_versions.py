@@ -49,13 +49,6 @@ def test_count_version_says_the_state(row: Any, kernel: Any, state: str) -> None
     assert versions.count_version("tiled", N, row, kernel)["state"] == state
 
 
-def test_count_version_has_no_figure_if_nothing_is_written() -> None:
-    row = versions.count_version("tiled", N, RIGHT, make_kernel(0))
-    assert versions.find_worst([row]) is None
-    assert versions.count_faults([row]) is None
-    assert versions.ratio(row["flop_per_byte"], 4.0) is None
-
-
 def test_summarize_version_takes_the_worst_size() -> None:
     small = versions.count_version("tiled", N, RIGHT | {"error": 0.02}, make_kernel(fault="a race"))
     large = versions.count_version("tiled", 96, RIGHT | {"n": 96}, make_kernel(442_368))

@@ -42,10 +42,6 @@ def test_describe_passing_changes_as_few_sizes_as_possible() -> None:
     assert describe_passing(bad, []) == describe_passing({}, [{}]) == ""
 
 
-def test_describe_passing_takes_settings_that_are_no_numbers() -> None:
-    assert describe_passing({"causal": "causal"}, [{"causal": "full"}]) == ". With causal = full it is right"
-
-
 def test_compare_asks_for_the_return_only_if_nothing_is_ever_returned() -> None:
     part = Part(Path("my_part.py"))
     with pytest.raises(Verdict) as verdict:

@@ -17,7 +17,6 @@ template <int S> __global__ void stride(const float* x, float* y) { int i = thre
 __global__ void offset(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }
 __global__ void four(const float4* x, float4* y) { y[threadIdx.x] = x[threadIdx.x]; }
 __global__ void structures(const Particle* p, float* y) { y[threadIdx.x] = p[threadIdx.x].mass; }
-__global__ void halves(const half* x, half* y) { y[threadIdx.x] = x[threadIdx.x]; }
 __global__ void same(const float* x, float* y) { y[threadIdx.x] = x[0]; }
 __global__ void odd(const float* x, float* y) { if (threadIdx.x % 2) y[threadIdx.x] = x[threadIdx.x]; }
 template <int W> __global__ void transpose(const float* x, float* y) {
@@ -25,17 +24,6 @@ template <int W> __global__ void transpose(const float* x, float* y) {
   t[threadIdx.y][threadIdx.x] = x[threadIdx.y * 32 + threadIdx.x];
   __syncthreads();
   y[threadIdx.y * 32 + threadIdx.x] = t[threadIdx.x][threadIdx.y];
-}
-__global__ void wide(float* y) {
-  __shared__ float4 t[32];
-  t[threadIdx.x] = make_float4(1, 2, 3, 4);
-  __syncthreads();
-  y[threadIdx.x] = t[threadIdx.x].x;
-}
-__global__ void scaled(const float4* x, float4* y) {
-  float4 v = x[threadIdx.x];
-  v.x *= 2; v.w += 1;
-  y[threadIdx.x] = v;
 }
 __global__ void growing(float* y) {
   for (int d = 1; d <= 32; d *= 2) { if (threadIdx.x < d) y[threadIdx.x] = d; __syncthreads(); }
@@ -62,12 +50,9 @@ int main() {
   offset<<<1, 32>>>(x, y);
   four<<<1, 32>>>((float4*)x, (float4*)y);
   structures<<<1, 32>>>((Particle*)x, y);
-  halves<<<1, 32>>>(h, (half*)y);
   same<<<1, 32>>>(x, y);
   odd<<<1, 64>>>(x, y);
   transpose<32><<<1, dim3(32, 32)>>>(x, y); transpose<33><<<1, dim3(32, 32)>>>(x, y);
-  wide<<<1, 32>>>(y);
-  scaled<<<1, 32>>>((float4*)x, (float4*)y);
   growing<<<1, 32>>>(y);
   adds<<<1, 64>>>(y);
   tile<<<1, 32>>>(h, y);
@@ -96,9 +81,7 @@ def result(build: Callable[..., Any]) -> Any:
         ("stride<32>", 32, 32),
         ("offset", 5, 4),
         ("four", 16, 16),
-        ("scaled", 16, 16),
         ("structures", 16, 4),
-        ("halves", 2, 2),
         ("same", 1, 4),
     ],
 )
@@ -115,20 +98,10 @@ def test_counts_of_bytes_and_of_the_fewest_sectors(result: Any) -> None:
     assert (same.bytes, same.sectors_ideal) == (128, 1)
 
 
-def test_counts_of_lanes_that_take_part(result: Any) -> None:
-    odd = result.kernels["odd"]
-    assert (odd.global_store.lanes_per_request, odd.global_store.requests, odd.threads, odd.launches) == (16, 2, 64, 1)
-
-
 def test_counts_of_bank_conflicts_of_a_transposed_tile(result: Any) -> None:
     plain, padded = result.kernels["transpose<32>"], result.kernels["transpose<33>"]
     assert (plain.shared_load.conflicts_per_request, padded.shared_load.conflicts_per_request) == (31, 0)
     assert (plain.shared_store.conflicts_per_request, plain.shared_load.requests) == (0, 32)
-
-
-def test_counts_of_conflicts_of_wide_words(result: Any) -> None:
-    wide = result.kernels["wide"]
-    assert (wide.shared_store.bank_conflicts, wide.shared_load.conflicts_per_request) == (0, 3)
 
 
 def test_counts_keep_requests_before_and_after_a_barrier_apart(result: Any) -> None:
