@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
-import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from gpucourse.course.locate import find_course
-from tests.parts import need_module
-
-BESIDE = ("bench", "gpus", "language_models", "engines", "ceilings")
-
-
-@pytest.fixture
-def shared_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The shared files as a script imports them."""
-    need_module("torch")
-    monkeypatch.syspath_prepend(str(find_course({}).exercises / "shared"))
-    for name in BESIDE:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    import torch
-
-    yield SimpleNamespace(torch=torch, **{name: importlib.import_module(name) for name in BESIDE})
-    for name in BESIDE:
-        sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize(

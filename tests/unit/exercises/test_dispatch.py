@@ -18,13 +18,6 @@ def dispatch() -> ModuleType:
     return beside_the_script("05-gpu-programming", "dispatch")
 
 
-@pytest.fixture(scope="module")
-def torch() -> Any:
-    import torch
-
-    return torch
-
-
 def test_operations_count_each_read_of_a_value_once(dispatch: ModuleType, torch: Any) -> None:
     value = torch.ones(())
     reads = [

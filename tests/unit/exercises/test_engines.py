@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from gpucourse.course.locate import find_course
-from tests.parts import need_module
-
-BESIDE = ("bench", "gpus", "language_models", "engines", "ceilings")
-
-
-@pytest.fixture
-def shared_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The shared files as a script imports them."""
-    need_module("torch")
-    monkeypatch.syspath_prepend(str(find_course({}).exercises / "shared"))
-    for name in BESIDE:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    import torch
-
-    yield SimpleNamespace(torch=torch, **{name: importlib.import_module(name) for name in BESIDE})
-    for name in BESIDE:
-        sys.modules.pop(name, None)
 
 
 def test_command_of_vllm_has_float16_and_no_prefix_cache_on_a_t4(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,18 +23,6 @@ def test_command_of_vllm_has_float16_and_no_prefix_cache_on_a_t4(shared_files: A
     assert {"--no-enable-prefix-caching", "--dtype=half", "--enforce-eager", "--max-num-seqs=64"} <= set(words)
     assert asked == {"including_emulation": False}
     assert "--enforce-eager" not in shared_files.engines.command("vllm", "m", 1, max_num_seqs=1, max_model_len=9, eager=False)
-
-
-def test_version_is_that_of_the_installed_engine(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def answer(code: int, text: str) -> Any:
-        return lambda words, **_: SimpleNamespace(returncode=code, stdout=text) if words == ["vllm", "--version"] else None
-
-    monkeypatch.setattr(shared_files.engines.subprocess, "run", answer(0, "INFO loading\n0.21.1\n"))
-    assert shared_files.engines.version("vllm") == "0.21.1"
-    monkeypatch.setattr(shared_files.engines.subprocess, "run", answer(1, ""))
-    assert shared_files.engines.version("vllm") is None
-    if importlib.util.find_spec("transformers"):
-        assert shared_files.engines.version("transformers") == importlib.metadata.version("transformers")
 
 
 def test_choose_follows_the_hardware(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:

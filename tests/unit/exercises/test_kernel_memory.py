@@ -12,11 +12,6 @@ from tests.unit.exercises.scripts import beside_the_script
 
 
 @pytest.fixture(scope="module")
-def torch() -> ModuleType:
-    return need_module("torch")
-
-
-@pytest.fixture(scope="module")
 def np() -> ModuleType:
     return need_module("numpy")
 

@@ -44,19 +44,6 @@ def test_read_ptxas_reads_registers_shared_memory_and_spills() -> None:
     assert (naive.name, naive.registers, naive.shared_bytes, naive.spill_bytes) == ("naive", 49, 0, 20)
 
 
-@pytest.mark.parametrize(
-    ("symbol", "name"),
-    [
-        ("_Z5tiledILi16EEvPKfS1_Pfi", "tiled<16>"),
-        ("_Z6scaledIfEvPT_", "scaled"),
-        ("_Z6tensorPK6__halfS1_Pfi", "tensor"),
-        ("plain_c", "plain_c"),
-    ],
-)
-def test_read_symbol_names_kernels_as_the_source_does(symbol: str, name: str) -> None:
-    assert nvcc.read_symbol(symbol) == name
-
-
 def test_read_sass_counts_instructions_by_kernel_and_whole_word() -> None:
     counts = nvcc.read_sass(SASS)
     assert counts["_Z6tensorPK6__halfS1_Pfi"] == {"FFMA": 0, "LDS": 1, "HMMA": 1}

@@ -74,16 +74,6 @@ def test_activation_bytes_are_those_of_korthikanti_et_al(plans: ModuleType, targ
     assert plans.activation_bytes(shape, s, 1, "all")[0] == 2 * h
 
 
-@pytest.mark.parametrize(("checkpointing", "sums", "waited_for"), [("none", 5, 4), ("every-2", 5.75, 4.75), ("all", 6.5, 5.5)])
-def test_sent_bytes_of_slices_by_checkpointing(
-    plans: ModuleType, targets: ModuleType, checkpointing: str, sums: float, waited_for: float
-) -> None:
-    work, plan = targets.work_of("7b", "8xa100-80", 1), plans.Plan(1, 1, 8, 0, checkpointing, 256, "bf16")
-    one_sum = 2 * 7 / 8 * 2 * 2048 * 4096 * 32 * 256
-    assert plans.sent_bytes(work, plan)["tp"] == pytest.approx(sums * one_sum)
-    assert plans.step_seconds(work, plan)["sums"] == pytest.approx(waited_for * one_sum / 300e9)
-
-
 @pytest.mark.parametrize(
     ("shape", "batch", "gpus", "seconds", "mfu"),
     [
@@ -114,13 +104,6 @@ def test_bubble_and_sent_bytes_of_a_pipeline(plans: ModuleType, case: tuple[Any,
     assert sent["pp"] == 32 * activation
     assert sent["tp"] == 0
     assert sent["dp"] == pytest.approx(2 * plans.stage_parameters(work, plan, 0), rel=0.01)
-
-
-@pytest.mark.parametrize(("zero", "times"), [(0, 2), (1, 2), (2, 33), (3, 96)])
-def test_sent_bytes_by_stage_of_zero(plans: ModuleType, case: tuple[Any, Any], zero: int, times: int) -> None:
-    work, plan = case
-    weights = 2 * max(plans.stage_parameters(work, plan, stage) for stage in (0, 1))
-    assert plans.sent_bytes(work, replace(plan, zero=zero))["dp"] == pytest.approx(weights / 2 * times)
 
 
 @pytest.mark.parametrize(

@@ -83,23 +83,6 @@ def test_find_hazards_sees_what_the_clock_hides(streams: ModuleType) -> None:
     assert streams.count_wrong(device.operations, hazards, 5, 3) == 4
 
 
-def test_count_wrong_looks_for_an_order_in_which_a_hazard_shows(streams: ModuleType) -> None:
-    device = streams.ReplayedDevice(2, 2)
-    first, second = device.stream(), device.stream()
-    device.copy_in(second, 1, 1)
-    device.copy_in(first, 0, 0)
-    device.compute(second, 0)  # nothing orders it with its copy in
-    device.compute(second, 1)
-    device.wait(second, device.record(first))
-    for chunk in range(2):
-        device.copy_out(second, chunk, chunk)
-    hazards = streams.find_hazards(device.operations)
-    assert [(hazard.first.number, hazard.second.number) for hazard in hazards] == [(1, 2)]
-    assert next(streams.list_orders(device.operations, hazards))[:2] == [1, 0], "executed the latest first it is right"
-    assert streams.count_wrong(device.operations, [], 2, 2) == 0
-    assert streams.count_wrong(device.operations, hazards, 2, 2) == 1
-
-
 def test_record_covers_what_was_in_its_stream_then(streams: ModuleType) -> None:
     device = streams.ReplayedDevice(1, 1)
     first, second = device.stream(), device.stream()

@@ -6,13 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.parts import need_module
 from tests.unit.exercises.scripts import beside_the_script
-
-
-@pytest.fixture(scope="module")
-def torch() -> ModuleType:
-    return need_module("torch")
 
 
 @pytest.fixture(scope="module")

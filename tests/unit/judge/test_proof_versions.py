@@ -30,32 +30,12 @@ COPY = "COPY hello_gpu.py"
 BASE = "python:3.12-slim-bookworm"
 ALL_PLACES = "return [chosen[number] for number in range(len(names))]"
 FROM_1 = "return [(chosen[number][0] + 1, chosen[number][1]) for number in range(len(names))]"
-WHOLE = """ and (path / ".metadata").is_file()}
-    return whole[max(whole)] if whole else None
-"""
-ONE_BACK = """}
-    *before, newest = [None, *map(whole.get, sorted(whole))]
-    return newest if newest is None or (newest / ".metadata").is_file() else before[-1]
-"""
-EVENLY = """    total, world = 0.0, prod(sizes.values())
-    ranks_per_node = world / -(-world // ranks_per_node)
-"""
-NEW_SCALER = """        scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)
-        scaler.scale(loss).backward()
-"""
 BEST_RING = "    return max(rings, key=lambda order: score(links, hops(order)))"
 NEAREST = """    ring, left = [0], set(range(1, len(links)))
     while left:
         ring.append(max(left, key=lambda gpu: rank_link(links[ring[-1]][gpu])))
         left.remove(ring[-1])
     return ring"""
-FROM_EACH = """    rings = []
-    for first in range(len(links)):
-        ring = [first]
-        while left := set(range(len(links))) - set(ring):
-            ring.append(max(left, key=lambda gpu: rank_link(links[ring[-1]][gpu])))
-        rings.append(ring)
-    return max(rings, key=lambda order: score(links, hops(order)))"""
 VERSIONS = {  # folder, file, the change to the solution, the verdict
     "tokenizers-is-no-secret": (HPC, "my_dockerfile.txt", PIP, "ENV TOKENIZERS_PARALLELISM=no\n" + PIP, True),
     "mounted-secret": (HPC, "my_dockerfile.txt", "RUN pip", "RUN --mount=type=secret,id=hf_token pip", True),
@@ -66,7 +46,6 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
     "user-that-is-not-there": (HPC, "my_dockerfile.txt", "RUN useradd --create-home learner\n", "", False),
     "torch-in-quotes": (HPC, "my_dockerfile.txt", "torch==2.13.0", '"torch"', False),
     "pip-as-a-list": (HPC, "my_dockerfile.txt", PIP, 'RUN ["pip", "install", "torch"]', False),
-    "copy-of-all": (HPC, "my_dockerfile.txt", COPY, "COPY . /course/\n" + COPY, False),
     "command-in-a-comment": (HPC, "my_dockerfile.txt", "CMD [", "# CMD [", False),
     "python-by-its-path": (HPC, "my_definition.def", "exec python", "exec /opt/course/bin/python", True),
     "another-environment": (HPC, "my_definition.def", "PATH=/opt/course/bin:$PATH", "LC_ALL=C", False),
@@ -86,13 +65,8 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
     "root-that-is-refused": (TRACING, "my_pod.yaml", "runAsUser: 0", "runAsUser: 0\n        runAsNonRoot: true", False),
     "power-of-the-next-size": (TRACING, "my_preload.c", "power(bytes)", "power(bytes) + 1", False),
     "chunk-makes-fewer-chunks": (COMMUNICATION, "my_ring.py", "flat.tensor_split(size)", "flat.chunk(size)", False),
-    "one-max-for-all-queries": (GPU, "my_attention.py", "tl.max(scores, axis=1)", "tl.max(tl.max(scores, axis=1))", False),
-    "one-checkpoint-back": (SCALE, "my_resume.py", WHOLE, ONE_BACK, False),
-    "ranks-spread-evenly": (SCALE, "my_mesh.py", "    total = 0.0\n", EVENLY, False),
-    "scaler-of-each-step": (GPU, "my_loop.py", "        scaler.scale(loss).backward()\n", NEW_SCALER, False),
     "fused-where-possible": (GPU, "my_loop.py", "lr=RATE)", "lr=RATE, fused=device.type == 'cpu')", True),
     "every-error-switches-off": (GPU, "my_server.py", "except RuntimeError", "except Exception", False),
-    "nearest-gpu-first-from-each": (HPC, "my_topology.py", BEST_RING, FROM_EACH, False),
     "tracer-that-prints": (TRACING, "my_preload.c", "  int code =", '  puts("cudaMalloc");\n  int code =', False),
 }  # fmt: skip
 

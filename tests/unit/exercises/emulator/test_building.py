@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -39,16 +38,6 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
         (KERNEL.replace("x[threadIdx.x]", "y[threadIdx.x]"), 2, "'y' was not declared in this scope"),
         (KERNEL.replace("add<<<1, 32>>>", "add<<<1>>>"), 3, "too few arguments to function|no matching function"),
         ("#include <cooperative_groups.h>\n" + KERNEL, 1, "cooperative_groups.h: No such file or directory"),
-        (
-            "#include <cuda_runtime.h>\n"
-            "template <int T> __global__ void tiled(float* x) {\n"
-            "  __shared__ float t[T];\n"
-            "  t[0] = x.y;\n"
-            "}\n"
-            "int main() { tiled<16><<<1, 32>>>((float*)0); }\n",
-            4,
-            "request for member 'y' in 'x', which is of non-class type 'float[*]'",
-        ),
         ("__device__ int counter;\n" + KERNEL, 1, "the emulator has no __device__ variables"),
         ("\n__constant__ float weights[3] = {1, 2, 3};\n" + KERNEL, 2, "the emulator has no __constant__ variables"),
         ("\n__shared__ float s[32];\n" + KERNEL, 2, "declare a __shared__ variable inside its kernel"),
@@ -188,16 +177,6 @@ def test_build_of_the_same_file_twice_at_once(emulator: Any, tmp_path: Path) -> 
         thread.join()
     assert launched == [32, 32]
     assert not [path for path in (tmp_path / "cache").iterdir() if path.name.startswith(".")]
-
-
-def test_forget_old_removes_the_oldest_programs(building: Any, tmp_path: Path) -> None:
-    for number in range(building.MOST_KEPT + 3):
-        path = tmp_path / f"program-{number}"
-        path.write_text("")
-        os.utime(path, (number, number))
-    building._forget_old(tmp_path)
-    assert len(list(tmp_path.iterdir())) == building.MOST_KEPT
-    assert not (tmp_path / "program-2").exists()
 
 
 def test_build_says_why_a_computer_cannot(emulator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,4 +173,4 @@ def test_race_of_a_last_block_without_a_fence(program: Any) -> None:
 def test_first_fault_of_kernels_of_textbooks_is_none(textbook: Any, order: int) -> None:
     result = textbook.run(order=order)
     assert {name: fault for name, kernel in result.kernels.items() if (fault := kernel.first_fault())} == {}
-    assert result.output == "1007 right, 0 wrong, no error"
+    assert result.output == "6 right, 0 wrong, no error"
