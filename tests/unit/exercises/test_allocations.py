@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -68,27 +66,3 @@ def test_name_site_is_the_first_function_outside_of_the_runtime(value: object, n
 def test_list_other_probes_lists_other_functions(program: str, others: list[str]) -> None:
     exported = ["cudaFree", "cudaLaunchKernel", "cudaMalloc", "cudaMemcpy"]
     assert allocations.list_other_probes(program, exported) == others
-
-
-def test_follow_watches_before_the_engine_does_anything() -> None:
-    said: list[str] = []
-
-    class Engine:
-        def load(self) -> None:
-            said.append("load")
-
-        def request(self, prompt: int, tokens: int) -> None:
-            said.append(f"request {prompt} {tokens}")
-
-        def ledger(self) -> dict[str, int]:
-            said.append("ledger")
-            return {}
-
-    @contextmanager
-    def watch() -> Iterator[dict[str, int]]:
-        said.append("ready")
-        yield {}
-        said.append("stopped")
-
-    allocations.follow(Engine(), watch(), allocations.Workload("w", 4, 1, ((3, 2),)))
-    assert said == ["ready", "load", "request 3 2", "ledger", "stopped"]

@@ -53,12 +53,3 @@ def test_replay_of_a_slow_stage_has_a_larger_bubble_than_the_formula(bubble: Mod
     seconds = bubble.replay([fast, slow])
     assert seconds == pytest.approx(1 + 4 * 3 + 4 * 6 + 2)
     assert bubble.idle_share([fast, slow], seconds) > bubble.predict_bubble(2, 4) + 0.1
-
-
-def test_summary_of_two_equal_stages(bubble: ModuleType) -> None:
-    summary = bubble.summary(gpipe(bubble, 2, 4), step_ms=20_000.0)
-    assert summary["busy_ms"] == [12_000.0, 12_000.0]
-    assert summary["bubble_predicted_percent"] == pytest.approx(20)
-    assert summary["bubble_off_points"] == pytest.approx(0)
-    assert summary["bubble_wall_percent"] == pytest.approx(40)
-    assert summary["in_flight"] == 4

@@ -24,12 +24,6 @@ def test_bytes_of_each_way_to_compress(compression: ModuleType) -> None:
     assert compression.power_sgd_bytes(SHAPES, 2) == 4 * (2 * (512 + 784) + 512 + 2 * 522 + 10)
 
 
-def test_power_sgd_bytes_of_a_small_matrix_are_its_own(compression: ModuleType) -> None:
-    assert compression.power_sgd_bytes([(4, 4)], 1) == 4 * 16, "8 numbers instead of 16 are not less than half"
-    assert compression.power_sgd_bytes([(5, 5)], 1) == 4 * 10
-    assert compression.power_sgd_bytes([(3, 100)], 50) == 4 * 300, "the rank is at most the smaller side"
-
-
 def test_pays_below_gbps_if_compressing_takes_as_long_as_sending(compression: ModuleType) -> None:
     assert compression.pays_below_gbps(1_250_000, 1.0) == pytest.approx(10), "1.25 MB in 1 ms is 10 Gbit/s"
     assert compression.pays_below_gbps(1_250_000, -0.1) is None

@@ -26,12 +26,6 @@ def test_parse_reads_the_recorded_table_as_our_formulas_have_it() -> None:
         assert bandwidth.busbw("all_reduce", row.size, row.time_us / 1e6, 8) == pytest.approx(row.busbw, abs=0.011)
 
 
-def test_parse_skips_other_lines_and_rows_without_validation_are_unknown() -> None:
-    text = "node0:17:17 [0] NCCL INFO Using network Socket\n1 2 3\n"
-    text += "  8  2  float  sum  -1  9.1  0.00  0.00  N/A  9.0  0.00  0.00  N/A\n 16 4 float sum -1 9 0 0 0 9 0 0 1e+00\n"
-    assert [row.wrong for row in nccl_tests.parse(text)] == [None, 1]
-
-
 def program(folder: Path, body: str) -> str:
     path = folder / "all_reduce_perf"
     path.write_text(f"#!/bin/sh\n{body}\n")

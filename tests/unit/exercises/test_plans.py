@@ -141,16 +141,6 @@ def test_list_valid_plans_is_empty_if_the_smallest_does_not_fit(plans: ModuleTyp
     assert plans.least_memory(work) > work.cluster.usable_bytes
 
 
-def test_step_seconds_are_below_the_peak_and_fall_with_better_links(
-    plans: ModuleType, targets: ModuleType, case: tuple[Any, Any]
-) -> None:
-    work, _ = case
-    better = targets.Work(work.shape, replace(work.cluster, inside=1e6, between=1e6), work.length, work.batch)
-    for seconds, plan in plans.list_valid_plans(work):
-        assert plans.mfu_percent(work, plan, seconds) <= 100
-        assert plans.step_seconds(better, plan)["step"] <= seconds
-
-
 @pytest.mark.parametrize(
     ("form", "gigabytes", "seconds"),
     [

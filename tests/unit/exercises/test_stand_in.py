@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.parts import need
 from tests.unit.exercises.scripts import beside_the_script
 from tests.waiting import STUCK_S
 
@@ -28,14 +27,6 @@ def test_choose_store_on_a_node_is_below_the_cache_of_the_lab(tmp_path: Path, mo
     assert not (tmp_path / "mine").exists()
 
 
-@pytest.fixture(scope="module")
-def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("cc")
-    if Path("/dev/nvidia0").exists():
-        pytest.skip("the stand-in is refused where there is a GPU")
-    return Path(stand_in.build(tmp_path_factory.mktemp("cache")))
-
-
 @pytest.mark.parametrize(("layers", "prompt", "tokens"), [(4, 16, 8), (9, 100, 33), (6, 1, 1)])
 def test_engine_does_what_the_formulas_of_the_judge_say(layers: int, prompt: int, tokens: int, binaries: Path) -> None:
     with stand_in.Engine(layers=layers, seed=layers, folder=binaries) as engine:
@@ -44,15 +35,6 @@ def test_engine_does_what_the_formulas_of_the_judge_say(layers: int, prompt: int
     assert costs.count_launches(layers, prompt, tokens) == ledger["kernels"]
     blocks = costs.count_blocks(layers, ledger["width"], ledger["vocabulary"], prompt, tokens)
     assert blocks == {name: (site["calls"], site["bytes"]) for name, site in ledger["sites"].items()}
-
-
-@pytest.mark.parametrize(("seed", "site"), [(1, "allocate_logits"), (2, "grow_cache"), (3, "copy_prompt")])
-def test_engine_keeps_the_buffer_that_its_seed_decides(seed: int, site: str, binaries: Path) -> None:
-    with stand_in.Engine(seed=seed, folder=binaries) as engine:
-        engine.request(20, 9)
-        ledger = engine.ledger()
-    assert {name for name, row in ledger["sites"].items() if row["alive_bytes"]} == {"load_weights", site}
-    assert ledger["alive_bytes"] == sum(row["alive_bytes"] for row in ledger["sites"].values())
 
 
 def test_engine_answers_over_http_and_refuses_what_is_no_request(binaries: Path) -> None:

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.unit.exercises.scripts import beside_the_script
 
 topology = beside_the_script("07-hpc-systems", "topology")
-
-
-@pytest.mark.parametrize("puzzle", range(1, 11))
-def test_compose_makes_symmetric_links(puzzle: int) -> None:
-    links = topology.compose(puzzle).links
-    assert all(links[a][b] == links[b][a] for a in range(8) for b in range(8))
-    assert [links[a][a] for a in range(8)] == ["X"] * 8
 
 
 def test_best_ring_score_of_a_hybrid_cube_has_two_nvlinks_in_each_hop() -> None:

@@ -32,14 +32,6 @@ with stand_in.Engine(folder=__import__("pathlib").Path(sys.argv[1])) as engine:
 """
 
 
-@pytest.fixture(scope="module")
-def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("cc")
-    if Path("/dev/nvidia0").exists():
-        pytest.skip("the stand-in is refused where there is a GPU")
-    return Path(stand_in.build(tmp_path_factory.mktemp("cache")))
-
-
 def find(name: str, binaries: Path) -> Any:
     """That tracer; skips, with the words of the tracer or of the kernel, where it cannot be used on this machine."""
     if name == "preload":

@@ -23,12 +23,6 @@ def make_kernel(load_bytes: int = 131_072, fault: str | None = None) -> SimpleNa
     )  # fmt: skip
 
 
-def time_all(**speeds: float | None) -> list[dict[str, Any]]:
-    return [
-        {"version": version, "n": 4096, "gflop_per_s": speed, "percent_of_library": 10.0} for version, speed in speeds.items()
-    ]
-
-
 def test_count_version_counts_the_bytes_that_it_asks_for() -> None:
     row = versions.count_version("tiled", N, RIGHT, make_kernel())
     assert (row["state"], row["flop_per_byte"], row["load_mb"], row["error_of_allowed"]) == ("right", 4.0, 0.131072, 0.0)
@@ -63,13 +57,6 @@ def test_time_version_refuses_a_speed_above_the_library_or_the_sheet() -> None:
     for library, sheet in ((900.0, None), (None, 0.5)):
         above = versions.time_version(row, 2.0, library, sheet)
         assert (above["gflop_per_s"], above["percent_of_library"], above["refused"]) == (None, None, True)
-
-
-def test_count_steps_down_counts_versions_slower_than_the_one_before() -> None:
-    assert versions.count_steps_down(time_all(naive=1.0, coalesced=2.0, tiled=3.0, registers=4.0)) == 0
-    assert versions.count_steps_down(time_all(naive=1.0, coalesced=2.0, tiled=1.5, registers=4.0)) == 1
-    assert versions.count_steps_down(time_all(naive=1.0, coalesced=2.0, tiled=None, registers=4.0)) is None
-    assert versions.count_steps_down([]) is None
 
 
 def test_read_lines_leaves_out_what_a_kernel_prints() -> None:

@@ -249,14 +249,6 @@ def test_ideal_has_the_label_of_the_manifest(kind: str) -> None:
     assert "theoretical link" not in unknown, "nothing is drawn if the link is not known"
 
 
-def test_lines_by_a_key_share_one_ideal() -> None:
-    rows = [{"x": x, "y": y, "who": who, "link": 3.0} for who, y in (("AllReduce", 1.0), ("Broadcast", 2.0)) for x in (1, 2)]
-    plot = Plot.model_validate({**PLAIN, "by": "who", "ideal_key": "link", "ideal_label": "link"})
-    data = drawable(plot, {"rows": rows})
-    assert [point.x for point in data.ideal] == [1.0, 2.0]
-    assert {"y: AllReduce", "y: Broadcast", "link"} <= set(list_texts(compose(plot, data)))
-
-
 def test_picture_says_how_many_rows_and_lines_it_leaves_out() -> None:
     assert "2,000 of 5,000 rows drawn" in lines({}, [{"x": n, "y": n % 7} for n in range(5_000)])
     assert "100 of 3,000 rows drawn" in lines({"kind": "bar"}, [{"x": f"case {n}", "y": n} for n in range(3_000)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from matplotlib import rc_context
 
 from gpucourse.figures.rows import drawable
-from gpucourse.figures.style import PALETTE, STYLE
+from gpucourse.figures.style import STYLE
 from gpucourse.model.manifest import Plot
 from tests.unit.figures.test_plots import BAR, LINE, compose
 
@@ -67,21 +66,3 @@ def test_layout_gives_a_series_without_a_value_no_room_and_no_colour() -> None:
     axes = lay_out(TWO_BARS, WIDE_BARS[:2]).axes[0]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [f"the time of {key}, with copies" for key in "ab"]
     assert len({patch.get_facecolor() for patch in axes.patches}) == 2
-
-
-def test_palette_has_colours_that_are_told_apart() -> None:
-    """The distance of any two in the Lab space, where 10 is plain to see and a hundred is black beside white."""
-    for first, second in itertools.combinations(PALETTE, 2):
-        distance = math.dist(to_lab(first), to_lab(second))
-        assert distance > 25, (first, second)
-
-
-def to_lab(colour: str) -> tuple[float, float, float]:
-    """A colour in CIE 1976 L*a*b*, by the formulas of sRGB and of the CIE for the white point D65."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    r, g, b = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505
-    y = 0.2126 * r + 0.7152 * g + 0.0722 * b
-    z = (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089
-    fx, fy, fz = (value ** (1 / 3) if value > 0.008856 else 7.787 * value + 16 / 116 for value in (x, y, z))
-    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)

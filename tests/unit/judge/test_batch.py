@@ -46,12 +46,6 @@ def judge_text(judge: Judge, folder: Path, name: str, text: str) -> JudgeAnswer:
         ("my_multi_node.sbatch", TWO + MEET + f"{LOGGED} bash -c '{RANKED}; exec python work/multi_node.py \"$@\"' x \"$@\"\n"),
         (
             "my_multi_node.sbatch",
-            TWO
-            + MEET.replace("$(hostname)", '$(address_of "$SLURMD_NODENAME")')
-            + f"cat > go.sh <<'END'\n{RANKED}\npython work/multi_node.py $*\nEND\nchmod +x go.sh\n{LOGGED} -K -l ./go.sh $*\n",
-        ),
-        (
-            "my_multi_node.sbatch",
             TWO.replace("-N 2", "--nodes=2 --ntasks-per-node=1 --gpus-per-task=1").replace("--gres=gpu:1", "")
             + "MASTER_ADDR=`scontrol show hostnames $SLURM_NODELIST | sed -n 1p`\n"
             + "export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\n"

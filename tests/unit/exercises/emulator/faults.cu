@@ -1,5 +1,4 @@
 // Every fault that the emulator reports as a kernel with it and one without. The name on the command line is the one to run.
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #define CASE(NAME) if (!strcmp(argv[1], #NAME))
 
@@ -50,20 +49,6 @@ __global__ void reverse(float* y, int barrier) {
   if (barrier == 2) __syncthreads();
   if (barrier == 3) y[threadIdx.x] = __shfl_sync(~0u, 1.0f, 0);
   y[threadIdx.x] = s[blockDim.x - 1 - threadIdx.x];  // reads another's place
-}
-__global__ void neighbours(float* y) {
-  __shared__ half s[64];
-  __shared__ char c[64];
-  s[threadIdx.x] = __float2half(threadIdx.x);
-  c[threadIdx.x] = threadIdx.x;
-  __syncthreads();
-  y[threadIdx.x] = __half2float(s[63 - threadIdx.x]) + c[63 - threadIdx.x];
-}
-__global__ void pair_of_halves(float* y) {
-  __shared__ half2 s[32];
-  s[threadIdx.x] = __floats2half2_rn(1, 2);
-  __syncthreads();
-  y[threadIdx.x] = __half2float(((half*)s)[threadIdx.x]);
 }
 __global__ void sum(const float* x, float* total, int atomic) {
   if (atomic) atomicAdd(total, x[threadIdx.x]);
@@ -135,8 +120,6 @@ int main(int argc, char** argv) {
   CASE(pairs) pairs<<<1, 16>>>(x, y, number);
   CASE(warps) reverse<<<1, 64>>>(y, number);
   CASE(lanes) reverse<<<1, 32>>>(y, number);
-  CASE(neighbours) neighbours<<<1, 64>>>(y);
-  CASE(pair_of_halves) pair_of_halves<<<1, 32>>>(y);
   CASE(blocks) sum<<<2, 1>>>(x, y, number);
   CASE(one_block) sum<<<1, 2>>>(x, y, number);
   CASE(last_block) last_block<<<4, 32>>>(x, y, (unsigned*)y + 32, y + 33, number);

@@ -28,7 +28,6 @@ template <int W> __global__ void transpose(const float* x, float* y) {
 __global__ void growing(float* y) {
   for (int d = 1; d <= 32; d *= 2) { if (threadIdx.x < d) y[threadIdx.x] = d; __syncthreads(); }
 }
-__global__ void adds(float* y) { if (threadIdx.x % 2) atomicAdd(y, 1.0f); }
 __global__ void tile(const half* x, float* y) {
   wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;
   wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> b;
@@ -54,7 +53,6 @@ int main() {
   odd<<<1, 64>>>(x, y);
   transpose<32><<<1, dim3(32, 32)>>>(x, y); transpose<33><<<1, dim3(32, 32)>>>(x, y);
   growing<<<1, 32>>>(y);
-  adds<<<1, 64>>>(y);
   tile<<<1, 32>>>(h, y);
   cudaMemcpy(r, y, 1024, cudaMemcpyDeviceToHost);
   double worst = 0;
@@ -107,12 +105,6 @@ def test_counts_of_bank_conflicts_of_a_transposed_tile(result: Any) -> None:
 def test_counts_keep_requests_before_and_after_a_barrier_apart(result: Any) -> None:
     store = result.kernels["growing"].global_store
     assert (store.requests, store.lanes) == (6, 63)
-
-
-def test_counts_of_atomic_functions_are_by_lane(result: Any) -> None:
-    adds = result.kernels["adds"]
-    assert (adds.atomics, adds.global_store.requests) == (32, 0)
-    assert result.kernels["growing"].atomics == 0
 
 
 def test_trace_keeps_the_first_requests_with_their_addresses(result: Any) -> None:

@@ -39,7 +39,7 @@ def run(program: Any, *words: str) -> tuple[Any, str]:
 
 RIGHT = (
     "guard", "before 1", "dynamic 0", "fixed_size 0", "freed 0", "globals 0", "null 0", "host 0", "far 0", "pairs 0",
-    "warps 2", "lanes 1", "lanes 2", "neighbours", "pair_of_halves", "blocks 1", "one_block 1", "last_block 1",
+    "warps 2", "lanes 1", "lanes 2", "blocks 1", "one_block 1", "last_block 1",
     "early_return 64", "two_barriers 64", "warp_and_block 32", "masks 0xaaaaaaaa 0x55555555", "two_shuffles 32", "unwritten 32",
 )  # fmt: skip
 WRONG = {  # how often, the comment of the line, and what its thread does
