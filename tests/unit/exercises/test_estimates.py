@@ -31,6 +31,7 @@ def device_memory() -> ModuleType:
     return beside_the_script("shared", "device_memory")
 
 
+@pytest.mark.slow  # torch imports its compiler for it
 def test_estimate_is_what_a_step_takes(estimates: ModuleType, techniques: ModuleType, device_memory: ModuleType) -> None:
     import functools
 
