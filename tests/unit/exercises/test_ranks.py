@@ -51,7 +51,9 @@ def test_meeting_point_of_the_first_start_is_the_environment(ranks: ModuleType, 
     assert ranks.meeting_point(WAIT) == {}
 
 
-def test_meeting_point_of_a_later_start_reads_nothing_of_an_earlier_one(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meeting_point_of_a_later_start_reads_nothing_of_an_earlier_one(
+    ranks: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     port = take_port()
     agent = ranks.dist.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False, timeout=WAIT)
     agent.set("address of rank 1", "a dead process")

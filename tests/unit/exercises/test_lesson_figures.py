@@ -1,0 +1,303 @@
+"""Figures that lessons quote are those of the course's own formulas and tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import find_course
+from tests.unit.exercises.scripts import beside_the_script
+from tests.unit.exercises.test_bandwidth import GIB, MIB, p4de
+
+CATALOG = load(find_course({}))
+bandwidth = beside_the_script("shared", "bandwidth")
+costs = beside_the_script("04-benchmarking", "costs")
+gpus = beside_the_script("shared", "gpus")
+HPC, CUDA = "07-hpc-systems", "05-gpu-programming"
+DECISIONS = "lesson-5-decisions.md"
+T4 = next(gpu for gpu in gpus.table() if gpu.gpu == "T4")
+
+
+def lesson(number: str) -> str:
+    """A lesson in one line, without the breaks of its lines."""
+    return " ".join(CATALOG.lesson(CATALOG.module(number)).split())
+
+
+def test_the_busbw_of_two_nodes_is_that_of_the_published_curve() -> None:
+    quoted = re.search(r"Two nodes of 8 A100 give a busbw of (\d+) GB/s at 32 MiB, .* and of (\d+) GB/s at 2 GiB", lesson("3"))
+    assert quoted
+    sizes, busbw = p4de(12)
+    assert [int(figure) for figure in quoted.groups()] == [round(busbw[sizes.index(32 * MIB)]), round(busbw[-1])]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rows"),
+    [
+        ("16 A100, two p4de", "p4de.24xlarge", {8: 164.3, MIB: 309.4, 2 * GIB: 51406}),
+        ("16 H100, two p5", "p5.48xlarge", {8: 69.12, MIB: 123.2, 8 * GIB: 33605}),
+    ],
+)
+def test_published_collectives_are_as_their_tables_have_them(name: str, kind: str, rows: dict[int, float]) -> None:
+    """awslabs/awsome-distributed-training, micro-benchmarks/nccl-tests: microseconds by bytes."""
+    (link,) = [float(gpu.aws["types"][kind]["network_gbps"]) / 8 for gpu in gpus.table() if kind in gpu.aws.get("types", {})]
+    (smallest, *large) = rows
+    end = rf"([\d.]+) at 1 MiB, (\d+) at {large[-1] // GIB} GiB \|"
+    row = re.search(rf"\| {name}, EFA \| {link:.0f} \| {rows[smallest]:.0f} µs at {smallest} B \| {end}", lesson("3"))
+    assert row
+    busbw = [bandwidth.busbw("all_reduce", size, rows[size] / 1e6, 16) for size in large]
+    assert [float(figure) for figure in row.groups()] == [pytest.approx(speed, rel=0.01) for speed in busbw]
+
+
+def test_tensor_cores_are_as_much_faster_as_the_table_says() -> None:
+    (row,) = re.findall(r"\| tensor core \| [^|]*? or less: ([^|]*) \|", lesson("1"))
+    quoted = {name: int(times) for times, name in re.findall(r"(\d+)[a-z ]* on an? (\w+)", row)}
+    assert set(quoted) == {"A10G", "L4", "T4", "A100"}
+    for name, times in quoted.items():
+        of_name = [gpu for gpu in gpus.table() if gpu.gpu.split()[0] == name]
+        assert [round(gpu.fp16 / gpu.fp32) for gpu in of_name] == [times] * len(of_name), name
+
+
+HINT = next(hint for hint in CATALOG.exercise("1.1")[1].hints if hint.startswith("A launch costs"))
+
+
+@pytest.mark.parametrize("text", [lesson("1"), HINT], ids=["lesson", "hint"])
+def test_a_small_product_takes_as_long_as_its_launch(text: str) -> None:
+    whole_us = 2 * 100**3 / (T4.fp32 * 1e12) * 1e6
+    assert whole_us == pytest.approx(0.25, abs=0.01)
+    assert "a quarter of a microsecond" in text
+    assert f"two of them need {whole_us * T4.sms / 2:.0f}" in text
+
+
+def test_a_number_is_used_as_often_as_the_matrix_has_rows() -> None:
+    assert "used N times: 5,000 times at N = 5000, 100 times at N = 100" in lesson("1")
+
+
+def test_spot_costs_what_the_price_table_says() -> None:
+    shares = [[spot / price.usd_per_hour for spot in price.spot] for price in costs.prices()[0] if price.spot]
+    low, high = (100 * limit(share for pair in shares for share in pair) for limit in (min, max))
+    assert f"**Spot** costs {low:.0f} to {high:.0f}% of the price on demand, by type and zone;" in lesson("4")
+    assert max(min(pair) for pair in shares) < 0.5
+    assert "in the cheapest zone it is less than half" in lesson("4")
+    assert any(task.startswith("In its cheapest zone spot costs less than half.") for task in CATALOG.exercise("4.4")[1].tasks)
+
+
+def test_a_first_call_is_not_busy_with_a_context_that_exists() -> None:
+    folders = CATALOG.folders
+    script = (folders.exercises / "01-basic-gpu" / "hello_gpu.py").read_text(encoding="utf-8")
+    assert script.index("a.to(device)") < script.index("cold = bench.time_each("), "the first copy makes the context"
+    question = next(question for question in CATALOG.exercise("1.1")[1].questions if question.id == "first-call")
+    assert not [option for option in question.options if "context" in option]
+
+
+def test_copies_of_pageable_memory_are_called_so() -> None:
+    folders = CATALOG.folders
+    script = (folders.exercises / "01-basic-gpu" / "hello_gpu.py").read_text(encoding="utf-8")
+    assert "pin_memory" not in script, "then the labels are wrong"
+    exercise = CATALOG.exercise("1.1")[1]
+    labels = [series.label for plot in exercise.plots for series in plot.series if "with_copies" in series.key]
+    titles = [column.title for table in exercise.tables for column in table.columns if "with_copies" in column.key]
+    assert len(labels) == 2
+    assert all("pageable" in label for label in [*labels, *titles])
+    assert "*pinned* memory" in lesson("1")
+
+
+def test_the_training_state_of_a_model_is_sixteen_bytes_a_parameter() -> None:
+    width = 2048
+    parameters = (64 + 1) * width + (width + 1) * width + (width + 1) * 10
+    assert parameters == width**2 + 76 * width + 10
+    assert f"At h = {width} that is {parameters:,} parameters and {16 * parameters / 1e6:.1f} MB." in lesson("5")
+    assert "A model of 7 billion has 112 GB" in lesson("5")
+
+
+def test_what_the_slow_training_reads_in_a_step() -> None:
+    assert f"1 + 32 x (10 + 1) = {1 + 32 * (10 + 1)}" in lesson("5")
+    (exercise,) = [item for item in CATALOG.module("5").exercises if item.id == "5.9"]
+    assert exercise.predict
+    assert f"{2048 // 32 * 353:,} at 2,048 samples" in (exercise.predict.explanation or "")
+
+
+def test_the_intervals_between_saves_are_youngs() -> None:
+    text = (CATALOG.folders.modules / "06-training-at-scale/lesson-5-crashes.md").read_text(encoding="utf-8")
+    words = " ".join(text.split())
+    best = math.sqrt(2 * 2 * 4 * 3600)
+    quoted = re.search(r"= (\d+) s\. Saves and crashes then take ([\d.]+) % each", words)
+    assert quoted
+    assert (float(quoted[1]), float(quoted[2])) == (best, round(100 * 2 / best, 2))
+    costs_by_factor = [100 * (2 / (factor * best) + factor * best / 2 / (4 * 3600)) for factor in (3, 1)]
+    assert f"costs {costs_by_factor[0]:.1f} % in place of {costs_by_factor[1]:.1f} %" in words
+    hours = 3 * 365 * 24 / 1000
+    assert f"every {hours:.0f} hours" in words
+    assert f"then wants {math.sqrt(2 * 60 * hours * 3600) / 60:.0f} minutes" in words
+
+
+SHARED_BYTES_PER_CLOCK = gpus.document()["shared_bytes_per_clock"]
+
+
+def read_part(folder: str, file: str) -> str:
+    """Return one file of a lesson in one line, without the breaks of its lines."""
+    return " ".join((CATALOG.folders.modules / folder / file).read_text(encoding="utf-8").split())
+
+
+def find_share_of_peak(gpu: Any, reads_per_product: float) -> float:
+    """Return the percentage of the float32 peak that shared memory allows if each product reads that many words."""
+    products_per_clock: float = SHARED_BYTES_PER_CLOCK[gpu.capability] / 4 / reads_per_product
+    return float(min(100.0, 100 * products_per_clock / gpu.cores_per_sm))
+
+
+def test_the_shared_memory_of_a_t4_is_as_fast_as_was_measured() -> None:
+    gb_per_s = T4.sms * SHARED_BYTES_PER_CLOCK[T4.capability] * T4.boost_ghz
+    assert gb_per_s == pytest.approx(4070, abs=1)  # Jia et al., 2019
+    assert f"shared memory 2.5 MB at {gb_per_s / 1000:.1f} TB/s" in lesson("1")
+
+
+@pytest.mark.parametrize("side", [1, 4, 8])
+def test_what_shared_memory_allows_a_thread_with_several_sums(side: int) -> None:
+    reads = 2 * side / side**2
+    text = read_part(CUDA, "lesson-6-products.md")
+    row = re.search(rf"R = {side} .*?\b{side**2} products? +([\d.]+)[a-z ]* ([\d.]+) %", text)
+    assert row
+    assert (float(row[1]), float(row[2])) == (reads, find_share_of_peak(T4, reads))
+
+
+def test_what_shared_memory_allows_tiled_on_other_gpus() -> None:
+    text = read_part(CUDA, "lesson-6-products.md")
+    shares = {
+        name: find_share_of_peak(gpu, 2) for gpu in gpus.table() if (name := gpu.gpu.split()[0]) in {"T4", "L4", "V100", "A100"}
+    }
+    assert shares == {"T4": 12.5, "L4": 12.5, "V100": 25, "A100": 25}
+    assert "12.5 % of the peak at best, even if main memory were infinitely fast. It is the same on an L4" in text
+    assert "A V100 or an A100 delivers 128 bytes for 64 multiply-adds: 25 %." in text
+    per_clock, warp = SHARED_BYTES_PER_CLOCK[T4.capability], 32
+    assert f"shared memory delivers {per_clock} bytes per clock" in text
+    clocks, words = 4 * warp // per_clock, {2: "two", 4: "four", 8: "eight"}
+    assert f"takes {words[clocks]} clocks. Two requests take {words[2 * clocks]}," in text
+    assert f"the multiply-adds of {words[2 * clocks * T4.cores_per_sm // warp]} warps and performs those of one" in text
+    assert f"one clock on most GPUs, {words[clocks]} on a T4" in lesson("5")
+    assert SHARED_BYTES_PER_CLOCK[T4.capability] / 4 / T4.cores_per_sm == 0.25
+    assert "serves a quarter of a read per product. R = 4 needs twice that, R = 8 just as much" in text
+
+
+def count_numbers_of_the_inner_loop(length: int, d: int, block: int, keys_outside: bool) -> int:
+    """Return how many numbers of q, k, v and out the inner loop of FlashAttention loads and stores for one head."""
+    visit = 3 * block * d if keys_outside else 2 * block * d  # q and out loaded, out stored; or k and v loaded
+    return (length // block) ** 2 * visit
+
+
+def test_what_the_two_orders_of_flash_attention_move() -> None:
+    text = read_part(CUDA, "lesson-4-fusion.md")
+    length, d, block = 512, 32, 64
+    tiles = 2 * length * d + count_numbers_of_the_inner_loop(length, d, block, keys_outside=False)
+    plain = 4 * length * d + 4 * length**2
+    assert f"4 N d + 4 N² {plain:,} tiles" in text
+    assert f"(N / B, rounded up) {tiles:,}, {plain / tiles:.2f} times fewer" in text
+    unit = length**2 * d // block
+    first, second = (count_numbers_of_the_inner_loop(length, d, block, keys_outside=outside) for outside in (True, False))
+    assert f"its inner loop moves {first // unit} N² d / B numbers, yours {second // unit} N² d / B" in text
+
+
+def test_the_latency_of_a_ring_is_that_of_all_its_messages() -> None:
+    text, message_us = lesson("3"), 20
+    assert "t(S) = 2(n-1) · latency + 2(n-1)/n · S / bandwidth" in text
+    ring = {ranks: 2 * (ranks - 1) * message_us for ranks in (2, 4, 16)}
+    assert f"two ranks take {ring[2]} µs for the smallest tensor, four ranks {ring[4]}, and 16 ranks {ring[16]}." in text
+    assert "for an AllReduce in a ring, 2(n-1) times that of a message." in text
+    exercise = CATALOG.exercise("3.1")[1]
+    assert ring[4] == 3 * ring[2]
+    assert any("2(n-1) in a ring, so three times as many with four ranks as with two" in hint for hint in exercise.hints)
+    assert any("starting the 2(n-1) messages of the ring" in (question.explanation or "") for question in exercise.questions)
+    tree = round(2 * math.log2(16))
+    assert f"{tree} instead of {2 * 15} for 16 ranks, {tree * message_us} µs instead of {ring[16]}." in text
+
+
+def test_the_picture_of_a_ring_is_announced_with_its_number_of_ranks() -> None:
+    assert "The same with four ranks: ![A grid: 4 ranks below each other" in lesson("3")
+
+
+def test_a_link_of_nvlink_is_as_fast_as_the_data_sheets_say() -> None:
+    text = read_part(HPC, "lesson-2-links.md")
+    generations = {gpu.link.split(",")[0]: gpu.link.split()[2] for gpu in gpus.table() if gpu.link.startswith("NVLink")}
+    one_way = {name: int(both_ways) / 2 for name, both_ways in generations.items()}
+    assert (one_way["NVLink 4"] / 18, one_way["NVLink 5"] / 18) == (25, 50)
+    assert f"NV12 {12 * 25}, NV18 {one_way['NVLink 4']:.0f}; 50 a link for NVLink 5: NV18 {one_way['NVLink 5']:.0f} |" in text
+
+
+def test_how_long_a_gibibyte_takes_round_a_ring_of_eight() -> None:
+    text, moved = read_part(HPC, "lesson-2-links.md"), bandwidth.bus_factor("all_reduce", 8) * GIB
+    assert f"{moved / 1e9:.3f} GB cross each hop" in text
+    table = re.findall(r"\| (?:NVLink|PCIe|Ethernet)[^|]* \| ([\d.]+) \| ([\d.]+) ms \|", text)
+    assert len(table) == 4
+    assert [milliseconds for _, milliseconds in table] == [f"{moved / float(speed) / 1e6:.3g}" for speed, _ in table]
+
+
+def test_constants_of_questions_about_links_follow_from_their_formulas() -> None:
+    constants = {
+        question.id: question.value
+        for number in ("3.1", "3.3", "7.2")
+        for question in CATALOG.exercise(number)[1].questions
+        if isinstance(question.value, float)
+    }
+    assert constants == {
+        "sum-of-four": sum(rank + 1 for rank in range(4)),
+        "factor-of-four": bandwidth.bus_factor("all_reduce", 4),
+        "nvlink3": pytest.approx(bandwidth.bus_factor("all_reduce", 8) * GIB / 300e9 * 1e3, abs=5e-4),
+        "one-way": 900 / 2,
+    }
+    (question,) = [question for question in CATALOG.exercise("7.2")[1].questions if question.id == "one-way"]
+    assert f"18 links of {450 // 18} GB/s each way make 450 and 450 (NVLink 4;" in (question.explanation or "")
+
+
+def test_how_long_the_gradients_of_a_resnet_50_take_over_a_network() -> None:
+    text = read_part(HPC, "lesson-2-links.md")
+    slow_ms, fast_ms = (2 * (2 - 1) / 2 * 102e6 * 8 / (gbit * 1e9) * 1e3 for gbit in (10, 400))
+    assert f"The 102 MB of a ResNet-50 take {slow_ms:.0f} ms between two computers with 10 Gbit/s" in text
+    assert f"and {fast_ms:.0f} ms with 400 Gbit/s" in text
+    assert f"102 MB of gradients, which take {slow_ms:.0f} ms" in read_part("03-parallel-computing", "lesson-2-training.md")
+    assert "Ethernet is enough" not in text
+    (question,) = [question for question in CATALOG.exercise("7.2")[1].questions if question.id == "who-needs-nvlink"]
+    assert f"ResNet-50 over 10 Gbit/s: {slow_ms:.0f} ms, too slow" in (question.look_for or "")
+
+
+def test_the_v100_that_aws_still_has_costs_what_the_table_says() -> None:
+    (name, kind), *others = [
+        (name, kind)
+        for gpu in gpus.table()
+        if gpu.gpu.startswith("V100") and not gpu.aws.get("retired")
+        for name, kind in gpu.aws.get("types", {}).items()
+    ]
+    assert not others
+    assert kind["gpus"] == 8
+    price = f"AWS has only eight of them together, for {float(kind['usd_per_hour']):.0f} dollars an hour ({name}) |"
+    assert price in lesson("1")
+
+
+def test_efa_begins_at_the_instances_that_the_table_has_with_it() -> None:
+    types = {name: kind for gpu in gpus.table() for name, kind in gpu.aws.get("types", {}).items()}
+    for family in ("g4dn", "g5", "g6"):
+        of_family = [name for name in types if name.startswith(f"{family}.")]
+        vcpus_without = [types[name]["vcpus"] for name in of_family if not types[name].get("efa")]
+        first = min((name for name in of_family if types[name].get("efa")), key=lambda name: types[name]["vcpus"])
+        assert types[first]["vcpus"] > max(vcpus_without)
+        assert f"`{first}`" in read_part(HPC, DECISIONS)
+
+
+SOURCED = {  # folder, file: words that a public source says, and words that it refutes
+    "device plugin, README": (HPC, "lesson.md", "counts all processes of a card as one *fault domain*", "ends that process"),
+    "device plugin, issue 843": (HPC, "lesson.md", "so the pod needs no `hostIPC: true`", "through the host's IPC"),
+    "DAOS, release notes of 2.6": (HPC, DECISIONS, "since version 2.6 its metadata", "objects in persistent"),
+    "Resilient RoCE, ConnectX": (HPC, DECISIONS, "Classic RoCEv2 recovers badly from that", "and RDMA recovers badly"),
+    "PyTorch, CUDA semantics": (CUDA, "lesson-3-overlap.md", "in the order of their capture", "at the same time. side ="),
+    "arxiv.org/abs/2307.08691": (CUDA, "lesson-4-fusion.md", "version 2 (Dao, 2023", "2205.14135) is that softmax"),
+    "arxiv.org/abs/2205.14135": (CUDA, "lesson-4-fusion.md", "version 1 kept two", "FlashAttention keeps one number"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SOURCED)
+def test_a_lesson_says_what_its_source_says(source: str) -> None:
+    folder, file, right, wrong = SOURCED[source]
+    text = read_part(folder, file)
+    assert right in text
+    assert wrong not in text
