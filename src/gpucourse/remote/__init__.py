@@ -1,1 +1,2 @@
-"""The way to the nodes: one SSH transport, one fleet, one job protocol. paramiko lives in `ssh`, cryptography in `keys`."""
+"""The connection to the nodes: one SSH transport, one fleet, one job protocol. paramiko is used only in `ssh`, cryptography in
+`keys`."""

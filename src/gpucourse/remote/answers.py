@@ -1,4 +1,5 @@
-"""What the agent on a node may answer. A value out of range raises ValueError; text that is shown is cut and spelled out."""
+"""The types of the agent's answers. A value out of range raises ValueError; text for the screen is shortened and made
+printable."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ T = TypeVar("T")
 
 State = Literal["absent", "preparing", "running", "ended", "lost"]
 
-MAX_BYTES = 1 << 20  # the longest answer to one question; listings of outputs have their own limit
+MAX_BYTES = 1 << 20  # the longest answer to one request; listings of outputs have their own limit
 MAX_ITEMS = 60_000
-MAX_FRAME = 8 << 20  # the longest message of a run: an honest one has a piece of a log, of 128 KiB, or how 10,000 jobs ended
+MAX_FRAME = 8 << 20  # the longest message of a run: the longest valid one has 128 KiB of a log, or how 10,000 jobs ended
 MAX_END_ITEMS = 400_000
 MOST_JOBS = 10_000
-_FIRST_YEARS_S = 1e11  # seconds since 1970: beyond that, no date can be written
+_FIRST_YEARS_S = 1e11  # seconds since 1970: a larger value cannot be written as a date
 LATEST_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong says 1970, never a later year
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
@@ -32,7 +33,7 @@ _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
 
 
 def parse(node: str, what: str, data: bytes, kind: type[T], *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> T:
-    """The message `what` of a node, typed. Raises NodeUntrusted, which names the node and the message."""
+    """Parse the message `what` of a node into `kind`. Raises NodeUntrusted, which names the node and the message."""
     try:
         return convert(parse_json(data, max_bytes=max_bytes, max_items=max_items), kind)
     except OutsideError as error:
@@ -40,7 +41,7 @@ def parse(node: str, what: str, data: bytes, kind: type[T], *, max_bytes: int = 
 
 
 def make_untrusted_error(node: str, what: str, error: object) -> NodeUntrusted:
-    """The error for a message of a node that cannot be used."""
+    """Return the error for a message of a node that cannot be used."""
     return NodeUntrusted(
         f"{node}: {what} cannot be used: {printable(str(error))}",
         hint="it was not used. Another program may be answering there: gpucourse status, then gpucourse deploy",
@@ -48,39 +49,39 @@ def make_untrusted_error(node: str, what: str, error: object) -> NodeUntrusted:
 
 
 def host_name(text: str) -> str:
-    """The name of a machine, as it becomes a part of a file's name. Raises ValueError."""
+    """Return the name of a machine, which may become part of a file name. Raises ValueError."""
     if not _HOST.fullmatch(text):
         raise ValueError(f"{printable(text, 80)!r} is not the name of a machine")
     return text
 
 
 def folder(path: str) -> str:
-    """The absolute path of a folder on a node. Raises ValueError."""
+    """Return the absolute path of a folder on a node. Raises ValueError."""
     if not is_folder(path):
         raise ValueError(f"{printable(path, 80)!r} is not the path of a folder")
     return path
 
 
 def is_folder(path: str) -> bool:
-    """Whether it is an absolute path that can be shown."""
+    """Return whether it is an absolute path that can be shown."""
     return path.startswith("/") and len(path) <= 4096 and is_shown(path)
 
 
 def interface(name: str) -> str:
-    """The name of a network interface. Raises ValueError."""
+    """Return the name of a network interface. Raises ValueError."""
     if not _INTERFACE.fullmatch(name):
         raise ValueError(f"{printable(name, 80)!r} is not the name of a network interface")
     return name
 
 
 def check_range(value: float, least: float, most: float, what: str) -> None:
-    """Raises ValueError if a number is out of its range."""
+    """Check that a number is in its range. Raises ValueError."""
     if not least <= value <= most:
         raise ValueError(f"{what} is not between {least:g} and {most:g}")
 
 
 def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int, int, bytes]]:
-    """The frames in a stream of bytes, without one that is cut off. Raises NodeUntrusted for one that is too long."""
+    """Yield the frames in a stream of bytes; drop a last one that is incomplete. Raises NodeUntrusted if one is too long."""
     held = bytearray()
     for piece in pieces:
         held += piece
@@ -99,7 +100,7 @@ def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int
 
 @dataclass(kw_only=True)
 class AgentComplaint:
-    """The agent could not do what was asked."""
+    """The agent could not do what was requested."""
 
     error: str
     kind: str = ""
@@ -108,7 +109,7 @@ class AgentComplaint:
 @dataclass(kw_only=True)
 class NodeEnd:
     """How a run ended on a node. `jobs` are Slurm's, `later` those that its jobs submitted and that still run; `outputs` is the
-    digest of what the node would offer now, empty where it was not asked for it before."""
+    digest of what the node would send now, empty if the client has not requested its outputs before."""
 
     code: int
     reason: Literal["exited", "cancelled", "timed_out", "lost"]
@@ -128,7 +129,7 @@ class NodeEnd:
 
 @dataclass(kw_only=True)
 class RankEnd:
-    """As `model.record.RankExit`. `node` is empty for the node that reports it."""
+    """The counterpart of `model.record.RankExit`. `node` is empty for the node that reports it."""
 
     code: int
     at: float
@@ -147,7 +148,8 @@ class RankEnd:
 
 @dataclass(kw_only=True)
 class LogName:
-    """Whose log a stream is. `node` is empty for the node that reports it; the rank of a launcher is None."""
+    """The node and the rank that a log stream belongs to. `node` is empty for the node that reports it; the rank of a launcher
+    is None."""
 
     node: str
     rank: int | None
@@ -160,7 +162,7 @@ class LogName:
 
 @dataclass(kw_only=True)
 class JobAnswer:
-    """A job in the words of Slurm, as a row of the agent's table."""
+    """A job as Slurm describes it: a row of the agent's table."""
 
     row: int
     job: str
@@ -203,7 +205,7 @@ class LaterAnswer:
 
 @dataclass(kw_only=True)
 class StateOf:
-    """How a run stands."""
+    """The state of a run."""
 
     state: State
     exit: NodeEnd | None
@@ -215,14 +217,14 @@ class StateOf:
 
 @dataclass(kw_only=True)
 class StatesOf:
-    """How several runs stand, by their ids."""
+    """The states of several runs, by their ids."""
 
     runs: dict[str, StateOf]
 
 
 @dataclass(kw_only=True)
 class Cancel:
-    """What a cancel did."""
+    """The result of a cancel."""
 
     state: State
     killed: int
@@ -233,14 +235,14 @@ class Cancel:
 
 @dataclass(kw_only=True)
 class Cancels:
-    """What a cancel of several runs did, by their ids."""
+    """The results of a cancel of several runs, by their ids."""
 
     runs: dict[str, Cancel]
 
 
 @dataclass(kw_only=True)
 class Doing:
-    """What each rank does."""
+    """The activity of each rank."""
 
     ranks: dict[int, Literal["stopped", "computing", "waiting"]]
 
@@ -250,7 +252,7 @@ class Doing:
 
 @dataclass(kw_only=True)
 class StartAnswer:
-    """A run was started, or was started before."""
+    """The answer to a start: the run was started, now or before."""
 
     state: State | None = None
     again: bool = False
@@ -258,7 +260,7 @@ class StartAnswer:
 
 @dataclass(kw_only=True)
 class ModuleAnswer:
-    """Whether a Python finds a module."""
+    """The answer to whether a Python finds a module."""
 
     found: bool
     version: str = ""
@@ -270,7 +272,7 @@ class ModuleAnswer:
 
 @dataclass(kw_only=True)
 class Probe:
-    """What a node has."""
+    """The answer to a probe: what a node has."""
 
     python: str
     modules: dict[str, ModuleAnswer]
@@ -296,7 +298,7 @@ class Probe:
 
 
 def addresses(named: dict[str, str]) -> dict[str, str]:
-    """The IPv4 addresses of network interfaces, by their names. Raises ValueError if one is something else."""
+    """Return the IPv4 addresses of network interfaces, by their names. Raises ValueError if one is something else."""
     check_range(len(named), 0, 1000, "the number of network interfaces")
     for name, address in named.items():
         interface(name)
@@ -305,7 +307,8 @@ def addresses(named: dict[str, str]) -> dict[str, str]:
 
 
 def environment(words: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A node's description of itself, with every text of it cut and spelled out. Raises ValueError if it is too large."""
+    """Return a node's description of itself, with every text shortened and made printable. Raises ValueError if it is too
+    large."""
     return None if words is None else {printable(name, 60): _make_printable(value, 4) for name, value in _few(words).items()}
 
 

@@ -1,4 +1,4 @@
-"""Collecting the outputs of a run, from every node at once. What a node sends is taken by `unpack`."""
+"""Collecting the outputs of a run, from all nodes at once. `unpack` stores what a node sends."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def collect(
 ) -> CollectedOutputs:
     """Fetch everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
 
-    What is here already and unchanged is not sent again. A file gets its name here only once it is complete, even after a
-    power cut. `max_bytes` is the limit for one file, `output_limit` for all of a node; there is one for the number of files,
-    too (`max_files_of`). What is beyond is refused by name, in the result. Raises
-    StorageError before the disk here is full; a node that cannot be reached, that sends too slowly (see `patience`), or that
-    sends what cannot be true is named in the result. `until`: the time (by the monotonic clock) at which this ends in any case;
-    it also ends once `stop` is set, as if no node could be reached.
+    Files that are here already and unchanged are not sent again. A file gets its name here only when it is complete, even after
+    a power cut. `max_bytes` is the limit for one file, `output_limit` for all of a node; there is one for the number of files,
+    too (`max_files_of`). The result names each file that exceeds a limit. It also names each node that cannot be reached, that
+    sends too slowly (see `patience`), or that sends invalid data. Raises StorageError before the disk here is full. `until`:
+    the time (by the monotonic clock) at which this ends in any case; it also ends once `stop` is set, as if no node could be
+    reached.
     """
     lock, disk = threading.Lock(), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
@@ -81,7 +81,7 @@ def collect(
 def ask_for_outputs(
     run_id: str, node: Node, globs: Sequence[str], paths: RunPaths, max_bytes: int, output_limit: int, nodes: int
 ) -> jobs.StreamRequest:
-    """What `collect` asks one of so many nodes first. Raises StorageError where its folder is a link."""
+    """Return the first request that `collect` sends to one of `nodes` nodes. Raises StorageError if its folder is a link."""
     refuse_links(paths.node_outputs(node.name), paths.folder)
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(nodes))
     return _make_question(run_id, globs, _have(paths.node_outputs(node.name)), limits)
@@ -123,13 +123,13 @@ def _persistently(
 
 
 class _StreamReader:
-    """The pieces of a stream as a file to read from."""
+    """Reads the pieces of a stream like a file."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces, self._piece, self._at = pieces, b"", 0
 
     def read(self, count: int) -> bytes:
-        """At most that many bytes; none at the end."""
+        """Read at most that many bytes; return none at the end."""
         while self._at == len(self._piece):
             if (piece := next(self._pieces, None)) is None:
                 return b""
@@ -140,7 +140,7 @@ class _StreamReader:
 
 
 def _have(root: Path) -> dict[str, list[int]]:
-    """Size and time of change of every file that is here already."""
+    """Return size and time of change of every file that is here already."""
     sizes: dict[str, list[int]] = {}
     for path in root.rglob("*") if root.is_dir() else ():
         info = path.lstat()

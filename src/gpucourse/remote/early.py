@@ -1,5 +1,5 @@
-"""Connections that begin before anybody asks for them, and the question that follows: meanwhile the command imports the
-rest of the program."""
+"""Connections that begin before they are needed, and the probe that follows: meanwhile the command imports the rest of the
+program."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gpucourse.model.node import Node
 from gpucourse.ports import Link, Transport
 from gpucourse.remote.patience import CONNECT_S
 
-_FRESH_S = 5.0  # an older answer is asked for again: other programs take ports, and a person may have fixed the network
+_FRESH_S = 5.0  # an older answer is requested again: other programs take ports, and a person may have fixed the network
 PORTS = (29500, 29599)
-"""Where ranks meet, unless the learner's settings say otherwise."""
+"""The ports where ranks meet, unless the learner's settings name others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeRequest:
-    """What a node is asked for: modules, programs, and free ports of a range."""
+    """The request to a node: modules, programs, and free ports of a range."""
 
     modules: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class ProbeRequest:
 class NodeFindings:
     """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
     on its PATH; `interfaces`: name to IPv4 address;
-    `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the question took."""
+    `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
 
     python_version: str
     missing: tuple[str, ...]
@@ -45,10 +45,10 @@ class NodeFindings:
 
 
 class EarlyTransport:
-    """Makes links with another transport, those to some `nodes` at once. Implements ports.Transport. Its owner closes
-    it, which drops the links that nobody asked for.
+    """Makes links with another transport, and starts those to some `nodes` at once. Implements ports.Transport. Its owner
+    closes it, which drops the links that were never requested.
 
-    `modules`: what these nodes are asked for once connected, besides what every launch depends on.
+    `modules`: the modules to probe for once connected, besides what every launch depends on.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class EarlyTransport:
         self._attempts = {node: _Attempt(transport, node, modules, timeout_s, fresh_s) for node in nodes}
 
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> Link:
-        """The link that was begun early, else a new one. Raises what the transport raises."""
+        """Return the link that was begun early, else a new one. Raises what the transport raises."""
         attempt = self._attempts.get(node)
         link = attempt.take() if attempt else None
         if link is not None and link.alive:
@@ -74,18 +74,18 @@ class EarlyTransport:
         return self._transport.connect(node, timeout_s=timeout_s)
 
     def find(self, node: Node, request: ProbeRequest) -> NodeFindings | None:
-        """What the node answered early; None if it was not asked for just that. Raises its error."""
+        """Return what the node answered early; None if the early request was another one. Raises its error."""
         attempt = self._attempts.get(node)
         return attempt.answer(request) if attempt else None
 
     def close(self) -> None:
-        """Drop the links that nobody asked for; one that is still being made, as soon as it is there."""
+        """Drop the links that were never requested; one that is still being made is dropped as soon as it is there."""
         for attempt in self._attempts.values():
             attempt.abandon()
 
 
 class _Attempt:
-    """A link in the making."""
+    """A link that is being made."""
 
     def __init__(
         self, transport: Transport, node: Node, modules: Sequence[str] | None, timeout_s: float, fresh_s: float
@@ -102,8 +102,8 @@ class _Attempt:
         ).start()
 
     def take(self) -> Link | None:
-        """The link, as soon as it is there; None for whoever asks again, and if the transport raised something long ago. Raises
-        what it raised just now."""
+        """Return the link, as soon as it is there; None on any further call, and if the transport raised an error long ago.
+        Raises an error that the transport raised just now."""
         if self._taken:
             return None
         self._connected.wait()
@@ -115,20 +115,20 @@ class _Attempt:
         return self._link
 
     def answer(self, request: ProbeRequest) -> NodeFindings | None:
-        """What the node answered, as soon as it is there; None if it was asked for something else, or long ago, or its link was
-        lost, and for whoever asks again. Raises the error of a node that could not be asked."""
+        """Return what the node answered, as soon as it is there; None if the request was another one, if the answer is old, if
+        its link was lost, and on any further call. Raises the error of a node that could not be probed."""
         if request != self._request:
             return None
         self._answered.wait()
-        self._request = None  # whoever asks again wants the state at that time
+        self._request = None  # a further caller wants the state at that time
         if isinstance(self._answer, Exception):
-            if self._link is None or not self._link.alive:  # the link that took its place may answer
+            if self._link is None or not self._link.alive:  # the link that replaced it may answer
                 return None
             raise self._answer
         return self._answer if time.monotonic() - self._asked < self._fresh_s else None
 
     def abandon(self) -> None:
-        """Drop the link that nobody took, now or once it is there."""
+        """Drop the link if it was not requested, now or once it is there."""
         self._abandoned = True
         if self._link is not None and not self._taken:
             self._link.close()
@@ -136,7 +136,7 @@ class _Attempt:
     def _begin(self, transport: Transport, node: Node, timeout_s: float) -> None:
         try:
             self._link = transport.connect(node, timeout_s=timeout_s)
-        except BaseException as error:  # noqa: BLE001  raised again in the thread of whoever asks for the link
+        except BaseException as error:  # noqa: BLE001  raised again in the thread that requests the link
             self._error, self._failed = error, time.monotonic()
         self._connected.set()
         try:
@@ -145,14 +145,14 @@ class _Attempt:
             elif self._link is not None and self._request is not None:
                 self._asked = time.monotonic()
                 self._answer = look_at(self._link, self._request)
-        except Exception as error:  # noqa: BLE001  raised again in the thread of whoever asks for the answer
+        except Exception as error:  # noqa: BLE001  raised again in the thread that requests the answer
             self._answer = error
         finally:
             self._answered.set()
 
 
 def look_at(link: Link, request: ProbeRequest) -> NodeFindings:
-    """What one node has. Raises the error of a node that cannot be asked."""
+    """Return what one node has. Raises the error of a node that cannot be probed."""
     from gpucourse.remote import jobs  # imported here: until a node is connected, other things can be imported
 
     began, asked = time.monotonic(), time.time()
@@ -173,5 +173,5 @@ def look_at(link: Link, request: ProbeRequest) -> NodeFindings:
 
 
 def _skew(asked: float, told: float, answered: float) -> float:
-    """How far a clock is ahead, at least: a time between question and answer counts as no difference."""
+    """Return how far a clock is ahead, at least: a time between question and answer counts as no difference."""
     return round(max(told - answered, min(0.0, told - asked)), 3)

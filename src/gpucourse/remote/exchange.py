@@ -1,7 +1,7 @@
-"""One command on one SSH channel: standard input is fed while both outputs are read by turns, so that neither side can wait for
-the other; silence has a limit, a cut connection is never taken for a result, nor a login shell's output for the command's. The
-input is sent after the command has begun: a login shell whose start file reads its input would take it.
-Afterwards the shell on the channel waits for the next command, where it can take one."""
+"""One command on one SSH channel: standard input is sent while both outputs are read by turns, so that neither side can wait
+for the other. Silence has a limit; a cut connection is never mistaken for a result, nor a login shell's output for the
+command's. The input is sent after the command has begun: a login shell whose start file reads its input would consume it.
+Afterwards the shell on the channel waits for the next command, if it can accept one."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gpucourse.remote.sockets import ExchangeChannel
 from gpucourse.units import format_bytes
 
 CHANNELS = 8
-"""Commands at a time on one connection: OpenSSH allows ten as it is installed."""
+"""Commands at a time on one connection: OpenSSH allows ten by default."""
 
 _PIECE = 1 << 18
-_PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; the last 64 bytes would take a packet of their own
+_PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; the last 64 bytes would need a packet of their own
 _STDERR_KEPT = 256 << 10
-_ERRORS_AT_ONCE = 16  # pieces of standard error that are taken between two of standard output
+_ERRORS_AT_ONCE = 16  # pieces of standard error that are read between two of standard output
 _LOOK_S = 0.05
-_BESIDE_S = 0.25  # the end mark of one stream follows the other's within this time, unless somebody joined the two
+_BESIDE_S = 0.25  # the end mark of one stream follows the other's within this time, unless the two streams are joined
 
 MAX_ANSWER = 4 << 20
-"""The longest answer of a command that is taken whole, in bytes of standard output."""
+"""The longest answer of a command that is read whole, in bytes of standard output."""
 
 
 class EndedEarly(UnreachableError):
@@ -40,14 +40,14 @@ class EndedEarly(UnreachableError):
 
 
 class Silent(UnreachableError):
-    """The connection is open and the command has been silent for too long: asking again would only mean waiting again."""
+    """The connection is open and the command has been silent for too long: another request would only wait again."""
 
 
 class Exchange:
-    """A command on `channel`: started there by the request itself or, where a shell `waits` there, sent to it
-    now. Reading its standard output also sends its input and reads its standard error.
+    """A command on `channel`: either the request itself started it there or, if a shell `waits` there, it is sent now. Reading
+    its standard output also sends its input and reads its standard error.
 
-    `lost` are the errors that the channel raises when its connection is gone.
+    `lost` are the errors that the channel raises when its connection is lost.
     """
 
     def __init__(
@@ -79,18 +79,18 @@ class Exchange:
             self._input_ended = self._started
 
     def _continue_shell(self, request: Request) -> None:
-        """Send a shell that waits its next command, with the input where the shell knows how much that is."""
+        """Send the next command to a shell that waits; send the input too if the shell knows its length."""
         if not isinstance(self._stdin, bytes) or request.is_last:
             self._thread(self._send, request.next_line())
             return
         words = request.next_line() + self._stdin
-        if len(words) <= min(self._channel.out_window_size, _PACKET):  # one packet, which nobody has to make room for
+        if len(words) <= min(self._channel.out_window_size, _PACKET):  # one packet, for which no reader has to make room
             self._feed(words)
         else:
             self._feeding = self._thread(self._feed, words)
 
     def begins(self) -> bool:
-        """Wait until the command has begun. False if the shell that was to carry it out ends before that.
+        """Wait until the command has begun. Return False if the shell that should run it ends before that.
 
         Raises UnreachableError as `stdout` does.
         """
@@ -108,9 +108,9 @@ class Exchange:
         return over and fed and not self._request.is_last and not self._channel_ended
 
     def stdout(self) -> Iterator[bytes]:
-        """What the command writes on standard output in pieces, none of them empty, until its end.
+        """Yield the command's standard output in pieces, none of them empty, until its end.
 
-        Raises UnreachableError if the login shell ends, prints too much, or takes too long before the command begins.
+        Raises UnreachableError if the login shell ends, prints too much, or needs too long before the command begins.
         """
         own = self._own_stdout
         if self._first_piece:
@@ -124,7 +124,7 @@ class Exchange:
             yield held
 
     def read_rest(self, within_s: float) -> None:
-        """Read what the command still prints, for this long at most: after its end its shell can carry out another one."""
+        """Read what the command still prints, for this long at most: after its end its shell can run another one."""
         until = self._clock() + within_s
         with suppress(UnreachableError):
             while not self._own_stdout.ended and self._clock() < until and self._receive() is not None:
@@ -135,7 +135,8 @@ class Exchange:
                 self._receive_stderr()
 
     def _receive(self) -> bytes | None:
-        """The command's own bytes among those that arrive next, perhaps none after a while; None at the end of the stream."""
+        """Return the command's own bytes among those that arrive next, perhaps none after a while; None at the end of the
+        stream."""
         self._take_ready_stderr()
         try:
             data = self._channel.recv(_PIECE)
@@ -157,8 +158,9 @@ class Exchange:
         return piece
 
     def answer(self) -> bytes:
-        """The whole of standard output. Raises NodeUntrusted if it is longer than MAX_ANSWER, UnreachableError if it is
-        not complete within twice the silence that is allowed: counted from the end of the input, or of what was taken of it."""
+        """Return all of standard output. Raises NodeUntrusted if it is longer than MAX_ANSWER, UnreachableError if it is not
+        complete within twice the silence that is allowed, counted from the end of the input, or from the last part of it that
+        the command read."""
         data = bytearray()
         self._whole = True
         for piece in self.stdout():
@@ -172,18 +174,19 @@ class Exchange:
         return bytes(data)
 
     def stdout_then_code(self) -> Iterator[bytes]:
-        """Standard output in pieces; raises UnreachableError at the end where the exit code is not 0."""
+        """Yield standard output in pieces; raise UnreachableError at the end if the exit code is not 0."""
         yield from self.stdout()
         if (code := self.code()) != 0:
             raise EndedEarly(self._name, code, self.stderr())
 
     def code(self) -> int:
-        """The exit code, after standard output has ended. Raises UnreachableError if none came, or not all of the output."""
+        """Return the exit code, after standard output has ended. Raises UnreachableError if none came, or not all of the
+        output."""
         if not self._own_stdout.ended:
             self._exit_code()
         self._wait_for_stderr(_BESIDE_S)
         if self._feeding is not None and self._own_stdout.ended and not self._request.is_last:
-            self._feeding.join(self._silence_s)  # the shell took all of it before the command began
+            self._feeding.join(self._silence_s)  # the shell read all of it before the command began
         if self._feed_error is not None:
             raise self._feed_error
         if self._own_stdout.code is None:
@@ -191,8 +194,8 @@ class Exchange:
         return self._own_stdout.code
 
     def _wait_for_stderr(self, beside_s: float = 0.0) -> None:
-        """Until all of standard error is here. If it is joined to standard output, only the channel's end tells that, after
-        `beside_s`."""
+        """Wait until all of standard error is here. If it is joined to standard output, only the end of the channel shows that,
+        after `beside_s`."""
         ended_at = self._clock()
         self._channel.settimeout(_LOOK_S)
         while not self._stderr_over:
@@ -212,11 +215,11 @@ class Exchange:
         return self._channel.exit_status
 
     def stderr(self) -> bytes:
-        """What the command said on standard error, after it has ended."""
+        """Return what the command printed on standard error, after it has ended."""
         return bytes(self._stderr)
 
     def close(self) -> None:
-        """Leave the channel, whatever state it is in."""
+        """Close the channel, whatever state it is in."""
         with suppress(*self._lost):
             self._channel.close()
 
@@ -226,7 +229,7 @@ class Exchange:
             for piece in pieces:
                 if not self._send(piece):
                     return
-        except Exception as error:  # noqa: BLE001  # the source of the bytes failed: raised where the code is waited for
+        except Exception as error:  # noqa: BLE001  # the source of the bytes failed: raised by the call that waits for the code
             self._feed_error = error
             self.close()
             return
@@ -240,11 +243,11 @@ class Exchange:
     def _end_channel(self) -> None:
         """Tell the shell that nothing follows."""
         self._channel_ended = True
-        with suppress(*self._lost):  # whoever waits for the output gets the same error
+        with suppress(*self._lost):  # the thread that waits for the output gets the same error
             self._channel.shutdown_write()
 
     def _send(self, piece: bytes) -> bool:
-        """Send all of it; False when the command has closed its input."""
+        """Send all of it; return False if the command has closed its input."""
         done = 0
         while done < len(piece):
             try:
@@ -263,14 +266,14 @@ class Exchange:
         return True
 
     def _take_ready_stderr(self) -> None:
-        """Take what is here of standard error, a limited amount: the output has its turn."""
+        """Read what is here of standard error, a limited amount, so that standard output is read as well."""
         for _ in range(_ERRORS_AT_ONCE):
             if self._stderr_over or not self._channel.recv_stderr_ready():
                 return
             self._receive_stderr()
 
     def _receive_stderr(self) -> None:
-        """Take some of standard error, whose end is kept. It is no sign of life: a command may complain for ever."""
+        """Read some of standard error and keep its end. It is no sign of life: a command may print errors for ever."""
         own = self._own_stderr
         try:
             data = self._channel.recv_stderr(_PIECE)
@@ -292,7 +295,7 @@ class Exchange:
         self._check_whole()
 
     def _check_whole(self) -> None:
-        """The input may take the time that PACE allows it, and the whole answer twice the silence after that."""
+        """Check the time of the input, which PACE limits, and of the whole answer: twice the silence after that."""
         now, ended = self._clock(), self._input_ended
         if ended is None and now - self._started >= self._silence_s + self._sent / PACE:
             raise self._too_late(f"it took only {self._sent} bytes of its input in {now - self._started:.0f} s")
@@ -303,7 +306,7 @@ class Exchange:
         return Silent(f"{self._name}: {why}", hint="the node may be overloaded or frozen: gpucourse status")
 
     def _check_beginning(self) -> None:
-        """A login shell may print something and take a while, but neither without limit."""
+        """Check the login shell: it may print something and need a while, but neither without limit."""
         noise = max(self._own_stdout.noise_bytes, self._own_stderr.noise_bytes)
         if noise > MOST_NOISE:
             raise self._not_begun(f"printed more than {format_bytes(MOST_NOISE)}")

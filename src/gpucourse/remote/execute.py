@@ -1,4 +1,4 @@
-"""Carrying out a launch plan on its nodes: look, start, end. `follow` and `collect` have files of their own."""
+"""Carrying out a launch plan on its nodes: probe, start, cancel. `follow` and `collect` have their own files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from gpucourse.units import format_bytes
 
 CANCEL_GRACE_S = 5.0
 MOST_FILES_OF_RUN = 128_000
-"""The most files of all nodes together: a run's seal names them all, and must stay within what is read of a file."""
+"""The most files of all nodes together: a run's seal names them all, and must stay below the limit for reading a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What all nodes have, by name. `port`: the first free port of the range on the first node; None if all are taken."""
+    """What all nodes have, by name. `port`: the first free port of the range on the first node; None if all are in use."""
 
     port: int | None
     nodes: dict[str, NodeFindings]
@@ -42,8 +42,8 @@ def probe(
     ports: tuple[int, int] = PORTS,
     early: EarlyTransport | None = None,
 ) -> Findings:
-    """Find out, in one round trip for each node, what a launch depends on; what `early` has asked for is not asked again.
-    Raises the error of the nodes that cannot be asked."""
+    """Probe every node, in one round trip each, for what a launch depends on; what `early` has requested is not requested
+    again. Raises the error of the nodes that cannot be probed."""
     request = ProbeRequest(modules=tuple(modules), programs=tuple(programs), ports=ports)
 
     def look(link: Link) -> NodeFindings:
@@ -63,13 +63,13 @@ def launch(
     secrets: Mapping[str, str] | None = None,
     collected: Sequence[str] = (),
 ) -> None:
-    """Push the plan's files and start its command on every node at once. `faults`: what a drill breaks, by node. `secrets`:
-    the variables that the plan hands on, with their values, which reach the processes and no file. `collected`: runs of which
-    everything is here; a node removes the oldest of them.
+    """Push the plan's files and start its command on every node at once. `faults`: what a drill breaks, by node. `secrets`: the
+    variables that the plan passes on, with their values, which reach the processes and no file. `collected`: runs whose outputs
+    and logs are all here; a node removes the oldest of them.
 
-    Where one node fails, the run is ended on all of them and the error is raised: a run starts as a whole or not at all.
-    The files go everywhere at once, the first node starts first: the ranks meet there, and one that asks before anybody
-    listens waits half a second before it asks again.
+    If one node fails, the run is cancelled on all of them and the error is raised: a run starts as a whole or not at all. All
+    nodes receive the files at the same time, but the first node starts first: the ranks meet there, and a rank that connects
+    before the first node listens waits half a second before it tries again.
     """
     wrapped = parcels(plan.uploads)
     tell = _in_turn(watcher)
@@ -86,7 +86,7 @@ def launch(
             _launch_on(fleet, fleet.link(node), spec, wrapped, tell, after)
         finally:
             if head:
-                head_has_begun.set()  # also where it failed: the others are not to wait for ever
+                head_has_begun.set()  # also if it failed: the others must not wait for ever
 
     outcomes = fleet.each_node(on, plan.nodes)
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
@@ -95,20 +95,22 @@ def launch(
 
 
 def max_files_of(nodes: int) -> int:
-    """How many files of each node are collected where that many nodes take part: the seal of a run names every one."""
+    """Return how many files of each node are collected if that many nodes take part: the seal of a run names every one."""
     return max(1, min(MOST_FILES, MOST_FILES_OF_RUN // max(1, nodes)))
 
 
 def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.CancelResult]]:
-    """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it never will.
+    """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it will never
+    begin.
 
-    Gives one outcome for each node: one that cannot be reached does not keep the others alive.
+    Return one outcome for each node: a node that cannot be reached does not keep the run alive on the others.
     """
     return fleet.do_on_each(lambda link: jobs.cancel(link, run_id, grace_s))
 
 
 def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s: float = CANCEL_GRACE_S) -> set[str]:
-    """End several runs, by the names of their nodes, in one request to each node; those that have ended on all of theirs."""
+    """End several runs, given the names of their nodes, in one request to each node. Return those that have ended on all
+    nodes."""
 
     def ask(link: Link) -> dict[str, jobs.CancelResult]:
         return jobs.cancel_all(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
@@ -122,7 +124,7 @@ def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s:
 
 
 def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:
-    """How the run stands on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
+    """Return the state of the run on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
     job_states = values(fleet.do_on_each(lambda link: jobs.state(link, run_id)))
     return {node.name: state for node, state in zip(fleet.nodes, job_states, strict=True)}
 
@@ -135,7 +137,7 @@ def _launch_on(
     tell: Watcher,
     after: threading.Event | None,
 ) -> None:
-    """Push, then start what `spec` says once `after` is set."""
+    """Push, then start the run of `spec` once `after` is set."""
     began = time.monotonic()
     step, detail = "push", ""
     try:
@@ -157,7 +159,7 @@ def _start(fleet: Fleet, link: Link, spec: dict[str, object], timeout_s: float) 
     except (NodeUntrusted, Silent):
         raise
     except UnreachableError:
-        # The answer was lost, the start perhaps not; asking again does no harm.
+        # The answer was lost, the start perhaps not; another request does no harm.
         jobs.start(fleet.link(link.node), spec, timeout_s=timeout_s)
 
 

@@ -1,5 +1,4 @@
-"""All nodes at once: an outcome for each node, in their order, and never one error that hides which of eight machines
-failed."""
+"""All nodes at once: one outcome for each node, in their order, so that an error always names the nodes that failed."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""How many nodes are worked on at the same time."""
+"""The largest number of nodes that are worked on at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +46,7 @@ class Outcome(Generic[T]):
         return self.error is None
 
     def take(self) -> T:
-        """The value; raises the error."""
+        """Return the value, or raise the error."""
         if self.error is not None:
             raise self.error
         return self.value  # type: ignore[return-value]  # T itself may be None
@@ -72,7 +71,7 @@ class Fleet:
         self._lent = False
 
     def part(self, nodes: Sequence[Node]) -> Fleet:
-        """Some of its nodes, over the same links: these stay open when the part is closed."""
+        """Return a fleet of some of its nodes, over the same links: these stay open when the part is closed."""
         part = Fleet(self._transport, nodes, at_once=self._at_once, timeout_s=self._timeout_s)
         part._links, part._locks, part._lent = self._links, self._locks, True
         return part
@@ -84,7 +83,7 @@ class Fleet:
         return all(link is not None and link.alive for link in links)
 
     def describe_again(self, nodes: Sequence[Node]) -> None:
-        """Replace the records of the same machines, of which more is known now."""
+        """Replace the records of the same machines when more is known about them."""
         self.nodes = tuple(nodes)
         for node in self.nodes:
             if node.name in self._links:
@@ -95,15 +94,16 @@ class Fleet:
         return self.do_on_each(lambda link: link)
 
     def do_on_each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Do `task` on every node (or on these) at once, connecting where there is no link yet."""
+        """Do `task` on every node (or on these) at once; connect to those that have no link yet."""
         return self.each_node(lambda node: task(self.link(node)), nodes)
 
     def each_node(self, task: Callable[[Node], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Do `task` for every node (or for these) at once; it asks for links itself, so it can survive a cut connection."""
+        """Do `task` for every node (or for these) at once; the task requests links itself, so it can survive a cut
+        connection."""
         return do_on_each(self.nodes if nodes is None else tuple(nodes), task, at_once=self._at_once)
 
     def link(self, node: Node) -> Link:
-        """The link to one node; made, or made again where the old one is dead. Raises UnreachableError."""
+        """Return the link to one node; make one if there is none or the old one is dead. Raises UnreachableError."""
         with self._locks[node.name]:
             link = self._links.get(node.name)
             if link is None or not link.alive:
@@ -113,13 +113,13 @@ class Fleet:
             return link
 
     def drop(self, node: Node) -> None:
-        """Give up the link to one node, whether it looks alive or not; the next `link` makes a new one."""
+        """Close the link to one node, even if it looks alive; the next `link` makes a new one."""
         with self._locks[node.name]:
             if (link := self._links.pop(node.name, None)) is not None:
                 link.close()
 
     def ask_ahead(self, node: Node, questions: Sequence[StreamRequest]) -> None:
-        """Have the link to a node ask these in one request, or few, as soon as somebody asks the first of them."""
+        """Have the link to a node send these questions in one request, or few, as soon as a caller sends the first of them."""
         from gpucourse.remote.links import ask_ahead  # here: most commands never do
 
         with self._locks[node.name]:
@@ -152,14 +152,16 @@ def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T], *, at_once: int
 
 
 def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
-    """The value of every node. Where some failed: one error that names each, "2 of 8 nodes failed: node3 ..., node7 ..."."""
+    """Return the value of every node. If some failed, raise one error that names each, "2 of 8 nodes failed: node3 ..., node7
+    ..."."""
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
         raise combine_errors(failed, of=len(outcomes))
     return [outcome.take() for outcome in outcomes]
 
 
 def combine_errors(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
-    """One error for the nodes that failed, out of `of`: of the gravest kind among them, with the first hint of that kind."""
+    """Return one error for the nodes that failed, out of `of`: of the gravest kind among them, with the first hint of that
+    kind."""
     errors = [(outcome.node.label, outcome.error) for outcome in failed if outcome.error is not None]
     gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)
     first = next(error for _, error in errors if isinstance(error, gravest))

@@ -1,4 +1,4 @@
-"""Following a run on every node: each log on disk here byte for byte, whatever happens to the connection."""
+"""Following a run on every node: each log is written to disk here byte for byte, whatever happens to the connection."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from gpucourse.remote.silence import SilenceMonitor, look, sentences
 from gpucourse.workspace.paths import RunPaths
 
 SILENCE_S = 15.0
-"""The agent gives a sign of life every half second; without one for this long, the connection counts as cut."""
+"""The agent sends a sign of life every half second; without one for this long, the connection counts as cut."""
 
 _SETTLED_S = 0.3
-"""One rank's end brings the others down within milliseconds, and news of it may arrive in any order."""
+"""When one rank ends, the others end within milliseconds, and the reports may arrive in any order."""
 
 _MOST_RANK_EXITS = 8192
 
 _ASKED, _ASKED_S = 143, 2.0
-"""A rank that ended by SIGTERM was usually told to, by the time limit or a person: its node reports that soon after."""
+"""A rank that ended by SIGTERM was usually stopped by the time limit or a person: its node reports that soon after."""
 
 
 def follow(
@@ -58,18 +58,17 @@ def follow(
 ) -> FollowResult:
     """Collect every log and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
-    `limit_s`: the time that this takes at most, besides what the logs take at `patience.PACE`; never longer than `until` (by
-    the monotonic clock). FollowBroken afterwards.
-    `log_limit`: that many bytes of each log are kept; the run continues and the watcher is told.
-    `world_size`: the ranks that were started. `hosts`: the nodes that Slurm may start them on, None if nobody knows; a log
-    of another node or rank is refused (FollowBroken).
+    `limit_s`: the time that this may take, besides what the logs need at `patience.PACE`; never longer than `until` (by the
+    monotonic clock). FollowBroken afterwards. `log_limit`: that many bytes of each log are kept; the run continues and the
+    watcher is told. `world_size`: the ranks that were started. `hosts`: the nodes that Slurm may start them on, None if they
+    are unknown; a log of another node or rank is refused (FollowBroken).
 
-    With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
-    cancelled. A rank that torchrun may start again (`max_restarts`) is only named when it fails. A cut connection is renewed;
-    FollowBroken if that does not succeed for `give_up_s`, StorageError if the disk here is full; the run itself continues
-    then. A connection silent for `silence_s` counts as cut. The first rank that fails is named at once, and so is one that is
-    silent for longer than `monitor` allows; if that fails, `guard` tells it once. `scheduled`: one node sends the logs
-    of all.
+    With `fail_fast`, after the first failure of a node or a rank the others have `grace_s` to end by themselves; then they are
+    cancelled. If torchrun may restart a rank (`max_restarts`), its failure is only reported. A cut connection is renewed;
+    FollowBroken if that does not succeed for `give_up_s`, StorageError if the disk here is full; the run itself continues then.
+    A connection silent for `silence_s` counts as cut. The first rank that fails is reported at once, and so is a rank that is
+    silent for longer than `monitor` allows; if the monitor fails, `guard` reports that once. `scheduled`: one node sends the
+    logs of all.
     """
     view = _View(paths, watcher, stop, monitor or SilenceMonitor({}, None), log_limit, guard)
     view.ranks = world_size if world_size and not scheduled else MAX_RANKS
@@ -101,7 +100,7 @@ def follow(
 
 
 class _View:
-    """What all readers share."""
+    """The state that all readers share."""
 
     def __init__(
         self,
@@ -130,7 +129,7 @@ class _View:
 
     @contextmanager
     def monitor(self) -> Iterator[SilenceMonitor]:
-        """Give the monitor to a block, whose failure ends nothing and is told once."""
+        """Lend the monitor to a block; an error in it ends nothing and is reported once."""
         with suppress(Exception) if self._has_monitor_failed else self._guard("watch for ranks that are silent"):
             try:
                 yield self._monitor
@@ -159,7 +158,8 @@ class _View:
             self.changed.notify_all()
 
     def find_settled_failure(self) -> RankExit | None:
-        """The rank that failed first in the newest life, once the others have had time to be reported."""
+        """Return the rank that failed first since the latest restart, once the reports of the others have had time to
+        arrive."""
         with self.changed:
             first = self.result.find_first_failure(self.result.restarts)
             if first is None:
@@ -181,7 +181,7 @@ class _NodeFollower(threading.Thread):
         super().__init__(name=f"follow-{node.name}", daemon=True)
         self._fleet, self._run_id, self._node, self._view = fleet, run_id, node, view
         self._give_up_s, self._silence_s = give_up_s, silence_s
-        self._limits, self._scheduled = limits, limits is not None  # where Slurm starts the ranks
+        self._limits, self._scheduled = limits, limits is not None  # if Slurm starts the ranks
         self.logs: dict[LogOwner, LogFile] = {}
         self._named: dict[int, LogOwner] = {}
         self._heard = time.monotonic()
@@ -191,7 +191,7 @@ class _NodeFollower(threading.Thread):
             self._until_the_end()
         except UnreachableError as error:
             self._view.broken.append(Outcome(node=self._node, error=error))
-        except BaseException as fault:  # noqa: BLE001  # raised again where follow was called
+        except BaseException as fault:  # noqa: BLE001  # raised again in `follow`
             self._view.faults.append(fault)
         finally:
             with self._view.changed:
@@ -225,7 +225,7 @@ class _NodeFollower(threading.Thread):
                 wait = min(wait * 2, 2.0)
 
     def _follow_once(self) -> bool:
-        """Read until this connection ends; True when the run has ended here."""
+        """Read until this connection ends; return True if the run has ended on this node."""
         self._take_up_logs()
         sizes = {whose: log.size for whose, log in self.logs.items()}
         asked = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
@@ -239,7 +239,7 @@ class _NodeFollower(threading.Thread):
         return False
 
     def _take(self, kind: bytes, stream: int, offset: int, payload: bytes) -> bool:
-        """Do what one frame says; True if it is the end of the run."""
+        """Handle one frame; return True if it is the end of the run."""
         name = self._node.name
         if kind == frames.LOG:
             self._append(self._whose(stream), offset, payload)
@@ -276,7 +276,7 @@ class _NodeFollower(threading.Thread):
         self._named[stream] = whose
 
     def _whose(self, stream: int) -> LogOwner:
-        """Of which node and rank (None: the launcher) a stream is."""
+        """Return the node and the rank (None: the launcher) that a stream belongs to."""
         if not self._scheduled and stream <= self._view.ranks:
             return self._node.name, None if stream == frames.LAUNCHER else stream - 1
         if self._scheduled and stream in self._named:
@@ -284,7 +284,7 @@ class _NodeFollower(threading.Thread):
         raise answers.make_untrusted_error(self._node.label, "a piece of a log", f"there is no log {stream}")
 
     def _take_up_logs(self) -> None:
-        """The logs that are here already."""
+        """Open the logs that are here already."""
         for whose in find_logs(self._node, self._view.paths, scheduled=self._scheduled):
             if self._limits:
                 self._limits.keep(*whose)
@@ -315,8 +315,8 @@ class _NodeFollower(threading.Thread):
 
 
 def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None, limit: TimeLimit) -> None:
-    """Wait for the end, naming the rank that fails first and those that fall silent; after the first failure, cancel what has
-    not ended within the grace. The nodes that have not reported the end within the limit are given up."""
+    """Wait for the end, and report the rank that fails first and those that fall silent; after the first failure, cancel what
+    has not ended within the grace. Nodes that have not reported the end within the limit are given up."""
     patience: float | None = None
     named: set[int] = set()
     while True:

@@ -1,4 +1,4 @@
-"""What limits how a run is followed: its time, and which logs it may have on this computer."""
+"""The limits for following a run: its time, and which logs it may have on this computer."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ MOST_LOGS = 24_576  # those of 10,000 tasks of an array, all of which may be put
 
 
 class TimeLimit:
-    """How long a run is followed: `seconds` besides what its logs take, and never longer than `until` (monotonic clock)."""
+    """The time limit for following a run: `seconds` besides what its logs need, and never longer than `until` (monotonic
+    clock)."""
 
     def __init__(self, seconds: float | None, until: float | None) -> None:
         self._seconds, self._until, self._began = seconds, until, time.monotonic()
 
     def is_over(self, received: int) -> bool:
-        """Whether the time is over, given how many bytes of logs were received."""
+        """Return whether the time is over, given how many bytes of logs were received."""
         now = time.monotonic()
         if self._until is not None and now >= self._until:
             return True
         return self._seconds is not None and now - self._began >= self._seconds + extra_s(received)
 
     def errors(self, nodes: Sequence[Node]) -> Iterator[Outcome[None]]:
-        """The error of each node on which the run has not ended."""
+        """Yield the error of each node on which the run has not ended."""
         for node in nodes:
             error = UnreachableError(
                 f"{node.label}: the run has not ended there after {time.monotonic() - self._began:.0f} s",
@@ -37,8 +38,9 @@ class TimeLimit:
 
 
 class LogLimits:
-    """Which logs a run under Slurm may have: of `hosts` and of the `ranks` that were planned. `head` is the node that sends
-    them. `hosts` is None on somebody else's cluster, whose machines no inventory lists: then only their number is limited.
+    """The logs that a run under Slurm may have: of `hosts` and of the `ranks` that were planned. `head` is the node that sends
+    them. `hosts` is None on a cluster that is not a lab, because no inventory lists its machines: then only their number is
+    limited.
 
     Both numbers are doubled: a job that Slurm puts back into its queue may start again on other nodes.
     """
@@ -61,7 +63,7 @@ class LogLimits:
             self._hosts_known.add(node)
 
     def admit(self, node: str, rank: int | None) -> None:
-        """Take the log of a rank (None: of the launcher) on a host. Raises ValueError if the run cannot have it."""
+        """Accept the log of a rank (None: of the launcher) on a host. Raises ValueError if the run cannot have it."""
         if self._hosts is not None and node not in {*self._hosts, self._head}:
             raise ValueError(f"{node} is not a node of this lab")
         if rank is not None and rank >= self._ranks:

@@ -1,4 +1,4 @@
-"""How a run ended, as far as the follower saw it: nodes, ranks and their lives."""
+"""How a run ended, as far as the follower saw it: nodes, ranks and their restarts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpucourse.model.slurm import JobRow, LaterJob
 
 @dataclass(kw_only=True)
 class FollowResult:
-    """How the run ended, as far as it was seen. `silences`: the ranks that were named as silent and stayed silent; `skew_s`:
+    """How the run ended, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent; `skew_s`:
     how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the follower left
-    before the end. `max_restarts`: how often torchrun may start all ranks again. `outputs`: the digest of its outputs that each
-    node told at the end, which `collect` tells as well."""
+    before the end. `max_restarts`: how often torchrun may restart all ranks. `outputs`: the digest of its outputs that each
+    node sent at the end; `collect` receives the same digest."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
@@ -30,31 +30,31 @@ class FollowResult:
 
     @property
     def restarts(self) -> int:
-        """How often torchrun started all ranks again, as far as ranks have ended since."""
+        """How often torchrun restarted all ranks, as far as ranks have ended since."""
         return max((rank.restart for rank in self.rank_exits), default=0)
 
     @property
     def has_failed(self) -> bool:
-        """Whether the run can no longer end well: a launcher gave up, or a rank failed that nobody starts again."""
+        """Whether the run can no longer succeed: a launcher gave up, or a rank failed that will not be restarted."""
         failed = (rank for rank in self.rank_exits if rank.code and not self.may_begin_again(rank))
         return any(node.code for node in self.node_exits) or any(failed)
 
     @property
     def first_failure(self) -> RankExit | None:
-        """The rank that made the run fail; None while torchrun may start it again, and where it did and the run ended well."""
+        """The rank that made the run fail; None while torchrun may restart it, and if the run succeeded after a restart."""
         return self.find_first_failure(self.restarts) if self.has_failed else None
 
     def may_begin_again(self, ended: RankExit) -> bool:
-        """Whether torchrun may start that rank again: it failed, and restarts are left."""
+        """Return whether torchrun may restart that rank: it failed, and restarts are left."""
         return ended.code != 0 and ended.restart < self.max_restarts
 
     def find_first_failure(self, restart: int) -> RankExit | None:
-        """The rank that failed first in that life, by one clock; the others often fail because of it."""
+        """Return the rank that failed first since that restart, by one clock; the others often fail because of it."""
         failed = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
         return min(failed, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 
     def describe_failure(self, ended: RankExit) -> str:
-        """A sentence about a rank that failed, and what torchrun does about it."""
+        """Return a sentence about a rank that failed, and what torchrun does about it."""
         what = f"rank {ended.rank} on {ended.node} failed with exit code {ended.code}"
         if self.may_begin_again(ended):
             return f"{what}; torchrun starts all ranks again (restart {ended.restart + 1} of {self.max_restarts})"

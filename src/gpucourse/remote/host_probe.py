@@ -1,4 +1,4 @@
-"""A machine that somebody else set up: what it has, which of our files are on it, and how only those are removed again."""
+"""A machine that already exists: what it has, which of our files are on it, and how only those are removed again."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ print(json.dumps({
     "addresses": dict(addresses()), "clock": time.time(), "login_node": submits_only(), "system": os.uname().sysname,
 }))
 """
-# Before its answer stands whatever this Python prints when it starts.
+# Whatever this Python prints when it starts comes before its answer.
 _LOOK_WITH_EACH = """look={look}
 for python in {pythons}; do
 answer=$("$python" -c "$look" 2>/dev/null) || continue
@@ -145,7 +145,7 @@ class HostFacts:
 
     `identity` is the same for two names of one home folder on one machine, `home` for one home folder that several machines
     share. `addresses`: interface to IPv4 address. `clock_skew_s`: how far its clock is ahead of this computer's. `login_node`:
-    it submits jobs to a Slurm cluster that answers, and is none of the nodes that jobs run on.
+    it submits jobs to a Slurm cluster that answers, and jobs do not run on it.
     """
 
     hostname: str
@@ -163,7 +163,8 @@ class HostFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Belongings:
-    """What of ours is on a machine: (kind, id) of processes, folders and the mark of the lab; how many other labs are there."""
+    """Our things on a machine: (kind, id) of processes, folders, links and the mark of the lab; how many other labs are
+    there."""
 
     found: tuple[tuple[str, str], ...]
     others: int
@@ -212,7 +213,7 @@ class _Belonging:
     id: str
 
     def of_these(self, uid: str, runs: Sequence[str]) -> bool:
-        """Whether it is of the lab or the runs that were asked about. Its texts become part of a command to type."""
+        """Return whether it is of the lab or the runs in the request. Its texts become part of a command to type."""
         if self.kind == "process":
             return self.id.isascii() and self.id.isdigit() and len(self.id) <= 10
         if self.kind == "link":
@@ -223,7 +224,7 @@ class _Belonging:
 
 @dataclass(kw_only=True)
 class _OwnershipAnswer:
-    """What of ours is there, and how many other labs are."""
+    """Our things that are there, and how many other labs are."""
 
     found: list[_Belonging]
     others: int
@@ -234,7 +235,7 @@ class _OwnershipAnswer:
 
 
 def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
-    """What the machine has, in one question. The first of `pythons` with torch is chosen, else the first that works.
+    """Return what the machine has, in one request. The first of `pythons` with torch is chosen, else the first that works.
 
     Changes nothing there. Raises MissingError if no Python 3.8 or newer is found.
     """
@@ -277,13 +278,13 @@ def mark(link: Link, uid: str, shared: str = "") -> Belongings:
 
 
 def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
-    """What of this lab is on the machine, and in `shared`, the folder that its cluster shares. Changes nothing."""
+    """Return what of this lab is on the machine, and in `shared`, the folder that its cluster shares. Changes nothing."""
     return _ours(link, "look", uid, runs, shared)
 
 
 def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
-    """End these runs, remove their folders and the lab's marks; with the last lab that uses the machine or `shared`, everything
-    that we ever put there. Return what is left."""
+    """End these runs, remove their folders and the lab's marks; with the last lab that uses the machine or `shared`, remove
+    everything that we ever put there. Return what is left."""
     return _ours(link, "clear", uid, runs, shared)
 
 

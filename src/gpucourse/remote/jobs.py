@@ -1,4 +1,4 @@
-"""The job protocol as the client speaks it: the node's agent, its verbs, and typed answers."""
+"""The client's side of the job protocol: the node's agent, its verbs, and typed answers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _NO_AGENT = 97
 _READING = threading.Lock()
 _COMPLAINT_BYTES, _COMPLAINT_LINES = 64 << 10, 20
 RUNS_IN_REQUEST = 2000
-"""The most runs that a request names. Their ids travel in the command, which has 128 KiB at most, and what is answered of each
-within the limits of `answers.parse`."""
+"""The most runs that a request names. Their ids travel in the command, which has 128 KiB at most, and the answer about them
+must be within the limits of `answers.parse`."""
 
 _END_S = 0.5
-"""What a busy node may take to end one run of several: under Slurm, at load 50, it took as long."""
+"""The time in which a busy node ends one of several runs: measured under Slurm, at load 50."""
 
 _INSTALL = """
 import json, os, shutil, sys
@@ -65,7 +65,7 @@ class StreamRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class JobState:
-    """How a run stands on one node."""
+    """The state of a run on one node."""
 
     state: State
     exit: NodeExit | None
@@ -79,16 +79,16 @@ class JobState:
 
 @dataclass(frozen=True, kw_only=True)
 class CancelResult:
-    """What a cancel did on one node: the state afterwards, and how many processes it ended."""
+    """The result of a cancel on one node: the state afterwards, and how many processes it ended."""
 
     state: State
     killed: int
 
 
 def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
-    """Ask the agent on the node, pushing the agent first where it is not there yet; its answer, typed.
+    """Send a request to the agent on the node, pushing the agent first if it is not there yet; return its answer, typed.
 
-    Raises the error that the answer tells, NodeUntrusted if the answer cannot be used.
+    Raises the error in the answer, NodeUntrusted if the answer cannot be used.
     """
     done = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
     if done.code == _NO_AGENT:
@@ -98,7 +98,7 @@ def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", t
 
 
 def answer(node: Node, verb: str, kind: type[T], done: CommandResult) -> T:
-    """The agent's answer, or the error in it."""
+    """Return the agent's answer, or raise the error in it."""
     if done.code == 0:
         return answers.parse(node.label, f"its answer to {verb}", done.stdout, kind)
     if done.code in (126, 127):
@@ -109,7 +109,7 @@ def answer(node: Node, verb: str, kind: type[T], done: CommandResult) -> T:
 
 
 def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
-    """The error for a command that failed on the node without an answer from the agent."""
+    """Return the error for a command that failed on the node without an answer from the agent."""
     said = last_words(stderr, 800) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
         return StorageError(
@@ -127,18 +127,18 @@ def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
 
 
 def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> answers.StartAnswer:
-    """Start a run. It is safe to ask again when an answer was lost: it never starts twice."""
+    """Start a run. The request can be repeated when an answer was lost: it never starts a run twice."""
     return call(link, "start", answers.StartAnswer, stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
 
 
 def state(link: Link, run_id: str) -> JobState:
-    """How the run stands on this node. A run whose supervisor vanished is ended for good and reported as lost."""
+    """Return the state of the run on this node. A run whose supervisor vanished is ended for good and reported as lost."""
     return _job_state(link.node.name, call(link, "state", answers.StateOf, run_id))
 
 
 def states(link: Link, run_ids: Sequence[str]) -> dict[str, JobState]:
-    """The same for several runs (at most RUNS_IN_REQUEST), in one request, without their ranks; without those of which Slurm
-    says nothing. Raises NodeUntrusted if it reports others."""
+    """Return the states of several runs (at most RUNS_IN_REQUEST), in one request, without their ranks; runs of which Slurm
+    reports nothing are missing. Raises NodeUntrusted if it reports others."""
     answer = call(link, "states", answers.StatesOf, *run_ids)
     _check_asked(link, "states", answer.runs, run_ids)
     return {run_id: _job_state(link.node.name, told) for run_id, told in answer.runs.items()}
@@ -153,14 +153,14 @@ def _job_state(node: str, told: answers.StateOf) -> JobState:
 
 
 def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
-    """End every process of the run on this node: TERM, after `grace_s` KILL. Safe to ask again."""
+    """End every process of the run on this node: TERM, after `grace_s` KILL. The request can be repeated."""
     answer = call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
     return CancelResult(state=answer.state, killed=answer.killed)
 
 
 def cancel_all(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, CancelResult]:
-    """The same for several runs at once (at most RUNS_IN_REQUEST), in one request; without those that Slurm does not let end.
-    Raises NodeUntrusted if it reports others."""
+    """Cancel several runs at once (at most RUNS_IN_REQUEST), in one request; those that Slurm could not end are missing in the
+    result. Raises NodeUntrusted if it reports others."""
     within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
     answer = call(link, "cancels", answers.Cancels, f"{grace_s:g}", *run_ids, timeout_s=within_s)
     _check_asked(link, "cancels", answer.runs, run_ids)
@@ -173,7 +173,7 @@ def _check_asked(link: Link, verb: str, told: Iterable[str], asked: Sequence[str
 
 
 def list_activities(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
-    """What each rank of a run does on this node right now: stopped, computing or waiting. Empty if that cannot be
+    """Return what each rank of a run does on this node right now: stopped, computing or waiting. Empty if that cannot be
     determined."""
     return {**call(link, "look", answers.Doing, run_id, timeout_s=timeout_s).ranks}
 
@@ -186,9 +186,10 @@ def probe(
     programs: Sequence[str] = (),
     versions: bool = False,
 ) -> answers.Probe:
-    """What the node has: Python, modules (their `versions` take longer), programs, free ports, disk, cores, interfaces.
+    """Return what the node has: Python, modules (their `versions` need more time), programs, free ports, disk, cores,
+    interfaces.
 
-    Raises NodeUntrusted if it tells of another module, program or port than it was asked for.
+    Raises NodeUntrusted if it reports a module, program or port that is not in the request.
     """
     wanted = {
         "python": link.node.python,
@@ -212,7 +213,8 @@ def probe(
 def stream_verb(
     link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = ANSWER_S
 ) -> Iterator[Iterator[bytes]]:
-    """A verb that answers with a stream (`follow`, `pack`); the agent is pushed first where it is missing."""
+    """Send a verb that answers with a stream (`follow`, `pack`), and yield the stream; push the agent first if it is
+    missing."""
     line = command(link.node, verb, *args)
     try:
         with ExitStack() as stack:
@@ -232,7 +234,7 @@ def stream_verb(
 
 
 def _complaint(said: bytes) -> answers.AgentComplaint | None:
-    """What the agent said was wrong, and of which kind; None if it said nothing of its own."""
+    """Return the agent's error message and its kind; None if the agent printed none."""
     for line in reversed(said[-_COMPLAINT_BYTES:].splitlines()[-_COMPLAINT_LINES:]):
         with suppress(OutsideError):
             return parse_typed(line, answers.AgentComplaint)
@@ -249,7 +251,7 @@ def install(link: Link) -> None:
 
 
 def command(node: Node, verb: str, *args: str) -> str:
-    """The shell command that asks the agent."""
+    """Return the shell command that sends a request to the agent."""
     line = shlex.join([verb, *args])
     # A node that ends the processes of a lost connection spares those with this variable: here, the supervisor.
     mark = "GPUCOURSE_RUN_DIR=supervisor " if verb == "start" else ""
@@ -257,12 +259,12 @@ def command(node: Node, verb: str, *args: str) -> str:
 
 
 def node_exit(node: str, how: answers.NodeEnd) -> NodeExit:
-    """What the agent says of a run's end on one node."""
+    """Return the end of a run on one node, from the agent's answer."""
     return NodeExit(node=node, code=how.code, reason=how.reason, seconds=how.seconds, killed=how.killed)
 
 
 def rank_exit(node: str, rank: int, how: answers.RankEnd) -> RankExit:
-    """What the agent says of a rank's end."""
+    """Return the end of a rank, from the agent's answer."""
     return RankExit(node=node, rank=rank, code=how.code, at=how.at, restart=how.restart, group=how.group)
 
 
@@ -295,7 +297,7 @@ def _present() -> str:
 
 
 def _folder() -> str:
-    with _READING:  # the threads of all nodes ask at the same time, and only one is to read the agent
+    with _READING:  # the threads of all nodes call this at the same time, and only one should read the agent
         return _name_folder()
 
 
@@ -306,8 +308,8 @@ def _name_folder() -> str:
 
 @cache
 def _bundle() -> bytes:
-    """The agent as a JSON object of file names and texts, with its extension of torch; without bytecode, links or anything else
-    of gpucourse."""
+    """Return the agent as a JSON object of file names and texts, with its extension of torch; without bytecode, links or
+    anything else of gpucourse."""
     place, source = "gpucourse/remote/agent", Path(__file__).parent / "agent"
     files = {f"{place}/{path.name}": path.read_text(encoding="utf-8") for path in sorted(source.glob("*.py"))}
     extension = [path for path in sorted(source.glob("torch_extension/**/*")) if path.is_file() and path.suffix != ".pyc"]

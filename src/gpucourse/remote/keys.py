@@ -14,8 +14,8 @@ from gpucourse.workspace.lock import hold_lock
 
 
 def ensure_client_key(path: Path) -> str:
-    """The public key (`ssh-ed25519 AAAA... gpucourse`) that belongs to the private key at `path`; makes both where there is
-    none. Commands that run at the same time get the same one. The private key is readable by its owner alone."""
+    """Return the public key (`ssh-ed25519 AAAA... gpucourse`) that belongs to the private key at `path`; make both if there is
+    none. Commands that run at the same time get the same one. Only its owner can read the private key."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -24,7 +24,7 @@ def ensure_client_key(path: Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
         with hold_lock(path.with_name(f".{path.name}.lock"), "making the SSH key"):
-            if not path.exists():  # nor has another command made one in the meantime
+            if not path.exists():  # unless another command has made one in the meantime
                 form, secret = serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
                 new = ed25519.Ed25519PrivateKey.generate()
                 write_bytes(path, new.private_bytes(serialization.Encoding.PEM, form, secret), mode=0o600)
@@ -45,21 +45,21 @@ def ensure_client_key(path: Path) -> str:
 
 
 def known_hosts(inventory: Inventory) -> str:
-    """The pinned host keys of these nodes, in OpenSSH's format."""
+    """Return the pinned host keys of these nodes, in OpenSSH's format."""
     pinned = ((node, key) for node in inventory.nodes for key in (node.host_key, *node.other_host_keys) if key)
     return "".join(f"[{node.address}]:{node.port} {key}\n" for node, key in pinned)
 
 
 def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
-    """An OpenSSH configuration for `ssh -F`: each node under its name and under `gpucourse-<stack>-<name>`."""
+    """Return an OpenSSH configuration for `ssh -F`: each node under its name and under `gpucourse-<stack>-<name>`."""
     stack = inventory.stack
     names = {node.name: f"{node.name} gpucourse-{stack}-{node.name}" for node in inventory.nodes}
     return "\n".join(_host(names[node.name], node, key, known_hosts_file) for node in inventory.nodes)
 
 
 def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
-    """The same for a configuration that lists other machines as well: each node as `gpucourse-<module>-<name>`, which two labs
-    of one module share, and `gpucourse-<stack>-<name>`."""
+    """Return host entries for a configuration that lists other machines as well: each node as `gpucourse-<module>-<name>`,
+    which two labs of one module share, and `gpucourse-<stack>-<name>`."""
     stack = inventory.stack
     number = stack.partition("-")[0]
     module = str(int(number)) if number.isdecimal() else number
@@ -80,7 +80,7 @@ def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
 
 
 def make_other_key_error(node: Node, shown: str) -> OtherHostKey:
-    """The error for a machine that shows another host key than the one on record; `shown` says which."""
+    """Return the error for a machine that shows another host key than the one on record; `shown` describes it."""
     try:
         known = " or ".join(fingerprint(base64.b64decode(key)) for _kind, key in parse_pinned_keys(node))
     except ValueError:
@@ -116,7 +116,8 @@ def _host(names: str, node: Node, key: Path, known_hosts_file: Path) -> str:
 
 
 def _file(path: Path) -> str:
-    """A file name as OpenSSH reads it: in quotes, with quotes and backslashes escaped and `%` doubled (it opens a token).
+    """Return a file name as OpenSSH reads it: in quotes, with quotes and backslashes escaped and `%` doubled (it opens a
+    token).
 
     OpenSSH has no way to write a path that holds `${`: it always looks up a variable there.
     """
@@ -132,5 +133,5 @@ def _make_damaged_error(path: Path, why: str) -> MissingError:
 
 
 def fingerprint(blob: bytes) -> str:
-    """The SHA256 fingerprint of a public key, as OpenSSH writes it."""
+    """Return the SHA256 fingerprint of a public key, as OpenSSH writes it."""
     return "SHA256:" + base64.b64encode(sha256(blob).digest()).decode().rstrip("=")

@@ -1,5 +1,5 @@
-"""Links that travel over another link: whose home folder is one that all machines of a cluster share, which are kept for
-whoever connects to the same node next, and on which several questions are asked at once."""
+"""Links that work over another link: with a home folder that all machines of a cluster share, kept for the next user of the
+same node, or with several questions in one request."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from gpucourse.remote.login_shell import MOST_KEPT, MOST_NOISE, OwnOutput
 from gpucourse.remote.patience import ANSWER_S, COLLECT_S, CONNECT_S, Patience
 
 _LONGEST_INPUT = 4 << 10
-"""Bytes of a question's input that is asked ahead: about sixty files that are here already."""
+"""Bytes of the input of a question in an early request: about sixty files that are here already."""
 
 _AROUND = 30
 """Bytes of a question in a request besides its words and its input."""
 
 MOST_PASSED_OVER = 8 << 20
-"""Bytes of answers that nobody took: after so many what is left of the request is given up."""
+"""Bytes of skipped answers: after this many, the rest of the request is given up."""
 
 _PASSED_OVER_S = 20.0
-"""The time for them, besides what their bytes take at PACE. Whoever waits has a time limit, and asks the link below then."""
+"""The time for skipping answers, besides what their bytes need at PACE. The caller that waits has a time limit, and then uses
+the link below."""
 
 
 class SharedTransport:
-    """Makes links that live in a folder of the user's own below `folder`. Implements ports.Transport."""
+    """Makes links that work in the user's folder below `folder`. Implements ports.Transport."""
 
     def __init__(self, transport: Transport, folder: str) -> None:
         self._transport, self._folder = transport, folder
@@ -75,9 +76,8 @@ class SharedLink:
 
 
 class KeptTransport:
-    """Makes links with another transport and keeps them: whoever connects to a node again, or beside another, takes the link
-    that is there. One that failed is not handed on, and closed when the last who has it closes it. Implements ports.Transport.
-    """
+    """Makes links with another transport and keeps them: later and simultaneous users of a node share the link that exists. A
+    link that failed gets no new user, and is closed when its last user closes it. Implements ports.Transport."""
 
     def __init__(self, make: Callable[[], Transport]) -> None:
         self._make = make
@@ -88,7 +88,7 @@ class KeptTransport:
         self._lock = threading.Lock()
 
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> Link:
-        """The link to the node that is kept, else a new one. Raises what the transport below raises."""
+        """Return the link to the node that is kept, else a new one. Raises what the transport below raises."""
         with self._lock:
             transport = self._transport = self._transport or self._make()
             lock = self._locks.setdefault(node, threading.Lock())
@@ -106,21 +106,21 @@ class KeptTransport:
 
 
 class _Connection:
-    """A link, and how many have it."""
+    """A link, and the number of its users."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
         self._users, self._failed, self._lock = 1, False, threading.Lock()
 
     def take(self) -> bool:
-        """Whether it can be handed on; then one more has it."""
+        """Return whether the link can have another user; if so, count that user."""
         with self._lock:
             good = self.link.alive and not self._failed
             self._users += good
             return good
 
     def give_back(self, *, failed: bool) -> None:
-        """One has it no longer. What failed for one may be well for the others, who ask something else."""
+        """Remove one user. A failure for one user need not affect the others, who send other requests."""
         with self._lock:
             self._users -= 1
             self._failed |= failed
@@ -129,7 +129,7 @@ class _Connection:
 
 
 class _KeptLink:
-    """A kept link in the hands of one user. Closed, it stays open for the next, unless something failed on it."""
+    """A kept link as one user has it. After `close` it stays open for the next user, unless something failed on it."""
 
     def __init__(self, shared: _Connection) -> None:
         self.node = shared.link.node
@@ -166,8 +166,8 @@ class _KeptLink:
 
 
 def ask_ahead(link: Link, questions: Iterable[jobs.StreamRequest]) -> Link:
-    """The link on which these are asked ahead, in as few requests as their length allows. One with a long input, which names
-    many files that are here already, is left to whoever asks it."""
+    """Return a link that sends these questions ahead, in as few requests as their length allows. A question with a long input,
+    which names many files that are here already, is left to its caller."""
     parts: list[list[jobs.StreamRequest]] = [[]]
     inputs, length = set[bytes](), 0
     for question in questions:
@@ -185,17 +185,17 @@ def ask_ahead(link: Link, questions: Iterable[jobs.StreamRequest]) -> Link:
 
 
 def _write_request(mark: str, questions: Sequence[jobs.StreamRequest]) -> bytes:
-    """Several questions as they travel, each input once: those of many runs differ in nothing but the run."""
+    """Return several questions as one request, each input once: the questions about many runs differ only in the run."""
     places = {stdin: place for place, stdin in enumerate(dict.fromkeys(question.stdin for question in questions))}
     asked = [{"words": question.words, "input": places[question.stdin]} for question in questions]
     return json.dumps({"mark": mark, "questions": asked, "inputs": [stdin.decode() for stdin in places]}).encode()
 
 
 class AheadLink:
-    """A link on which some questions are asked ahead, in one request. The node answers one after the other; each answer goes to
-    whoever asks just that, and those before it that nobody took are passed over. Any other question is asked on the link below,
-    and so is one that failed, whose reason is told there. Once the request itself has failed, all are asked below. `within_s`:
-    how long the beginning of an answer is waited for. Implements ports.Link."""
+    """A link that sends some questions ahead, in one request. The node answers one after the other; each answer goes to the
+    caller with exactly that question, and earlier answers without a caller are skipped. Any other question is sent on the link
+    below, and so is one that failed, to get the reason there. Once the request itself has failed, all are sent below.
+    `within_s`: the longest wait for the beginning of an answer. Implements ports.Link."""
 
     def __init__(self, link: Link, questions: Sequence[jobs.StreamRequest], *, within_s: float = COLLECT_S) -> None:
         self.node, self._within_s = link.node, within_s
@@ -205,7 +205,7 @@ class AheadLink:
         self._request, self._after = ExitStack(), b""
         self._pieces: Iterator[bytes] = iter(())
         self._answer: Iterator[bytes] = iter(())
-        self._taken = threading.Lock()  # whoever has it reads an answer
+        self._taken = threading.Lock()  # held while an answer is read
 
     @property
     def alive(self) -> bool:
@@ -213,12 +213,12 @@ class AheadLink:
         return self._link.alive
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = ANSWER_S) -> CommandResult:
-        """As on the link below."""
+        """Run a command on the link below."""
         return self._link.run(command, stdin=stdin, timeout_s=timeout_s)
 
     @contextmanager
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S) -> Iterator[Iterator[bytes]]:
-        """The answer that was asked for ahead, else the one of the link below."""
+        """Yield the answer that was requested ahead, else the one of the link below."""
         with ExitStack() as stack:
             pieces = None
             if self._taken.acquire(blocking=False):
@@ -234,12 +234,12 @@ class AheadLink:
         self._link.close()
 
     def _end_request(self) -> None:
-        """After the last answer its shell can take another command."""
+        """End the request after the last answer, so that its shell can run another command."""
         if not self._left:
             self._request.close()
 
     def _find_answer(self, asked: tuple[str, bytes]) -> Iterator[bytes] | None:
-        """The answer, from its first piece on; None if it is not among those to come, or the question failed."""
+        """Return the answer, from its first piece on; None if it is not among those to come, or the question failed."""
         if asked not in self._left:
             return None
         patience, passed = Patience(f"{self.node.label}: its answers", _PASSED_OVER_S), 0
@@ -250,7 +250,7 @@ class AheadLink:
                     if passed > MOST_PASSED_OVER:
                         self._left.clear()
                         break
-            except EndedEarly:  # that question failed, which nobody asks
+            except EndedEarly:  # that question failed, and it has no caller
                 pass
             except UnreachableError:
                 self._left.clear()
@@ -270,7 +270,7 @@ class AheadLink:
         own = OwnOutput(f"{self._mark}-out".encode(), f"{self._mark}-end".encode())
         try:
             yield from self._read_own(own)
-        except GpucourseError:  # no other answer comes; and what came of this one is no part of the next
+        except GpucourseError:  # no other answer comes, and the rest of this one must not be read as the next
             self._left.clear()
             raise
         self._after = own.after()
@@ -278,14 +278,14 @@ class AheadLink:
             raise EndedEarly(self.node.label, own.code or -1, b"")
 
     def _read_own(self, own: OwnOutput) -> Iterator[bytes]:
-        """The bytes of the next answer, up to its end."""
+        """Yield the bytes of the next answer, up to its end."""
         if len(self._left) + 1 == len(self._questions):
             wanted = _write_request(self._mark, self._questions)
             self._pieces = self._request.enter_context(jobs.stream_verb(self._link, "several", stdin=wanted))
         patience, has_begun = Patience(f"{self.node.label}: its next answer", self._within_s), False
         for piece in chain((self._after,), self._pieces):
             data = own.take(piece)
-            if data or has_begun:  # whoever reads it has patience of their own
+            if data or has_begun:  # from here on the reader has its own time limit
                 has_begun = True
                 yield data
             else:

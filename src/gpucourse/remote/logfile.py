@@ -1,5 +1,5 @@
 """One log of a run as it grows on this computer: byte for byte as the node has it, up to a limit, and never through a link; and
-what a node is asked that continues the logs which are here."""
+the request for the rest of the logs that are here."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from gpucourse.workspace.files import refuse_links
 from gpucourse.workspace.paths import RunPaths
 
 LogOwner = tuple[str, int | None]
-"""Of which node and rank a log is; a launcher's rank is None."""
+"""The node and the rank that a log belongs to; a launcher's rank is None."""
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OFFSETS_IN_COMMAND = 1000
-"""The offsets of more logs than this go as input: a command has 128 KiB at most."""
+"""If there are offsets of more logs than this, they are sent as input: a command has 128 KiB at most."""
 
 _MOST_TIMES = 16 << 20
-"""Bytes of the list that says when each piece arrived; a node that sends its log byte by byte fills it."""
+"""Bytes of the list of times at which the pieces arrived; a node that sends its log byte by byte fills it."""
 
 
 class LogFile:
-    """The log at `path` that `node` sends; the moments at which its pieces arrived are in `times`. No file is held open: a
+    """The log at `path` that `node` sends; the times at which its pieces arrived are in `times`. No file is kept open: a
     cluster may have more logs than one process may have files.
 
-    The size of the file is the offset from which the node continues. At `limit` bytes a sentence is added that says so, and
-    what comes after is dropped; `full` is then a sentence for the person.
+    The size of the file is the offset from which the node continues. At `limit` bytes a sentence about the limit is added, and
+    what comes after is dropped; `full` is then a sentence for the user.
     """
 
     def __init__(self, node: str, path: Path, times: Path, limit: int | None) -> None:
@@ -56,7 +56,7 @@ class LogFile:
         return f"{self.name} reached its limit of {format_bytes(self._limit)}: what comes after is not kept"
 
     def append(self, offset: int, data: bytes) -> bytes:
-        """Add what follows from `offset` on; gives the part that was kept.
+        """Append a piece that begins at `offset`; return the part that was kept.
 
         Raises NodeUntrusted if the piece does not belong at the end, StorageError if the disk here is full.
         """
@@ -106,13 +106,13 @@ class LogFile:
 
 
 def ask_to_follow(run_id: str, node: Node, paths: RunPaths, *, scheduled: bool) -> jobs.StreamRequest:
-    """What `follow` asks a node first: the logs from where those end that are here."""
+    """Return the first request of `follow` to a node: the logs, each from the end of its part that is here."""
     sizes = {whose: path.lstat().st_size for whose, path in find_logs(node, paths, scheduled=scheduled).items()}
     return make_question(run_id, node, sizes, scheduled=scheduled)
 
 
 def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, scheduled: bool) -> jobs.StreamRequest:
-    """What a node is asked where so many bytes of its logs are here."""
+    """Return the request to a node, given how many bytes of its logs are here."""
     offsets = [f"{_name_log(node, whose, scheduled=scheduled)}={size}" for whose, size in sizes.items()]
     if len(offsets) > _OFFSETS_IN_COMMAND:
         return jobs.StreamRequest(("follow", run_id, "-"), "\n".join(offsets).encode())
@@ -120,12 +120,12 @@ def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, sch
 
 
 def find_logs(node: Node, paths: RunPaths, *, scheduled: bool) -> dict[LogOwner, Path]:
-    """The logs that are here already: those of the node, and of a run under Slurm all that it tells."""
+    """Return the logs that are here already: those of the node, or of all nodes for a run under Slurm."""
     return paths.all_logs() if scheduled else {(node.name, rank): path for rank, path in paths.node_logs(node.name).items()}
 
 
 def _name_log(node: Node, whose: LogOwner, *, scheduled: bool) -> str:
-    """What the node's agent calls that log."""
+    """Return the name of that log in the node's agent."""
     host, rank = whose
     if scheduled:
         return f"{'' if host == node.name else host}/{'-' if rank is None else rank}"

@@ -1,7 +1,7 @@
-"""Commands on their way through somebody's login shell: written so that every shell passes them on unchanged, with marks around
-their output, so that what the shell itself prints before or after is never taken for a command's own.
+"""Commands that run through a login shell: written so that every shell passes them on unchanged, with marks around their
+output, so that what the shell itself prints before or after is never mistaken for the command's own.
 
-A login shell may take seconds to start, so it starts once: it becomes a plain sh that carries out one command after the other.
+A login shell may need seconds to start, so it starts once: it becomes a plain sh that runs one command after the other.
 What a background job of the shell prints while a command runs cannot be separated: both write into one stream.
 """
 
@@ -16,7 +16,7 @@ MOST_NOISE = 1 << 20
 """Bytes that a login shell may print on one stream before the command begins."""
 
 MOST_KEPT = 256 << 10
-"""Bytes of input that the shell on the node reads whole before the command begins, so that it can take another one after it."""
+"""Bytes of input that the shell on the node reads whole before the command begins, so that it can run another one after it."""
 
 CODE_DIGITS = 3
 
@@ -40,9 +40,9 @@ _QUOTED = [chr(byte) if 32 <= byte < 127 and chr(byte) not in "'\\!" else f"\\0{
 
 
 class Request:
-    """One command with its input. Its marks are a new pair of random words, which nobody can print by accident.
+    """One command with its input. Its marks are a new pair of random words, which no program prints by accident.
 
-    `input` is the command's input as it travels; `is_last` says that the shell which takes it can take no other command.
+    `input` is the command's input as it is sent; `is_last` means that its shell can run no other command after it.
     """
 
     def __init__(self, command: str, stdin: Stdin = b"") -> None:
@@ -56,12 +56,12 @@ class Request:
             self.input = b"".join(map(_ESCAPED.__getitem__, stdin))
 
     def first_line(self) -> str:
-        """The command line that starts a shell with this command in $HOME, whatever the login shell is. It ends with the
+        """Return the command line that starts a shell with this command in $HOME, whatever the login shell is. It ends with the
         code of the last command; 128 + n if signal n ended it."""
         return f"exec /bin/sh -c '{_SCRIPT}' sh {self._words()} '{self._command}'"
 
     def next_line(self) -> bytes:
-        """The same for a shell that has already carried out a command."""
+        """Return the line for a shell that has already run a command."""
         return f"{self._words()} {self._command}\n".encode("ascii")
 
     def _words(self) -> str:
@@ -70,7 +70,7 @@ class Request:
 
 
 class OwnOutput:
-    """What a command itself writes on one stream: the bytes between `begin` and `end`, given out as they arrive.
+    """The bytes that a command itself writes on one stream: those between `begin` and `end`, returned as they arrive.
 
     `begun` and `ended` tell which marks have come; `noise_bytes` counts what came before `begin`. `code` is the exit code that
     follows the end mark; None if there is no valid one.
@@ -85,7 +85,7 @@ class OwnOutput:
         self.code: int | None = None
 
     def take(self, data: bytes) -> bytes:
-        """The command's own bytes among these. What may be the beginning of a mark is held back until more arrives."""
+        """Return the command's own bytes among these. What may be the beginning of a mark is held back until more arrives."""
         if self.ended:
             return b""
         held = self._held + data
@@ -106,16 +106,16 @@ class OwnOutput:
         return own[: len(own) - keep]
 
     def rest(self) -> bytes:
-        """What was held back, when the stream has ended without another mark."""
+        """Return what was held back, when the stream has ended without another mark."""
         held, self._held = (self._held if self.begun and not self.ended else b""), b""
         return held
 
     def after(self) -> bytes:
-        """What came after the end and its exit code."""
+        """Return what came after the end and its exit code."""
         return self._held[len(self._end) + CODE_DIGITS :] if self.ended else b""
 
     def noise(self) -> str:
-        """The end of what was printed before the command, in one printable line."""
+        """Return the end of what was printed before the command, in one printable line."""
         text = self._noise_end.decode("utf-8", "replace")
         return " ".join("".join(char if char.isprintable() else " " for char in text).split())[-300:]
 
@@ -131,13 +131,14 @@ class OwnOutput:
 
 
 def last_words(stderr: bytes, most: int) -> str:
-    """The printable end of what a command said, of at most `most` bytes; of a Python traceback the last line alone."""
+    """Return the printable end of what a command printed, at most `most` bytes of it; of a Python traceback only the last
+    line."""
     lines = stderr[-most:].decode("utf-8", "replace").strip().splitlines()
     return printable("\n".join(lines[-1:] if b"Traceback (most recent call last)" in stderr else lines))
 
 
 def _overlap(data: bytes, mark: bytes) -> int:
-    """How many of the last bytes of `data` are the first of `mark`."""
+    """Return how many of the last bytes of `data` are the first of `mark`."""
     tail = data[1 - len(mark) :]
     at = tail.find(mark[:1])
     while at >= 0 and not mark.startswith(tail[at:]):
@@ -146,7 +147,7 @@ def _overlap(data: bytes, mark: bytes) -> int:
 
 
 def _escape(command: str) -> str:
-    r"""The text as `printf %b` reads it, using only characters that single quotes protect in sh, fish and csh alike.
+    r"""Return the text as `printf %b` reads it, using only characters that single quotes protect in sh, fish and csh alike.
 
     In csh they protect neither a line's end nor `!`; in fish they do not protect a backslash before a backslash or a quote.
     """

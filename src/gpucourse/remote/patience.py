@@ -1,4 +1,4 @@
-"""How long a node is waited for. Every wait ends, whatever the node sends meanwhile."""
+"""The limits of waiting for a node. Every wait ends, whatever the node sends meanwhile."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from gpucourse.errors import UnreachableError
 
 ANSWER_S = 60.0
-"""Until a command on a node prints something; its whole answer may take twice as long."""
+"""Until a command on a node prints something; its whole answer may need twice as long."""
 
 CONNECT_S = 10.0
-"""Until a node is connected and has authenticated us, unless the caller says otherwise."""
+"""Until a node is connected and has authenticated us, unless the caller sets another limit."""
 
 REST_S = 1.0
-"""How long a command may take to end after its stream said all that was wanted. Its shell can be used again then; starting
-another one takes two round trips, and whatever a login shell needs."""
+"""The time that a command may need to end after its stream had everything that was requested. Its shell can be used again then;
+starting another one needs two round trips, and the time of a login shell."""
 
 PACE = 16 << 10
 """Bytes a second. A node that sends more slowly than this over its whole answer is given up."""
@@ -28,26 +28,26 @@ MOST_EXTRA_S = 4 * 3600.0
 """The most time that the bytes of one answer may add, however many they are."""
 
 COLLECT_S = 120.0
-"""Until the outputs of one node are collected, besides what their bytes take at PACE."""
+"""Until the outputs of one node are collected, besides what their bytes need at PACE."""
 
 AFTER_CANCEL_S = 120.0
-"""Until a run that was cancelled has ended on its nodes, besides what its logs take at PACE."""
+"""Until a run that was cancelled has ended on its nodes, besides what its logs need at PACE."""
 
 AFTER_LIMIT_S = 300.0
-"""Until a run whose own time limit has passed has ended on its nodes, besides what its logs take at PACE."""
+"""Until a run has ended on its nodes after its own time limit, besides what its logs need at PACE."""
 
 DESTROY_S = 1800.0
 """Until `destroy` has collected everything, in all."""
 
 
 def extra_s(count: int) -> float:
-    """How many seconds that many bytes add to the time of an answer."""
+    """Return how many seconds that many bytes add to the time of an answer."""
     return min(count / PACE, MOST_EXTRA_S)
 
 
 class Patience:
-    """The time that one answer may take: `seconds`, and more for every byte of it, at PACE and up to MOST_EXTRA_S; never longer
-    than `until` (by the monotonic clock), nor than `stop` is not set."""
+    """The time limit of one answer: `seconds`, and more for every byte of it, at PACE and up to MOST_EXTRA_S; never longer than
+    `until` (by the monotonic clock), and only until `stop` is set."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Patience:
         self.check()
 
     def check(self) -> None:
-        """Raises UnreachableError if the time is over."""
+        """Check the time limit. Raises UnreachableError if the time is over."""
         now = self._clock()
         if self._stop is not None and self._stop.is_set():
             raise UnreachableError(f"{self._what} was stopped")
@@ -78,7 +78,7 @@ class Patience:
             raise self._make_error(now, f"{self._bytes} bytes arrived meanwhile")
 
     def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The same pieces, until the time is over."""
+        """Yield the same pieces, until the time is over."""
         for piece in pieces:
             self.count_bytes(len(piece))
             yield piece

@@ -1,4 +1,4 @@
-"""A way to a node that cannot be connected to directly: a command whose standard input and output lead to its SSH server."""
+"""The connection to a node that is not reachable directly: a command whose standard input and output lead to its SSH server."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gpucourse.model.node import Node
 
 
 def connect_through(node: Node, timeout_s: float) -> socket.socket:
-    """A socket whose other end is the node's proxy command. The command ends when the socket is closed.
+    """Return a socket whose other end is the node's proxy command. The command ends when the socket is closed.
 
     Raises UnreachableError if the command cannot be started. One that cannot reach the node closes its end, and the handshake
     fails.
     """
     try:
         words = command(node)
-    except ValueError as error:  # only in a record that somebody changed: the settings refuse such a command
+    except ValueError as error:  # only in a record that was changed by hand: the settings refuse such a command
         raise UnreachableError(
             f"{node.label} does not answer: its proxy command cannot be used: {error}",
             hint="fix ssh_proxy_command in gpucourse.yaml, then type deploy again",
@@ -43,8 +43,8 @@ def connect_through(node: Node, timeout_s: float) -> socket.socket:
 
 
 def command(node: Node) -> list[str]:
-    """The words of a node's proxy command, with %h, %p, %r and %% filled in as OpenSSH does. Raises ValueError if it is not
-    a command."""
+    """Return the words of a node's proxy command, with %h, %p, %r and %% filled in as OpenSSH does. Raises ValueError if it is
+    not a command."""
     tokens = {"%h": node.address, "%p": str(node.port), "%r": node.user, "%%": "%"}
     if not node.proxy.strip() or "\0" in node.proxy:
         raise ValueError("it names no program")

@@ -1,4 +1,4 @@
-"""Sending files to a node: only what its store lacks; small files in one tar, each big one through a pipe of its own."""
+"""Sending files to a node: only what its store lacks; small files in one tar, each big one through its own pipe."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gpucourse.remote import jobs
 from gpucourse.remote.login_shell import MOST_KEPT, Stdin
 
 HASHED_BELOW = 1 << 20
-"""Smaller files are known by their content, larger ones by size, times of change and name."""
+"""Smaller files are identified by their content, larger ones by size, times of change and name."""
 
 PIPED_FROM = 8 << 20
-"""Larger files travel alone."""
+"""Larger files are sent one by one."""
 
 _PIECE = 1 << 18
 _IN_ONE_TAR = 5000  # this many names fit on one command line everywhere
 _WHOLE = "whole"
-# By the shell itself: no program is started for it.
+# Done by the shell itself: no program is started for it.
 _LIST = (
     "umask 077; cd ./.gpucourse/store 2>/dev/null || { mkdir -p .gpucourse/store && cd ./.gpucourse/store; } && "
     "printf '%s\\n' *"
@@ -40,7 +40,7 @@ _TAKE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Parcel:
-    """One file on its way: its name in the work folder, the key of its content, and the content itself where it is small."""
+    """One file to send: its name in the work folder, the key of its content, and the content itself if it is small."""
 
     name: str
     key: str
@@ -50,17 +50,17 @@ class Parcel:
     content: bytes | None
 
     def entry(self) -> dict[str, object]:
-        """What the node needs to put it into the work folder."""
+        """Return what the node needs to put it into the work folder."""
         return {"name": self.name, "key": self.key, "executable": self.executable}
 
 
 def parcels(uploads: Sequence[Upload]) -> list[Parcel]:
-    """Read and hash what is to be sent; once for all nodes. Raises UsageError for a name that leads out of the work folder."""
+    """Read and hash the files to send, once for all nodes. Raises UsageError for a name that leads out of the work folder."""
     return [_parcel(upload) for upload in uploads]
 
 
 def push(link: Link, wrapped: Sequence[Parcel]) -> int:
-    """Send what the node's store lacks; gives how many bytes were sent."""
+    """Send what the node's store lacks; return how many bytes were sent."""
     by_key = {parcel.key: parcel for parcel in wrapped}
     listed = _do(link, _LIST)
     there = set(listed.decode("ascii", "replace").split())
@@ -119,7 +119,7 @@ def _do(link: Link, command: str, stdin: bytes | Iterable[bytes] = b"") -> bytes
 
 
 def _tar(wrapped: Sequence[Parcel]) -> Iterator[bytes]:
-    """The tar of these blobs, in pieces, with a last member that shows that it is whole."""
+    """Yield the tar of these blobs, in pieces, with a last member that shows that it is whole."""
     for parcel in wrapped:
         member = tarfile.TarInfo(parcel.key)
         member.size = parcel.size
@@ -131,13 +131,13 @@ def _tar(wrapped: Sequence[Parcel]) -> Iterator[bytes]:
 
 
 def _pack(wrapped: Sequence[Parcel]) -> Stdin:
-    """The tar of these blobs; in one piece if it is small, so that the shell which unpacks it can be used afterwards."""
+    """Return the tar of these blobs; in one piece if it is small, so that the shell which unpacks it can be used afterwards."""
     pieces = _join_pieces(_tar(wrapped))
     return b"".join(pieces) if sum(parcel.size for parcel in wrapped) < MOST_KEPT // 2 else pieces
 
 
 def _join_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of a good size."""
+    """Yield the same bytes in pieces of a good size."""
     held = io.BytesIO()
     for piece in pieces:
         held.write(piece)
@@ -148,12 +148,12 @@ def _join_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _read(path: Path, size: int) -> Iterator[bytes]:
-    """The file's bytes; raises UsageError if it is not `size` long any more."""
+    """Yield the file's bytes. Raises UsageError if its size is no longer `size`."""
     left = size
     with path.open("rb", buffering=0) as file:
         while left and (data := file.read(min(_PIECE, left))):
             left -= len(data)
-            if not left and file.read(1):  # checked before the last piece is sent: with that, the node takes the file for whole
+            if not left and file.read(1):  # checked before the last piece is sent: after it, the node considers the file whole
                 left = -1
                 break
             yield data

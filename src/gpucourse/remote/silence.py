@@ -1,4 +1,4 @@
-"""Ranks that say nothing: who, since when, and what their processes are doing meanwhile.
+"""Ranks that print nothing: which, since when, and what their processes are doing meanwhile.
 
 Time is counted on this computer, from the moment a line arrived, so that the clocks of nodes do not matter.
 """
@@ -42,7 +42,7 @@ class SilenceMonitor:
         self._ranks = {(node, rank): _Rank(clock()) for node, numbers in ranks.items() for rank in numbers}
 
     def note_output(self, node: str, rank: int, data: bytes) -> None:
-        """The rank printed this."""
+        """Record that the rank printed this."""
         with self._lock:
             rank_state = self._ranks.setdefault((node, rank), _Rank(self._clock()))
             rank_state.heard, rank_state.named = self._clock(), False
@@ -50,14 +50,14 @@ class SilenceMonitor:
             rank_state.last = (rank_state.last + data)[-_LAST_BYTES:]
 
     def note_ended(self, node: str, rank: int | None = None) -> None:
-        """The rank has ended (with None: every rank of the node): it is silent for a good reason."""
+        """Record that the rank has ended (with None: every rank of the node): it is silent for a good reason."""
         with self._lock:
             for (where, number), rank_state in self._ranks.items():
                 if where == node and rank in {None, number}:
                     rank_state.ended = True
 
     def list_newly_silent(self) -> list[Silence]:
-        """The ranks to name now: silent for longer than the limit and not named since their last output."""
+        """Return the ranks to name now: silent for longer than the limit and not named since their last output."""
         if self.limit_s is None:
             return []
         with self._lock:
@@ -68,7 +68,7 @@ class SilenceMonitor:
         return fresh
 
     def quiet(self, for_s: float) -> list[Silence]:
-        """Every rank that has not ended and has said nothing for that long."""
+        """Return every rank that has not ended and has printed nothing for that long."""
         with self._lock:
             return self._silent(for_s)
 
@@ -78,7 +78,7 @@ class SilenceMonitor:
             self._kept |= {(silence.node, silence.rank): silence for silence in silent}
 
     def list_remembered(self) -> list[Silence]:
-        """Those that were kept and have printed nothing since."""
+        """Return those that were kept and have printed nothing since."""
         with self._lock:
             return [self._kept[key] for key in sorted(self._kept, key=lambda key: key[1])]
 
@@ -92,7 +92,7 @@ class SilenceMonitor:
 
 
 def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
-    """The same, with what each rank's process is doing, where its node answers right away."""
+    """Return the same ranks, with what each rank's process is doing, if its node answers right away."""
     doing: dict[int, str] = {}
     wanted = {silence.node for silence in silent}
 
@@ -109,7 +109,7 @@ def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
 
 
 def sentences(silent: Sequence[Silence]) -> list[str]:
-    """What the user reads: ranks that wait for others are named last."""
+    """Return the sentences for the user: ranks that wait for others are named last."""
     ordered = sorted(silent, key=lambda silence: silence.doing == "waiting")
     told = [_sentence(silence) for silence in ordered[:_TELLING]]
     if len(ordered) > _TELLING:

@@ -1,4 +1,4 @@
-"""A cluster that Slurm runs, as the client sees it: what it has, what is submitted to it, how its jobs ended."""
+"""A cluster that Slurm runs, from the client's side: what it has, what is submitted to it, how its jobs ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 
 @dataclass(kw_only=True)
 class _LaterJobs:
-    """Those of a run."""
+    """The later jobs of a run."""
 
     jobs: list[answers.LaterAnswer]
 
@@ -58,7 +58,7 @@ class _ClusterNode:
 
 @dataclass(kw_only=True)
 class _ClusterOf:
-    """What a cluster has."""
+    """The agent's report on a cluster."""
 
     version: str
     user: str
@@ -77,7 +77,7 @@ class _ClusterOf:
 
 @dataclass(kw_only=True)
 class _SessionOf:
-    """The job of a terminal."""
+    """The agent's report on the job of a terminal."""
 
     rows: list[answers.JobAnswer]
     held: int
@@ -107,13 +107,13 @@ class ComputeNode:
 
     @property
     def usable(self) -> bool:
-        """Whether it takes jobs, now or once those on it have ended."""
+        """Whether it accepts jobs, now or once those on it have ended."""
         return usable(self.state)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """A queue and its nodes. `default`: jobs that name none go there. `open`: it takes jobs."""
+    """A queue and its nodes. `default`: jobs that name none go there. `open`: it accepts jobs."""
 
     name: str
     default: bool
@@ -123,7 +123,7 @@ class Partition:
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmCluster:
-    """What a cluster has. `home` is the folder of runs on the node that takes jobs.
+    """The facts about a cluster. `home` is the folder of runs on the node that accepts jobs.
 
     `batch_partition` and `session_partition` are what the login there sets for sbatch and for srun; empty if it sets none.
     """
@@ -141,8 +141,8 @@ class SlurmCluster:
         return next((partition for partition in self.partitions if partition.default), None)
 
     def partition(self, name: str) -> Partition | None:
-        """Return the partition of that name, or what several of them have together, if commas are between their names. None if
-        the cluster lacks one of them."""
+        """Return the partition of that name, or, if there are commas in the name, the union of several. None if the cluster
+        lacks one of them."""
         by_name = {partition.name: partition for partition in self.partitions}
         names = name.split(",")
         if not all(word in by_name for word in names):
@@ -155,8 +155,8 @@ class SlurmCluster:
 
 
 def cluster(link: Link) -> SlurmCluster:
-    """Ask the node that takes jobs what its cluster has. Raises InfrastructureError if Slurm does not answer, MissingError
-    if there is none."""
+    """Ask the node that accepts jobs what its cluster has. Raises InfrastructureError if Slurm does not answer, MissingError if
+    there is none."""
     from gpucourse.remote import jobs
 
     answer = jobs.call(link, "cluster", _ClusterOf, stdin=b"{}")
@@ -176,8 +176,8 @@ def cluster(link: Link) -> SlurmCluster:
 @dataclass(frozen=True, kw_only=True)
 class SessionState:
     """A terminal's job as Slurm sees it right now: its row (None before there is one), the GPUs that are held for it, and the
-    folders on the node that takes jobs: where its shell starts, where it may leave results, and, by the variables that name
-    them, where temporary files and caches go."""
+    folders on the node that accepts jobs: the start folder of its shell, the folder for results, and, by the variables that
+    name them, the folders for temporary files and caches."""
 
     row: JobRow | None
     gpus: int
@@ -208,7 +208,7 @@ def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
 
 
 def spec(plan: LaunchPlan) -> dict[str, object]:
-    """The part of a run's specification that its agent hands to Slurm; nothing for a plan without."""
+    """Return the part of a run's specification that its agent passes to Slurm; nothing for a plan without Slurm."""
     if plan.batch is None:
         return {}
     batch = plan.batch
@@ -243,22 +243,22 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
 
 
 def job_name(text: str) -> str:
-    """The name that a file for sbatch gives its job."""
+    """Return the name that a file for sbatch sets for its job."""
     return read_sbatch_options(text).values.get("job-name", "")
 
 
 def rows(how: answers.NodeEnd) -> list[JobRow]:
-    """The jobs in what the agent says of a run's end; none for a run without Slurm."""
+    """Return the jobs in the agent's report on a run's end; none for a run without Slurm."""
     return [_row(row) for row in how.jobs]
 
 
 def later_jobs(told: Sequence[answers.LaterAnswer]) -> list[LaterJob]:
-    """The jobs that a run's own jobs submitted and that still run, in what the agent says."""
+    """Return the jobs that a run's own jobs submitted and that still run, from the agent's report."""
     return [LaterJob(job=later.job, name=later.name, state=later.state) for later in told]
 
 
 def ask_later_jobs(link: Link, run_id: str) -> list[LaterJob]:
-    """The later jobs of an ended run as they are now. Raises the error of a Slurm that does not answer."""
+    """Return the later jobs of an ended run as they are now. Raises the error of a Slurm that does not answer."""
     from gpucourse.remote import jobs
 
     return later_jobs(jobs.call(link, "later", _LaterJobs, run_id).jobs)

@@ -1,6 +1,6 @@
-"""What Slurm's commands say when they refuse, recognised: which error it is, in our words, and what fixes it.
+"""The error messages of Slurm's commands: for each, the type of error, its meaning in our words, and what fixes it.
 
-What is not in the table is shown in Slurm's own words.
+A message that is not in the table is shown in Slurm's own words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gpucourse.model.node import Node
 
 @dataclass(frozen=True)
 class _KnownError:
-    """Words of Slurm, the error that they mean, what happened, and what to type next."""
+    """A message of Slurm, its type of error, what happened, and what to type next."""
 
     words: str
     error: type[GpucourseError]
@@ -122,7 +122,7 @@ _TABLE = (
 
 
 def explain(node: Node, said: str) -> GpucourseError:
-    """The error for what a command of Slurm said on `node`."""
+    """Return the error for a message of Slurm on `node`."""
     words = " ".join(said.split())
     for known in _TABLE:
         if re.search(known.words, said):

@@ -1,4 +1,4 @@
-"""The socket below SSH, parts of its channels, and one thread that looks after all connections."""
+"""The socket below SSH, parts of its channels, and one thread that checks all connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpucourse.model.node import Node
 from gpucourse.remote.proxy import connect_through
 
 MOST_PACKET = 1 << 20
-"""Bytes. A server may send packets of 32 KiB; paramiko would make room for whatever length a packet claims to have."""
+"""Bytes. A server may send packets of 32 KiB; paramiko would allocate whatever length a packet claims to have."""
 _FIRST_AHEAD, _MOST_AHEAD = 1 << 14, 1 << 18
 """Bytes that are read ahead: four times as many whenever all of them came at once."""
 _SMALL, _JOINED = 1 << 13, 1 << 16
@@ -28,7 +28,7 @@ class PacketSocket(socket.socket):
     _at = _end = 0
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        """Receive, as any socket does. Raises OSError if more is asked for than one packet has."""
+        """Receive, as any socket does. Raises OSError if more bytes are requested than one packet has."""
         if bufsize > MOST_PACKET:
             raise OSError(errno.EMSGSIZE, f"the server announces a packet of {bufsize} bytes; the limit is {MOST_PACKET}")
         if self._at == self._end:
@@ -41,10 +41,10 @@ class PacketSocket(socket.socket):
 
 
 class ArrivedData:
-    """What a channel received and nobody has read yet. One thread feeds it, another reads.
+    """Data that a channel received and that is not read yet. One thread feeds it, another reads.
 
-    In place of paramiko's own, with the parts of it that a link uses: large pieces stay as they came; paramiko copies each four
-    times. Small ones are put together: with a server that sends byte by byte, their overhead would fill the memory.
+    It replaces paramiko's own class, with the methods that a link uses: large pieces stay as they came; paramiko copies each
+    four times. Small ones are joined: if a server sends byte by byte, their overhead would fill the memory.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class ArrivedData:
         return self._bytes
 
     def feed(self, data: bytes) -> None:
-        """Take a piece that has arrived."""
+        """Add a piece that has arrived."""
         with self._changed:
             last = self._pieces[-1] if self._pieces else b""
             if len(data) >= _SMALL:
@@ -69,13 +69,14 @@ class ArrivedData:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nothing more arrives."""
+        """Record that nothing more arrives."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def read(self, nbytes: int, timeout: float | None = None) -> bytes:
-        """Some of it, at most that many bytes; none at the end. Raises TimeoutError if none comes in that many seconds."""
+        """Return some of the data, at most that many bytes; none at the end. Raises TimeoutError if none comes in that many
+        seconds."""
         taken: list[bytes | bytearray] = []
         with self._changed:
             if not self._changed.wait_for(lambda: self._pieces or self._closed, timeout):
@@ -99,29 +100,30 @@ class ExchangeChannel(Protocol):
     out_window_size: int
 
     def recv(self, nbytes: int) -> bytes:
-        """Some of standard output; empty at its end. Raises TimeoutError."""
+        """Receive some of standard output; empty at its end. Raises TimeoutError."""
 
     def recv_stderr_ready(self) -> bool:
-        """Whether some of standard error is here."""
+        """Return whether some of standard error is here."""
 
     def recv_stderr(self, nbytes: int) -> bytes:
-        """Some of standard error; empty at its end. Raises TimeoutError."""
+        """Receive some of standard error; empty at its end. Raises TimeoutError."""
 
     def send(self, s: bytes) -> int:
-        """Send some of it; how much. 0 when the channel is closed. Raises TimeoutError."""
+        """Send some of it; return how much, 0 if the channel is closed. Raises TimeoutError."""
 
     def settimeout(self, timeout: float | None) -> None:
-        """How long each of these waits."""
+        """Set the time that each of these waits."""
 
     def shutdown_write(self) -> None:
-        """The end of standard input."""
+        """End standard input."""
 
     def close(self) -> None:
-        """Leave the channel."""
+        """Close the channel."""
 
 
 class LimitedEvent(threading.Event):
-    """What exec_command waits for without a limit: a peer that froze after the channel was opened would hold it for ever."""
+    """The event that exec_command waits for without a limit: a peer that froze after the channel was opened would block it for
+    ever."""
 
     def __init__(self, limit_s: float) -> None:
         super().__init__()
@@ -135,15 +137,15 @@ class LimitedEvent(threading.Event):
 
 
 def packet_socket(plain: socket.socket, timeout_s: float) -> PacketSocket:
-    """The same connection as a PacketSocket."""
+    """Return the same connection as a PacketSocket."""
     sock = PacketSocket(plain.family, plain.type, plain.proto, fileno=plain.detach())
     sock.settimeout(timeout_s)
     return sock
 
 
 class RegularChecks:
-    """Calls all its checks every `every_s` seconds from one thread, each until it answers False. The thread
-    ends with the last of them."""
+    """Calls all its checks every `every_s` seconds from one thread, each until it returns False. The thread ends with the last
+    of them."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
@@ -159,7 +161,7 @@ class RegularChecks:
                 threading.Thread(target=self._run, args=(self._over,), name="ssh-checks", daemon=True).start()
 
     def drop(self, check: Callable[[], bool]) -> None:
-        """Do not call this one any more; does nothing if it has answered False."""
+        """Stop calling this one; do nothing if it has returned False."""
         with self._lock:
             self._checks = [other for other in self._checks if other != check]
             if not self._checks:
@@ -175,7 +177,7 @@ class RegularChecks:
 
 
 def dial(node: Node, timeout_s: float) -> PacketSocket:
-    """A connection to the SSH server of a node, by its proxy command where it has one. Raises UnreachableError."""
+    """Return a connection to the SSH server of a node, by its proxy command if it has one. Raises UnreachableError."""
     if node.proxy:
         return packet_socket(connect_through(node, timeout_s), timeout_s)
     try:
@@ -188,7 +190,7 @@ def dial(node: Node, timeout_s: float) -> PacketSocket:
 
 
 def make_no_answer_error(node: Node, why: str) -> NoAnswer:
-    """The error for a node at whose address no SSH server answers."""
+    """Return the error for a node at whose address no SSH server answers."""
     return NoAnswer(
         f"{node.label} does not answer SSH at {node.address}:{node.port}: {why}",
         hint="gpucourse status shows which nodes are alive; gpucourse deploy brings a dead one back",

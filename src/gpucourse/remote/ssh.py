@@ -1,4 +1,4 @@
-"""SSH to one node. The only home of paramiko: pinned host key, one key file, no agent, and a limit to every wait."""
+"""SSH to one node. The only module that uses paramiko: pinned host key, one key file, no agent, and a limit to every wait."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 WINDOW = 4 << 20
 """Bytes that may be under way on one channel."""
 REFUSED_S = 5.0
-"""How long a server may refuse another channel before that counts as final."""
+"""The time that a server may refuse another channel before that counts as final."""
 MOST_KEY = 1 << 16
 """Bytes of a file with a private key."""
 
@@ -51,9 +51,9 @@ class KeyRefused(UnreachableError):
 
 
 class SshTransport:
-    """Makes links with one private key, or with a node's own where its record names one.
+    """Makes links with one private key, or with a node's own key if its record names one.
 
-    A link that hears nothing for `alive_every_s` asks the peer for a sign of life, and is closed without one in `patience_s`.
+    If a link hears nothing for `alive_every_s`, it asks the peer for a sign of life, and is closed without one in `patience_s`.
     """
 
     def __init__(self, key_file: Path, *, alive_every_s: float = 15.0, patience_s: float = 10.0) -> None:
@@ -80,7 +80,7 @@ class SshTransport:
             if file not in self._keys:
                 try:
                     own = file == self._key_file
-                    read_named(file, MOST_KEY)  # a device or a pipe would be read, or waited for, for ever
+                    read_named(file, MOST_KEY)  # reading a device or a pipe would never end
                     self._keys[file] = (
                         paramiko.Ed25519Key.from_private_key_file(str(file)) if own else paramiko.PKey.from_path(file)
                     )
@@ -91,7 +91,7 @@ class SshTransport:
 
 class SshLink:
     """A live connection to one node, at most eight commands at a time. A login shell starts for the first one, and for each
-    that runs at the same time: a shell that has carried out its command waits for the next."""
+    that runs at the same time: a shell that has run its command waits for the next."""
 
     def __init__(self, node: Node, transport: paramiko.Transport, *, checks: RegularChecks, patience_s: float) -> None:
         self.node = node
@@ -112,8 +112,8 @@ class SshLink:
         """Run a shell command in the node's home folder, feed it `stdin`, and return everything that it printed.
 
         `timeout_s` bounds the silence: the longest wait for the next byte, sent or received, or for the exit code. The whole
-        answer, of at most `exchange.MAX_ANSWER` bytes, may take twice as long, counted from the end of the input.
-        Raises UnreachableError when the connection is lost or the silence is too long; then the command's fate is unknown.
+        answer, of at most `exchange.MAX_ANSWER` bytes, may take twice as long, counted from the end of the input. Raises
+        UnreachableError if the connection is lost or the silence is too long; then it is unknown whether the command ran.
         """
         with self._exchange(command, stdin, timeout_s) as exchange:
             stdout = exchange.answer()
@@ -123,8 +123,8 @@ class SshLink:
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S) -> Iterator[Iterator[bytes]]:
         """Run a command and yield its standard output in pieces as they arrive, until it ends.
 
-        Raises UnreachableError when the connection is lost, when nothing comes for `silence_s`, or when the command ends
-        with another code than 0 (with the end of what it said on standard error). A block that ends earlier leaves it REST_S.
+        Raises UnreachableError when the connection is lost, when nothing comes for `silence_s`, or when the command ends with a
+        code other than 0 (with the end of its standard error). If the block ends earlier, the command has REST_S to end.
         """
         with self._exchange(command, stdin, silence_s) as exchange:
             yield exchange.stdout_then_code()
@@ -158,8 +158,8 @@ class SshLink:
             self._places.release()
 
     def _begin(self, request: Request, silence_s: float) -> tuple[paramiko.Channel, Exchange]:
-        """The command in a waiting shell, else in a new one: if the server or the login shell allows each shell one
-        command only, the waiting ones have ended."""
+        """Start the command in a waiting shell, else in a new one: if the server or the login shell allows each shell only one
+        command, the waiting shells have ended."""
         while (channel := self._take_waiting()) is not None:
             exchange = Exchange(self.node.label, channel, request, silence_s, lost=_LOST, waits=True)
             try:
@@ -184,24 +184,24 @@ class SshLink:
             channel.event = LimitedEvent(timeout_s)
             channel.exec_command(line)
         except _LOST as error:
-            if isinstance(error, TimeoutError) or time.monotonic() >= deadline:  # a channel opened later would be nobody's
+            if isinstance(error, TimeoutError) or time.monotonic() >= deadline:  # a channel that opens later would have no user
                 self._transport.close()
             raise _make_lost_error(self.node, error) from error
         return channel
 
     def _session(self, timeout_s: float) -> paramiko.Channel:
-        """A new channel. A busy server still counts, for a moment, one that we have just closed, and refuses the next."""
+        """Open a channel. A busy server still counts, for a moment, one that we have just closed, and refuses the next."""
         deadline = time.monotonic() + min(timeout_s, REFUSED_S)
         while True:
             try:
                 return self._transport.open_session(timeout=timeout_s)
-            except paramiko.SSHException:  # of several refusals at the same moment, paramiko gives the reason to one only
+            except paramiko.SSHException:  # of several refusals at the same moment, paramiko reports the reason of one only
                 if not self.alive or time.monotonic() >= deadline or self._closed.wait(0.05):
                     raise
 
     def _check(self) -> bool:
-        """Whether the connection is open. A peer that no command has heard from since the last check is asked, by a thread
-        of its own, because that may take time."""
+        """Return whether the connection is open. If no command has heard from the peer since the last check, another thread
+        sends it a request, because that may need time."""
         heard, before = getattr(self._transport, "heard", 0), self._heard
         self._heard = heard
         if heard == before and self.alive and not self._asking:
@@ -210,7 +210,7 @@ class SshLink:
         return self.alive
 
     def _ask(self) -> None:
-        """Ask the peer for a sign of life; a peer without one within the patience loses its connection."""
+        """Ask the peer for a sign of life; close the connection if none comes within the patience."""
         guard = threading.Timer(self._patience_s, self._transport.close)
         guard.daemon = True
         guard.start()
@@ -224,7 +224,7 @@ class SshLink:
 
 
 def _feed_bounded(feed: Callable[[Any, Any], None], channel: Any, message: Any) -> None:
-    """Take data of a channel. The connection to a server that sends more than its window allows is closed before the memory is
+    """Accept data of a channel. If a server sends more than its window allows, its connection is closed before the memory is
     full."""
     channel.transport.heard += 1
     if len(channel.in_buffer) + len(channel.in_stderr_buffer) > 2 * WINDOW:
@@ -276,11 +276,12 @@ def _handshake(node: Node, sock: socket.socket, pinned: Sequence[tuple[str, str]
 
 
 class _OtherKind(UnreachableError):
-    """The server has no host key of the kind that was asked for."""
+    """The server has no host key of the requested kind."""
 
 
 def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, only: bool = False) -> paramiko.Transport:
-    """A connection that is encrypted, with a host key of that kind: preferably, or `only` so."""
+    """Return a connection that is encrypted, with a host key of that kind, or, unless `only` is set, of another kind if need
+    be."""
     transport = _Transport(sock, default_window_size=WINDOW)
     transport.banner_timeout = transport.handshake_timeout = timeout_s
     transport.auth_timeout = transport.channel_timeout = timeout_s
@@ -319,9 +320,10 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
 
 
 def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
-    """The host key that answers at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Nothing is sent to it.
+    """Return the host key that answers at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Nothing is sent
+    to it.
 
-    Whether it is the right one, a person has to say. Raises UnreachableError.
+    A person has to decide whether it is the right one. Raises UnreachableError.
     """
     sock = dial(node, timeout_s)
     try:

@@ -1,6 +1,6 @@
-"""How plain `ssh` would reach a machine that exists already: the learner's own configuration, keys and known hosts.
+"""The way in which plain `ssh` reaches a machine that already exists: the learner's own configuration, keys and known hosts.
 
-OpenSSH's client itself says what its configuration means (`ssh -G`), and what is known of a host (`ssh-keygen -F`).
+OpenSSH's client itself interprets its configuration (`ssh -G`) and its known hosts (`ssh-keygen -F`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ _ASK_S = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class SshRoute:
-    """How a machine is reached. `said` is what the learner typed for it; `keys` are private keys of theirs that could open it.
+    """The way to reach a machine. `said` is what the learner typed for it; `keys` are private keys of theirs that could open
+    it.
 
-    `host_keys` is what their known hosts say of it (`ssh-ed25519 AAAA...`), several if machines share the name, empty if they
-    say nothing; `known_as` is the name that they have for it.
+    `host_keys` are the keys that their known hosts have for it (`ssh-ed25519 AAAA...`), several if machines share the name,
+    empty if they have none; `known_as` is its name there.
     """
 
     said: str
@@ -43,10 +44,10 @@ class SshRoute:
 
 
 def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
-    """How to reach `user@name:port`. The user, the port and all else come from the learner's SSH configuration.
+    """Find the way to reach `user@name:port`. The user, the port and all else come from the learner's SSH configuration.
 
-    Raises UsageError if it is not written like that, or where the known hosts revoke the machine's key; MissingError
-    without OpenSSH's client, or for a number without an account.
+    Raises UsageError if it is not written like that, or if the known hosts revoke the machine's key; MissingError without
+    OpenSSH's client, or if the user's number has no account.
     """
     match = _HOST.fullmatch(said)
     port = int(match["port"]) if match and match["port"] else None
@@ -97,12 +98,12 @@ def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
 
 
 def name_own_config(home: Path) -> Path:
-    """Where a person with this home folder keeps their SSH configuration."""
+    """Return the path of the SSH configuration of a person with this home folder."""
     return home / ".ssh" / "config"
 
 
 def _read_ssh_config(name: str, user: str | None, port: int | None, home: Path) -> dict[str, list[str]]:
-    """What `ssh -G` says: each option in lower case, with its values."""
+    """Return the output of `ssh -G`: each option in lower case, with its values."""
     words = [_program("ssh"), "-G"]
     if home != _get_registered_home():
         own = name_own_config(home)
@@ -131,7 +132,7 @@ def _proxy(options: Mapping[str, list[str]]) -> str:
 
 
 def _list_known_hosts_files(line: str, home: Path) -> list[Path]:
-    """The learner's files of known hosts. OpenSSH names its own two below the home that the user database has."""
+    """Return the learner's files of known hosts. OpenSSH names its own two below the home folder in the user database."""
     own = _get_registered_home() / ".ssh"
     if line == f"{own}/known_hosts {own}/known_hosts2":
         return [home / ".ssh" / name for name in ("known_hosts", "known_hosts2")]

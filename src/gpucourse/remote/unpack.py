@@ -1,4 +1,5 @@
-"""Taking the tar of one node's outputs. Nothing in it is trusted: only plain files are taken, only into the run's folder."""
+"""Unpacking the tar of one node's outputs. Nothing in it is trusted: only plain files are stored, and only in the run's
+folder."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ _NOTE_BYTES, _NOTE_ITEMS = 16 << 20, 400_000
 """The longest listing: the names of MOST_FILES files that are here already, and of those that are not sent."""
 _MOST_LEFT = 2 * MOST_LEFT
 OUTPUT_LIMIT = 10 << 30
-"""How much of one node's outputs is taken in all, unless the settings say otherwise."""
+"""The most bytes that are stored of one node's outputs, unless the settings set another limit."""
 _BESIDE = 4 * _NOTE_BYTES
-"""What a tar holds beside its files, in bytes: two notes, and the headers."""
+"""The bytes in a tar besides its files: two notes, and the headers."""
 _AFTER_THE_END = 1 << 20
 _PIECE = 1 << 20
 _BATCH = 256 << 20
-"""After this many bytes of a node's files they get their names: the most that a killed program has to fetch again, except for
-one larger file."""
+"""After this many bytes a node's files get their names: the most that has to be fetched again if the program is killed, except
+for one larger file."""
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno.EISDIR}
 
 
@@ -49,7 +50,8 @@ class _UnsentFile:
 
 @dataclass(kw_only=True)
 class _Listing:
-    """What comes first: what is not sent and why, what is here already, how the node describes itself, a digest of it."""
+    """The first note in the tar: what is not sent and why, what is here already, how the node describes itself, a digest of
+    it."""
 
     left: list[_UnsentFile]
     same: list[str]
@@ -64,7 +66,7 @@ class _Listing:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputLimits:
-    """The most that is taken: bytes of one file, files and bytes of one node."""
+    """The most that is stored: bytes of one file, files and bytes of one node."""
 
     max_bytes: int
     output_limit: int = OUTPUT_LIMIT
@@ -73,7 +75,7 @@ class OutputLimits:
 
 @dataclass(kw_only=True)
 class _Closing:
-    """What comes last: the files that changed while they were read."""
+    """The last note in the tar: the files that changed while they were read."""
 
     changed: list[str]
 
@@ -89,7 +91,7 @@ class MissingOutputs:
 @dataclass(kw_only=True)
 class CollectedOutputs:
     """Results, what was refused and why, the nodes' descriptions of themselves, and the nodes that did not answer. `digests`:
-    what of a node's outputs its end of the run tells as well, so that a change in between shows."""
+    the digest of a node's outputs, which the report on the end of the run has as well, so that a change in between shows."""
 
     outputs: list[OutputFile] = field(default_factory=list)
     refused: list[RefusedFile] = field(default_factory=list)
@@ -107,9 +109,9 @@ def unpack(
     have: Mapping[str, Sequence[int]] = {},
     disk: DiskSpace | None = None,
 ) -> CollectedOutputs:
-    """Take one node's tar. `have`: size and time of change of the files that were offered as here already.
+    """Unpack one node's tar. `have`: size and time of change of the files that were offered as here already.
 
-    Raises NodeUntrusted if it ends early, is damaged, or holds what was not asked for (what was complete before is kept);
+    Raises NodeUntrusted if it ends early, is damaged, or holds what was not requested (what was complete before is kept);
     StorageError before the disk is full.
     """
     unpacking = _Unpacking(node, paths, limits, have, disk or DiskSpace())
@@ -120,7 +122,7 @@ def unpack(
 
 
 class _Unpacking:
-    """One node's tar on its way into the run's folder."""
+    """The state of unpacking one node's tar into the run's folder."""
 
     def __init__(
         self, node: str, paths: RunPaths, limits: OutputLimits, have: Mapping[str, Sequence[int]], disk: DiskSpace
@@ -212,7 +214,7 @@ class _Unpacking:
         return f"{self._root}/{name}"
 
     def _commit(self) -> None:
-        """Give the complete files their names; those whose names this disk does not take are refused."""
+        """Rename the complete files to their names; those whose names this disk does not accept are refused."""
         for target, error in self._batch.commit().items():
             name = target.removeprefix(self._path(""))
             self._sent.remove(name)
@@ -224,7 +226,7 @@ class _Unpacking:
         self._bytes += size
 
     def _find_objection(self, member: TarMember, name: str) -> str | None:
-        """Why this member is not taken; None if it may be. Makes the folders on its way."""
+        """Return why this member is refused; None if it is accepted. Make the folders on its way."""
         if not member.name.startswith("files/"):
             return "its name leads out of the run's folder"
         try:
@@ -245,7 +247,7 @@ class _Unpacking:
         return self._make_folders(parts[:-1])
 
     def _make_folders(self, parts: Sequence[str]) -> str | None:
-        """Make the folders on the way to a file; gives why that is not possible, or None."""
+        """Make the folders on the way to a file; return why that is not possible, or None."""
         wanted = "/".join(parts)
         if wanted in self._folders:
             return None

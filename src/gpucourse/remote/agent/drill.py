@@ -1,6 +1,6 @@
-"""A process on the node for break drills: it ends a rank, slows one down, or holds the port where ranks meet.
+"""A process on the node for break drills: it ends a rank, slows one down, or occupies the port where ranks meet.
 
-It is a process of its own beside the run, ends with it, and writes nothing anywhere.
+It runs beside the run, ends with it, and writes nothing anywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def begin(job: Job, order: dict[str, object], not_mine: tuple[int, ...]) -> int:
-    """Start the process, ready to act when this returns; its process id. `not_mine`: descriptors that others wait on."""
+    """Start the process, ready to act when this returns; return its process id. `not_mine`: descriptors that others wait on."""
     listen, say = os.pipe()
     supervisor = os.getpid()
     pid = os.fork()
@@ -85,12 +85,13 @@ def _slow(job: Job, rank: int, pid: int) -> None:
 
 
 def read_load_per_core(loadavg: str, cores: int) -> float:
-    """How many processes want each core just now, at least 1, from the text of /proc/loadavg: "0.52 0.58 0.59 3/512 4711".
+    """Return how many processes want each core just now, at least 1, from the text of /proc/loadavg: "0.52 0.58 0.59 3/512
+    4711".
 
-    Where all wait for a core, one that was stopped runs first afterwards and loses little. The averages lag a minute behind.
+    If all wait for a core, a process that was stopped runs first afterwards and loses little. The averages lag a minute behind.
     """
     try:
-        running = int(loadavg.split()[3].split("/", maxsplit=1)[0]) - 1  # this process asks
+        running = int(loadavg.split()[3].split("/", maxsplit=1)[0]) - 1  # without this process
     except (IndexError, ValueError):
         return 1.0
     return max(1.0, running / cores)

@@ -1,4 +1,4 @@
-"""Sending a run's logs as they grow, from the bytes on that the client does not have yet, until the run has ended."""
+"""Sending a run's logs as they grow, from the first byte that the client does not have yet, until the run has ended."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gpucourse.remote.agent.line import PIECE, Line
 
 
 def follow(job: Job, offsets: dict[int, int], out: int) -> None:
-    """Send every byte of every log from its offset on, how each life of each rank ended (after its log), and then how the run
-    ended."""
+    """Send every byte of every log from its offset on, how each rank ended before and after restarts (after its log), and then
+    how the run ended."""
     logs: dict[int, _Log] = {}
     told: set[tuple[int, object]] = set()
     line = Line(out)
@@ -25,7 +25,7 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
         ended_ranks = {rank for rank, _ in news}
         sent = False
         for rank_log in _new_logs(job, logs, offsets, limit):
-            line.send(frames.LOG, rank_log.stream, rank_log.offset)  # a rank that says nothing has a log, too
+            line.send(frames.LOG, rank_log.stream, rank_log.offset)  # a rank that prints nothing has a log, too
             sent = True
         for log in logs.values():
             sent = _send_log(log, line, to_its_end=ended or log.stream - 1 in ended_ranks) or sent
@@ -54,7 +54,7 @@ class _Log:
 
 
 def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int], limit: int | None) -> list[_Log]:
-    """Open the logs that have appeared; gives those of ranks."""
+    """Open the logs that have appeared; return those of ranks."""
     try:
         names = os.listdir(job.path("logs"))
     except OSError:
@@ -74,7 +74,8 @@ def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int], limit: i
 
 
 def _send_log(log: _Log, line: Line, *, to_its_end: bool) -> bool:
-    """Send what is new; no more than one piece while the run lasts, so that no log waits for another."""
+    """Send what is new; no more than one piece while the run lasts, so that no log waits for another. Return whether anything
+    was sent."""
     sent = False
     for data in iter(log.piece, b""):
         line.send(frames.LOG, log.stream, log.offset, data)

@@ -1,14 +1,14 @@
-"""The folder of one run on one node, and what state it is in.
+"""The folder of one run on one node, and the state of the run.
 
 ~/.gpucourse/jobs/<run_id>/
-  job.json        what was asked for                 started          made once: a run never starts twice
+  job.json        the request                        started          made once: a run never starts twice
   work/           the uploaded files, the cwd        supervisor.pid   process ids
   outputs/        GPUCOURSE_OUT                      pid
-  logs/           launcher.log, rank<r>.log          cancelled        somebody asked for the end
-  ranks/          <r>.json how a rank ended, <r>.<n>.json how its life before restart n + 1 did
+  logs/           launcher.log, rank<r>.log          cancelled        the request to end the run
+  ranks/          <r>.json how a rank ended, <r>.<n>.json how it ended before restart n + 1
                                                      exit.json        how the run ended
   env.json        the machine and its software       done             the last file: everything above is complete
-  packed.json     what was asked for when the outputs were last sent
+  packed.json     the request for which the outputs were last sent
   tmp/            TMPDIR, gone when the run ends; ~/.gpucourse/cache is what libraries keep from run to run
   lock            held by the supervisor as long as it lives
 """
@@ -22,7 +22,7 @@ MARK = "GPUCOURSE_RUN_DIR"
 
 
 class JobRefused(Exception):
-    """The verb cannot do what was asked; `kind` is a word for the client."""
+    """The verb cannot do what was requested; `kind` is a word for the client."""
 
     def __init__(self, what: str, kind: str = "refused") -> None:
         super().__init__(what)
@@ -30,26 +30,26 @@ class JobRefused(Exception):
 
 
 def mapping(value: object) -> dict[str, object]:
-    """A JSON object from the client, as one."""
+    """Return a JSON object from the client as a dict. Raises JobRefused if it is not an object."""
     if not isinstance(value, dict):
         raise JobRefused(f"not an object: {value!r}")
     return value
 
 
 def take_secrets(spec: dict[str, object]) -> dict[str, str]:
-    """Take out of an order the variables that no file may hold."""
+    """Remove the variables that no file may hold from a request, and return them."""
     return {name: str(value) for name, value in mapping(spec.pop("secrets", {})).items()}
 
 
 def words(value: object) -> list[str]:
-    """A JSON list of texts from the client, as one."""
+    """Return a JSON list of texts from the client as a list. Raises JobRefused if it is not one."""
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise JobRefused(f"not a list of texts: {value!r}")
     return value
 
 
 def home() -> str:
-    """The folder of everything that gpucourse keeps on this node."""
+    """Return the folder of everything that gpucourse keeps on this node."""
     return os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".gpucourse")
 
 
@@ -63,15 +63,15 @@ class Job:
         self.folder = os.path.join(home(), "jobs", run_id)
 
     def path(self, *names: str) -> str:
-        """A file of this job."""
+        """Return the path of a file of this job."""
         return os.path.join(self.folder, *names)
 
     def has(self, *names: str) -> bool:
-        """Whether that file is there."""
+        """Return whether that file is there."""
         return os.path.lexists(self.path(*names))
 
     def read(self, *names: str) -> dict[str, object] | None:
-        """The JSON object in that file; None if it is not there."""
+        """Return the JSON object in that file; None if it is not there."""
         import json  # ten milliseconds, for which the script of a rank does not wait
 
         try:
@@ -94,7 +94,7 @@ class Job:
         os.rename(aside, self.path(name))
 
     def pid(self, name: str) -> int | None:
-        """The process id in that file."""
+        """Return the process id in that file; None if there is none."""
         try:
             with open(self.path(name)) as file:
                 return int(file.read())
@@ -102,8 +102,8 @@ class Job:
             return None
 
     def lock(self, name: str = "lock", *, wait: bool = False) -> int | None:
-        """Take the supervisor's lock, or the one of that name; the descriptor that holds it, or None if another process has
-        it, unless that is waited for."""
+        """Take the supervisor's lock, or the one of that name; return the descriptor that holds it. With `wait`, wait while
+        another process holds it; without, return None then."""
         handle = os.open(self.path(name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -113,7 +113,7 @@ class Job:
         return handle
 
     def is_supervised(self) -> bool:
-        """Whether a supervisor lives."""
+        """Return whether a supervisor lives."""
         try:
             handle = os.open(self.path("lock"), os.O_RDONLY)
         except OSError:
@@ -127,7 +127,7 @@ class Job:
         return False
 
     def state(self) -> str:
-        """`absent`, `preparing`, `running`, `ended` or `lost` (the supervisor vanished without noting an end)."""
+        """Return `absent`, `preparing`, `running`, `ended` or `lost` (the supervisor vanished without noting an end)."""
         if not self.has("job.json"):
             return "absent"
         if self.has("done"):
@@ -137,7 +137,7 @@ class Job:
         return "ended" if self.has("done") else ("lost" if self.has("started") else "absent")
 
     def log_limit(self) -> int | None:
-        """How many bytes of each log are kept; None if the run was asked for without a limit."""
+        """Return how many bytes of each log are kept; None if the run has no limit."""
         limit = (self.read("job.json") or {}).get("log_limit")
         return limit if isinstance(limit, int) else None
 
@@ -149,14 +149,15 @@ class Job:
                 if limit is not None and os.lstat(path).st_size > limit:
                     os.truncate(path, limit)
             except OSError:
-                continue  # it is gone, or belongs to somebody else: the next look decides
+                continue  # it is gone, or belongs to another user: the next look decides
 
     def ranks(self) -> dict[int, dict[str, object]]:
-        """How each rank ended that has ended and was not started again."""
+        """Return how each rank ended that has ended and was not restarted."""
         return {rank: ended for rank, life, ended in self.rank_ends() if life is None}
 
     def rank_ends(self) -> list[tuple[int, int | None, dict[str, object]]]:
-        """How each life of each rank ended: the rank, which life it was (None: no other has begun since), and the end."""
+        """Return each end of each rank: the rank, how many restarts preceded it (None: it was the last one so far), and the
+        end."""
         try:
             names = sorted(os.listdir(self.path("ranks")))
         except OSError:
@@ -172,6 +173,6 @@ class Job:
         return ends
 
     def max_restarts(self) -> int:
-        """How often the launcher may start all ranks again."""
+        """Return how often the launcher may restart all ranks."""
         count = (self.read("job.json") or {}).get("max_restarts")
         return count if isinstance(count, int) else 0

@@ -1,4 +1,4 @@
-"""The connection to whoever follows a run: frames as they come, and a sign of life while there is nothing to send."""
+"""The connection to the client that follows a run: frames as they come, and a sign of life while there is nothing to send."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _HURRY_S = 1.0
 
 
 class Line:
-    """An open file descriptor that frames go to."""
+    """An open file descriptor for frames."""
 
     def __init__(self, out: int) -> None:
         self._out = out
         self._nap_s, self._last_sent, self._hurry_until = _NAP_MIN_S, 0.0, 0.0
 
     def send(self, kind: bytes, stream: int = 0, offset: int = 0, data: bytes = b"") -> None:
-        """Send one frame, whole. Raises BrokenPipeError if nobody follows any more."""
+        """Send one frame, whole. Raises BrokenPipeError if no client follows any more."""
         view = memoryview(frames.frame(kind, stream, offset, data))
         while view:
             view = view[os.write(self._out, view) :]
 
     def hurry(self) -> None:
-        """For a moment, pause as shortly as after news: a rank has ended, and the follower waits for the end of all."""
+        """Pause for a moment as shortly as after news: a rank has ended, and the follower waits for the end of all."""
         self._hurry_until = time.monotonic() + _HURRY_S
 
     def rest(self, *, sent: bool) -> None:
-        """Between two looks at the logs: no pause after one that found something, else a longer one than the last."""
+        """Pause between two looks at the logs: not after a look that found something, else longer each time."""
         now = time.monotonic()
         if sent:
             self._nap_s, self._last_sent = _NAP_MIN_S, now

@@ -1,4 +1,4 @@
-"""What the ranks of a run are doing right now, seen from outside (Linux): stopped, computing, waiting."""
+"""The activity of a run's ranks right now, seen from outside (Linux): stopped, computing, waiting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BUSY = 0.5  # of one core
 
 
 def list_activities(job: Job) -> dict[str, str]:
-    """A word for each rank that runs here; empty if this system does not say."""
+    """Return a word for each rank that runs here; empty if this system cannot show it."""
     if not os.path.isdir("/proc/self"):
         return {}
     ended = job.ranks()
@@ -41,7 +41,7 @@ def _pids(job: Job) -> dict[int, int]:
 
 
 def _stat(pid: int) -> tuple[str, float] | None:
-    """The state's letter, and the processor seconds so far."""
+    """Return the state's letter, and the processor seconds so far."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

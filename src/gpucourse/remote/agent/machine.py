@@ -1,4 +1,4 @@
-"""What this node is and has: before a run (`probe`) and beside its record (`describe`)."""
+"""The facts about this node: before a run (`probe`) and beside its record (`describe`)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _ASK_S = 5.0
 _PORTS = 24  # to choose from: of several runs that begin at the same moment, few then choose the same
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
-# The version is mostly in the name of a folder. To import `importlib.metadata`, which also finds the others (of a package that
-# is used where it was built, or in a zip), takes 40 ms of the processor, and to import `json` 10.
+# The version is mostly in the name of a folder. `importlib.metadata` also finds the others (of a package that is used where it
+# was built, or in a zip), but importing it costs 40 ms of the processor, and importing `json` 10.
 _INSTALLED = """
 import importlib.util, os, sys
 def version(name):
@@ -40,8 +40,8 @@ for name in sys.argv[2:]:
 
 
 def probe(wanted: dict[str, object]) -> dict[str, object]:
-    """What a launch must know of this node: `modules` that its Python can import (and their `versions`), `programs` that are
-    not there, free `ports`, room on the disk."""
+    """Return what a launch must know of this node: `modules` that its Python can import (and their `versions`), `programs` that
+    are missing, free `ports`, room on the disk."""
     os.makedirs(home(), 0o700, exist_ok=True)
     first, last = int(str(wanted["first_port"])), int(str(wanted["last_port"]))
     room = os.statvfs(home())
@@ -61,7 +61,7 @@ def probe(wanted: dict[str, object]) -> dict[str, object]:
 
 
 def describe(python: str) -> dict[str, object]:
-    """The machine and its software, as the record keeps them. torch is looked up, not imported."""
+    """Return the machine and its software, as the record keeps them. torch is looked up, not imported."""
     return {
         "hostname": socket.gethostname(),
         "os": _os_name(),
@@ -83,8 +83,8 @@ def describe(python: str) -> dict[str, object]:
 
 
 def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, dict[str, object]]:
-    """For each top-level module: whether this Python finds it, as a script would, and its version where that is asked for;
-    nothing is imported."""
+    """Return for each top-level module whether this Python finds it, as a script would, and, with `versions`, its version;
+    import nothing."""
     if not modules:
         return {}
     said = subprocess.run(
@@ -99,7 +99,7 @@ def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[s
 
 
 def free_ports(first: int, last: int, count: int) -> list[int]:
-    """The first `count` TCP ports of the range that nobody listens on, on any address."""
+    """Return the first `count` TCP ports of the range that are free, on every address."""
     ports: list[int] = []
     for port in range(first, last + 1):
         if len(ports) == count:
@@ -110,7 +110,7 @@ def free_ports(first: int, last: int, count: int) -> list[int]:
 
 
 def gpus() -> list[dict[str, str]]:
-    """What nvidia-smi says of each GPU; empty if there is none, or where it does not answer in time."""
+    """Return what nvidia-smi reports of each GPU; empty if there is none, or if it does not answer in time."""
     try:
         said = subprocess.run(
             ["nvidia-smi", "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader"],
@@ -126,7 +126,7 @@ def gpus() -> list[dict[str, str]]:
 
 
 def interfaces() -> dict[str, str]:
-    """The IPv4 address of each network interface that has one (Linux)."""
+    """Return the IPv4 address of each network interface that has one (Linux)."""
     import fcntl
     import struct
 

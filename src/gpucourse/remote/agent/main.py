@@ -1,5 +1,5 @@
-"""The verbs. Each reads what it needs from its arguments and standard input and answers JSON (or, to `follow` and `pack`, a
-stream) on standard output. What cannot be done is answered as {"error": ..., "kind": ...} with code 3."""
+"""The verbs. Each reads its arguments and standard input and answers JSON (or, for `follow` and `pack`, a stream) on standard
+output. An error is answered as {"error": ..., "kind": ...} with code 3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STREAMS = ("follow", "pack", "several")
 
 
 def main(argv: list[str], agent: str) -> int:
-    """Run one verb; the process's exit code. `agent` is the folder that this program was started from."""
+    """Run one verb; return the process's exit code. `agent` is the folder that this program was started from."""
     verb, rest = argv[0], argv[1:]
     if verb == "rank":
         from gpucourse.remote.agent import rank  # which starts its script before it imports `json`
@@ -35,7 +35,7 @@ def main(argv: list[str], agent: str) -> int:
         answer = {"error": "{}: {}".format(error.strerror, error.filename or "on the node"), "kind": "storage"}
     if answer is None:
         return 0
-    # Where standard output is a stream of another kind, the error goes beside it.
+    # If standard output is a stream of another kind, the error goes to standard error.
     voice = sys.stderr if "error" in answer and verb in STREAMS else sys.stdout
     voice.write(json.dumps(answer) + "\n")
     voice.flush()
@@ -123,8 +123,8 @@ def _tell_state(job: Job, *, with_ranks: bool = True) -> dict[str, object]:
 
 
 def _tell_states(run_ids: list[str]) -> dict[str, dict[str, object]]:
-    """How these runs stand, without their ranks. Once Slurm says nothing, its other runs are left out: each would wait for it
-    as long."""
+    """Return the states of these runs, without their ranks. Once Slurm does not answer, its other runs are left out: each would
+    wait for it as long."""
     told: dict[str, dict[str, object]] = {}
     is_silent = False
     for job in map(Job, run_ids):
@@ -140,7 +140,7 @@ def _tell_states(run_ids: list[str]) -> dict[str, dict[str, object]]:
 
 
 def _cancel_all(grace_s: float, run_ids: list[str]) -> dict[str, dict[str, object]]:
-    """End these runs: all are asked to end before any is waited for. Those that Slurm does not let end are left out."""
+    """End these runs: request the end of all before waiting for any. Those that Slurm does not end are left out."""
     from gpucourse.remote.agent import supervise
 
     asked: dict[str, list[str]] = {}
@@ -175,8 +175,8 @@ def _cancel_in_slurm(job: Job, left: list[str]) -> dict[str, object]:
 
 
 def _answer_several(wanted: dict[str, object], agent: str) -> None:
-    """Answer one question after the other, each by a process of its own and between marks; its exit code is told with the
-    second. Why one failed is told to whoever asks that alone."""
+    """Answer one question after the other, each in a new process and between marks; its exit code is in the second mark. The
+    client learns why a question failed by sending that question alone."""
     for name in ("follow", "pack"):
         import_module("gpucourse.remote.agent." + name)  # once, and not by each of the processes
     mark, questions, inputs = str(wanted["mark"]).encode(), wanted["questions"], words(wanted["inputs"])
@@ -210,10 +210,10 @@ def _parse(text: str) -> dict[str, object]:
 
 
 def _pairs(words: list[str]) -> list[list[str]]:
-    """Names and numbers; a lone `-` means that they come on standard input, one a line."""
+    """Return names and numbers; a lone `-` means that they come on standard input, one a line."""
     return [word.rsplit("=", 1) for word in (sys.stdin.read().splitlines() if words == ["-"] else words)]
 
 
 def agent_folder() -> str:
-    """The folder that this program was started from: the first entry of the path, since it runs isolated."""
+    """Return the folder that this program was started from: the first entry of the path, since it runs isolated."""
     return os.path.abspath(sys.path[0])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 LISTING, CLOSING = "listing.json", "closing.json"
-"""The first and the last member. Files lie between, under `files/`."""
+"""The first and the last member. The files are between them, under `files/`."""
 
 EVERYTHING = "**"
 """The pattern for all of the work folder: it is walked, not matched, because matching follows links without end."""
@@ -30,7 +30,7 @@ MOST_LEFT = 2000
 """The most files that are named as not sent; the rest is counted."""
 
 PACKED = "packed.json"
-"""What was asked for when all of it had been sent, and when that began: `prune` goes by it, and `tell_outputs`."""
+"""The last request for which everything was sent, and when that began: `prune` and `tell_outputs` use it."""
 
 _PIECE = 1 << 18
 
@@ -46,7 +46,7 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
     offers, left = list_offers(job, globs, most)
     infos = {}
     for name, path in offers.items():
-        with suppress(FileNotFoundError):  # whoever still writes there has just removed it
+        with suppress(FileNotFoundError):  # a process that still writes there has just removed it
             infos[name] = os.lstat(path)
     sending, same, unsent = _choose(offers, infos, wanted)
     pieces = _Pieces(out)
@@ -61,8 +61,8 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
 
 
 def tell_outputs(job: Job) -> str:
-    """The digest of what `pack` would offer now, asked as it was last; empty where it was not, where that was noted by another
-    version of this program, or where a file vanishes now: the client then asks."""
+    """Return the digest of what `pack` would send now for its last request. Empty if there was no request, if another version
+    of this program noted it, or if a file vanishes now: the client then sends a request."""
     packed = job.read(PACKED) or {}
     globs, most = packed.get("globs"), packed.get("max_files")
     if not isinstance(globs, list) or not isinstance(most, int):
@@ -76,7 +76,7 @@ def tell_outputs(job: Job) -> str:
 
 
 def _compute_digest(infos: dict[str, os.stat_result], left: list[dict[str, object]], env: object) -> str:
-    """A digest of everything that `pack` goes by."""
+    """Return a digest of everything that `pack` depends on."""
     files = [(name, info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns) for name, info in sorted(infos.items())]
     return hashlib.sha256(json.dumps([files, left, env]).encode()).hexdigest()
 
@@ -84,7 +84,7 @@ def _compute_digest(infos: dict[str, os.stat_result], left: list[dict[str, objec
 def _choose(
     offers: dict[str, str], infos: dict[str, os.stat_result], wanted: dict[str, object]
 ) -> tuple[list[tuple[str, str]], list[str], list[dict[str, object]]]:
-    """The files to send, the names of those that the client has as they are, and what is not sent, with the reason."""
+    """Return the files to send, the names of those that the client has unchanged, and what is not sent, with the reason."""
     have, limit, in_all = mapping(wanted.get("have", {})), int(str(wanted["max_bytes"])), int(str(wanted["output_limit"]))
     known = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
     room = in_all - sum(infos[name].st_size for name in known)
@@ -106,7 +106,7 @@ def _choose(
 
 
 def _shorten(left: list[dict[str, object]]) -> list[dict[str, object]]:
-    """What is not sent, as JSON can hold it; beyond MOST_LEFT only how many more there are."""
+    """Return what is not sent, as JSON can hold it; beyond MOST_LEFT only how many more there are."""
     spelled = [dict(entry, name=_spell_out(str(entry["name"]))) for entry in left[:MOST_LEFT]]
     if len(left) > MOST_LEFT:
         more = len(left) - MOST_LEFT
@@ -115,8 +115,8 @@ def _shorten(left: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def list_offers(job: Job, globs: list[str], max_files: int = MOST_FILES) -> tuple[dict[str, str], list[dict[str, object]]]:
-    """What may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have; and what may not
-    be.
+    """Return what may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have; and what
+    may not be sent.
 
     An uploaded file that is unchanged, and what Python keeps of its modules, are no results; nor is a link to what is sent
     under its own name.
@@ -157,7 +157,8 @@ def _too_many(name: str, most: int) -> dict[str, object]:
 
 
 def walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """Everything below a folder except folders, by name and path. Links are listed and not followed; any depth is walked."""
+    """Yield everything below a folder except folders, by name and path. Links are listed and not followed; any depth is
+    walked."""
     waiting = [(folder, prefix)]
     while waiting:
         folder, prefix = waiting.pop()
@@ -181,12 +182,12 @@ def _leads_into(path: str, folders: list[str]) -> bool:
 
 
 def _spell_out(name: str) -> str:
-    """A name whose bytes are not UTF-8, with these spelled out: JSON cannot hold them."""
+    """Return a name with those bytes escaped that are not UTF-8: JSON cannot hold them."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _is_folder(path: str) -> bool:
-    """Whether it is a folder, and no link to one; False where it has just vanished."""
+    """Return whether it is a folder, and not a link to one; False if it has just vanished."""
     return os.path.isdir(path) and not os.path.islink(path)
 
 
@@ -228,7 +229,7 @@ class _Pieces:
 
 
 def _send_file(pieces: _Pieces, name: str, path: str) -> bool:
-    """Send one file; False if it shrank, grew or vanished while it was read (zeros then fill it up to its size)."""
+    """Send one file; return False if it shrank, grew or vanished while it was read (zeros then fill it up to its size)."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -17,12 +17,12 @@ _REMOVED = ".removed-"
 
 
 def prune(run_ids: list[str]) -> None:
-    """Remove what this node has of these runs, which the client has, except for the newest KEPT; a run's id begins
-    with its time. A run that has not ended stays, and one with any file that the client cannot have."""
+    """Remove these runs from this node, which the client has, except for the newest KEPT; a run's id begins with its time. A
+    run that has not ended stays, and so does a run with any file that the client cannot have."""
     folder = os.path.join(home(), "jobs")
     there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name in there:
-        if name.startswith(_REMOVED):  # by a process that was killed meanwhile
+        if name.startswith(_REMOVED):  # left by a process that was killed meanwhile
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
     for run_id in sorted(there.intersection(run_ids))[:-KEPT]:
         job = Job(run_id)
@@ -34,8 +34,8 @@ def prune(run_ids: list[str]) -> None:
 
 
 def is_collected(job: Job) -> bool:
-    """Whether everything that the run left was sent: no output was refused or is newer, and in the work folder nothing
-    besides outputs, what was uploaded, and what Python keeps of its modules."""
+    """Return whether everything that the run left was sent: no output was refused or is newer, and the work folder has nothing
+    besides outputs, uploaded files, and what Python keeps of its modules."""
     packed = job.read(pack.PACKED)
     if packed is None:
         return False
@@ -52,5 +52,5 @@ def is_collected(job: Job) -> bool:
 
 
 def _has_later_jobs(job: Job) -> bool:
-    """Whether jobs that the run's own jobs submitted to Slurm may still be at work in its folder."""
+    """Return whether jobs that the run's own jobs submitted to Slurm may still be at work in its folder."""
     return bool((job.read("exit.json") or {}).get("later"))

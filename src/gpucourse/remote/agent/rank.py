@@ -1,7 +1,7 @@
 """One rank of a run: the script's own process with both outputs in the rank's log, byte for byte, and a note of how it ended.
 
-The script sees the arguments, environment and folder that it would see without this process in between. Signals that the
-launcher sends are passed on; if this process is killed, the kernel kills the script (Linux).
+The script sees the arguments, environment and folder that it would see without this process in between. Signals from the
+launcher are passed on; if this process is killed, the kernel kills the script (Linux).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def run(job: Job, argv: list[str]) -> int:
     if restart:
         _begin_again(job, rank, restart, log)
     group_file = job.path("ranks", f"{rank}.{GROUP}")
-    if os.path.exists(group_file):  # of the previous life
+    if os.path.exists(group_file):  # from before the restart
         os.unlink(group_file)
     os.environ[GROUP_FILE] = group_file
     die_with_parent = _parent_death()
@@ -38,7 +38,7 @@ def run(job: Job, argv: list[str]) -> int:
     pid = os.fork()
     if pid == 0:
         _become(argv, log, die_with_parent, me)
-    with suppress(OSError):  # as the script does itself, whoever is first: a signal that comes now needs the group
+    with suppress(OSError):  # the script does this itself, too, whichever is first: a signal that comes now needs the group
         os.setpgid(pid, pid)
     for handed_on in _HANDED_ON:
         signal.signal(handed_on, lambda got, _frame: _hand_on(pid, got))
@@ -58,7 +58,7 @@ def run(job: Job, argv: list[str]) -> int:
 
 def largest_group(path: str) -> int | None:
     """Return the size of the largest process group in the lines that torch's extension wrote. None if it wrote no lines, or if
-    the rank made only groups of simulated ranks: then nothing says whether it worked with others."""
+    the rank made only groups of simulated ranks: then it is unknown whether it worked with others."""
     try:
         with open(path, "rb") as file:
             lines = file.read(_MOST_BYTES).split()
@@ -69,13 +69,13 @@ def largest_group(path: str) -> int | None:
 
 
 def _count_restarts(job: Job) -> int:
-    """How often torchrun has started the ranks again; 0 in a run without restarts, whatever the environment says."""
+    """Return how often torchrun has restarted the ranks; 0 in a run without restarts, whatever the environment contains."""
     count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return min(int(count), job.max_restarts()) if count.isdigit() and int(count) else 0
 
 
 def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
-    """Keep how the previous life ended, and write a line into the log that another begins."""
+    """Keep how the rank ended before the restart, and write a line about the restart into the log."""
     before = job.read("ranks", f"{rank}.json")
     if before is not None:
         os.rename(job.path("ranks", f"{rank}.json"), job.path("ranks", "{}.{}.json".format(rank, before.get("restart", 0))))
@@ -85,7 +85,7 @@ def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
 
 
 def _become(argv: list[str], log: int, die_with_parent: object, parent: int) -> None:
-    """In the new process: become the script. Does not return."""
+    """Become the script, in the new process. Does not return."""
     try:
         os.setpgid(0, 0)
         if callable(die_with_parent):
@@ -128,12 +128,13 @@ def _die_by(number: int) -> None:
 
 
 def wrapper(python: str, agent: str, run_id: str) -> list[str]:
-    """The arguments that stand for `{rank}` in a command."""
+    """Return the arguments that replace `{rank}` in a command."""
     return [python, "-I", "-S", agent, "rank", run_id]
 
 
 def expand(argv: list[str], python: str, agent: str, run_id: str) -> list[str]:
-    """The command with the first element that is exactly `{rank}` replaced by the wrapper; a later one is the script's own."""
+    """Return the command with the first element that is exactly `{rank}` replaced by the wrapper; a later one is the script's
+    own."""
     if "{rank}" not in argv:
         return list(argv)
     place = argv.index("{rank}")

@@ -1,4 +1,4 @@
-"""Ending every process of a run, found by the mark in its environment: torchrun's workers live in sessions of their own, so
+"""Ending every process of a run, found by the mark in its environment: torchrun's workers are in sessions of their own, so
 neither a hang-up nor the process group reaches them."""
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from gpucourse.remote.agent.job import MARK, Job
 
 _STEP_S = 0.03
-_LOOK_S = 0.3  # on a machine with many processes looking at all takes long: in between only the known ones are checked
+_LOOK_S = 0.3  # on a machine with many processes looking at all is slow: in between only the known ones are checked
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
 
 
 def find_marked(folder: str) -> list[int]:
-    """The living processes that carry the mark of this job folder."""
+    """Return the living processes that carry the mark of this job folder."""
     mark = (f"{MARK}={folder}").encode("utf-8", "surrogateescape")
     if not os.path.isdir("/proc/self"):
         return _find_marked_by_ps(mark)
@@ -34,7 +34,7 @@ def find_marked(folder: str) -> list[int]:
 
 
 def below(root: int, spare: int = 0) -> list[int]:
-    """The living processes that descend from `root`, without `spare` and what descends from that (Linux)."""
+    """Return the living processes that descend from `root`, without `spare` and its descendants (Linux)."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit():
@@ -53,7 +53,7 @@ def below(root: int, spare: int = 0) -> list[int]:
 
 def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None) -> int:
     """End the run: TERM to the launcher's group first (torchrun passes it on to its workers), then to every one of `members`
-    (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to receive it. Gives how many there were."""
+    (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to receive it. Return how many there were."""
     find = members or (lambda: find_marked(job.folder))
     began = time.monotonic()
     leader = job.pid("pid")
@@ -82,7 +82,7 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
 
 
 def _lives(pid: int) -> bool:
-    """Whether a process has not ended; False where only a look at all processes shows that (macOS)."""
+    """Return whether a process has not ended; False if only a look at all processes shows that (macOS)."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")

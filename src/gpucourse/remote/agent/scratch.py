@@ -1,5 +1,5 @@
-"""The folder for temporary files of one run (TMPDIR): inside the job's folder, and gone with the run's last process. And the
-folders of what libraries keep: one for all runs of the node, beside the jobs."""
+"""The folder for temporary files of one run (TMPDIR): inside the job's folder, and removed after the run's last process. Also
+the folders that libraries keep: one for all runs of the node, beside the jobs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ CACHES = {
     "TORCH_EXTENSIONS_DIR": "torch_extensions",
     "GPUCOURSE_CACHE": "course",
 }
-"""What libraries and exercises keep in the home folder from one run to the next: by the variable that names the place, the
-folder below `cache`. It goes with the lab."""
+"""What libraries and exercises keep in the home folder from one run to the next: the variable that names the place, and the
+folder below `cache`. It is removed with the lab."""
 
 
 def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
-    """Make a folder of ours for each such library; the variables that name them. One that the person has set stays as it is."""
+    """Make a folder of ours for each such library; return the variables that name them. A variable that is already set stays as
+    it is."""
     places = {name: os.path.join(home(), "cache", folder) for name, folder in CACHES.items() if name not in environ}
     for place in places.values():
         os.makedirs(place, 0o700, exist_ok=True)
@@ -37,8 +38,8 @@ def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def make(job: Job, links: str = LINKS, longest: int = LONGEST) -> str:
-    """Make the folder; the path to give to the run. Where the job's own path is too long for sockets, or has a colon, at which
-    lists of paths are split, a short link to it."""
+    """Make the folder; return the path for the run. If the job's own path is too long for sockets, or has a colon, at which
+    lists of paths are split, it is a short link to the folder."""
     folder, link = job.path("tmp"), link_of(job, links)
     os.makedirs(folder, 0o700, exist_ok=True)
     if len(os.fsencode(folder)) <= longest and os.pathsep not in folder:
@@ -46,13 +47,13 @@ def make(job: Job, links: str = LINKS, longest: int = LONGEST) -> str:
     try:
         os.symlink(folder, link)
     except OSError:
-        if not _leads_to(link, folder):  # somebody else's: sockets then have to use the long path
+        if not _leads_to(link, folder):  # it belongs to another user: sockets then have to use the long path
             return folder
     return link
 
 
 def avoid_colon(job: Job, folder: str) -> str:
-    """A path of the folder that PYTHONPATH does not split: where its own has a colon, a link in the run's own folder."""
+    """Return a path of the folder that PYTHONPATH does not split: if its own has a colon, a link in the run's own folder."""
     if os.pathsep not in folder:
         return folder
     link = os.path.join(make(job), f".{os.path.basename(folder)}")
@@ -62,9 +63,9 @@ def avoid_colon(job: Job, folder: str) -> str:
 
 
 def make_shared(job: Job, on_one_machine: Callable[[], bool], longest: int = LONGEST) -> str:
-    """The same for jobs on several machines, which share the job's folder: then the short link stands beside the jobs, too.
+    """Make the folder for jobs on several machines, which share the job's folder: the short link is then beside the jobs, too.
 
-    Where even its path is too long, one in LINKS does if `on_one_machine`; empty if none does.
+    If even its path is too long, use a link in LINKS if `on_one_machine`; return an empty text if neither works.
     """
     if len(os.fsencode(link_of(job, links_nearby()))) <= longest:
         return make(job, links_nearby(), longest)
@@ -75,18 +76,18 @@ def remove(job: Job, links: str = LINKS) -> None:
     """Remove the folder with everything in it, and the links."""
     for link in (link_of(job, links), link_of(job, links_nearby())):
         if _leads_to(link, job.path("tmp")):
-            with suppress(FileNotFoundError):  # whoever takes the node down removes it as well
+            with suppress(FileNotFoundError):  # the process that removes the node removes the link as well
                 os.unlink(link)
     shutil.rmtree(job.path("tmp"), ignore_errors=True)
 
 
 def links_nearby() -> str:
-    """How the path of a short link beside the jobs begins."""
+    """Return how the path of a short link beside the jobs begins."""
     return os.path.join(home(), "tmp-")
 
 
 def link_of(job: Job, links: str = LINKS) -> str:
-    """The short path: one for each job folder. Whoever takes down a lab of machines that somebody else set up names it too
+    """Return the short path: one for each job folder. The removal of a lab on existing machines uses the same name
     (`remote/host_probe.py`)."""
     import hashlib  # four milliseconds, which a job with a short path saves
 

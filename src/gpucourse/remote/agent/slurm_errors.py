@@ -1,4 +1,4 @@
-"""What a job wrote into the error file that its batch file names, added to the job's log, where everybody looks for it."""
+"""Adding the error file that a job's batch file names to the job's log, where users look for errors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import stat
 from gpucourse.remote.agent.job import Job, mapping
 
 MOST_BYTES = 1 << 20
-"""How much of the end of an error file is added; the file itself is collected as it is."""
+"""The number of bytes from the end of an error file that are added; the file itself is collected as it is."""
 
 _WORD = re.compile(r"%(\d*)([%a-zA-Z])")
 
 
 def add_to_logs(job: Job, rows: list[dict[str, object]]) -> None:
-    """Add the error file of every job to that job's log, once. If it is not there, or no regular file, a line says so."""
+    """Add the error file of every job to that job's log, once. If it is not there, or no regular file, add a line about
+    that."""
     asked = mapping(mapping(job.read("slurm.json") or {}).get("slurm") or {})
     files = asked.get("files")
     wishes = (
@@ -39,8 +40,8 @@ def add_to_logs(job: Job, rows: list[dict[str, object]]) -> None:
 
 
 def pattern(wish: str, number: str) -> str:
-    """The names that sbatch's words for a file may mean: the job's number is known (12, or 12_3 for a task of an array), for
-    the rest stands `*`."""
+    """Return a glob pattern for the names that sbatch's pattern may mean: the job's number is known (12, or 12_3 for a task of
+    an array); `*` replaces the rest."""
     array, _, task = number.partition("_")
     known = {"A": array, "a": task} if task else {"A": array, "j": array}
     result, place = "", 0
@@ -53,7 +54,7 @@ def pattern(wish: str, number: str) -> str:
 
 
 def make_folder(job: Job, wish: str) -> None:
-    """Make the folder in the work folder that an error file's name begins with: without it, Slurm ends the job at once."""
+    """Make the folder of an error file in the work folder: without it, Slurm ends the job at once."""
     parts = wish.split("/")[:-1]
     known = [part for place, part in enumerate(parts) if not any("%" in earlier for earlier in parts[: place + 1])]
     if known and not os.path.isabs(wish) and ".." not in parts:
@@ -80,7 +81,7 @@ def _add(path: str, log: str) -> None:
 
 
 def _append(log: str, line: str, text: bytes = b"") -> None:
-    """Add a line that we write to the log, and text below it. The log's own last line may have no end."""
+    """Add a line of ours to the log, and text below it. The log's own last line may have no end."""
     with open(log, "ab") as target:
         target.write(f"\n{line}\n".encode("utf-8", "surrogateescape"))
         target.write(text if not text or text.endswith(b"\n") else text + b"\n")

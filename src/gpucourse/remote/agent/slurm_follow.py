@@ -1,6 +1,6 @@
-"""Sending the logs of a run that Slurm carries out, from the shared folder, while Slurm is asked now and then about its state.
+"""Sending the logs of a run under Slurm from the shared folder, and asking Slurm now and then about its state.
 
-Nothing of this stays on the node that takes jobs: it lives as long as the connection that asked for it.
+No process of this stays on the node that accepts jobs: it lives as long as the connection of its request.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
 
 
 class _Asking(threading.Thread):
-    """Asks Slurm about the run: soon again after a change, less and less often without one. In a thread of its own,
-    because commands wait for a controller that is down, and the logs must not."""
+    """Asks Slurm about the run: soon again after a change, less and less often without one. It runs in its own thread, because
+    commands wait for a controller that is down, and the logs must not."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(name="slurm", daemon=True)
@@ -67,12 +67,12 @@ class _Asking(threading.Thread):
                 known = now
                 if self._wait_for_write(pause):
                     pause = AFTER_NOTE_S
-        except BaseException as fault:  # noqa: BLE001  # raised again by whoever follows
+        except BaseException as fault:  # noqa: BLE001  # raised again in `follow`
             self.fault = fault
 
     def _wait_for_write(self, seconds: float) -> bool:
-        """Whether a job began a log meanwhile, or noted its end, so that Slurm will report it in a moment. Waits that long at
-        most."""
+        """Wait until a job begins a log, or notes its end, so that Slurm will report it in a moment; at most that many seconds.
+        Return whether one did."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             notes = sum(name.startswith("ended-") for name in os.listdir(self._job.folder))
@@ -99,9 +99,9 @@ class _Logs:
         self._rows: dict[str, dict[str, object]] | None = None
 
     def send(self, line: Line, *, whole: bool) -> bool:
-        """Send what is new: one piece of each log, or with `whole` everything. Whether there was anything."""
+        """Send what is new: one piece of each log, or with `whole` everything. Return whether there was anything."""
         moved, self._rows = False, None
-        self._job.trim_logs(self._limit)  # only while somebody follows: nothing of ours stays on this node
+        self._job.trim_logs(self._limit)  # only while a client follows: no process of ours stays on this node
         for name in sorted(os.listdir(self._job.path("logs"))):
             if name not in self._streams and not self._open(name, line, whole=whole):
                 continue
@@ -114,7 +114,7 @@ class _Logs:
         return moved
 
     def _read(self, name: str) -> bytes:
-        """The next piece of a log. No file is held open: an array may have more logs than one process may have files."""
+        """Return the next piece of a log. No file is held open: an array may have more logs than one process may have files."""
         path, sent = self._job.path("logs", name), self._sent[name]
         left = PIECE if self._limit is None else min(PIECE, max(0, self._limit - sent))
         if not left or os.stat(path).st_size <= sent:
@@ -126,8 +126,7 @@ class _Logs:
             os.close(handle)
 
     def _open(self, name: str, line: Line, *, whole: bool) -> bool:
-        """Say what the log is: of which node, of which rank. False for a file that is no log, or where that is not known
-        yet."""
+        """Send the node and the rank of a log. Return False for a file that is no log, or if they are not known yet."""
         whose = self._whose(name)
         node = whose and self._node(*whose, job=name.partition("-")[0], at_last=whole)
         if whose is None or node is None:
@@ -154,8 +153,8 @@ class _Logs:
         return (of_rank["node"], int(of_rank["rank"])) if of_rank else None
 
     def _node(self, host: str, rank: int | None, *, job: str, at_last: bool) -> str | None:
-        """The node whose log it is. Slurm names the file after the host; where nodes share this one, Slurm's list of the job's
-        nodes says which it is, as soon as it is known, and `at_last` the node that tells it."""
+        """Return the node of a log. Slurm names the file after the host; if nodes share this host, Slurm's list of the job's
+        nodes decides, as soon as it is known, and `at_last` the node that sends the log."""
         if host != self._here:
             return host
         if self._rows is None:  # once for all logs of a look: an array has thousands of both

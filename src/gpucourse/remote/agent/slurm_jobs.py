@@ -1,7 +1,7 @@
-"""A run that Slurm carries out: its files beside those of job.py, and the calls of Slurm's commands.
+"""A run under Slurm: its files beside those of job.py, and the calls of Slurm's commands.
 
-slurm.json   what was asked for           <name>.sbatch   what is submitted        ended-<job>   a job's own note of its end
-jobs.json    what was submitted           seen.json       what was last seen of it  watch         held by whoever asks Slurm
+slurm.json   the request           <name>.sbatch   the file that is submitted   ended-<job>   a job's own note of its end
+jobs.json    the submitted jobs    seen.json       their last known state       watch         held while Slurm is asked
 places.json  where its jobs put temporary files
 """
 
@@ -40,7 +40,7 @@ class Controller(JobRefused):
 
 
 class UnknownJob(Controller):
-    """Slurm has forgotten the job that it was asked about."""
+    """Slurm has forgotten the job in the question."""
 
 
 def ask(
@@ -50,12 +50,12 @@ def ask(
     munge: str = _MUNGE,
     variables: Mapping[str, str] = NOTHING,
 ) -> str:
-    """What a command of Slurm answers; `munge` is the socket of the daemon that it speaks through, `variables` are added to
-    its environment.
+    """Return the output of a command of Slurm; `munge` is the socket of the daemon that it uses, `variables` are added to its
+    environment.
 
-    Raises Controller with what it said instead, UnknownJob.
+    Raises Controller with the error message, UnknownJob.
     """
-    if _is_munged_gone(munge):  # a command of Slurm would wait for it, for more than half a minute and without a word
+    if _is_munged_gone(munge):  # a command of Slurm would wait for it, for more than half a minute and without a message
         raise Controller(f"munged is gone: nobody listens at {munge}")
     try:
         done = subprocess.run(
@@ -68,7 +68,7 @@ def ask(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        said = (error.stderr or b"").decode("utf-8", "replace").strip()  # what it complained about while it waited
+        said = (error.stderr or b"").decode("utf-8", "replace").strip()  # its messages while it waited
         raise Controller(f"{words[0]} did not answer within {timeout_s:g} s{': ' + said if said else ''}") from error
     except OSError as error:
         raise Controller(f"cannot start {words[0]}: {error.strerror}") from error
@@ -92,7 +92,7 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def watching(job: Job) -> Iterator[None]:
-    """One at a time asks Slurm about a run, so that a change is reported once."""
+    """Let only one process at a time ask Slurm about a run, so that a change is reported once."""
     handle = job.lock("watch", wait=True)
     try:
         yield
@@ -108,14 +108,14 @@ def note(job: Job, text: str) -> None:
 
 
 def list_submitted_jobs(job: Job) -> list[dict[str, object]]:
-    """What was submitted: `id`, `file`, how many `tasks` (0: no array) or their `numbers`, and whether the exercise itself
-    `asked` for its end."""
+    """Return what was submitted: `id`, `file`, how many `tasks` (0: no array) or their `numbers`, and `asked`: whether the
+    exercise itself requested its end."""
     jobs = (job.read("jobs.json") or {}).get("jobs")
     return [mapping(entry) for entry in jobs] if isinstance(jobs, list) else []
 
 
 def rows(job: Job) -> list[dict[str, object]]:
-    """One row for each job, or task of an array, while nothing is known of it yet."""
+    """Return one row for each job, or task of an array, as it is before anything is known about it."""
     job_rows: list[dict[str, object]] = []
     for submitted_job in list_submitted_jobs(job):
         numbers = submitted_job.get("numbers")
@@ -128,7 +128,7 @@ def rows(job: Job) -> list[dict[str, object]]:
 
 
 def find(job: Job) -> list[dict[str, object]]:
-    """The jobs that were submitted from this run's folder, as squeue knows them: for a submission that was cut short."""
+    """Return the jobs that were submitted from this run's folder, as squeue shows them: for a submission that was cut short."""
     jobs: list[dict[str, object]] = []
     for line in ask("squeue", "-h", "-a", "-t", "all", "-u", user_name(), "-o", "%F|%j|%Z").splitlines():
         number, _, rest = line.strip().partition("|")
@@ -140,8 +140,8 @@ def find(job: Job) -> list[dict[str, object]]:
 
 
 def cluster(_wanted: dict[str, object]) -> dict[str, object]:
-    """Return what the cluster has: its version, every node of every partition, who asks, where a run's folder lies, and which
-    partition the login sets for sbatch and for srun."""
+    """Return what the cluster has: its version, every node of every partition, the user, the home folder, and which partition
+    the login sets for sbatch and for srun."""
     version = ask("sinfo", "--version").strip()
     nodes = say.nodes(ask("sinfo", "-h", "-a", "-N", "-o", say.NODES))
     login = {name: environment().get(name + "_PARTITION", "") for name in ("SBATCH", "SLURM")}
@@ -156,22 +156,23 @@ def cluster(_wanted: dict[str, object]) -> dict[str, object]:
 
 
 def picture() -> str:
-    """The queue of this user as squeue shows it, with the command that showed it."""
+    """Return the queue of this user as squeue shows it, with the command that showed it."""
     return "$ squeue -u {}\n{}".format(user_name(), ask("squeue", "-u", user_name()))
 
 
 def user_name() -> str:
-    """The name of the user who asks."""
+    """Return the name of the current user."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
 def host() -> str:
-    """The name of this machine, as Slurm knows machines."""
+    """Return the name of this machine, as Slurm knows machines."""
     return socket.gethostname().split(".")[0]
 
 
 def _is_munged_gone(munge: str) -> bool:
-    """Whether munged left its socket behind and no longer answers there. A missing or different socket proves nothing."""
+    """Return whether munged left its socket behind and no longer answers there. A missing or different socket proves
+    nothing."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(1.0)
         try:
@@ -185,7 +186,7 @@ def _is_munged_gone(munge: str) -> bool:
 
 def _program(name: str) -> str:
     path = shutil.which(name) or shutil.which(name, path=_PLACES)
-    if path is None:  # where Slurm is only on the path of a login shell
+    if path is None:  # if Slurm is only on the path of a login shell
         shell = subprocess.run(
             ["/bin/sh", "-lc", "command -v " + name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
         )

@@ -1,4 +1,4 @@
-"""Jobs that a run's own jobs submitted, and that still run when these have ended: what they write belongs to the run."""
+"""Jobs that a run's own jobs submitted, and that still run when these have ended: their output belongs to the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ MOST = 1000
 
 
 def list_later_jobs(job: Job) -> list[dict[str, object]]:
-    """Every job that was submitted below this run's folder, besides the run's own, and has not ended: number, name, state."""
+    """Return every job that was submitted below this run's folder, besides the run's own, and has not ended: number, name,
+    state."""
     own = {str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job)}
     root = os.path.join(os.path.realpath(job.folder), "")
     jobs_by_number: dict[str, dict[str, object]] = {}
@@ -30,7 +31,7 @@ def list_later_jobs(job: Job) -> list[dict[str, object]]:
 
 
 def tell_later_jobs(job: Job) -> dict[str, object]:
-    """Such jobs as they are now. When the last of them has ended, the folder for temporary files is removed."""
+    """Return such jobs as they are now. When the last of them has ended, the folder for temporary files is removed."""
     later = list_later_jobs(job)
     if job.has("done") and not later:
         scratch.remove(job)

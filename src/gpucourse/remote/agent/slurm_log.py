@@ -1,4 +1,4 @@
-"""What a run's log says of its jobs: every change of a state or a reason, in plain words, and what to type next."""
+"""The lines about jobs in a run's log: every change of a state or a reason, in plain words, and what to type next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 
 MOST_LINES = 32
-"""With more jobs than that, each no longer has its own lines."""
+"""If there are more jobs than that, not each has its own lines."""
 
 _INDENT = " " * 9  # below the words, beside the clock
 
@@ -23,8 +23,8 @@ Row = dict[str, object]
 
 
 def log_changes(job: Job, before: list[Row], after: list[Row]) -> None:
-    """Write what changed: a line for each job; if they are many, a line for each that did not end well, and how many are in
-    which state."""
+    """Write what changed: a line for each job; if they are many, a line for each that failed, and how many are in which
+    state."""
     pairs = list(zip(before, after))  # `strict` is not in Python 3.7
     if len(after) <= MOST_LINES:
         for old, new in pairs:
@@ -67,24 +67,24 @@ def log_change(job: Job, old: Row, new: Row) -> None:
 
 
 def log_silence(job: Job, words: str) -> None:
-    """Say that Slurm does not answer, in its own words, and what to type."""
+    """Write that Slurm does not answer, in its own words, and what to type."""
     said = " ".join(words.split())[:300]
     again = "Running jobs continue; gpucourse keeps asking. If your own lab's controller is down, this starts it again: "
     _note(job, f"Slurm does not answer: {said}", f"{again}gpucourse deploy {_module(job)}")
 
 
 def log_end_of_silence(job: Job) -> None:
-    """Say that Slurm answers again."""
+    """Write that Slurm answers again."""
     _note(job, "Slurm answers again")
 
 
 def log_cancel(job: Job, numbers: list[str]) -> None:
-    """Say which command was typed for the person."""
+    """Write which command was typed for the person."""
     _note(job, "scancel {}".format(" ".join(numbers)))
 
 
 def warn_of_unshared_folder(job: Job, rows: list[Row], session: bool) -> None:
-    """Where a job ran and failed, and nothing that it wrote arrived here: say that it could not write here."""
+    """Write, if a job ran and failed and none of its output arrived here, that it could not write here."""
     jobs_with_log = {name.partition("-")[0] for name in os.listdir(job.path("logs"))}
     for row in rows:
         if row["state"] == "FAILED" and row.get("node") and str(row["job"]) not in jobs_with_log and not session:
@@ -116,7 +116,7 @@ def _describe_requeue(job: Job, old: Row, new: Row) -> tuple[str, ...]:
 
 
 def _is_preempted(job: Job, row: Row) -> bool:
-    """Return whether a log of the job says that Slurm ended this start of it for a job of higher priority."""
+    """Return whether a log of the job shows that Slurm ended this start of it for a job of higher priority."""
     started = str(row.get("started") or "")
     for name in os.listdir(job.path("logs")):
         if name.startswith("{}-".format(row["job"])):
@@ -128,7 +128,7 @@ def _is_preempted(job: Job, row: Row) -> bool:
 
 
 def _down(nodes: str) -> str:
-    """Which of these nodes take no jobs, in Slurm's words; empty if all do, or Slurm does not say."""
+    """Return which of these nodes accept no jobs, in Slurm's words; empty if all do, or if Slurm does not answer."""
     try:
         listed = say.nodes(slurm_jobs.ask("sinfo", "-h", "-a", "-N", "-n", nodes, "-o", say.NODES))
     except slurm_jobs.Controller:

@@ -1,4 +1,4 @@
-"""Handing a run to Slurm, exactly once: even if the answer was lost, or this process was killed between two files."""
+"""Submitting a run to Slurm, exactly once: even if the answer was lost, or this process was killed between two files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NEXT_S = 5.0
 
 
 def submit(spec: dict[str, object]) -> dict[str, object]:
-    """Submit the files of `spec` in their order and answer the jobs' numbers. A submission that is asked for again submits
-    only what the first did not. Jobs get the environment of `spec`; what is secret in it is written into no file here. Of the
-    runs that it names as `collected` the oldest are removed."""
+    """Submit the files of `spec` in their order and return the jobs' numbers. If a submission is requested again, submit only
+    what the first did not. Jobs get the environment of `spec`; its secrets are written into no file here. Of the runs in
+    `collected` the oldest are removed."""
     job = Job(str(spec["run_id"]))
     secrets, collected = take_secrets(spec), words(spec.pop("collected", []))
     os.makedirs(home(), 0o700, exist_ok=True)
@@ -47,7 +47,7 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
             _all_files(job, asked, slurm_jobs.find(job) if again else [], variables)
             if asked.get("show_queue"):
                 _show_queue(job, bool(asked.get("cancel_last")))
-            if not asked.get("session"):  # a session is a job that the learner's own terminal asks for
+            if not asked.get("session"):  # a session is a job that the learner's own terminal requests
                 job.write("submitted", {})
     finally:
         os.close(lock)
@@ -55,7 +55,7 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
 
 
 def recover(job: Job) -> None:
-    """After the submitting process was killed: what Slurm has of it is what was submitted."""
+    """Complete the list of submitted jobs from Slurm's, after the submitting process was killed."""
     if job.has("submitted") or job.has("done") or job.is_supervised():
         return
     known = {str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job)}
@@ -68,8 +68,8 @@ def recover(job: Job) -> None:
 
 
 def session(job: Job) -> dict[str, object]:
-    """The job of a terminal: its row, how many GPUs Slurm holds for it right now, the folder that its shell starts in, and
-    where it puts temporary files."""
+    """Return the job of a terminal: its row, how many GPUs Slurm holds for it right now, the folder that its shell starts in,
+    and where it puts temporary files."""
     recover(job)
     rows = look(job)
     running = [row for row in rows if say.phase(str(row["state"])) == say.RUNNING]
@@ -115,7 +115,7 @@ def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]
 def _sbatch(job: Job, file: dict[str, object], variables: dict[str, str]) -> str:
     before = [str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
     depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
-    script = str(file.get("script") or "")  # it is submitted from its own folder, beside what it needs
+    script = str(file.get("script") or "")  # it is submitted from its own folder, beside the files that it needs
     words = [
         "sbatch",
         "--parsable",
@@ -147,9 +147,10 @@ def _export_too(variables: dict[str, str]) -> dict[str, str]:
 
 
 def _make_places(job: Job) -> dict[str, str]:
-    """Where the jobs put temporary files, below the run's folder, and what libraries keep from one run to the next.
+    """Return where the jobs put temporary files, below the run's folder, and where libraries keep files from one run to the
+    next.
 
-    If no path to that folder is short enough for sockets, they get the folder that the cluster gives them.
+    If no path to that folder is short enough for sockets, they get the folder that the cluster sets for them.
     """
     places = scratch.make_caches(slurm_jobs.environment())
     temporary = scratch.make_shared(job, _is_on_one_machine)
@@ -159,7 +160,7 @@ def _make_places(job: Job) -> dict[str, str]:
 def _is_on_one_machine() -> bool:
     try:
         return set(slurm_jobs.ask("sinfo", "-h", "-a", "-o", "%n").split()) == {slurm_jobs.host()}
-    except slurm_jobs.Controller:  # sbatch will say the same
+    except slurm_jobs.Controller:  # sbatch will report the same
         return False
 
 
@@ -169,10 +170,10 @@ def _remember(job: Job, number: str, file: dict[str, object]) -> None:
 
 
 def _show_queue(job: Job, cancel_last: bool) -> None:
-    """Keep the queue as it is once every job that waits has its reason, then cancel the last job, where that is asked.
+    """Keep the queue as it is once every job that waits has its reason, then cancel the last job if `cancel_last`.
 
-    For a second after sbatch no job has a reason, and for another second none is next in line; on a cluster that others
-    use, the next job may be theirs, so the wait for that is shorter.
+    For a second after sbatch no job has a reason, and for another second none is next in line; on a cluster that others use,
+    the next job may be theirs, so the wait for that is shorter.
     """
     began, nap = time.monotonic(), 0.1
     while True:

@@ -1,4 +1,4 @@
-"""Looking after a run that Slurm carries out: one question at a time, every change reported once, and the end written down."""
+"""Watching a run under Slurm: one question at a time, every change reported once, and the end written down."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Row = dict[str, object]
 
 
 def look(job: Job) -> list[Row]:
-    """The rows as they are now. When the last one has ended, the end is written down.
+    """Return the rows as they are now. When the last one has ended, the end is written down.
 
-    Where Slurm does not answer, the rows are those of the last look; that is reported once, and again when it answers.
+    If Slurm does not answer, the rows are those of the last look; that is reported once, and again when it answers.
     """
     with slurm_jobs.watching(job):
         ended = job.read("exit.json") if job.has("done") else None
@@ -56,7 +56,7 @@ def look(job: Job) -> list[Row]:
 
 
 def state(job: Job) -> str:
-    """`absent`, `preparing`, `running` or `ended`, as for every run."""
+    """Return `absent`, `preparing`, `running` or `ended`, as for every run."""
     if job.has("done"):
         return "ended"
     if job.is_supervised():
@@ -67,7 +67,7 @@ def state(job: Job) -> str:
 
 
 def request_end(job: Job) -> list[str]:
-    """scancel, without the proof; the jobs of the run that had not ended."""
+    """Cancel with scancel, without proof; return the jobs of the run that had not ended."""
     if not job.has("cancelled"):
         job.write("cancelled", {})
     left = _list_open_jobs(look(job))
@@ -81,8 +81,8 @@ def request_end(job: Job) -> list[str]:
 
 
 def cancel(job: Job, left: list[str] | None = None, proof_s: float = _PROOF_S) -> dict[str, object]:
-    """scancel, with proof: the answer comes when Slurm says that every job has ended, including those that the run's own jobs
-    submitted. `left`: the jobs for which `request_end` was called already."""
+    """Cancel with scancel, with proof: return when Slurm reports that every job has ended, including those that the run's own
+    jobs submitted. `left`: the jobs for which `request_end` was called already."""
     left = request_end(job) if left is None else left
     rows: list[Row] = []
     began, nap = time.monotonic(), 0.05
@@ -101,7 +101,8 @@ def _list_open_jobs(rows: list[Row]) -> list[str]:
 
 
 def _cancel_later_jobs(job: Job, deadline: float) -> int:
-    """End what an ended run's jobs had submitted, and what these submit meanwhile; how many there were."""
+    """End the jobs that an ended run's jobs had submitted, and those that these submit meanwhile; return how many there
+    were."""
     ended = job.read("exit.json") or {}
     if not ended.get("later"):
         return 0
@@ -133,7 +134,8 @@ def _list_later_jobs(job: Job) -> list[Row]:
 
 
 def _query_rows(job: Job, before: list[Row]) -> list[Row]:
-    """The rows with what Slurm says now; of what it has forgotten, what the accounting or the job's own note says."""
+    """Return the rows with Slurm's current answer; for jobs that it has forgotten, with the accounting or the job's own
+    note."""
     open_rows = [row for row in before if say.phase(str(row["state"])) != say.ENDED]
     if not open_rows:
         return before
@@ -159,14 +161,14 @@ def _query_rows(job: Job, before: list[Row]) -> list[Row]:
 
 
 def _find_hidden_tasks(missing: list[Row]) -> dict[str, Row]:
-    """What scontrol says of tasks of arrays that squeue did not name: while they wait, it leaves out the last one of an array
-    with a step, and all that do not fit into its line."""
+    """Return scontrol's answer on tasks of arrays that squeue did not name: while they wait, squeue leaves out the last task of
+    an array with a step, and all that do not fit into its line."""
     tasks: dict[str, Row] = {}
     for number in sorted({str(row["job"]).partition("_")[0] for row in missing if "_" in str(row["job"])}, key=int):
         try:
             known = say.details(slurm_jobs.ask("scontrol", "show", "job", "-o", number))
         except slurm_jobs.Controller:
-            continue  # forgotten: its own note may tell
+            continue  # forgotten: its own note may help
         for row in missing:
             said = known.get(str(row["job"])) or known.get(number)
             if said and str(row["job"]).partition("_")[0] == number:
@@ -175,7 +177,7 @@ def _find_hidden_tasks(missing: list[Row]) -> dict[str, Row]:
 
 
 def _ours(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
-    """Only the jobs of this run: a cluster that was set up again counts from 1, and gives a number to somebody else."""
+    """Return only the jobs of this run: a cluster that was set up again counts from 1, and reuses a number for another user."""
     handed_in = os.stat(job.path("jobs.json")).st_mtime
     later = [name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S]
     if not later:
@@ -185,7 +187,8 @@ def _ours(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
 
 
 def _merge_row(row: Row, said: Row) -> Row:
-    """The row with what Slurm says, and where its job last ran: while a job completes, nodes that failed are gone from it."""
+    """Return the row with Slurm's answer, and where its job last ran: while a job completes, nodes that failed are gone from
+    it."""
     ran_on = {"ran_on": said["node"]} if said["state"] == "RUNNING" else {}
     return {**row, **said, **ran_on}
 
@@ -198,7 +201,7 @@ def _accounts(numbers: list[str]) -> dict[str, dict[str, object]]:
 
 
 def _own_note(job: Job, job_id: str) -> dict[str, object]:
-    """Return how a job ended by the note that it left; FORGOTTEN if it left none. The note does not say who sent a signal."""
+    """Return how a job ended by the note that it left; FORGOTTEN if it left none. The note does not show who sent a signal."""
     try:
         with open(job.path("ended-" + job_id)) as file:
             code = int(file.read())
@@ -208,7 +211,7 @@ def _own_note(job: Job, job_id: str) -> dict[str, object]:
 
 
 def _with_details(rows: list[Row]) -> list[Row]:
-    """Exit codes and restarts, which squeue does not show."""
+    """Return the rows with exit codes and restarts, which squeue does not show."""
     known: dict[str, dict[str, object]] = {}
     for number in sorted({str(row["job"]).partition("_")[0] for row in rows}, key=int):
         try:
@@ -231,10 +234,10 @@ def _add_details(row: Row, known: dict[str, object]) -> Row:
 
 
 def _end(job: Job, rows: list[Row]) -> dict[str, object]:
-    """How the whole run ended: the gravest end of its jobs, without those that the exercise itself cancelled."""
+    """Return how the whole run ended: the gravest end of its jobs, without those that the exercise itself cancelled."""
     counted = [row for row in rows if not row.get("asked")]
     order = ("timed_out", "lost", "exited", "cancelled")
-    # A shell ends with the code of its last command, which says nothing about the session.
+    # A shell ends with the code of its last command, which shows nothing about the session.
     fine = ("COMPLETED", "FAILED") if _read_request(job).get("session") else ("COMPLETED",)
     bad = [row for row in counted if row["state"] not in fine]
     bad.sort(key=lambda row: order.index(say.ending(str(row["state"]))))
@@ -256,7 +259,7 @@ def _end(job: Job, rows: list[Row]) -> dict[str, object]:
 
 
 def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
-    """How each process ended, as far as Slurm says so: the jobs themselves, or the tasks that srun names."""
+    """Return how each process ended, as far as Slurm shows it: the jobs themselves, or the tasks that srun names."""
     if _read_request(job).get("session"):
         return []
     asked = _read_request(job)
@@ -282,13 +285,13 @@ def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
 
 
 def _first_host(row: Row) -> str:
-    """The machine of a job's own log: the first that it had."""
+    """Return the machine of a job's own log: the first that it had."""
     return next(iter(say.hosts(str(row.get("node") or ""))), "")
 
 
 def _read_rank_notes(job: Job, *, killed: bool) -> list[dict[str, object]]:
-    """How each life of each rank ended, where torchrun started them: `ranks/RANK-LIFE` holds code, node and time. With `killed`
-    a life that has begun, and whose end nobody wrote down, was ended with its job."""
+    """Return each end of each rank that torchrun started: `ranks/RANK-RESTART` holds code, node and time. With `killed`, a rank
+    that has begun and whose end was not written down counts as ended with its job."""
     ends: list[dict[str, object]] = []
     for name in sorted(os.listdir(job.path("ranks"))) if job.has("ranks") else ():
         rank, _, restart = name.partition("-")
@@ -317,6 +320,6 @@ def _epoch(moment: object) -> float | None:
 
 
 def _last_note(job: Job) -> float:
-    """When the last job wrote down its end; now, where one could not."""
+    """Return when the last job wrote down its end; the current time if one could not."""
     noted = [os.stat(job.path(name)).st_mtime for name in os.listdir(job.folder) if name.startswith("ended-")]
     return max(noted) if len(noted) >= len(slurm_jobs.rows(job)) else time.time()

@@ -1,6 +1,6 @@
-"""What Slurm's own words mean, in one table, and how its answers are read. Pure: it is tested against recorded answers.
+"""The meaning of Slurm's words, in one table, and the parsing of its answers. Pure: it is tested against recorded answers.
 
-A word that is not in the table stays what it is: its phase is `unknown`, and it is asked about again.
+A word that is not in the table stays as it is: its phase is `unknown`, and Slurm is asked again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 WAITING, RUNNING, ENDED, UNKNOWN = "waiting", "running", "ended", "unknown"
 
-# Slurm's word for a job's state -> the phase, and for an ended one the reason that a record gets.
+# Slurm's word for a job's state -> the phase, and for an ended job the reason in its record.
 STATES = {
     "PENDING": (WAITING, ""),
     "CONFIGURING": (WAITING, ""),  # its nodes are being booted
@@ -46,13 +46,13 @@ STATES = {
 AT_WORK = ("idle", "mixed", "allocated", "completing", "planned")
 """The states of a node that is as it should be: a lab that is deployed again may have jobs."""
 NODE_FLAGS = "-+$^@#%!~"
-"""What sinfo puts behind a state (24.11: `mixed-`, planned for a job), but for `*`: it does not answer."""
+"""What sinfo puts behind a state (24.11: `mixed-`, planned for a job), except `*`: it does not answer."""
 
 FAILED_START = "launch failed requeued held"
 SIGNALLED = "a signal ended it"
 """Ours: the reason of a job that left a note of it. Slurm has forgotten whether that was its time limit or a scancel."""
 
-# Why a job waits, for a person. A reason that is not here is shown as it is.
+# The reason why a job waits, in plain words. A reason that is not here is shown as it is.
 REASONS = {
     "None": "the scheduler has not looked at it yet",
     "Resources": "it is the next one, and not enough nodes or GPUs are free",
@@ -80,7 +80,7 @@ HELD = ("JobHeldUser", "JobHeldAdmin", FAILED_START, "job requeued in held state
 
 UNKNOWN_JOB = "Invalid job id"
 QUEUE = "%i|%T|%r|%N|%V|%S|%e"
-"""The format for squeue -o: stable in every version, while --json changes its shape."""
+"""The format for squeue -o: stable in every version, while the output of --json changes."""
 
 ACCOUNTS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
 NODES = "%N|%P|%T|%G|%c|%a|%E"
@@ -92,22 +92,22 @@ _SIGNALS = {"Killed": 9, "Terminated": 15, "Aborted": 6, "Segmentation fault": 1
 
 
 def phase(state: str) -> str:
-    """`waiting`, `running`, `ended`, or `unknown` for a word that is not in the table."""
+    """Return `waiting`, `running`, `ended`, or `unknown` for a word that is not in the table."""
     return STATES.get(state, (UNKNOWN, ""))[0]
 
 
 def ending(state: str) -> str:
-    """How a job ended that has: exited, timed_out, cancelled or lost."""
+    """Return how an ended job ended: exited, timed_out, cancelled or lost."""
     return STATES.get(state, (UNKNOWN, "lost"))[1] or "lost"
 
 
 def explain_reason(reason: str) -> str:
-    """A reason for waiting in plain words; empty if the table has none."""
+    """Return a reason for waiting in plain words; empty if the table has none."""
     return REASONS.get(reason) or next((words for name, words in REASONS.items() if reason.startswith(name + ",")), "")
 
 
 def queue(text: str) -> dict[str, dict[str, object]]:
-    """What squeue with the format QUEUE says, by the job's number (`12`, or `7_3` for a task)."""
+    """Parse the output of squeue with the format QUEUE; return it by the job's number (`12`, or `7_3` for a task)."""
     jobs: dict[str, dict[str, object]] = {}
     for line in text.splitlines():
         parts = line.split("|")
@@ -125,7 +125,8 @@ def queue(text: str) -> dict[str, dict[str, object]]:
 
 
 def details(text: str) -> dict[str, dict[str, object]]:
-    """What `scontrol show job -o` says: one line a job, or a task of an array, whose own line is that of its waiting tasks."""
+    """Parse the output of `scontrol show job -o`: one line a job, or a task of an array; the array's own line is for its
+    waiting tasks."""
     jobs: dict[str, dict[str, object]] = {}
     for line in text.splitlines():
         said = dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line))
@@ -146,7 +147,7 @@ def details(text: str) -> dict[str, dict[str, object]]:
 
 
 def accounts(text: str) -> dict[str, dict[str, object]]:
-    """What `sacct -n -P -X -o ACCOUNTS` says. `CANCELLED by 1000` is CANCELLED."""
+    """Parse the output of `sacct -n -P -X -o ACCOUNTS`. `CANCELLED by 1000` is CANCELLED."""
     jobs: dict[str, dict[str, object]] = {}
     for line in text.splitlines():
         parts = line.split("|")
@@ -163,7 +164,8 @@ def accounts(text: str) -> dict[str, dict[str, object]]:
 
 
 def nodes(text: str) -> list[dict[str, object]]:
-    """What `sinfo -h -a -N -o NODES` says: a line for each node of each partition; a default partition ends with a star."""
+    """Parse the output of `sinfo -h -a -N -o NODES`: a line for each node of each partition; a default partition ends with a
+    star."""
     node_rows = []
     for line in text.splitlines():
         parts = line.split("|", 6)
@@ -185,7 +187,8 @@ def nodes(text: str) -> list[dict[str, object]]:
 
 
 def usable(state: str) -> bool:
-    """Whether a node in that state of sinfo takes jobs now or when those on it have ended. `*` means: does not answer."""
+    """Return whether a node in that state of sinfo accepts jobs now or when those on it have ended. `*` means: does not
+    answer."""
     return not state.endswith("*") and state.rstrip("~#%$@^!-+").lower() in (
         "idle", "mixed", "allocated", "alloc", "mix", "completing", "comp", "reserved", "planned", "plnd",
         "unknown", "unk",  # for some seconds after the controller has started
@@ -193,7 +196,7 @@ def usable(state: str) -> bool:
 
 
 def gpus(gres: str) -> int:
-    """How many GPUs `gpu:1`, `gpu:a100:4(S:0-1)` or `gpu:t4:2,tmpdisk:100` mean."""
+    """Return how many GPUs `gpu:1`, `gpu:a100:4(S:0-1)` or `gpu:t4:2,tmpdisk:100` mean."""
     total = 0
     for part in re.sub(r"\([^)]*\)", "", gres).split(","):
         words = part.split(":")
@@ -203,12 +206,12 @@ def gpus(gres: str) -> int:
 
 
 def count_held_gpus(text: str) -> int:
-    """How many GPUs `scontrol -d show job -o` says that a job holds, over all its nodes."""
+    """Return how many GPUs a job holds over all its nodes, from the output of `scontrol -d show job -o`."""
     return sum(int(count) for count in re.findall(r" GRES=gpu(?::[A-Za-z][^:\s(]*)?:(\d+)", text))
 
 
 def code(text: str) -> int | None:
-    """The shell's exit code of Slurm's `code:signal`; None if there is none."""
+    """Return the shell's exit code of Slurm's `code:signal`; None if there is none."""
     first, _, signal = text.partition(":")
     if not first.isdigit():
         return None
@@ -217,7 +220,7 @@ def code(text: str) -> int | None:
 
 
 def parse_failed_tasks(text: str) -> list[tuple[int, int, str]]:
-    """The processes of which srun said that they failed, in that order: (number, exit code, node)."""
+    """Return the processes that failed according to srun, in that order: (number, exit code, node)."""
     failures: list[tuple[int, int, str]] = []
     for line in text.splitlines():
         said = _TASK_FAILED.match(line)
@@ -229,7 +232,7 @@ def parse_failed_tasks(text: str) -> list[tuple[int, int, str]]:
 
 
 def hosts(spelled: str) -> list[str]:
-    """The nodes of a list as Slurm spells it: `head,node[01-03,7]`."""
+    """Return the nodes of a list as Slurm writes it: `head,node[01-03,7]`."""
     names: list[str] = []
     for name, numbers in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", spelled):
         if not numbers:

@@ -1,4 +1,4 @@
-"""Starting a run, once, detached from whoever asked."""
+"""Starting a run, once, detached from the client."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ _ANSWER_S = 30.0
 
 
 def start(spec: dict[str, object], agent: str) -> dict[str, object]:
-    """Start what `spec` says and answer once it runs. A repeated request is answered with the result of the first.
+    """Start the run of `spec` and answer once it runs. A repeated request is answered with the result of the first.
 
-    Its secrets reach the processes of the run and no file. Of the runs that it names as `collected` the oldest are
-    removed.
+    Its secrets reach the processes of the run and no file. Of the runs in `collected` the oldest are removed.
     """
     job = Job(str(spec["run_id"]))
     secrets, collected = take_secrets(spec), words(spec.pop("collected", []))
@@ -34,7 +33,7 @@ def start(spec: dict[str, object], agent: str) -> dict[str, object]:
         raise JobRefused(f"run {job.run_id} was cancelled before it began")
     try:
         _lay_out(job, spec)
-    except OSError:  # a full disk: there the oldest runs go first, and not beside the new one
+    except OSError:  # a full disk: here the oldest runs are removed first, not while the new one starts
         from gpucourse.remote.agent import prune
 
         prune.prune(collected)
@@ -61,7 +60,8 @@ def _earlier(job: Job) -> dict[str, object]:
 
 
 def _detach(job: Job, spec: dict[str, object], agent: str, lock: int) -> dict[str, object]:
-    """Fork twice, so that the supervisor belongs to nobody; it holds the lock from now on, and its first word is the answer."""
+    """Fork twice, so that the supervisor has no parent here; it holds the lock from now on, and its first message is the
+    answer."""
     listen, say = os.pipe()
     middle = os.fork()
     if middle == 0:

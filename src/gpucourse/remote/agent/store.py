@@ -1,9 +1,8 @@
 """From the node's store of uploads (`~/.gpucourse/store/<key>`, one for each content) to the work folder of a run, and back.
 
-While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store
-(where the disk can share blocks between copies, it does). When the run has ended, what it left unchanged of the large files
-becomes a link to the store's own file, which nobody may write to. So the disk holds an unchanged file once, however many runs
-had it.
+While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store (if
+the disk can share blocks between copies, it does). When the run has ended, each large file that it left unchanged becomes a
+link to the store's own file, which is read-only. So the disk holds an unchanged file once, however many runs had it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 LINKED_FROM = 1 << 20
-"""Smaller files stay copies: they take little room."""
+"""Smaller files stay copies: they need little room."""
 
 _PIECE = 1 << 30
 
@@ -47,24 +46,25 @@ def lay_out(wanted: object, folder: str) -> None:
 
 
 def read_upload_times(job: Job) -> dict[str, float]:
-    """When each uploaded file was put into the work folder, by its name."""
+    """Return when each uploaded file was put into the work folder, by its name."""
     laid_out = os.path.getmtime(job.path("started")) if job.has("started") else 0.0
     return {str(file["name"]): laid_out for file in _uploads(job)}
 
 
 def is_unchanged(path: str, laid_out: float | None) -> bool:
-    """Whether an uploaded file was not written to since the run began; False for one that was not uploaded."""
+    """Return whether an uploaded file was not written to since the run began; False for one that was not uploaded."""
     return laid_out is not None and find_last_change(os.lstat(path)) <= laid_out
 
 
 def find_last_change(info: os.stat_result) -> float:
-    """When a file was last written to. A program may set the time of the content back (`cp -p`, `tar`), but not that of the
-    inode; with links elsewhere that one says only when the last link was made."""
+    """Return when a file was last written to. A program may set the time of the content back (`cp -p`, `tar`), but not that of
+    the inode; if the inode has other links, its time shows only when the last link was made."""
     return info.st_mtime if info.st_nlink > 1 else max(info.st_mtime, info.st_ctime)
 
 
 def share(job: Job) -> None:
-    """Make links to the store of the large files that an ended run left unchanged. Without links, they stay copies."""
+    """Replace the large files that an ended run left unchanged by links to the store. If links are not possible, they stay
+    copies."""
     work, brought = os.path.realpath(job.path("work")), read_upload_times(job)
     for file in _uploads(job):
         name = str(file["name"])
@@ -85,7 +85,7 @@ def _share(path: str, blob: str, laid_out: float) -> None:
 
 
 def _copy(source: IO[bytes], copy: IO[bytes]) -> None:
-    """Copy the content within the kernel, which shares the blocks where the disk can; by hand where it cannot."""
+    """Copy the content within the kernel, which shares the blocks if the disk can; by hand if that fails."""
     left = os.fstat(source.fileno()).st_size
     in_kernel = getattr(os, "copy_file_range", None)  # Linux, from Python 3.8 on
     with suppress(OSError):  # not possible on these disks: the rest is copied by hand, which also notices a full disk

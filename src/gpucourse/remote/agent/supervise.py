@@ -1,4 +1,4 @@
-"""The supervisor of a run: keeps its deadline, ends what is left of it, and writes down how it ended. Needs no client."""
+"""The supervisor of a run: keeps its deadline, ends its remaining processes, and writes down how it ended. Needs no client."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
 
     reason = _wait(job, launcher, began + float(str(spec["timeout_s"])), wake)
     if hand is not None:
-        drill.end(hand)  # before the others: it would stop the processes again that are to end
+        drill.end(hand)  # before the others: it would stop again the processes that have to end
         hand = None
     killed = 0
     if reason != "exited":
@@ -81,7 +81,8 @@ def finish(job: Job, how: dict[str, object]) -> None:
 
 
 def settle(job: Job) -> bool:
-    """Where the supervisor vanished (killed, node rebooted): end what is left of the run and say so. True if that was so."""
+    """End what is left of a run whose supervisor vanished (killed, node rebooted), and write that down. Return True if that was
+    so."""
     lock = job.lock() if job.state() == "lost" else None
     if lock is None:
         return False
@@ -94,7 +95,7 @@ def settle(job: Job) -> bool:
 
 
 def cancel(job: Job, grace_s: float) -> dict[str, object]:
-    """End the run and all of its processes. May be called repeatedly; gives how many processes there were."""
+    """End the run and all of its processes. May be called repeatedly; return the state and how many processes there were."""
     if job.state() in ("absent", "ended"):
         if job.state() == "absent":
             os.makedirs(job.folder, 0o700, exist_ok=True)
@@ -115,7 +116,7 @@ def cancel(job: Job, grace_s: float) -> dict[str, object]:
 
 
 def request_end(job: Job, grace_s: float) -> None:
-    """Ask the supervisor of a run that has begun to end it, and wait for nothing."""
+    """Ask the supervisor of a run that has begun to end it, without waiting."""
     if not job.has("job.json") or job.has("done"):
         return
     if not job.has("cancelled"):
@@ -155,7 +156,7 @@ def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[b
 
 
 def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: int) -> str:
-    """`exited`, `timed_out` or `cancelled`: whichever comes first. Meanwhile the logs are kept to their limit."""
+    """Wait and return `exited`, `timed_out` or `cancelled`: whichever comes first. Meanwhile keep the logs to their limit."""
     limit = job.log_limit()
     while True:
         job.trim_logs(limit)
@@ -171,7 +172,7 @@ def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: in
 
 
 def _wake_on_signals(job: Job) -> int:
-    """Signals end the wait; TERM (also a node's shutdown) means cancel. None is ignored: the run's own processes would
+    """Let signals end the wait; TERM (also a node's shutdown) means cancel. None is ignored: the run's own processes would
     inherit that."""
     listen, say = os.pipe()
     os.set_blocking(say, False)
@@ -183,7 +184,8 @@ def _wake_on_signals(job: Job) -> int:
 
 
 def _adopt_orphans() -> None:
-    """A process of the run that loses its parent becomes a child of this one (Linux), so it is found even without the mark."""
+    """Make a process of the run that loses its parent a child of this one (Linux), so that it is found even without the
+    mark."""
     if sys.platform.startswith("linux"):
         import ctypes
 
@@ -201,8 +203,8 @@ def _grace(job: Job, spec: dict[str, object]) -> float:
 
 
 def _describe(job: Job, python: str, collected: list[str], lock: int) -> int:
-    """Write env.json, and remove the oldest `collected` runs, from a process of its own: a hanging nvidia-smi holds up nothing,
-    and no run waits until others are removed."""
+    """Write env.json, and remove the oldest `collected` runs, in another process: a hanging nvidia-smi delays nothing, and no
+    run waits until others are removed."""
 
     def work() -> None:
         os.close(lock)  # or this process would look like a living supervisor
@@ -211,7 +213,7 @@ def _describe(job: Job, python: str, collected: list[str], lock: int) -> int:
 
         try:
             job.write("env.json", machine.describe(python))
-        finally:  # a full disk, too, which takes no env.json, is to become emptier
+        finally:  # even on a full disk, which has no room for env.json: this makes room
             prune.prune(collected)
 
     return _fork(work)

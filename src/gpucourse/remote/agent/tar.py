@@ -1,4 +1,4 @@
-"""The headers of a tar in the POSIX form: `tarfile` takes ten times as long for a small file's header."""
+"""The headers of a tar in the POSIX form: `tarfile` needs ten times as long for a small file's header."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import os
 
 BLOCK = 512
 END = bytes(2 * BLOCK)
-_MOST_NAME, _MOST_SIZE, _LATEST_S = 100, 8 << 30, 8 << 30  # what the fields of a header hold
+_MOST_NAME, _MOST_SIZE, _LATEST_S = 100, 8 << 30, 8 << 30  # the limits of a header's fields
 _EXECUTABLE, _PLAIN = 0o755, 0o644
 _REST = 12  # bytes at the end of a header that have no meaning
 _MIDDLE = (bytes(100) + b"ustar\x0000").ljust(BLOCK - 157 - _REST, b"\0")  # no link, the name of the format, no user's name
 
 
 def header(name: str, size: int, executable: bool = False, mtime_ns: int | None = None) -> bytes:
-    """What comes before the content of a plain file. The nanoseconds of `mtime_ns`, for which POSIX has no field, go as nine
-    digits to the end of the block, which it leaves unused: a record of our own would be two blocks more for every file."""
+    """Return what comes before the content of a plain file. The nanoseconds of `mtime_ns`, for which POSIX has no field, are
+    nine digits at the end of the block, which POSIX leaves unused: a separate record would be two blocks more for every
+    file."""
     path = os.fsencode(name)
     records = b""
     if len(path) > _MOST_NAME or not path.isascii():
@@ -27,12 +28,12 @@ def header(name: str, size: int, executable: bool = False, mtime_ns: int | None 
 
 
 def pad(content: bytes) -> bytes:
-    """The content with the zeros that complete its last block."""
+    """Return the content with the zeros that complete its last block."""
     return content + bytes(-len(content) % BLOCK)
 
 
 def _record(key: bytes, value: bytes) -> bytes:
-    """`LENGTH KEY=VALUE` and the end of the line; the length counts its own digits."""
+    """Return `LENGTH KEY=VALUE` and the end of the line; the length counts its own digits."""
     rest = b" %s=%s\n" % (key, value)
     length = len(rest)
     while length != len(rest) + len(b"%d" % length):

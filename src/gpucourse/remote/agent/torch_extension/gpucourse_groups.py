@@ -1,14 +1,14 @@
 """Notes how large the process groups are that a rank makes, so that the world of a run can be compared with its plan.
 
 torch 2.5 and later load this by themselves, by the entry point `torch.backends` beside it: nothing is imported for a script
-that does not import torch, and none is changed. A line with 0 says that torch was imported, each other line is the size of a
+that does not import torch, and none is changed. A line with 0 means that torch was imported, each other line is the size of a
 group. It must run with the Python of any node.
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 
 A group whose ranks torch only simulates is no group of the run's ranks: a script makes one to predict something, such as the
 memory of a rank among 64. For such a group a word is written instead of a size.
 
-Looked at is the function with which torch keeps a group that was made, not init_process_group itself: where that fails, its
+It wraps the function with which torch keeps a group that was made, not init_process_group itself: if that fails, its
 traceback must hold no line that is not the script's or torch's.
 """
 
@@ -42,7 +42,7 @@ def note_groups() -> None:
 
 
 def _get_backend(module: Any, group: Any) -> str:
-    """Return the name of a group's backend; empty if torch does not say it."""
+    """Return the name of a group's backend; empty if torch does not know it."""
     try:
         return str(module.get_backend(group))
     except (AttributeError, ValueError):
@@ -53,5 +53,5 @@ def _note(path: str, size: int | str) -> None:
     try:
         with open(path, "a", encoding="ascii") as file:
             file.write(f"{size}\n")
-    except OSError as error:  # the script is to run all the same
+    except OSError as error:  # the script must run all the same
         sys.stderr.write(f"gpucourse: the size of the process group is not kept: {error}\n")
