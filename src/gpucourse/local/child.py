@@ -1,4 +1,4 @@
-"""Start the process of a session: on pipes, or on a terminal of its own."""
+"""Start the process of a session: on pipes, or on its own terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-END_OF_INPUT = b"\x04"  # what a terminal takes as the end of the input
+END_OF_INPUT = b"\x04"  # the end of the input for a terminal
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terminal:
-    """What the client asked for: the kind of its terminal, and its size in characters."""
+    """The terminal that the client requested: its kind, and its size in characters."""
 
     kind: str
     columns: int
@@ -52,7 +52,7 @@ class Child:
             self.stdin = None
 
     def resize(self, columns: int, rows: int) -> None:
-        """The client's window has a new size; the kernel tells the process."""
+        """Set the new size of the client's window; the kernel tells the process."""
         if self.on_terminal:
             set_size(self.stdout, columns, rows)
 
@@ -65,7 +65,7 @@ class Child:
 
 
 async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd: Path, terminal: Terminal | None) -> Child:
-    """Start the process in a session of its own. Raises OSError."""
+    """Start the process in a new session. Raises OSError."""
     if terminal is not None:
         return await _on_terminal(argv, environment, cwd, terminal)
     return await _on_pipes(argv, environment, cwd)
@@ -124,12 +124,12 @@ async def _spawn(
 
 
 def make_controlling() -> None:
-    """In the new process: make its standard input the controlling terminal of its session."""
+    """Make the standard input of the new process the controlling terminal of its session."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def set_size(handle: int, columns: int, rows: int) -> None:
-    """Set a terminal's size; 80 by 24 if the client named none."""
+    """Set a terminal's size; 80 by 24 if the client sent none."""
     fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))
 
 

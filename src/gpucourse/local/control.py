@@ -1,6 +1,6 @@
-"""What a driver and the host say to each other: one line there, one back, over a socket in the nodes' folder.
+"""The requests of a driver and the answers of the host: one line there, one back, over a socket in the nodes' folder.
 
-    check {}                    found {what is wrong with each machine of its own}
+    check {}                    found {what is wrong with each machine}
     power {name, way}           done {}
     run {name, argv}            done {code, output, errors}
     add {the node's spec}       node {what Terraform reads}   or   ending
@@ -35,7 +35,8 @@ class ControlRefused(Exception):
 
 
 def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[str, str]:
-    """Ask the host of the current folder, or the one whose socket is `at`; its answer's first word, and the rest.
+    """Send a request to the host of the current folder, or to the one whose socket is `at`; return its answer's first word, and
+    the rest.
 
     Raises NobodyAnswers, HostStuck or ControlRefused."""
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -59,7 +60,7 @@ def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[st
 
 
 def _read_line(line: _socket.socket) -> str:
-    """Everything up to the end of a line, or of the connection."""
+    """Return everything up to the end of a line, or of the connection."""
     said = bytearray()
     while not said.endswith(b"\n") and (piece := line.recv(_PIECE)):
         said += piece

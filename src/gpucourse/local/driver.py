@@ -1,12 +1,13 @@
-# 64 of these start at once: without pathlib, json and typing, each takes 15 ms of a processor instead of 25.
+# 64 of these start at once: without pathlib, json and typing, each needs 15 ms of a processor instead of 25.
 # ruff: noqa: PTH100, PTH101, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123
-"""What Terraform runs: `driver.py up FILE` and `driver.py down FILE` for a node, `driver.py trim FOLDER` for all of them.
+"""The program that Terraform runs: `driver.py up FILE` and `driver.py down FILE` for a node, `driver.py trim FOLDER` for all of
+them.
 
-The environment holds what is asked: the node's spec, or for `trim` the stack's uid and the `count` of nodes that stay. `up`
-leaves the node answering and writes FILE last; called again it repairs what is broken. `down` removes one node, and `trim`
-every node whose number is `count` or higher. Both work from any half-built state, and with the last node remove everything of
-the stack. Run by path with `python -I -S`, so only the standard library is available. The process that hosts the nodes does all
-the work; the first driver starts it.
+The environment holds the request: the node's spec, or for `trim` the stack's uid and the `count` of nodes that stay. `up`
+writes FILE last, when the node answers; called again it repairs what is broken. `down` removes one node, and `trim` every node
+whose number is `count` or higher. Both work from any half-built state, and with the last node remove everything of the stack.
+Run by path with `python -I -S`, so only the standard library is available. The process that hosts the nodes does all the work;
+the first driver starts it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class DriverError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """`up FILE`, `down FILE` or `trim FOLDER`. An error goes to the standard error stream, which Terraform shows."""
+    """Run `up FILE`, `down FILE` or `trim FOLDER`. An error goes to the standard error stream, which Terraform shows."""
     if len(arguments) != 2 or arguments[0] not in {"up", "down", "trim"} or SPEC_VARIABLE not in os.environ:
         sys.stderr.write(f"usage: {SPEC_VARIABLE}='{{...}}' driver.py up|down FILE, driver.py trim FOLDER\n")
         return 2
@@ -99,7 +100,7 @@ def _remove(folder: str, verb: str, spec: str, remove_s: float, ping_s: float) -
             if _ask(verb, spec, remove_s) != "last":
                 return
         except (control.NobodyAnswers, FileNotFoundError):
-            pass  # there is none, or it is starting or ending: the lock tells which
+            pass  # there is none, or it is starting or ending: the lock shows which
         except control.HostStuck:
             _replace(folder, ping_s)
         if _remove_by_hand(folder, spec):
@@ -108,7 +109,7 @@ def _remove(folder: str, verb: str, spec: str, remove_s: float, ping_s: float) -
 
 
 def _ask(verb: str, spec: str, remove_s: float) -> str:
-    """Have nodes removed; gives "last" if none is left."""
+    """Have nodes removed; return "last" if none is left."""
     try:
         return control.ask(verb, spec, timeout_s=remove_s)[0]
     except control.ControlRefused:
@@ -116,7 +117,7 @@ def _ask(verb: str, spec: str, remove_s: float) -> str:
             raise
     from gpucourse.local import keeper
 
-    # An older host, or processes that do not end: asked one by one, each node is removed or reports its own problem.
+    # An older host, or processes that do not end: with one request for each, every node is removed or reports its own problem.
     words, refused = ["kept"], None
     for removal in keeper.list_removals(spec):
         try:
@@ -140,7 +141,7 @@ def _start(folder: str, spec: str) -> None:
 
 
 def _replace(folder: str, ping_s: float) -> None:
-    """A host that does not answer at all (stopped, or hung) is replaced by a new one; one that is only busy is not."""
+    """Replace a host that does not answer at all (stopped, or hung) by a new one; a host that is only busy stays."""
     try:
         control.ask("ping", "{}", timeout_s=ping_s)
     except control.HostStuck:
@@ -155,7 +156,7 @@ def _replace(folder: str, ping_s: float) -> None:
 
 
 def _remove_by_hand(folder: str, spec: str) -> bool:
-    """Do the work without a host; gives whether its lock was free for that."""
+    """Do the work without a host; return whether its lock was free for that."""
     from gpucourse.local import keeper
 
     try:

@@ -1,4 +1,4 @@
-"""The environment of a session: a little of the host's own, what the client may add, and the node's own variables."""
+"""The environment of a session: some variables of the host, those that the client may add, and the node's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from gpucourse.local import processes
 
 ROOT = "GPUCOURSE_NODE_ROOT"
-# What torch loads by itself in every process of the node; see that module.
+# The folder of the module that torch loads by itself in every process of the node.
 TORCH_EXTENSION = Path(__file__).parent / "torch_extension"
 
 _KEPT = {
@@ -27,7 +27,7 @@ _KEPT = {
 }
 _KEPT |= {name.lower() for name in _KEPT if name.endswith("_PROXY")}
 _KEPT_FOR_GPU = ("CUDA_", "NVIDIA_", "NCCL_", "HF_")
-"""Prefixes of the variables that say which GPUs a container may use, and where downloaded models are."""
+"""Prefixes of the variables that set which GPUs a container may use, and where downloaded models are."""
 _ACCEPTED = {
     "LANG",
     "COLORTERM",
@@ -61,9 +61,9 @@ def of_node(
     root: str = "",
     real: bool = False,
 ) -> dict[str, str]:
-    """What every session on the node starts from. `host` is the environment of the process that hosts it; `root`, if there
-    is one, the folder that stands for the root of its file system. A `real` node is this computer: what is set here for a
-    GPU is valid there."""
+    """Return the variables that every session on the node starts with. `host` is the environment of the process that hosts it;
+    `root`, if there is one, the folder that replaces the root of its file system. A `real` node is this computer: what is set
+    here for a GPU is valid there."""
     starts = ("LC_", *_KEPT_FOR_GPU) if real else ("LC_",)
     kept = {key: value for key, value in host.items() if key in _KEPT or key.startswith(starts)}
     path = kept.get("PATH", _FALLBACK_PATH)
@@ -84,12 +84,12 @@ def of_node(
 
 
 def list_accepted_patterns() -> str:
-    """What a client may add, as patterns for sshd."""
+    """Return the variables that a client may add, as patterns for sshd."""
     return " ".join([*sorted(_ACCEPTED), *(f"{start}*" for start in _ACCEPTED_STARTS)])
 
 
 def of_session(node: Mapping[str, str], asked: Mapping[str, str], terminal: str | None) -> dict[str, str]:
-    """The node's environment with the variables that the client asked for and may set; the node's own ones stay."""
+    """Return the node's environment with the variables that the client sent and may set; the node's own ones stay."""
     accepted = {key: value for key, value in asked.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
     own = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
     return {**node, **accepted, **own, **({"TERM": terminal} if terminal else {})}

@@ -1,6 +1,6 @@
 """The state of simulated nodes, seen from outside: by the host's lock, each node's first line, and processes' environments.
 
-`status` calls this for every stack, so it imports little and takes milliseconds.
+`status` calls this for every stack, so it imports little and needs only milliseconds.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _LONGEST_LINE = 255  # RFC 4253, 4.2
 
 
 def banner(uid: str, name: str) -> str:
-    """How a node names itself in the first line that it sends to a client (without a dash or a blank)."""
+    """Return the name of a node in the first line that it sends to a client (without a dash or a blank)."""
     return f"gpucourse_{_plain(uid)}_{_plain(name)}"
 
 
 def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
-    """The state of each node right now. A node that does not answer within a second counts as silent."""
+    """Return the state of each node right now. A node that does not answer within a second counts as silent."""
     if not nodes_folder.is_dir():
         return [_sick(name, f"its folder {layout.node_folder(nodes_folder, name)} is gone") for name in node_names]
     if not is_held(nodes_folder / layout.LOCK):
@@ -48,8 +48,8 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
 
 
 def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: float) -> dict[str, Any]:
-    """Ask the host of these nodes about its machines: `check`, `logs`, `power`, `run`. Empty if it does not answer.
-    Linux only. Raises control.ControlRefused."""
+    """Ask the host of these nodes about its machines: `check`, `logs`, `power`, `run`. Return an empty dict if it does not
+    answer. Linux only. Raises control.ControlRefused."""
     folder = os.open(nodes_folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         # Through the open folder the name is short, however long the folder's own is.
@@ -62,7 +62,7 @@ def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: floa
 
 
 def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[Leftover]:
-    """What of this stack is still there: processes that carry its mark, ports where its nodes answer, files."""
+    """Return what of this stack is still there: processes that carry its mark, ports where its nodes answer, files."""
     leftovers = [
         Leftover(kind="process", id=f"{pid} ({processes.command_of(pid)})", remove=f"kill -9 {pid}")
         for mark in _marks(uid)
@@ -81,7 +81,7 @@ def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[L
 
 
 def end_everything(nodes_folder: Path, uid: str) -> list[str]:
-    """End every process of the stack and empty its folder, whatever state they are in; gives what was removed, in words."""
+    """End every process of the stack and empty its folder, whatever state they are in; return what was removed, in words."""
     removed = []
     for mark in _marks(uid):
         removed += [f"process {pid} ({processes.command_of(pid)})" for pid in processes.list_carriers(mark)]
@@ -93,12 +93,12 @@ def end_everything(nodes_folder: Path, uid: str) -> list[str]:
 
 
 def _marks(uid: str) -> tuple[str, str]:
-    """What processes of the stack carry: first what could bring nodes up again."""
+    """Return the marks of the stack's processes: first the mark of those that could bring nodes up again."""
     return processes.marker(processes.DRIVER, uid), processes.marker(processes.STACK, uid)
 
 
 def _files(nodes_folder: Path, uid: str) -> list[Path]:
-    """What is in the stack's folder, its folder for sockets, and what runs put beside that."""
+    """Return what is in the stack's folder, its folder for sockets, and what runs put beside that."""
     inside = sorted(nodes_folder.iterdir()) if nodes_folder.is_dir() else []
     return inside + [path for path in (layout.sockets(uid),) if path.is_dir()] + layout.find_links(nodes_folder)
 
@@ -121,7 +121,7 @@ def _sick(name: str, detail: str) -> NodeHealth:
 
 
 def _first_lines(ports: Iterable[int]) -> dict[int, str]:
-    """What the process that listens on each port sends first; empty if it is silent. Ports where nobody listens are left
+    """Return what the process that listens on each port sends first; empty if it is silent. Ports without a listener are left
     out."""
     lines: dict[int, str] = {}
     asked: dict[int, tuple[int, socket.socket]] = {}

@@ -1,7 +1,7 @@
 """The background process that hosts every simulated node of one stack. A driver starts it: `host.py LOCK READY`.
 
-LOCK is the open, locked `host.lock`; READY an open pipe that gets one newline when the host listens. The working directory is
-the nodes' folder. The host ends with its last node, on SIGTERM, and when its folder is deleted; and never before everything
+LOCK is the open, locked `host.lock`; READY an open pipe that receives one newline when the host listens. The working directory
+is the nodes' folder. The host ends with its last node, on SIGTERM, and when its folder is deleted; and never before everything
 that runs on its nodes has ended.
 """
 
@@ -74,11 +74,11 @@ class Host:
         watching.cancel()
 
     def _sign(self) -> None:
-        """Write down who hosts the nodes of this folder."""
+        """Write down which process hosts the nodes of this folder."""
         layout.write_json(self.folder / layout.HOST, {"pid": os.getpid(), "uid": self.uid, "version": 1})
 
     def stop(self) -> None:
-        """Take no more requests, and end."""
+        """Accept no more requests, and end."""
         if self._control is not None:
             self._control.close()
         for node in self.nodes.values():
@@ -141,7 +141,7 @@ class Host:
         raise ValueError(f"there is nothing called {verb!r} to do")
 
     async def _look(self, verb: str) -> dict[str, Any]:
-        """What is wrong with each node that is more than an SSH server, or what its daemons' logs mean."""
+        """Return what is wrong with each node that is more than an SSH server, or what its daemons' logs mean."""
         states = (await self._namespace.ask(verb))["found"] if self._namespace.alive else {}
         return {**(await self._cluster.check() if verb == "check" else self._cluster.meanings()), **states}
 
@@ -188,7 +188,7 @@ class Host:
                 await head.lead_to(machines)
 
     async def _change_kind(self, name: str) -> None:
-        """Turn a node into a machine of its own, or back: what runs on it ends, its home and its port stay."""
+        """Turn a node into a separate machine, or back: what runs on it ends, its home and its port stay."""
         node = self.nodes.pop(name)
         await node.end()
         await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
@@ -240,7 +240,7 @@ class Host:
             layout.remove_node_files(self.folder, name)
 
     async def _watch(self) -> None:
-        """End if the folder is deleted or emptied from outside, or if nobody ever asks for a node."""
+        """End if the folder is deleted or emptied from outside, or if no node is ever requested."""
         loop = asyncio.get_running_loop()
         busy = loop.time()
         while True:
@@ -287,7 +287,8 @@ async def _host(folder: Path, uid: str, lock: int, ready: int) -> Host:
 
 
 def _forget_signals() -> None:
-    """Sessions inherit signals that are ignored or blocked here, and the caller may have ignored any (`nohup`)."""
+    """Reset the signals: sessions inherit those that are ignored or blocked here, and the caller may have ignored any
+    (`nohup`)."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in (
         signal.SIGHUP,
@@ -302,7 +303,7 @@ def _forget_signals() -> None:
 
 
 def _raise_limit() -> None:
-    """64 nodes with a few sessions each need more open files than the 256 that macOS allows at first."""
+    """Raise the limit of open files: 64 nodes with a few sessions each need more than the 256 that macOS allows at first."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,4 +1,4 @@
-"""A node as its host sees it: its folder, its SSH server, its processes."""
+"""A node from its host's side: its folder, its SSH server, its processes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gpucourse.model.node import SIMULATED, Mode, is_simulated
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What is asked of a node. `public_key` may log in from the start; `uid` is the stack's. `root`, if there is one, is the
-    folder that stands for the root of its file system: sessions find it in GPUCOURSE_NODE_ROOT.
+    """The description of a node. `public_key` may log in from the start; `uid` is the stack's. `root`, if there is one, is the
+    folder that replaces the root of its file system: sessions find it in GPUCOURSE_NODE_ROOT.
 
-    A node with `addresses` (of every machine of the stack, by name) is a machine of its own; `link` is the speed of its cable,
+    A node with `addresses` (of every machine of the stack, by name) is a separate machine; `link` is the speed of its cable,
     `layer` a folder with packages that were unpacked aside. `slurm` are the files of its /etc/slurm; without addresses, those
-    of a cluster whose daemons share this computer. `mode` and `instance_type` say what the node is: simulated, unless a target
-    gives this computer itself.
+    of a cluster whose daemons share this computer. `mode` and `instance_type` describe the node: simulated, unless the target
+    is this computer itself.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Spec:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:
-        """The spec in a document. Raises ValueError if it is not one."""
+        """Read the spec in a document. Raises ValueError if it is not one."""
         try:
             words = {key: str(document[key]) for key in ("name", "role", "uid", "user", "python", "public_key")}
         except KeyError as error:
@@ -67,7 +67,7 @@ class HostedNode:
         self._shell = login_shell()
 
     async def open(self) -> None:
-        """Create what is missing in the node's folder and listen: on its earlier port, or on a new one if that is taken."""
+        """Create what is missing in the node's folder and listen: on its earlier port, or on a new one if that is in use."""
         port = prepare(self._folder, self.spec)
         try:
             self._listener = await server.listen(self._door(), port)
@@ -76,13 +76,13 @@ class HostedNode:
         layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self._listener.port})
 
     async def reopen(self, spec: Spec) -> None:
-        """Take a new spec and listen again on the same port. Connections stay open."""
+        """Use a new spec and listen again on the same port. Connections stay open."""
         self.close()
         self.spec = spec
         await self.open()
 
     def describe(self) -> dict[str, object]:
-        """The node as a `model.node.Node`."""
+        """Return the node as a `model.node.Node`."""
         if self._listener is None:
             raise ValueError(f"{self.spec.name} is not open")
         return {
@@ -124,8 +124,8 @@ class HostedNode:
         await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=asked)
 
     def _environment(self) -> dict[str, str]:
-        """The environment that every session starts from. Commands on a simulated node put temporary files into the stack's
-        folder."""
+        """Return the environment that every session starts with. Commands on a simulated node put temporary files into the
+        stack's folder."""
         simulated = is_simulated(self.spec.mode)
         temporary = {"TMPDIR": str(layout.make_temporary(self.spec.uid, self.spec.name))} if simulated else {}
         return temporary | environment.of_node(
@@ -147,7 +147,7 @@ class HostedNode:
 
 
 def prepare(folder: Path, spec: Spec) -> int:
-    """Create what is missing in the node's folder; gives its earlier port, 0 if it had none."""
+    """Create what is missing in the node's folder; return its earlier port, 0 if it had none."""
     before = layout.read_json(layout.spec_file(folder, spec.name)) or {}
     if before and before.get("uid") != spec.uid:
         layout.remove_node_files(folder, spec.name)  # an earlier stack's
@@ -187,6 +187,6 @@ def _authorize(file: Path, key: str) -> None:
 
 
 def load_stored_specs(folder: Path, uid: str) -> list[Spec]:
-    """The nodes of this stack that an earlier host served."""
+    """Return the nodes of this stack that an earlier host served."""
     documents = (layout.read_json(layout.spec_file(folder, name)) for name in layout.node_names(folder))
     return [Spec.read(document) for document in documents if document and document.get("uid") == uid]

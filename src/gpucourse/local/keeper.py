@@ -27,8 +27,8 @@ class StillAlive(Exception):
 
 
 def start_host(folder: str, spec: str) -> bool:
-    """Start the host of the folder and wait until it listens; False if another process holds the lock, so that one exists
-    already, or soon will. Raises HostDied, OSError."""
+    """Start the host of the folder and wait until it listens. Return False if another process holds the lock, so that a host
+    exists already, or soon will. Raises HostDied, OSError."""
     here = Path(folder)
     lock = take(here / layout.LOCK)
     if lock is None:
@@ -66,8 +66,8 @@ def end_stuck_host(folder: str) -> None:
 
 
 def remove_by_hand(folder: str, spec: str) -> bool:
-    """Without a host, end the processes and remove the files of the node that `spec` names, or of every node from its `count`
-    on; with the last node everything of the stack. False if another process holds the lock. Raises StillAlive."""
+    """End, without a host, the processes and remove the files of the node that `spec` names, or of every node from its `count`
+    on; with the last node everything of the stack. Return False if another process holds the lock. Raises StillAlive."""
     here, wanted = Path(folder), json.loads(spec)
     if not here.is_dir():
         _end_nodes(wanted, _list_removed(here, wanted))
@@ -92,7 +92,7 @@ def remove_by_hand(folder: str, spec: str) -> bool:
 
 
 def list_removals(spec: str) -> list[str]:
-    """The requests that remove the nodes of the current folder from the `count` in `spec` on, one node each."""
+    """Return the requests that remove the nodes of the current folder from the `count` in `spec` on, one node each."""
     wanted = json.loads(spec)
     return [json.dumps({"uid": wanted["uid"], "name": name}) for name in _list_removed(Path.cwd(), wanted)]
 
@@ -119,7 +119,8 @@ def _end(*marks: str) -> None:
 
 
 def _environment(uid: str) -> dict[str, str]:
-    """The caller's environment, without variables of Terraform or of a node that this was typed on; with the stack's mark."""
+    """Return the caller's environment, without variables of Terraform or of a node whose shell started this; with the stack's
+    mark."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "TF_"))}
     return {**kept, processes.STACK: uid}
 

@@ -1,13 +1,13 @@
 """The files in the folder of a stack's simulated nodes.
 
 host.lock      held by the process that hosts the nodes, for as long as it lives
-host.json      who that process is
+host.json      the id of that process
 host.log       its warnings and errors, bounded
-control.sock   how the drivers talk to it; the folder's mode (0700) is what keeps others out
+control.sock   the socket for the drivers; the folder's mode (0700) keeps others out
 node0.json     what Terraform reads: the node, present only when it is up
 slurm/         the configuration, key, state and logs of a Slurm whose daemons share this computer
 machines/      where the disks of simulated machines are mounted; empty from outside
-shared/        what all machines see as /shared
+shared/        the folder /shared of all machines
 node0/         spec.json, host_key, host_key.pub and the node's home
 """
 
@@ -38,19 +38,19 @@ HOST_FILES = (
     HOST,
     LOG,
     LOCK,
-)  # the lock is removed last: whoever waits for it finds an empty folder
+)  # the lock is removed last: the process that waits for it finds an empty folder
 
 
 def sockets(uid: str) -> Path:
-    """A folder of the stack outside its own, for what must have a short path: sockets, and temporary files. Every process finds
-    it again by the uid."""
+    """Return a folder of the stack outside its own, for what must have a short path: sockets, and temporary files. Every
+    process finds it again by the uid."""
     import hashlib  # imports OpenSSL: 3 ms that `status` does not have
 
     return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
 
 
 def find_links(folder: Path) -> list[Path]:
-    """The short links that runs on these nodes made to their folders for temporary files: a killed run leaves its
+    """Return the short links that runs on these nodes made to their folders for temporary files: a killed run leaves its
     own."""
     root, links = str(folder.absolute()) + os.sep, []
     for path in Path("/tmp").glob("gpucourse-*"):  # noqa: S108 (only links of this user that lead into the folder count)
@@ -63,8 +63,8 @@ def find_links(folder: Path) -> list[Path]:
 
 
 def make_temporary(uid: str, name: str) -> Path:
-    """The folder for temporary files of a node's sessions (TMPDIR): its path is short enough for sockets, and it is removed
-    with the stack. Raises PermissionError if somebody else made it."""
+    """Make and return the folder for temporary files of a node's sessions (TMPDIR): its path is short enough for sockets, and
+    it is removed with the stack. Raises PermissionError if another user made it."""
     place = sockets(uid)
     place.mkdir(mode=0o700, exist_ok=True)
     if place.is_symlink() or place.stat().st_uid != os.getuid():
@@ -74,32 +74,32 @@ def make_temporary(uid: str, name: str) -> Path:
 
 
 def description(folder: Path, name: str) -> Path:
-    """What Terraform reads about a node."""
+    """Return the path of the file that Terraform reads about a node."""
     return folder / f"{name}.json"
 
 
 def node_folder(folder: Path, name: str) -> Path:
-    """Everything that belongs to one node."""
+    """Return the folder of everything that belongs to one node."""
     return folder / name
 
 
 def home(folder: Path, name: str) -> Path:
-    """Where a session on the node starts."""
+    """Return the folder in which a session on the node starts."""
     return folder / name / "home"
 
 
 def spec_file(folder: Path, name: str) -> Path:
-    """What was asked of the node; the host reads it to bring a node back after a crash."""
+    """Return the path of a node's spec; the host reads it to bring a node back after a crash."""
     return folder / name / "spec.json"
 
 
 def host_key(folder: Path, name: str) -> Path:
-    """The node's private SSH key; its public part is beside it, with `.pub`."""
+    """Return the path of the node's private SSH key; its public part is beside it, with `.pub`."""
     return folder / name / "host_key"
 
 
 def node_names(folder: Path) -> list[str]:
-    """Every node that left a trace, complete or not. Something else in the folder is not ours."""
+    """Return every node that left a trace, complete or not. Something else in the folder is not ours."""
     try:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -109,15 +109,15 @@ def node_names(folder: Path) -> list[str]:
 
 
 def check_name(name: object) -> str:
-    """The name, if it is that of a node. A request comes from Terraform's state, a file that others may have written, and the
-    name becomes part of paths. Raises ValueError."""
+    """Return the name if it is that of a node. A request comes from Terraform's state, a file that others may have written, and
+    the name becomes part of paths. Raises ValueError."""
     if not isinstance(name, str) or not _NUMBERED.fullmatch(name):
         raise ValueError(f"{name!r} is no name of a node")
     return name
 
 
 def select_beyond(names: Collection[str], count: object) -> list[str]:
-    """The nodes whose number is `count` or higher. Raises ValueError if `count` is no number of nodes."""
+    """Return the nodes whose number is `count` or higher. Raises ValueError if `count` is no number of nodes."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise ValueError(f"{count!r} is no number of nodes")
     numbers = {name: int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))}
@@ -132,7 +132,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The document at `path`; None if there is none, or an incomplete one."""
+    """Return the document at `path`; None if there is none, or an incomplete one."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -141,7 +141,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def remove_node_files(folder: Path, name: str) -> None:
-    """Remove every file of one node: its description first, so that the rest is not taken for a node."""
+    """Remove every file of one node: its description first, so that the rest is not mistaken for a node."""
     description(folder, name).unlink(missing_ok=True)
     for aside in folder.glob(f".{name}.json.*"):
         aside.unlink(missing_ok=True)

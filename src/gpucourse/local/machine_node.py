@@ -1,4 +1,4 @@
-"""A node that is a machine of its own, as its host sees it: a port on 127.0.0.1 that leads to the machine's sshd."""
+"""A node that is a separate machine, from its host's side: a port on 127.0.0.1 that leads to the machine's sshd."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MachineNode:
         self._callers: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> None:
-        """Boot or repair the machine, and accept logins: on its earlier port, or on a new one if that is taken."""
+        """Boot or repair the machine, and accept logins: on its earlier port, or on a new one if that is in use."""
         self.port = prepare(self._folder, self.spec)
         (self._folder / layout.SHARED).mkdir(mode=0o755, exist_ok=True)
         if self._door is None:
@@ -50,9 +50,8 @@ class MachineNode:
         await self._namespace.ask("on", machine=self._machine())
 
     async def lead_to(self, others: Iterable[MachineNode]) -> None:
-        """Have 127.0.0.1 on this machine lead to the others by their ports on this computer: `ssh -J` asks the
-        machine in the middle for those. A port that is not free there is left out: every machine can be reached directly,
-        too."""
+        """Have 127.0.0.1 on this machine lead to the others by their ports on this computer: `ssh -J` connects to those from
+        the machine in the middle. A port that is not free there is left out: every machine can be reached directly, too."""
         async with self._turn:
             for other in others:
                 if other is self or other.port in self._jumps:
@@ -65,13 +64,13 @@ class MachineNode:
                 self._jumps[other.port] = await asyncio.start_server(other.attend, sock=line)
 
     def _close_jumps(self) -> None:
-        """Close them: their sockets would keep the network of a machine that is off."""
+        """Close the jump ports: their sockets would keep the network of a machine that is off."""
         for jump in self._jumps.values():
             jump.close()
         self._jumps.clear()
 
     async def reopen(self, spec: Spec) -> None:
-        """Take a new spec, and change the running machine accordingly; what it boots with, by switching it off and on."""
+        """Use a new spec, and change the running machine accordingly; switch it off and on for what it boots with."""
         if _hardware(spec) != _hardware(self.spec):
             await self.power("off")
         self.spec = spec
@@ -87,7 +86,7 @@ class MachineNode:
             await self._namespace.ask("on", machine=self._machine())
 
     def describe(self) -> dict[str, object]:
-        """The node as a `model.node.Node`."""
+        """Return the node as a `model.node.Node`."""
         return {
             "name": self.spec.name,
             "role": self.spec.role,
@@ -164,7 +163,7 @@ class MachineNode:
 
 
 def _hardware(spec: Spec) -> tuple[object, ...]:
-    """The parts of a machine that cannot be changed while it is on: its cable, its devices, its programs."""
+    """Return the parts of a machine that cannot be changed while it is on: its cable, its devices, its programs."""
     return spec.link, spec.addresses.get(spec.name), spec.gpus, spec.layer
 
 
@@ -177,14 +176,16 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def _programs(python: str) -> list[str]:
-    """The folders outside /usr that the interpreter lives in: its environment's, and that of the Python it was made from."""
+    """Return the folders outside /usr that the interpreter is in: its environment's, and that of the Python it was made
+    from."""
     prefixes = {Path(python).parent.parent, Path(os.path.realpath(python)).parent.parent, Path(sys.base_prefix)}
     outside = sorted(path for path in prefixes if not path.is_relative_to("/usr") and len(path.parts) > 1)
     return [str(path) for path in outside if not any(other in path.parents for other in outside)]
 
 
 def _sshd_config(spec: Spec) -> str:
-    """A real sshd that names its node in its first line, with sessions like those of any simulated node."""
+    """Return the configuration of a real sshd that names its node in its first line, with sessions like those of any simulated
+    node."""
     marks = {
         "PATH": f"{Path(spec.python).parent}:{PATH}",
         "GPUCOURSE_NODE": spec.name,
@@ -202,7 +203,7 @@ def _sshd_config(spec: Spec) -> str:
         "KbdInteractiveAuthentication": "no",
         "UsePAM": "no",
         "AllowAgentForwarding": "no",  # as on simulated nodes that are not machines: no command there needs the learner's keys
-        "StrictModes": "no",  # the folders above belong to this computer, and their modes are its own business
+        "StrictModes": "no",  # the folders above belong to this computer, which sets their modes
         "UseDNS": "no",
         "PrintMotd": "no",
         "PrintLastLog": "no",

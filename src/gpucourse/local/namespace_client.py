@@ -25,7 +25,7 @@ class NamespaceFailed(Exception):
 
 
 class NamespaceClient:
-    """The machines of one stack. The first one asked for starts the namespace, which ends with the host."""
+    """The machines of one stack. The first request starts the namespace, which ends with the host."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class NamespaceClient:
         return (await self._ask(verb, document))[0]
 
     async def dial(self, address: str, port: int) -> socket.socket:
-        """A connection to a machine, from the namespace's side of its network. Raises OSError if nobody listens."""
+        """Return a connection to a machine, from the namespace's side of its network. Raises OSError if no process listens."""
         if self._line is None:
             raise ConnectionRefusedError("the machines are off")
         _answer, handles = await self._ask("dial", {"address": address, "port": port})
@@ -63,8 +63,8 @@ class NamespaceClient:
         return line
 
     async def listen(self, name: str, port: int) -> socket.socket:
-        """A socket that listens at this port of a machine's own 127.0.0.1. Raises NamespaceFailed if the machine is off, or
-        uses the port itself."""
+        """Return a socket that listens at this port of a machine's own 127.0.0.1. Raises NamespaceFailed if the machine is off,
+        or uses the port itself."""
         _answer, handles = await self._ask("listen", {"name": name, "port": port})
         return socket.socket(fileno=handles[0])
 

@@ -1,6 +1,6 @@
 """Find processes by a variable in their environment, and end them.
 
-A variable is inherited by every process that a session starts, even by those that make a session of their own (as torchrun's
+A variable is inherited by every process that a session starts, even by those that start a session of their own (as torchrun's
 workers do), which no process group reaches. Linux shows the environment in /proc, macOS through `ps -E`. On Linux a child that
 dropped its environment is found through its parent, as long as that lives.
 """
@@ -15,33 +15,33 @@ from pathlib import Path
 
 STACK = "GPUCOURSE_STACK_UID"  # carried by the host and by everything that runs on its nodes
 NODE = "GPUCOURSE_NODE_UID"
-DRIVER = "GPUCOURSE_DRIVER_UID"  # carried by what brings a node up: whoever ends its Terraform does not end it
+DRIVER = "GPUCOURSE_DRIVER_UID"  # carried by what brings a node up: it does not end with its Terraform
 SESSION = "GPUCOURSE_SESSION"
 DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # carried by a run that outlives the connection that started it
 
 _PROC = Path("/proc")
 _POLL_S = 0.02
-_STARTS_S = 2.0  # for one look at all processes: more than a program takes to start, also on a busy computer
+_STARTS_S = 2.0  # for one look at all processes: more than a program needs to start, also on a busy computer
 _FLAGS, _ENVIRONMENT, _ENVIRONMENT_END = 6, 47, 48  # flags, env_start, env_end of proc(5), counted from the state
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 _EMPTY_LOOKS = 5
 
 
 def marker(variable: str, value: str) -> str:
-    """The form of a variable in an environment."""
+    """Return the form of a variable in an environment."""
     return f"{variable}={value}"
 
 
 def list_carriers(mark: str, *, spare: str | None = None) -> list[int]:
-    """The processes whose environment holds exactly the variable `mark` (`NAME=value`), without this process and those that it
-    descends from. Those that have a variable of the name `spare` are left out."""
+    """Return the processes whose environment holds exactly the variable `mark` (`NAME=value`), without this process and its
+    ancestors. Those that have a variable of the name `spare` are left out."""
     own = _line_of_descent()
     return sorted(pid for pid, environment in _environments() if pid not in own and holds(environment, mark, spare))
 
 
 def of_session(mark: str, group: int | None, spare: str) -> list[int]:
-    """The processes that carry `mark`, and those of the process group `group` that hide their environment; without those that
-    have a variable of the name `spare`."""
+    """Return the processes that carry `mark`, and those of the process group `group` that hide their environment; without those
+    that have a variable of the name `spare`."""
     members = set(list_carriers(mark, spare=spare))
     if group is not None:
         members.update(pid for pid, environment in _environments() if _group_of(pid) == group and not _has(environment, spare))
@@ -49,12 +49,12 @@ def of_session(mark: str, group: int | None, spare: str) -> list[int]:
 
 
 def holds(environment: bytes, mark: str, spare: str | None = None) -> bool:
-    """Whether an environment (entries that end in a zero byte) has the variable `mark`, and none of the name `spare`."""
+    """Return whether an environment (entries that end in a zero byte) has the variable `mark`, and none of the name `spare`."""
     return b"\0" + mark.encode() + b"\0" in b"\0" + environment + b"\0" and not (spare and _has(environment, spare))
 
 
 def send(pid: int, number: int) -> None:
-    """Signal one process; nothing happens if it has gone."""
+    """Signal one process; do nothing if it has gone."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -69,8 +69,8 @@ def end(
     kill_s: float = 3.0,
     signal_process: Callable[[int, int], None] = send,
 ) -> tuple[list[int], list[int]]:
-    """End every process that carries `mark`, and what descends from it: SIGTERM, `grace_s` to clean up, then SIGKILL until none
-    is seen, at most for `kill_s`. Gives the ids of those that were there, and of those that still are."""
+    """End every process that carries `mark`, and its descendants: SIGTERM, `grace_s` to clean up, then SIGKILL until none is
+    seen, at most for `kill_s`. Return the ids of those that were there, and of those that still are."""
     seen: set[int] = set()
     told: set[int] = set()
     bare = _bare(mark, spare)
@@ -92,7 +92,7 @@ def end(
 
 
 def send_group(leader: int, number: int) -> None:
-    """Signal a whole process group; nothing happens if it has gone."""
+    """Signal a whole process group; do nothing if it has gone."""
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):
@@ -100,14 +100,14 @@ def send_group(leader: int, number: int) -> None:
 
 
 def has_marker(pid: int, mark: str) -> bool:
-    """Whether this one process is alive and has the variable `mark`."""
+    """Return whether this one process is alive and has the variable `mark`."""
     if _PROC.joinpath("self").exists():
         return holds(read_environment(_PROC / str(pid), time.monotonic() + _STARTS_S), mark)
     return any(number == pid and holds(environment, mark) for number, environment in _environments())
 
 
 def command_of(pid: int) -> str:
-    """The command line of a process, shortened; empty if it has gone."""
+    """Return the command line of a process, shortened; empty if it has gone."""
     words = (
         _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ") if _PROC.joinpath("self").exists() else _ps(pid, "command=")
     )
@@ -115,8 +115,7 @@ def command_of(pid: int) -> str:
 
 
 def _bare(mark: str, spare: str | None) -> dict[int, str]:
-    """Unmarked descendants of processes with `mark`, with their start times, in case a number is reused. Linux
-    only."""
+    """Return unmarked descendants of processes with `mark`, with their start times, in case a number is reused. Linux only."""
     if not _PROC.joinpath("self").exists():
         return {}
     environments, own = dict(_environments()), _line_of_descent()
@@ -137,7 +136,7 @@ def _bare(mark: str, spare: str | None) -> dict[int, str]:
 
 
 def _read_beginning(pid: int) -> str:
-    """When a process began, in ticks since the computer started; empty if it has gone, or only its exit code is left."""
+    """Return when a process began, in ticks since the computer started; empty if it has gone, or only its exit code is left."""
     stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()
     return stat[19].decode() if len(stat) > 19 and stat[0] not in {b"Z", b"X"} else ""
 
@@ -188,7 +187,8 @@ def _has_no_program(stat: list[bytes]) -> bool:
 
 
 def _from_ps() -> list[tuple[int, bytes]]:
-    """On macOS the environment follows the command, in one line; the markers' values never hold a blank."""
+    """Return each process with its environment from `ps`: on macOS it follows the command, in one line; the markers' values
+    never hold a blank."""
     import subprocess
 
     listed = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, check=False).stdout
@@ -197,7 +197,7 @@ def _from_ps() -> list[tuple[int, bytes]]:
 
 
 def _line_of_descent() -> set[int]:
-    """This process and its ancestors: a command that was typed in a node's own shell must not end them."""
+    """Return this process and its ancestors: a command that was typed in a node's own shell must not end them."""
     parents = {} if _PROC.joinpath("self").exists() else _parents_from_ps()
     line, pid = {os.getpid()}, os.getppid()
     while pid > 1 and pid not in line:

@@ -11,7 +11,7 @@ CHUNK = 1 << 17
 
 
 async def read_some(handle: int) -> bytes:
-    """The next bytes; empty at the end, which on a terminal is the moment when its last user closes it."""
+    """Return the next bytes; empty at the end, which on a terminal is the moment when its last user closes it."""
     loop = asyncio.get_running_loop()
     while True:
         try:
@@ -25,7 +25,7 @@ async def read_some(handle: int) -> bytes:
 
 
 async def write_all(handle: int, data: bytes) -> None:
-    """Write every byte. Raises BrokenPipeError if nobody reads any more."""
+    """Write every byte. Raises BrokenPipeError if no process reads any more."""
     loop = asyncio.get_running_loop()
     left = memoryview(data)
     while left:

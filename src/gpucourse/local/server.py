@@ -1,6 +1,6 @@
 """The SSH server: the only file that knows the library behind it.
 
-Each node listens on a port of 127.0.0.1 with its own host key and lets in one user, with the keys that are in the node's
+Each node listens on a port of 127.0.0.1 with its own host key and accepts one user, with the keys that are in the node's
 `.ssh/authorized_keys` at that moment. Old-style `scp` and `rsync` are commands like any other; SFTP is served here.
 """
 
@@ -25,8 +25,8 @@ ADDRESS = "127.0.0.1"
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _LOGIN_S = 20
 _BACKLOG = 128
-# What OpenSSH and paramiko prefer. The library's own lists end with SHA-1, for clients of twenty years ago.
-# The pattern stands for curve25519-sha256 and, where the library has it, mlkem768x25519-sha256.
+# The algorithms that OpenSSH and paramiko prefer. The library's own lists end with SHA-1, for clients of twenty years ago. The
+# pattern matches curve25519-sha256 and, if the library has it, mlkem768x25519-sha256.
 _KEY_EXCHANGES = "*25519-sha256*,ecdh-sha2-nistp256"
 _CIPHERS = ("chacha20-poly1305@openssh.com", "aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
 _MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256", "hmac-sha2-512")
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Who may log in where. `banner` is the software name in the server's first line; `serve` runs one session."""
+    """The rules for logins. `banner` is the software name in the server's first line; `serve` runs one session."""
 
     user: str
     home: Path
@@ -47,7 +47,7 @@ class Endpoint:
 
     @property
     def authorized_keys(self) -> Path:
-        """Read again at every login."""
+        """The file of keys that may log in; it is read again at every login."""
         return self.home / ".ssh" / "authorized_keys"
 
 
@@ -74,7 +74,7 @@ class Listener:
 
 
 async def listen(endpoint: Endpoint, port: int) -> Listener:
-    """Listen on `port` (0: one that the kernel chooses). Raises OSError if the port is taken."""
+    """Listen on `port` (0: one that the kernel chooses). Raises OSError if the port is in use."""
     connections: set[asyncssh.SSHServerConnection] = set()
 
     async def attend(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -126,7 +126,7 @@ def make_host_key(path: Path) -> None:
 
 
 def public_part(path: Path) -> str:
-    """The public part of the key at `path`: `ssh-ed25519 AAAA...`. Raises ValueError if it is not a key."""
+    """Return the public part of the key at `path`: `ssh-ed25519 AAAA...`. Raises ValueError if it is not a key."""
     try:
         key = asyncssh.read_private_key(path)
     except asyncssh.KeyImportError as error:
@@ -138,8 +138,8 @@ def public_part(path: Path) -> str:
 class _Channels(dict[int, Any]):
     """A connection's channels by number. A message for one that is closed already is dropped.
 
-    A client that makes room for more output while the last of it and the channel's end are on their way reports that for a
-    channel that the server has closed or forgotten. OpenSSH ignores that; the library would end the whole connection.
+    While the last output and the channel's end are on their way, a client may still report room for more output, on a channel
+    that the server has closed or forgotten. OpenSSH ignores that; the library would end the whole connection.
     """
 
     def __getitem__(self, number: int) -> Any:
@@ -148,16 +148,16 @@ class _Channels(dict[int, Any]):
 
 
 class _Nobody:
-    """The stand-in for a channel that does not exist."""
+    """The replacement for a channel that does not exist."""
 
     def __init__(self, number: int) -> None:
         self._number = number
 
     def log_received_packet(self, *_told: object) -> None:
-        """Nothing to note."""
+        """Ignore it: there is nothing to note."""
 
     def process_packet(self, kind: int, *_packet: object) -> bool:
-        """Ignore a change of the window; everything else is an error of the protocol."""
+        """Ignore a change of the window; raise an error of the protocol for everything else."""
         if kind != asyncssh.constants.MSG_CHANNEL_WINDOW_ADJUST:
             raise asyncssh.ProtocolError(f"Invalid channel number {self._number} received")
         return True
@@ -169,8 +169,7 @@ def _send_unless_empty(send: Callable[..., None], kind: int, *words: bytes, **op
 
 
 class _Login(asyncssh.SSHServer):  # type: ignore[misc]
-    """Who may log in: one user, by key. And what may be forwarded: ports of this machine in either direction, as editors
-    need."""
+    """The rules for a login: one user, by key. Ports of this machine may be forwarded in either direction, as editors need."""
 
     def __init__(self, endpoint: Endpoint, connections: set[asyncssh.SSHServerConnection]) -> None:
         self._door = endpoint
@@ -222,7 +221,7 @@ class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
         os.symlink(oldpath, self.map_path(newpath))  # noqa: PTH211 (bytes; as typed: a relative target stays relative)
 
     def exit(self) -> None:
-        self.channel.exit(0)  # without an exit code, `scp` takes a good copy for a failed one
+        self.channel.exit(0)  # without an exit code, `scp` reports a good copy as a failed one
 
 
 class _SshChannel:

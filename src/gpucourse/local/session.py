@@ -1,6 +1,6 @@
 """One session on a node: a command, or a login shell, from its start to the moment its last byte and its exit code are sent.
 
-When the client goes away first, the session's processes end (hang-up, terminate, kill), except those of a detached run.
+If the client goes away first, the session's processes end (hang-up, terminate, kill), except those of a detached run.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _POLL_S = 0.02
 
 
 class SessionChannel(Protocol):
-    """The client's side of a session, as the SSH server gives it."""
+    """The client's side of a session, as the SSH server provides it."""
 
     command: str | None
     terminal: Terminal | None
     environment: Mapping[str, str]
 
     async def read(self) -> bytes:
-        """The next bytes for the process's input; empty at their end. Raises ConnectionError."""
+        """Return the next bytes for the process's input; empty at their end. Raises ConnectionError."""
         ...
 
     async def write(self, data: bytes, *, to_errors: bool = False) -> None:
-        """Send output; returns when there is room for more. Raises ConnectionError."""
+        """Send output; return when there is room for more. Raises ConnectionError."""
         ...
 
     async def wait_closed(self) -> None:
@@ -54,7 +54,7 @@ class SessionChannel(Protocol):
 
 
 async def serve(channel: SessionChannel, *, shell: str, home: Path, environment: dict[str, str]) -> None:
-    """Run what the client asked for until it ends."""
+    """Run what the client requested until it ends."""
     session = uuid.uuid4().hex
     environment = {**environment, processes.SESSION: session}
     command = channel.command
@@ -87,7 +87,7 @@ async def _attend(channel: SessionChannel, child: Child, session: str) -> None:
 
 
 async def _until_silent(channel: SessionChannel, child: Child) -> int:
-    """The exit code, once every byte that the process and its children wrote has been sent on."""
+    """Return the exit code, once every byte that the process and its children wrote has been sent on."""
     pumps = [_copy(child.stdout, channel, to_errors=False)]
     if child.errors is not None:
         pumps.append(_copy(child.errors, channel, to_errors=True))
@@ -102,8 +102,8 @@ async def _copy(handle: int, channel: SessionChannel, *, to_errors: bool) -> Non
 
 
 async def _feed(channel: SessionChannel, child: Child) -> None:
-    """Pass input to the process. One that no longer reads loses the rest, as with any SSH server; a broken connection is
-    not the end of the input."""
+    """Pass input to the process. If it no longer reads, the rest is lost, as with any SSH server; a broken connection is not
+    the end of the input."""
     try:
         while data := await channel.read():
             if child.stdin is not None:
@@ -153,5 +153,5 @@ def _group(child: Child) -> int | None:
 
 
 def login_shell() -> str:
-    """The shell of every session: bash as on the course's real nodes, else the system's own."""
+    """Return the shell of every session: bash as on the course's real nodes, else the system's own."""
     return next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.access(shell, os.X_OK)), "/bin/sh")

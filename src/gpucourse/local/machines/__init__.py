@@ -1,1 +1,1 @@
-"""Simulated machines: nodes in namespaces of their own, all inside one that ends as a whole. Linux only; imports nothing."""
+"""Simulated machines: nodes in separate namespaces, all inside one that ends as a whole. Linux only; imports nothing."""

@@ -1,4 +1,4 @@
-"""Slurm's own commands, typed beside its daemons: what it says of its nodes, and how nodes that it excludes are put back to
+"""Slurm's own commands, run beside its daemons: what it reports of its nodes, and how nodes that it excludes are put back to
 use."""
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class SlurmController:
     environment: Mapping[str, str]
 
     def output(self, argv: Sequence[str]) -> dict[str, Any]:
-        """The result of a command: its `code`, `output` and `errors`."""
+        """Return the result of a command: its `code`, `output` and `errors`."""
         done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, errors="replace", check=False)
         return {"code": done.returncode, "output": done.stdout, "errors": done.stderr}
 
     def state(self, name: str) -> str:
-        """What is wrong with this node, according to Slurm."""
+        """Return what is wrong with this node, according to Slurm."""
         return reports.states(self.output(_SINFO)["output"]).get(name, "")
 
     def judge_nodes(self, daemon_states: Mapping[str, str], head: str, meanings: Mapping[str, str]) -> dict[str, str]:
-        """What is wrong with each node: what its daemons show (`daemon_states`), else what Slurm says.
+        """Return what is wrong with each node: what its daemons show (`daemon_states`), else what Slurm reports.
 
         `meanings`: what their logs mean.
         """
@@ -53,7 +53,7 @@ class SlurmController:
             self.output(["scontrol", "release", ",".join(held)])
 
     def resume(self, name: str) -> None:
-        """Put this node back to use if somebody, or Slurm itself, took it out."""
+        """Put this node back to use if a person, or Slurm itself, took it out."""
         deadline = time.monotonic() + _RESUME_S
         while time.monotonic() < deadline:
             state = self.state(name)

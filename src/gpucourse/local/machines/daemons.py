@@ -36,7 +36,7 @@ class Dead(Exception):
 
 
 def list_daemons(machine: Mapping[str, Any]) -> list[str]:
-    """The daemons of this machine, in the order in which they start."""
+    """Return the daemons of this machine, in the order in which they start."""
     if not machine.get("slurm"):
         return ["sshd"]
     return ["munged", "sshd", "slurmctld" if machine["role"] == "head" else "slurmd"]
@@ -44,7 +44,7 @@ def list_daemons(machine: Mapping[str, Any]) -> list[str]:
 
 def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
     """Make every daemon run with the configuration of `machine`: a missing one starts; one with another configuration or named
-    in `anew` restarts. Gives whether anything had to start. Raises Dead, OSError."""
+    in `anew` restarts. Return whether anything had to start. Raises Dead, OSError."""
     stale = _configure(machine) | set(anew)
     started = False
     for name in list_daemons(machine):
@@ -57,7 +57,7 @@ def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
 
 
 def find_process(name: str, at: str = "") -> int | None:
-    """The daemon's process, by the numbers of the machine whose root is seen at `at`; None if it is not there."""
+    """Return the daemon's process, by the numbers of the machine whose root is at `at`; None if it is not there."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pid = int(Path(f"{at}{PID_FILES[name]}").read_text(encoding="utf-8"))
         stat = Path(f"{at}/proc/{pid}/stat").read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def find_process(name: str, at: str = "") -> int | None:
 
 
 def _configure(machine: Mapping[str, Any]) -> set[str]:
-    """Write the daemons' configuration; gives the daemons for which it changed."""
+    """Write the daemons' configuration; return the daemons for which it changed."""
     stale = set()
     if root.write("/etc/ssh/sshd_config", str(machine["sshd_config"])):
         stale.add("sshd")
@@ -95,8 +95,8 @@ def _start(name: str, machine: Mapping[str, Any]) -> None:
     user, group = root.ids("munge") if name == "munged" else (0, 0)
     # A variable marks processes so that they can be found from outside; a session inherits its variables from sshd.
     environment = {"PATH": PATH, "LANG": "C.UTF-8", **machine["marks"]}
-    # Not a pipe: sshd keeps its end open as long as it lives. No session of its own either: sshd takes a child of the first
-    # process that has one for a daemon already, and does not return.
+    # Not a pipe: sshd keeps its end open as long as it lives. Not a new session either: if sshd is a child of the first process
+    # and has its own session, it assumes that it is a daemon already, and does not return.
     said = Path(f"/run/{name}.out")
     with said.open("wb") as output:
         done = subprocess.run(
@@ -142,5 +142,5 @@ def _last_words(name: str, said: str) -> str:
 
 
 def make_key() -> str:
-    """A new key for munge, in letters: it is sent in a document, and munge accepts any bytes."""
+    """Return a new key for munge, in letters: it is sent in a document, and munge accepts any bytes."""
     return base64.b64encode(os.urandom(512)).decode()

@@ -15,7 +15,7 @@ NEW_MACHINE = 0x00020000 | 0x04000000 | 0x08000000 | 0x40000000  # mounts, host 
 # linux/mount.h
 READ_ONLY, NO_SETUID, NO_DEVICES = 1, 2, 4
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
-_DETACH = 2  # umount2: invisible now, gone when nobody uses it
+_DETACH = 2  # umount2: invisible now, gone when no process uses it
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 
@@ -28,7 +28,7 @@ def unshare(flags: int) -> None:
 
 
 def enter(handle: int) -> None:
-    """Enter the namespace that an open file of /proc/PID/ns stands for."""
+    """Enter the namespace of an open file of /proc/PID/ns."""
     _check(_libc.setns(handle, 0), "setns")
 
 
@@ -48,7 +48,7 @@ def bind(source: str, target: str, *, read_only: bool = False, recursive: bool =
 
 
 def find_mounts_below(folder: str) -> list[str]:
-    """The folders below it at which something else is mounted, the outermost ones."""
+    """Return the folders below it at which something else is mounted, the outermost ones."""
     lines = Path("/proc/self/mounts").read_bytes().splitlines()
     named = (re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[1]) for line in lines)
     below = sorted({place for place in map(os.fsdecode, named) if place.startswith(f"{folder}/") and Path(place).is_dir()})
@@ -76,12 +76,12 @@ def set_name(name: str) -> None:
 
 
 def die_with_parent(number: int) -> None:
-    """Ask for this signal to this process when its parent ends."""
+    """Have the kernel send this signal to this process when its parent ends."""
     _check(_libc.prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0), "prctl")
 
 
 def _read_locked_flags(target: str) -> int:
-    """Flags of a mount that a plain user may not remove when remounting it: statvfs reports them with the same bits."""
+    """Return flags of a mount that a plain user may not remove when remounting it: statvfs reports them with the same bits."""
     return os.statvfs(target).f_flag & (NO_SETUID | NO_DEVICES | 8 | 1024 | 2048)
 
 

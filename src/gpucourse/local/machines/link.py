@@ -16,14 +16,14 @@ _QUEUE_MS = 50  # what waits longer is dropped, as in a switch
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkLink:
-    """What one cable does: bits a second each way, and how long a message takes from node to node."""
+    """The properties of one cable: bits a second each way, and the time of a message from node to node."""
 
     bits: int
     delay_ms: float = 0.0
 
     @property
     def burst(self) -> int:
-        """Bytes that may pass at once after a pause, faster than the rate: a limit in software cannot do without."""
+        """Bytes that may pass at once after a pause, faster than the rate: a limit in software needs them."""
         return max(_LEAST_BURST, round(self.bits / 8 * _BURST_S))
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class NetworkLink:
 
 
 def parse(text: str) -> NetworkLink:
-    """The link in `100mbit`, `1gbit` or `1gbit,2ms`. Raises ValueError with what is wrong."""
+    """Parse the link in `100mbit`, `1gbit` or `1gbit,2ms`. Raises ValueError with what is wrong."""
     rate, _, delay = text.strip().lower().replace(" ", "").partition(",")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]bit)", rate)
     if not match:
@@ -47,7 +47,8 @@ def parse(text: str) -> NetworkLink:
 
 
 def shape(link: NetworkLink, interface: str, *, delayed: bool) -> list[str]:
-    """The lines for `tc -batch` that limit what leaves through `interface` to the link's rate; with the delay if `delayed`."""
+    """Return the lines for `tc -batch` that limit what leaves through `interface` to the link's rate; with the delay if
+    `delayed`."""
     most_ms = _QUEUE_MS + link.delay_ms
     lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {link.burst}b latency {most_ms:g}ms"]
     if delayed and link.delay_ms:

@@ -14,8 +14,8 @@ _INSIDE = ("ipc", "uts", "net", "pid", "mnt")  # the last one changes what /proc
 
 
 def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """In a new process of that namespace: become the machine. Reports the number of its first process, then how its start went;
-    returns when the machine is off."""
+    """Become the machine, in a new process of that namespace. Report the number of its first process, then how its start went;
+    return when the machine is off."""
     kernel.die_with_parent(signal.SIGKILL)
     outer = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     kernel.unshare(kernel.NEW_MACHINE)
@@ -31,7 +31,7 @@ def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]],
 
 
 def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[str, Any]], None]) -> None:
-    """In a new process of that namespace: enter the machine whose first process is `pid`, do something, report the result."""
+    """Enter the machine whose first process is `pid`, in a new process of that namespace; do something, report the result."""
     handles = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in _INSIDE]
     for handle in handles:
         kernel.enter(handle)
@@ -51,7 +51,7 @@ def _connect(outer: int, machine: Mapping[str, Any]) -> None:
         code = 1
         try:
             kernel.enter(outer)
-            network.cut(name)  # the kernel takes a moment to remove the cable of a machine that has just gone off
+            network.cut(name)  # the kernel needs a moment to remove the cable of a machine that has just gone off
             network.run("ip", network.cable_lines(name, pid))
             _shape(machine, f"c-{name}", delayed=False)
             code = 0
@@ -82,17 +82,17 @@ def _begin(disk: str, machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tell_result(tell: Callable[[dict[str, Any]], None], action: Callable[[], dict[str, Any]]) -> None:
-    """Report what the action returns; a process that fails at it ends here."""
+    """Report what the action returns; end the process if it fails."""
     try:
         answer = action()
-    except Exception as error:  # noqa: BLE001 (whatever it is, somebody waits for an answer)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the client waits for an answer)
         tell({"error": str(error) or type(error).__name__})
         os._exit(1)
     tell(answer)
 
 
 def _be_first() -> None:
-    """The first process of a machine: it reaps processes without a parent, and the machine ends with it."""
+    """Run as the first process of a machine: it reaps processes without a parent, and the machine ends with it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, signal.SIGTERM))
     while signal.sigwait((signal.SIGCHLD, signal.SIGTERM)) != signal.SIGTERM:
         try:

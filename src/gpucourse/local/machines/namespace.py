@@ -1,8 +1,9 @@
 """The namespace around a stack's machines, started as `namespace.py SOCKET FOLDER`: its first process, which holds the rest.
 
 Whatever runs on the machines descends from it, so its end is the end of every process, mount, network and name in it: the
-kernel ensures that. It ends with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that gets one document
-for each request and answers each, in any order; the folder `machines` in FOLDER is where the machines' disks are mounted.
+kernel ensures that. It ends with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that receives one
+document for each request and answers each, in any order; the folder `machines` in FOLDER is where the machines' disks are
+mounted.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class MachineNamespace:
     def _hear(self) -> None:
         text = self._line.recv(_MESSAGE)
         if not text:
-            os._exit(0)  # the host has gone, and with it the reason for all this
+            os._exit(0)  # the host has gone, so none of this is needed
         asked = json.loads(text)
         try:
             getattr(self, f"_do_{asked['verb']}")(asked)
@@ -92,7 +93,8 @@ class MachineNamespace:
         self._answer(asked, {"was_on": pid is not None})
 
     def _do_dial(self, asked: Document) -> None:
-        """A socket in the namespace's network that is connecting to a machine. The caller finds out whether it succeeds."""
+        """Answer with a socket in the namespace's network that is connecting to a machine. The caller finds out whether it
+        succeeds."""
         line = socket.socket()
         line.setblocking(False)
         line.connect_ex((asked["address"], asked["port"]))
@@ -100,7 +102,7 @@ class MachineNamespace:
         line.close()
 
     def _do_listen(self, asked: Document) -> None:
-        """A socket that listens at a port of a machine's own 127.0.0.1. The caller serves it."""
+        """Answer with a socket that listens at a port of a machine's own 127.0.0.1. The caller serves it."""
         if asked["name"] not in self._first:
             raise ConnectionRefusedError(f"{asked['name']} is off")
         owners = (self._first[asked["name"]], "self")
@@ -120,7 +122,7 @@ class MachineNamespace:
         self._visit(asked, asked["name"], lambda: _SLURM.output(asked["argv"]))
 
     def _do_check(self, asked: Document) -> None:
-        """What is wrong with each machine, in words; empty if nothing is."""
+        """Answer what is wrong with each machine, in words; empty if nothing is."""
         states = {}
         for name, wanted in self._machines.items():
             pid = self._first.get(name)
@@ -142,7 +144,7 @@ class MachineNamespace:
         return "" if wanted["role"] == "head" else reports.find_distrust(reports.log_of(pid, "slurmd"))
 
     def _do_logs(self, asked: Document) -> None:
-        """What the logs of each machine's daemons mean, where that is known."""
+        """Answer what the logs of each machine's daemons mean, if that is known."""
         self._answer(asked, {"found": self._meanings()})
 
     def _meanings(self) -> dict[str, str]:
@@ -209,7 +211,7 @@ class MachineNamespace:
 
 
 def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) -> None:
-    """Never returns. A child's report goes to its namespace, which then waits for nothing more."""
+    """Do the work and never return. A child's report goes to its namespace, which then waits for nothing more."""
 
     def tell(document: Document) -> None:
         os.write(writing, json.dumps(document).encode() + b"\n")
@@ -221,7 +223,7 @@ def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) 
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         work(tell)
-    except Exception as error:  # noqa: BLE001 (whatever it is, somebody waits for an answer)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the client waits for an answer)
         os.write(writing, json.dumps({"error": str(error) or type(error).__name__}).encode() + b"\n")
     finally:
         os._exit(0)

@@ -13,12 +13,12 @@ _FIRST = 10  # node0 has 10.77.0.10, node64 10.77.0.74
 
 
 def address(index: int) -> str:
-    """The address of the machine with this number (0 to 64)."""
+    """Return the address of the machine with this number (0 to 64)."""
     return f"10.77.0.{_FIRST + index}"
 
 
 def bridge_lines() -> list[str]:
-    """The bridge that every cable ends at."""
+    """Return the lines for the bridge at which every cable ends."""
     return [
         "link set lo up",
         f"link add {BRIDGE} type bridge",
@@ -28,7 +28,7 @@ def bridge_lines() -> list[str]:
 
 
 def cable_lines(name: str, pid: int) -> list[str]:
-    """A cable from the bridge to the machine in whose network the process `pid` is."""
+    """Return the lines for a cable from the bridge to the machine in whose network the process `pid` is."""
     return [
         f"link add c-{name} type veth peer name eth0 netns {pid}",
         f"link set c-{name} master {BRIDGE} up",
@@ -41,12 +41,13 @@ def cut(name: str) -> None:
 
 
 def machine_lines(own: str) -> list[str]:
-    """The machine's end of the cable. There is no route to the outside: a name that is not in /etc/hosts fails at once."""
+    """Return the lines for the machine's end of the cable. There is no route to the outside: a name that is not in /etc/hosts
+    fails at once."""
     return ["link set lo up", f"address add {own}/{_PREFIX} dev eth0", "link set eth0 up"]
 
 
 def run(program: str, lines: Iterable[str], *, before: Sequence[str] = ()) -> None:
-    """Pass lines to `ip` or `tc`. Raises OSError with its first complaint."""
+    """Pass lines to `ip` or `tc`. Raises OSError with its first error."""
     text = "".join(f"{line}\n" for line in lines)
     done = subprocess.run([*before, program, "-batch", "-"], input=text, capture_output=True, text=True, check=False)
     if done.returncode:

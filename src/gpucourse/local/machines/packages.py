@@ -1,7 +1,7 @@
 """Slurm without installing it: its packages, fetched as a plain user and unpacked into a folder of the user's cache.
 
-Only simulated machines see them, laid over their /usr. Nothing of the system's own is changed, no special rights are needed,
-and apt-get itself checks the download against the signatures of the system's own sources.
+Only simulated machines see them, mounted over their /usr. Nothing of the system is changed, no special rights are needed, and
+apt-get itself checks the download against the signatures of the system's own sources.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class ListsOutOfDate(MissingError):
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where packages are unpacked, a folder for each version of Slurm."""
+    """Return the folder where packages are unpacked, with a folder for each version of Slurm."""
     return personal_cache(environ) / "slurm"
 
 
 def can_unpack(environ: Mapping[str, str]) -> bool:
-    """Whether this system has packages of the kind that can be unpacked."""
+    """Return whether this system has packages of the kind that can be unpacked."""
     return all(shutil.which(program, path=environ.get("PATH")) for program in ("apt-get", "dpkg"))
 
 
 def find_unpacked(environ: Mapping[str, str]) -> Path | None:
-    """The folder that was unpacked last and completely; None if there is none."""
+    """Return the folder that was unpacked last and completely; None if there is none."""
     try:
         folders = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
     except HomeMissing:
@@ -52,9 +52,9 @@ def find_unpacked(environ: Mapping[str, str]) -> Path | None:
 
 
 def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) -> Path:
-    """Fetch these packages and whatever they need that this system lacks; gives the folder in which they are unpacked.
+    """Fetch these packages and whatever they need that this system lacks; return the folder in which they are unpacked.
 
-    If another command is doing the same, gives its result. Raises MissingError, StorageError.
+    If another command is doing the same, return its result. Raises MissingError, StorageError.
     """
     base = cache_folder(environ)
     with hold_lock(base / "lock", "unpacking Slurm's packages", wait_s=_LONGEST_S), storing(base):
@@ -76,7 +76,7 @@ def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) ->
 
 
 def _fetch_packages(environ: Mapping[str, str], wanted: Sequence[str], aside: Path, watch: Watcher) -> list[Path]:
-    """The files of the packages. If the system's package lists are missing or old, new ones are fetched beside them."""
+    """Return the files of the packages. If the system's package lists are missing or old, fetch new ones beside them."""
     try:
         return _download(environ, wanted, aside / "packages")
     except ListsOutOfDate:
@@ -116,13 +116,13 @@ def _lay_out(environ: Mapping[str, str], files: Sequence[Path], layer: Path) -> 
 
 
 def _version(files: Sequence[Path]) -> str:
-    """Slurm's own version, from the names of the files: slurmctld_22.05.8-4+deb12u3_amd64.deb is 22.05.8."""
+    """Return Slurm's own version, from the names of the files: slurmctld_22.05.8-4+deb12u3_amd64.deb is 22.05.8."""
     first = next((file for file in files if file.name.startswith("slurm")), files[0])
     return first.name.split("_")[1].rpartition("%3a")[2].rsplit("-", 1)[0]
 
 
 def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
-    """What the command prints. Raises MissingError or StorageError with its own last words, and what to do."""
+    """Run the command and return its output. Raises MissingError or StorageError with its last output, and what to do."""
     try:
         done = subprocess.run(
             argv,

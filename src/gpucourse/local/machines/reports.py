@@ -1,4 +1,4 @@
-"""Looking into machines from outside: which daemons run, what Slurm says, what its logs complain about."""
+"""Reports about machines, from outside: which daemons run, what Slurm reports, what errors are in its logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpucourse.local.machines import daemons
 OTHER_KEY = "munge refuses: the machine has another munge.key than the head"
 
 _LAST_BYTES = 16_384
-_SYMPTOMS = (  # what munge and Slurm write, and what it means; the first that fits is reported
+_SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest that matches is reported
     (r"Rewound credential", "its clock is ahead of the others': munge refuses what comes from the future"),
     (r"Expired credential", "its clock differs from the others': munge refuses what is older than five minutes"),
     (r"Invalid cred(ential)?\b", OTHER_KEY),
@@ -28,12 +28,12 @@ _FINE = {"idle", "mixed", "allocated", "completing", "allocated+", "planned"}
 
 
 def list_absent(machine: Mapping[str, Any], pid: int) -> list[str]:
-    """The daemons of the machine whose first process is `pid` that should run and do not."""
+    """Return the daemons of the machine whose first process is `pid` that should run and do not."""
     return [name for name in daemons.list_daemons(machine) if daemons.find_process(name, f"/proc/{pid}/root") is None]
 
 
 def describe_ended_daemons(absent: Sequence[str]) -> str:
-    """A node whose daemons of these names do not run."""
+    """Describe a node whose daemons of these names do not run."""
     what = f"{' and '.join(absent)} of it ended"
     if "slurmctld" in absent:
         what += ": Slurm takes no commands; running jobs continue, one just submitted may restart or be lost"
@@ -41,7 +41,7 @@ def describe_ended_daemons(absent: Sequence[str]) -> str:
 
 
 def symptom(logs: str) -> str:
-    """What a daemon's log since its start means; empty if nothing known is in it."""
+    """Return what a daemon's log since its start means; empty if nothing known is in it."""
     logs = _BEGAN.split(logs)[-1]
     newest, meaning_of_newest = -1, ""
     for pattern, meaning in _SYMPTOMS:
@@ -52,13 +52,13 @@ def symptom(logs: str) -> str:
 
 
 def find_distrust(logs: str) -> str:
-    """Why the machine's slurmd has taken nothing from the head since it began, by its log; empty if it has."""
+    """Return why the machine's slurmd has accepted nothing from the head since it began, by its log; empty if it has."""
     meaning_of_log = symptom(logs)
     return meaning_of_log if meaning_of_log in {meaning for _pattern, meaning in _SYMPTOMS[:3]} else ""
 
 
 def has_key(pid: int, key: str) -> bool:
-    """Whether the machine whose first process is `pid` has this munge.key."""
+    """Return whether the machine whose first process is `pid` has this munge.key."""
     try:
         return Path(f"/proc/{pid}/root{daemons.MUNGE_KEY}").read_text(encoding="utf-8") == key
     except (OSError, UnicodeDecodeError):
@@ -66,18 +66,18 @@ def has_key(pid: int, key: str) -> bool:
 
 
 def explain(what: str, meaning: str) -> str:
-    """What is wrong with a node according to Slurm, and what its logs or the reason mean."""
+    """Return what is wrong with a node according to Slurm, and what its logs or the reason mean."""
     meaning = meaning or symptom(what)
     return f"{what} ({meaning})" if what and meaning else what
 
 
 def log_of(pid: int | str, name: str) -> str:
-    """The end of a daemon's log in the machine."""
+    """Return the end of a daemon's log in the machine."""
     return end_of(Path(f"/proc/{pid}/root{daemons.LOGS[name]}"))
 
 
 def end_of(log: Path) -> str:
-    """The end of a log; empty if there is none."""
+    """Return the end of a log; empty if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
@@ -87,13 +87,13 @@ def end_of(log: Path) -> str:
 
 
 def parse_held_jobs(queue: str) -> list[str]:
-    """The jobs that Slurm holds because a node failed to start them, from `squeue -h -o '%i|%r'`."""
+    """Return the jobs that Slurm holds because a node failed to start them, from `squeue -h -o '%i|%r'`."""
     rows = (line.partition("|") for line in queue.splitlines())
     return [job for job, _, reason in rows if reason.replace("_", " ").lower() == "launch failed requeued held"]
 
 
 def states(listed: str) -> dict[str, str]:
-    """What is wrong with each node, according to Slurm, from `sinfo -h -N -o '%N|%T|%G|%E'`; empty if nothing is."""
+    """Return what is wrong with each node, according to Slurm, from `sinfo -h -N -o '%N|%T|%G|%E'`; empty if nothing is."""
     node_states = {}
     for line in listed.splitlines():
         name, state, gres, reason = (*line.split("|", 3), "", "", "")[:4]

@@ -35,12 +35,12 @@ class Lacking(Exception):
 
 
 class NoNamespaces(Lacking):
-    """This computer does not let anybody, or this user, create namespaces."""
+    """This computer does not let this user, or any user, create namespaces."""
 
 
 def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
-    """Raises Lacking if machines, a Slurm on them, or a cable of this speed are not possible here. What runs inside machines
-    may come from `layer`, packages that were unpacked aside."""
+    """Check that machines, a Slurm on them, or a cable of this speed are possible here. Programs inside machines may come from
+    `layer`, packages that were unpacked aside. Raises Lacking."""
     if not sys.platform.startswith("linux"):
         raise Lacking("separate machines need Linux namespaces", "on a Linux computer, or: --target aws")
     outside = dict(_OUTSIDE) if cable else {name: package for name, package in _OUTSIDE.items() if name != "tc"}
@@ -56,12 +56,13 @@ def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
 
 
 def install_command(*, slurm: bool, packages: set[str]) -> str:
-    """What to type on this computer."""
+    """Return the command to type on this computer."""
     return f"sudo apt-get install --no-install-recommends {' '.join(_with_library(packages) if slurm else sorted(packages))}"
 
 
 def has_account() -> bool:
-    """Whether this user's number has an account, without which Slurm takes no jobs; in containers it often has none."""
+    """Return whether this user's number has an account, without which Slurm accepts no jobs; in containers it often has
+    none."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -70,22 +71,22 @@ def has_account() -> bool:
 
 
 def account_command() -> str:
-    """What gives this user's number an account."""
+    """Return the command that creates an account for this user's number."""
     return f"sudo useradd --uid {os.getuid()} learner"
 
 
 def slurm_missing() -> set[str]:
-    """The packages of Slurm's programs that are not installed here."""
+    """Return the packages of Slurm's programs that are not installed here."""
     return set(_list_missing(_SLURM, _PATH).values())
 
 
 def unpackable() -> list[str]:
-    """The packages of a Slurm cluster that are not installed here, and that machines can use without being installed."""
+    """Return the packages of a Slurm cluster that are not installed here, and that machines can use without being installed."""
     return _with_library(set(_list_missing(_INSIDE | _SLURM, _PATH).values()))
 
 
 def find_program(name: str, path: str = _PATH) -> str:
-    """Where a program is, those for root among them; empty if it is not installed."""
+    """Return the path of a program, including programs for root; empty if it is not installed."""
     return shutil.which(name, path=path) or ""
 
 
@@ -94,7 +95,7 @@ def _list_missing(programs: dict[str, str], path: str) -> dict[str, str]:
 
 
 def _with_library(packages: set[str]) -> list[str]:
-    # Without this library 23.11 fails to load a plugin and then gives wrong reasons for waiting jobs.
+    # Without this library 23.11 fails to load a plugin and then reports wrong reasons for waiting jobs.
     return sorted(packages | ({_pmix()} if packages & set(_SLURM.values()) else set()))
 
 
@@ -132,7 +133,7 @@ def _require_namespaces() -> None:
 
 
 def _require_layer(layer: Path) -> None:
-    """Raises Lacking unless Slurm's programs start with the packages laid over /usr, as in the machines."""
+    """Check that Slurm's programs start with the packages mounted over /usr, as in the machines. Raises Lacking."""
     flags = ["-m"] if os.geteuid() == 0 else ["-m", "-U", "-r"]
     tried = subprocess.run(
         ["unshare", *flags, "sh", "-c", _LAYER_TRIAL, "sh", str(layer)],
@@ -147,7 +148,7 @@ def _require_layer(layer: Path) -> None:
 
 
 def _way_to_allow() -> str:
-    """What forbids namespaces here, as far as the kernel says, and the command that allows them."""
+    """Return what forbids namespaces here, as far as the kernel shows it, and the command that allows them."""
     for name, forbidding, allowing in _SWITCHES:
         try:
             value = Path("/proc/sys", *name.split(".")).read_text(encoding="utf-8").strip()

@@ -1,9 +1,9 @@
 # In a folder that will be another system's root, paths are only text, and links are written as they will be read there.
 # ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH110, PTH112, PTH115, PTH120, PTH211
-"""The file system of a machine: the programs of this computer, read-only, and everything else of its own.
+"""The file system of a machine: the programs of this computer, read-only, and everything else separate.
 
-What it writes lies on a disk in memory that outlives a power cut, as a real disk does; home and the shared folder lie in the
-stack's folder. Nothing of this computer's own /etc/slurm, /var or /home is seen in it.
+What it writes is on a disk in memory that outlives a power cut, as a real disk does; home and the shared folder are in the
+stack's folder. Nothing of this computer's own /etc/slurm, /var or /home is visible in it.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def build(root: str, machine: Mapping[str, Any]) -> None:
 
 
 def home_of(user: str) -> str:
-    """The home folder of the machine's one user."""
+    """Return the home folder of the machine's one user."""
     return "/root" if user == "root" else f"/home/{user}"
 
 
 def write(path: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] = (0, 0)) -> bool:
-    """Write a file of the machine in one step; gives whether it changed."""
+    """Write a file of the machine in one step; return whether it changed."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if Path(path).read_text(encoding="utf-8") == text:
             return False
@@ -71,7 +71,7 @@ def write(path: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] = (
 
 
 def ids(name: str, users: str = "/etc/passwd") -> tuple[int, int]:
-    """The user's and the group's number of a system user, as the machine's own list has them."""
+    """Return the user's and the group's number of a system user, as the machine's own list has them."""
     for line in Path(users).read_text(encoding="utf-8", errors="replace").splitlines():
         entry = line.split(":")
         if entry[0] == name and len(entry) > 3:
@@ -89,7 +89,7 @@ def _make_place(path: str, user_id: int, group_id: int) -> None:
 
 
 def _mount_programs(root: str, layer: str) -> None:
-    if layer:  # packages that were unpacked aside are laid over the programs of this computer
+    if layer:  # packages that were unpacked aside are mounted over the programs of this computer
         os.chdir(layer)  # a name in `lowerdir` must hold neither colon nor comma
         kernel.mount("overlay", f"{root}/usr", "overlay", kernel.READ_ONLY, "lowerdir=usr:/usr")
         for folder in kernel.find_mounts_below("/usr"):  # an overlay does not show what is mounted in it
@@ -173,7 +173,7 @@ def _entries(path: str) -> dict[str, str]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file if it may be read; a private file of this computer is left out."""
+    """Copy a file if it may be read; leave out a private file of this computer."""
     with contextlib.suppress(OSError, shutil.Error):
         if source.is_symlink():
             target.symlink_to(os.readlink(source))

@@ -15,8 +15,8 @@ _MOST = 65_536
 
 
 def become_root() -> None:
-    """As root nothing happens. A plain user returns as root of a user namespace in which their own number stays their own, so
-    that their files stay theirs. Raises OSError, with what is missing."""
+    """Return as root of a user namespace in which the user's own number stays the same, so that their files stay theirs. Do
+    nothing as root. Raises OSError, with what is missing."""
     if os.geteuid() == 0 or _INSIDE in os.environ:
         return
     maps = {name: _ranges(own, f"/etc/sub{name}") for name, own in (("uid", os.getuid()), ("gid", os.getgid()))}
@@ -42,7 +42,7 @@ def _map(pid: int, maps: dict[str, list[str]], told: int) -> int:
 
 
 def _ranges(own: int, file: str) -> list[str]:
-    """Inside, outside, how many: root is the first number that was lent; then come the user's own and the rest."""
+    """Return inside, outside, how many: root is the first number that was lent; then come the user's own and the rest."""
     start, count = read_lent_ids(file, own)
     rest = [own + 1, start + own, count - own - 1] if count > own + 1 else []
     below = [0, start, min(own, count)]
@@ -50,7 +50,7 @@ def _ranges(own: int, file: str) -> list[str]:
 
 
 def read_lent_ids(file: str, own: int) -> tuple[int, int]:
-    """The numbers that the system lends to this user: the first, and how many. Raises OSError if it lends none."""
+    """Return the numbers that the system lends to this user: the first, and how many. Raises OSError if it lends none."""
     try:
         names = {str(own), pwd.getpwuid(os.getuid()).pw_name}
     except KeyError as error:

@@ -1,6 +1,6 @@
 """Slurm's daemons on one computer: munged and slurmctld for the head, a slurmd for every other node.
 
-Their configuration, key, state and logs lie in the folder `slurm` of the nodes' folder; the socket, whose name must be short,
+Their configuration, key, state and logs are in the folder `slurm` of the nodes' folder; the socket, whose name must be short,
 in a folder below /tmp that no other user may enter.
 """
 
@@ -45,13 +45,13 @@ class SlurmDaemons:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that lead Slurm's commands to this cluster. And the interface that leads from each node to the others:
-        left to itself gloo looks up this computer's name, and some computers do not know their own."""
+        """The variables that lead Slurm's commands to this cluster, and the interface that leads from each node to the others:
+        without it gloo looks up this computer's name, and some computers do not know their own."""
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
     async def join(self, spec: Spec) -> None:
-        """Make the daemons of this node run, with all those that the configuration of `spec` names; called again, also put
-        the node back to use if Slurm excludes it. Raises Dead, OSError, NoneFree."""
+        """Make the daemons of this node run, with all those that the configuration of `spec` names; called again, also put the
+        node back to use if Slurm excludes it. Raises Dead, OSError, NoneFree."""
         async with self._turn:
             again = spec.name in self._members
             self._members[spec.name] = spec
@@ -80,7 +80,7 @@ class SlurmDaemons:
         self._daemons.clear()
 
     async def check(self) -> dict[str, str]:
-        """What is wrong with each node, in words; empty if nothing is."""
+        """Return what is wrong with each node, in words; empty if nothing is."""
         states = {name: self._absent(spec) for name, spec in self._members.items()}
         head = next((name for name, spec in self._members.items() if spec.role == "head"), None)
         if head is None or states[head]:
@@ -88,7 +88,7 @@ class SlurmDaemons:
         return await asyncio.to_thread(self._controller.judge_nodes, states, head, self.meanings())
 
     def meanings(self) -> dict[str, str]:
-        """What the logs of each node's daemons mean, where it is something known."""
+        """Return what the logs of each node's daemons mean, if it is something known."""
         logs = {name: [self._log(key) for key in _list_daemons(spec)] for name, spec in self._members.items()}
         return {
             name: next(filter(None, (reports.symptom(reports.end_of(log)) for log in paths)), "")
@@ -106,8 +106,8 @@ class SlurmDaemons:
             self._controller.resume(spec.name)
 
     async def _bring_up(self, spec: Spec) -> bool:
-        """Configure, start what is missing, and wait for this node's daemons; gives whether anything had to start. A port that
-        somebody takes between the check and its use is replaced by another."""
+        """Configure, start what is missing, and wait for this node's daemons; return whether anything had to start. A port that
+        another process takes between the check and its use is replaced by another."""
         for left in reversed(range(_ATTEMPTS)):
             chosen = await self._configure(spec.slurm)
             try:
@@ -122,7 +122,7 @@ class SlurmDaemons:
         return started
 
     async def _configure(self, files: Mapping[str, str]) -> dict[str, int]:
-        """Write the daemons' configuration, and stop those for which it changed; gives the ports."""
+        """Write the daemons' configuration, and stop those for which it changed; return the ports."""
         if not self._daemons:
             layout.remove(self._folder / "state")  # of an earlier host: every job ended with it
         self._make_folders()
@@ -156,14 +156,14 @@ class SlurmDaemons:
             folder.mkdir(mode=0o700, exist_ok=True)
         if self._short.is_symlink() or self._short.stat().st_uid != os.getuid():
             raise PermissionError(f"{self._short} belongs to somebody else")
-        link = self._short / layout.SLURM  # Slurm's own files are where there is room, under a name without blanks
+        link = self._short / layout.SLURM  # Slurm's own files are in the large folder, here under a name without blanks
         if not link.is_symlink() or link.readlink() != self._folder:
             layout.remove(link)
             link.symlink_to(self._folder)
 
     async def _start_missing(self, chosen: Mapping[str, int]) -> bool:
         """Start what does not run, all at once. The head's must serve first: a slurmd that finds no slurmctld waits a second
-        before it asks again."""
+        before it tries again."""
         missing = [key for key in (MUNGED, *chosen) if not self._runs(key)]
         for key in missing:
             if key in self._daemons:
@@ -201,7 +201,7 @@ class SlurmDaemons:
 
 
 def _list_daemons(spec: Spec) -> tuple[str, ...]:
-    """The daemons of a node: the head's two, or a slurmd, which goes by the node's name."""
+    """Return the daemons of a node: the head's two, or a slurmd, whose key is the node's name."""
     return _HEAD if spec.role == "head" else (spec.name,)
 
 

@@ -11,34 +11,35 @@ from pathlib import Path
 from gpucourse.local import processes
 
 TASK = "task"
-"""The program that slurmd asks, before every task of a job, for what to add to the task's environment."""
+"""The program that slurmd runs, before every task of a job, for what to add to the task's environment."""
 
 _PORT = re.compile(r"@PORT_(\w+)@")
 
 
 def daemons(files: Mapping[str, str]) -> list[str]:
-    """Which daemons need a port: slurmctld, and the nodes in their order."""
+    """Return which daemons need a port: slurmctld, and the nodes in their order."""
     return list(dict.fromkeys(_PORT.findall("".join(files.values()))))
 
 
 def fill_in(
     files: Mapping[str, str], *, host: str, user: str, folder: Path, ports: Mapping[str, int], first_job: int
 ) -> dict[str, str]:
-    """The files as the daemons read them. `folder` is what @FOLDER@ stands for."""
+    """Return the files as the daemons read them. `folder` replaces @FOLDER@."""
     values = {"@HOST@": host, "@USER@": user, "@FOLDER@": str(folder), "@FIRST@": str(first_job)}
     values |= {f"@PORT_{name}@": str(port) for name, port in ports.items()}
     return {name: _with(text, values) for name, text in files.items()}
 
 
 def first_job(uid: str) -> int:
-    """The number of the stack's first job. The processes of a job meet at a port that follows from its number, and the jobs of
-    another cluster on this computer must not meet there, so they have other numbers."""
+    """Return the number of the stack's first job. The processes of a job meet at a port that follows from its number, and the
+    jobs of another cluster on this computer must not meet there, so they have other numbers."""
     return 1 + 100 * (int(hashlib.sha256(uid.encode()).hexdigest()[:8], 16) % 90)
 
 
 def task(uid: str, nodes: Path, slurm_conf: Path) -> str:
-    """The text of TASK: the marks by which a job's processes are found, whoever submitted it and with whatever environment, and
-    the home of the node that it runs on. A job belongs to Slurm, not to the session that it was submitted from."""
+    """Return the text of TASK: the marks by which a job's processes are found, independent of who submitted it and with which
+    environment, and the home of the node that it runs on. A job belongs to Slurm, not to the session that it was submitted
+    from."""
     node = '"$SLURMD_NODENAME"'
     added = [
         f"{processes.STACK}={uid}",

@@ -17,7 +17,7 @@ _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
 
 
 class PortTaken(Dead):
-    """Somebody took its port between the check and its use."""
+    """Another process took its port between the check and its use."""
 
 
 class Daemon:

@@ -32,7 +32,7 @@ class SlurmNode(HostedNode):
         self._cluster.leave(self.spec.name)
 
     def _furnish(self) -> None:
-        """What a machine would have: a prompt with its name, and a path to the folder that all share."""
+        """Create what a machine would have: a prompt with its name, and a path to the folder that all share."""
         shared, home = self._folder / layout.SHARED, layout.home(self._folder, self.spec.name)
         shared.mkdir(mode=0o755, exist_ok=True)
         if not (home / ".bashrc").exists():

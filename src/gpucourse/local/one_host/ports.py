@@ -1,4 +1,4 @@
-"""Ports of this computer for Slurm's daemons: chosen where nobody listens, and kept as long as nobody else takes them."""
+"""Ports of this computer for Slurm's daemons: free ones are chosen, and kept as long as no other process takes them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-# Below the ports that the kernel gives out by itself, and none of 20000 to 29999, where the processes of a job meet.
+# Below the ports that the kernel assigns by itself, and none of 20000 to 29999, where the processes of a job meet.
 _RANGE = range(12_000, 20_000)
 _LISTENS = "0A"  # a state in /proc/net/tcp
 
 
 class NoneFree(Exception):
-    """Every port of the range is taken."""
+    """Every port of the range is in use."""
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on the port, on any address of this computer."""
+    """Return whether the port is free, on every address of this computer."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Slurm does: old connections do not matter
         try:
@@ -31,8 +31,8 @@ def is_free(port: int) -> bool:
 def choose_ports(
     names: Sequence[str], before: Mapping[str, int], held: Collection[str], free: Callable[[int], bool] = is_free
 ) -> dict[str, int]:
-    """A port for each of `names`: the one that it had, unless somebody else took it meanwhile; those in `held` listen on theirs
-    themselves. Raises NoneFree."""
+    """Return a port for each of `names`: the one that it had, unless another process took it meanwhile; those in `held` listen
+    on theirs themselves. Raises NoneFree."""
     kept = {name: before[name] for name in names if name in before and (name in held or free(before[name]))}
     taken = set(kept.values())
     start = random.randrange(len(_RANGE))  # so that two clusters that start together do not try the same ports
@@ -48,7 +48,7 @@ def choose_ports(
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether this process listens on the port. Linux only."""
+    """Return whether this process listens on the port. Linux only."""
     rows = [line.split() for file in ("tcp", "tcp6") for line in _read(Path("/proc/net") / file).splitlines()[1:]]
     sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}") and row[3] == _LISTENS}
     return bool(sockets) and not sockets.isdisjoint(_open_files(pid))
