@@ -1,4 +1,4 @@
-"""The gate: what a node, a bundle, a course or somebody else's workspace sends is bounded, typed and named here first."""
+"""The gate: data from a node, a bundle, a course or another user's workspace is bounded, typed and named here first."""
 
 from gpucourse.outside.names import OutsideError
 

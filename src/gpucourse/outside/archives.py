@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BLOCK = 512
 PIECE = 1 << 20
 
-_MAX_EXTENSION = 64 << 10  # bytes of one extended header; an honest one has a name and a time
+_MAX_EXTENSION = 64 << 10  # bytes of one extended header; a valid one has a name and a time
 _PLAIN, _LINKS, _EXTENDED = {b"0", b"\0"}, {b"1", b"2"}, b"x"
 _WITHOUT_CONTENT = {b"1", b"2", b"3", b"4", b"5", b"6"}
 
@@ -27,15 +27,15 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 _ZIP_END = struct.Struct("<4sHHHHIIH")
 _ZIP_END_MARK, _ZIP_ENTRY_MARK, _ZIP_LARGE_MARK = b"PK\x05\x06", b"PK\x01\x02", b"PK\x06\x07"
-_ZIP_LARGE_BYTES = 20  # of the record that says where the end record of the large form is
+_ZIP_LARGE_BYTES = 20  # of the record that locates the end record of the large form
 _ZIP_METHODS = {0, 8}  # stored, deflated
 _ZIP_COMMENT = (1 << 16) - 1
 
 
 class TarMember(NamedTuple):
-    """One member of a tar. `name` is the tar's, with bytes that are not UTF-8 spelled out; nothing about it is checked.
-    `kind` is `file`, `link` or `other`; `headers` are those of its extended header. `changed_ns`: when it was changed, if
-    its header says so to the nanosecond, as ours do."""
+    """One member of a tar. `name` is the tar's, with bytes that are not UTF-8 escaped; nothing about it is checked. `kind` is
+    `file`, `link` or `other`; `headers` are those of its extended header. `changed_ns`: when it was changed, if its header has
+    the nanoseconds, as ours do."""
 
     name: str
     size: int
@@ -47,10 +47,10 @@ class TarMember(NamedTuple):
 
 
 class TarReader:
-    """A tar while it arrives, without seeking or recursion. `read(count)` gives at most that many bytes, none at the end.
+    """A tar while it arrives, without seeking or recursion. `read(count)` returns at most that many bytes, none at the end.
 
-    Raises OutsideError if the tar is damaged, ends early, has more than `max_members`, or announces content beyond
-    `max_total` bytes in all: before any of it is read.
+    Raises OutsideError if the tar is damaged, ends early, has more than `max_members`, or announces content beyond `max_total`
+    bytes in all, before any of that content is read.
     """
 
     def __init__(self, read: Callable[[int], bytes], *, max_members: int, max_total: int) -> None:
@@ -59,7 +59,8 @@ class TarReader:
         self._data, self._at = b"", 0  # what has arrived, and the position of the next byte in it
 
     def __iter__(self) -> Iterator[TarMember]:
-        """The members in their order. Read the content of each by `pieces` before the next; what is not read is skipped."""
+        """Yield the members in their order. Read the content of each by `pieces` before the next; what is not read is
+        skipped."""
         while (member := self._next()) is not None:
             if self._members <= 0:
                 raise OutsideError("the tar holds more files than were announced to be taken")
@@ -67,7 +68,7 @@ class TarReader:
             yield member
 
     def pieces(self) -> Iterator[memoryview]:
-        """The content of the member that came last, in pieces, none of them copied."""
+        """Yield the content of the latest member, in pieces, none of them copied."""
         while self._left:
             if self._at == len(self._data):
                 self._fill()
@@ -77,7 +78,7 @@ class TarReader:
             yield data
 
     def content(self, max_bytes: int) -> bytes:
-        """The whole content of the member that came last. Raises OutsideError if it is larger than `max_bytes`."""
+        """Return the whole content of the latest member. Raises OutsideError if it is larger than `max_bytes`."""
         if self._left > max_bytes:
             raise OutsideError(f"a member of the tar has {self._left} bytes; the limit is {max_bytes}")
         return b"".join(self.pieces())
@@ -118,7 +119,7 @@ class TarReader:
         return TarMember(name, size, kind, header.mode, link, extended, header.changed_ns)
 
     def _header(self) -> _Header | None:
-        """The next header block; None at the two empty blocks that end a tar."""
+        """Return the next header block; None at the two empty blocks that end a tar."""
         self._skip()
         block = self._exactly(BLOCK)
         if block == _EMPTY:
@@ -175,13 +176,13 @@ class _Header:
 
 
 def _sum(block: bytes) -> int:
-    """The sum of the bytes of a block, taken from Adler-32: it counts modulo 65,521, which up to 256 bytes cannot reach."""
+    """Return the sum of the bytes of a block, from Adler-32: it counts modulo 65,521, which up to 256 bytes cannot reach."""
     half = BLOCK // 2
     return (adler32(block[:half]) & 0xFFFF) + (adler32(block[half:]) & 0xFFFF) - 2
 
 
 def _changed_ns(seconds: bytes, rest: bytes) -> int | None:
-    """The time of change: POSIX's field has the seconds, and the unused end of the block in ours the rest. None
+    """Return the time of change: POSIX's field has the seconds, and in our tars the unused end of the block has the rest. None
     if there is none, or a time that no file can have."""
     if not rest[:9].isdigit():
         return None
@@ -190,7 +191,7 @@ def _changed_ns(seconds: bytes, rest: bytes) -> int | None:
 
 
 def _pax_records(data: bytes) -> dict[str, str]:
-    """The records `LENGTH KEY=VALUE\\n` of an extended header."""
+    """Return the records `LENGTH KEY=VALUE\\n` of an extended header."""
     records: dict[str, str] = {}
     while data:
         length, space, _ = data[:21].partition(b" ")
@@ -218,7 +219,7 @@ def _octal(field: bytes) -> int:
 
 
 def _number(field: bytes) -> int:
-    """A size: octal, or for more than 8 GiB, in GNU's form, the bytes of the number itself."""
+    """Return a size: octal, or for more than 8 GiB, in GNU's form, the bytes of the number itself."""
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     return _octal(field)
@@ -232,7 +233,7 @@ def _decimal(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ZipLimits:
-    """How much of a zip is taken, unpacked: files, bytes of one file, bytes in all; and bytes of its table of contents."""
+    """The limits of a zip, unpacked: files, bytes of one file, bytes in all; and bytes of its table of contents."""
 
     members: int
     member_bytes: int
@@ -241,11 +242,11 @@ class ZipLimits:
 
 
 def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
-    """Unpack a zip into the empty folder `root`; gives the names of its files, as they are below `root`.
+    """Unpack a zip into the empty folder `root`; return the names of its files, as they are below `root`.
 
-    Nothing that the zip says is trusted: names must be relative and differ from each other, links and devices are refused,
-    content is counted while it is unpacked. Raises OutsideError if the zip is damaged or goes beyond a limit; OSError
-    if `path` cannot be read or the disk of `root` refuses.
+    Nothing in the zip is trusted: names must be relative and differ from each other, links and devices are refused, content is
+    counted while it is unpacked. Raises OutsideError if the zip is damaged or exceeds a limit; OSError if `path` cannot be read
+    or the disk of `root` refuses.
     """
     import zipfile
     import zlib
@@ -268,7 +269,7 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
 
 
 def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
-    """Refuse a table of contents that is too large before `zipfile` reads it whole; gives the size of the zip."""
+    """Refuse a table of contents that is too large before `zipfile` reads it whole; return the size of the zip."""
     size = file.seek(0, 2)
     tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # with what may come before the end record
     file.seek(tail_at)
@@ -302,7 +303,7 @@ def _members(bundle: zipfile.ZipFile, limits: ZipLimits, size: int) -> dict[str,
             raise OutsideError(f"the zip holds {printable(name, 80)}, which is not a plain file")
         if not 0 <= member.header_offset < size:
             raise OutsideError(f"the zip says that {printable(name, 80)} begins outside the zip itself")
-        if member.compress_type not in _ZIP_METHODS:  # other methods take as much memory as the archive asks for
+        if member.compress_type not in _ZIP_METHODS:  # other methods need as much memory as the archive requests
             raise OutsideError(f"the zip holds {printable(name, 80)} in a compression that is not read")
         if name in members:
             raise OutsideError(f"the zip holds {printable(name, 80)} twice")
@@ -316,7 +317,7 @@ def _members(bundle: zipfile.ZipFile, limits: ZipLimits, size: int) -> dict[str,
 
 
 def _unpack_member(bundle: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, limit: int) -> int:
-    """Unpack one file; gives its size."""
+    """Unpack one file; return its size."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = target.open("xb")

@@ -1,4 +1,4 @@
-"""JSON from outside: bounded in bytes, depth, items and numbers, then converted to the type that was asked for."""
+"""JSON from outside: bounded in bytes, depth, items and numbers, then converted to the requested type."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ T = TypeVar("T")
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64
 MAX_ITEMS = 200_000
-"""Values of one document. The largest empty values, objects, take 64 bytes each: about 15 MB."""
+"""Values of one document. The largest empty values, objects, need 64 bytes each: about 15 MB."""
 
 _WIDE_BYTES = 16 << 20
-"""The longest document with characters beyond ASCII. A single one makes every character of its text take four bytes."""
+"""The longest document with characters beyond ASCII. A single one makes every character of its text need four bytes."""
 
 _LARGEST_NUMBER = 1 << 1023
 _STRUCTURE = b"[{,:"
 
 
 def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH, max_items: int = MAX_ITEMS) -> Any:
-    """A JSON document as plain dicts, lists, text, numbers, true, false and None.
+    """Parse a JSON document into plain dicts, lists, text, numbers, true, false and None.
 
-    Raises OutsideError if it is longer than `max_bytes`, nested deeper than `max_depth`, holds more than `max_items`
-    values, a number that a float cannot hold, NaN or Infinity, text that is not Unicode, or is not JSON. Every comma, colon
-    and bracket counts as a value, even within text: the memory is bounded before the document is read.
+    Raises OutsideError if it is longer than `max_bytes`, nested deeper than `max_depth`, holds more than `max_items` values, a
+    number that a float cannot hold, NaN or Infinity, text that is not Unicode, or is not JSON. Every comma, colon and bracket
+    counts as a value, even within text: the memory is bounded before the document is read.
     """
     raw = _encode(data)
-    plain = raw.isascii() and (b"\\" not in raw or b"\\u" not in raw)  # to look for one byte takes a tenth of the time
+    plain = raw.isascii() and (b"\\" not in raw or b"\\u" not in raw)  # a search for one byte needs a tenth of the time
     limit = max_bytes if plain else min(max_bytes, _WIDE_BYTES)
     if len(raw) > limit:
         raise OutsideError(f"the JSON document has {len(raw)} bytes; the limit is {limit}")
@@ -58,8 +58,9 @@ def parse_typed(
     max_depth: int = MAX_DEPTH,
     max_items: int = MAX_ITEMS,
 ) -> T:
-    """A JSON document as a dataclass, TypedDict or msgspec Struct; no text is taken as a number. Raises OutsideError as
-    `parse_json` does, and where a member is missing or of another type. Members that `kind` does not name are ignored."""
+    """Parse a JSON document into a dataclass, TypedDict or msgspec Struct; no text is converted to a number. Raises
+    OutsideError as `parse_json` does, and if a member is missing or of another type. Members that `kind` does not name are
+    ignored."""
     return convert(parse_json(data, max_bytes=max_bytes, max_depth=max_depth, max_items=max_items), kind)
 
 
@@ -68,7 +69,7 @@ CONVERT_LOCK = threading.RLock()
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Plain data from `parse_json`, as `kind`. Raises OutsideError if a member is missing or of another type."""
+    """Convert plain data from `parse_json` to `kind`. Raises OutsideError if a member is missing or of another type."""
     try:
         with CONVERT_LOCK:
             return msgspec.convert(value, kind, strict=True, str_keys=True)
@@ -107,8 +108,8 @@ def _too_large(item: object) -> bool:
 
 
 def make_schemas(kinds: Sequence[type]) -> dict[str, Any]:
-    """The JSON Schema of each of these types (dataclasses, TypedDicts, Structs) and of those in them, by the type's name. An
-    amount of money or a path is text, as `--json` writes it."""
+    """Return the JSON Schema of each of these types (dataclasses, TypedDicts, Structs) and of those in them, by the type's
+    name. An amount of money or a path is text, as `--json` writes it."""
     text, anything = {"type": "string"}, {"description": "any value"}
     _, schemas = msgspec.json.schema_components(
         kinds, ref_template="#/$defs/{name}", schema_hook=lambda kind: text if issubclass(kind, PurePath) else anything

@@ -1,4 +1,5 @@
-"""Files that somebody else named or wrote: only regular ones, inside their folder, never through a link, bounded in size."""
+"""Files that another person or program named or wrote: only regular ones, inside their folder, never through a link, bounded in
+size."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def file_inside(root: Path, name: str) -> Path:
-    """The path of the regular file `name` below `root`. Raises OutsideError if the name leads elsewhere, where a part of
-    it is a link, if there is no such file, or where it is not a regular file (a folder, a device, a pipe)."""
+    """Return the path of the regular file `name` below `root`. Raises OutsideError if the name leads elsewhere, if a part of it
+    is a link, if there is no such file, or if it is not a regular file (a folder, a device, a pipe)."""
     parts = relative_name(name).split("/")
     path = root
     for place, part in enumerate(parts):
@@ -33,7 +34,7 @@ def file_inside(root: Path, name: str) -> Path:
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
-    """The content of a regular file of at most `max_bytes`. It never waits: a pipe without a writer does not block.
+    """Return the content of a regular file of at most `max_bytes`. It never waits: a pipe without a writer does not block.
 
     Raises OutsideError for a link, a device, a pipe, a folder, a larger file; FileNotFoundError and the other errors of the
     disk as they are.
@@ -48,13 +49,15 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 
 
 def read_named(path: Path, max_bytes: int) -> bytes:
-    """The same for a file that a person named, or wrote into a course: here a link is followed."""
+    """Return the content of a file that a person named, or wrote into a course, with the same limits: here a link is
+    followed."""
     return read_bounded(Path(os.path.realpath(path)), max_bytes)
 
 
 def read_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes, int]:
-    """The first and the last bytes of a regular file of any size, and how large it is; a file that is no larger than both
-    together comes as a whole, with an empty end. Raises as `read_bounded` does, but for the size."""
+    """Return the first and the last bytes of a regular file of any size, and how large it is. If the file is no larger than
+    both together, the first part is the whole file and the last is empty. Raises as `read_bounded` does, except for the
+    size."""
     with _open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= first + last:
@@ -66,7 +69,7 @@ def read_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes, int]:
 
 @contextmanager
 def _open_plain(path: Path) -> Iterator[IO[bytes]]:
-    """A regular file that is open for reading."""
+    """Open a regular file for reading."""
     try:
         handle = os.open(path, _READ)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Names and text from outside: a name that stays inside its folder, a name that was asked for, text that can be shown."""
+"""Names and text from outside: a name that stays inside its folder, a name that is known here, text that can be shown."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _ELLIPSIS = "..."
 
 
 class OutsideError(ValueError):
-    """What arrived is unusable. `str()` is one plain sentence, printable, of at most 300 characters."""
+    """Unusable data from outside. `str()` is one plain sentence, printable, of at most 300 characters."""
 
     def __init__(self, what: str) -> None:
         super().__init__(printable(what))
 
 
 def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -> str:
-    """The name of a file below a folder, as it came; folders in it are separated by `/`.
+    """Return the name of a file below a folder, unchanged; folders in it are separated by `/`.
 
     Raises OutsideError unless it is text of at most `max_length` characters and `max_parts` parts, relative, without empty
-    parts, `.`, `..`, control characters or characters that UTF-8 cannot say.
+    parts, `.`, `..`, control characters or characters that UTF-8 cannot encode.
     """
     if not isinstance(text, str) or not text:
         raise OutsideError("a file name is empty or is not text")
@@ -44,25 +44,29 @@ def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -
 
 
 def check_part(text: str) -> None:
-    """Raises OutsideError unless the text can be one part of a path: a single name, not empty, without hidden characters."""
+    """Check that the text can be one part of a path: a single name, not empty, without hidden characters. Raises
+    OutsideError."""
     if "/" in relative_name(text, max_length=_LONGEST_PART) or "\\" in text:
         raise OutsideError(f"{printable(text, 80)} is not a single name")
 
 
 def check_known_name(text: object, allowed: Collection[str], what: str) -> str:
-    """The name, if it is one of `allowed`; `what` says what it names (`node`, `run`). Raises OutsideError."""
+    """Return the name, if it is one of `allowed`; `what` is the kind of thing that it names (`node`, `run`). Raises
+    OutsideError."""
     if not isinstance(text, str) or text not in allowed:
         raise OutsideError(f"there is no {what} {printable(text, 80) if isinstance(text, str) else type(text).__name__}")
     return text
 
 
 def is_shown(text: str) -> bool:
-    """Whether every character of the text can be shown as it is: no control character, no direction mark, no lone surrogate."""
+    """Return whether every character of the text can be shown as it is: no control character, no direction mark, no lone
+    surrogate."""
     return text.isprintable() or not any(unicodedata.category(character) in _UNSHOWN for character in text)
 
 
 def printable(text: str, limit: int = 300) -> str:
-    """The text on one line of at most `limit` characters: what cannot be shown is spelled out (`\\x1b`), the rest cut off."""
+    """Return the text on one line of at most `limit` characters: what cannot be shown is escaped (`\\x1b`), the rest cut
+    off."""
     text = text[: limit + 1]  # bounds the work as well
     if not is_shown(text):
         text = "".join(_spell_out(character) for character in text)

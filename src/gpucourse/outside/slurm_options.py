@@ -1,4 +1,4 @@
-"""What a batch file, or a line with srun, asks of Slurm: its options, read as sbatch and srun read them."""
+"""The options for Slurm in a batch file, or in a line with srun, read as sbatch and srun read them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 
 
 class OptionRefused(Exception):
-    """sbatch or srun would refuse this: `line` is the number in the file (0: a command line), the text says why."""
+    """An option that sbatch or srun would refuse: `line` is the number in the file (0: a command line), the text is the
+    reason."""
 
     def __init__(self, why: str, line: int = 0) -> None:
         super().__init__(why)
@@ -57,8 +58,8 @@ class OptionRefused(Exception):
 class SlurmOptions:
     """Options by their long names, the last of each: a flag has the value "". `command` is what follows them.
 
-    For a file: `unread` are lines with #SBATCH below the first command, `nearly` lines that sbatch takes for mere comments,
-    each with its number.
+    For a file: `unread` are lines with #SBATCH below the first command, `nearly` lines that sbatch reads as mere comments, each
+    with its number.
     """
 
     values: dict[str, str] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class SlurmOptions:
 
     @property
     def nodes(self) -> int:
-        """How many machines are asked for, one or more (sbatch refuses 0); of a range, the fewest."""
+        """The requested number of machines, one or more (sbatch refuses 0); of a range, the fewest."""
         if nodes := self.number("nodes"):
             return nodes
         tasks, per_node = self.number("ntasks"), self.number("ntasks-per-node")
@@ -113,7 +114,7 @@ class SlurmOptions:
     def array(self) -> tuple[tuple[int, ...], int]:
         """The numbers of an array's tasks in order, and how many may run at once (0: as many as fit).
 
-        No numbers where it is not an array. Raises OptionRefused for what is not an array.
+        No numbers if it is not an array. Raises OptionRefused for what is not an array.
         """
         text = self.values.get("array")
         if text is None:
@@ -129,13 +130,13 @@ class SlurmOptions:
         return tuple(sorted(numbers)), int(limit or 0)
 
     def number(self, name: str) -> int | None:
-        """The whole number that an option begins with (2 of `2-4`, 4 of `a100:4`); None if it has none."""
+        """Return the whole number that an option begins with (2 of `2-4`, 4 of `a100:4`); None if it has none."""
         match = re.fullmatch(r"(?:[A-Za-z]\w*:)?(\d{1,6})(?:-\d+)?", self.values.get(name, ""))
         return int(match[1]) if match else None
 
 
 def read_words(words: Sequence[str], program: str = "srun") -> SlurmOptions:
-    """The options of a command line, up to its command. Raises OptionRefused."""
+    """Read the options of a command line, up to its command. Raises OptionRefused."""
     options, rest = SlurmOptions(), list(words)
     while rest and rest[0].startswith("-") and rest[0] != "-":
         word = rest.pop(0)
@@ -150,7 +151,7 @@ def read_words(words: Sequence[str], program: str = "srun") -> SlurmOptions:
 
 
 def read_file(text: str) -> SlurmOptions:
-    """The options of a batch file. Raises OptionRefused for what sbatch would refuse."""
+    """Read the options of a batch file. Raises OptionRefused for what sbatch would refuse."""
     if not text.startswith("#!"):
         raise OptionRefused("the first line must begin with #! and the path of a program, as in #!/bin/bash", 1)
     if "\r\n" in text:
@@ -159,7 +160,7 @@ def read_file(text: str) -> SlurmOptions:
 
 
 def read_sbatch_options(text: str) -> SlurmOptions:
-    """The options of a batch file as far as they can be read: sbatch itself says what is wrong with a line."""
+    """Read the options of a batch file as far as possible: sbatch itself reports what is wrong with a line."""
 
     def read(line: str, number: int, options: SlurmOptions) -> None:
         with suppress(OptionRefused):
@@ -169,7 +170,7 @@ def read_sbatch_options(text: str) -> SlurmOptions:
 
 
 def find_lines(text: str) -> list[tuple[int, str]]:
-    """The lines with #SBATCH that sbatch reads, each with its number: those above the first command."""
+    """Return the lines with #SBATCH that sbatch reads, each with its number: those above the first command."""
     lines: list[tuple[int, str]] = []
     _read_lines(text, lambda line, number, _options: lines.append((number, line)))
     return lines
@@ -191,7 +192,8 @@ def _read_lines(text: str, read: Callable[[str, int, SlurmOptions], None]) -> Sl
 
 
 def expand(pattern: str, values: dict[str, str]) -> str:
-    """A name of a file as Slurm fills it in: `%j` and its like by their letters, a number before the letter as its width."""
+    """Return the name of a file as Slurm fills it in: `%j` and its like by their letters, a number before the letter as its
+    width."""
 
     def put_in(match: re.Match[str]) -> str:
         if match[2] == "%":

@@ -1,8 +1,8 @@
-"""One YAML file as plain data, with the line of every key. This file is the only home of PyYAML.
+"""One YAML file as plain data, with the line of every key. Only this file uses PyYAML.
 
 The words are those of YAML 1.2 (as in JSON: `true`, `null`, decimal numbers), which is what editors check against; so `no`
-stays a word and `1:30` is not ninety. Anchors, aliases and tags are refused: a manifest has no use for them, and they are
-how a small file grows without end or makes objects.
+stays a word and `1:30` is not ninety. Anchors, aliases and tags are refused: a manifest has no use for them, and with them a
+small file can grow without end or create objects.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Complaint:
 
 @dataclass
 class Document:
-    """What a YAML file says: its data (None if it could not be read), the line of each key, what is wrong with it.
+    """The content of a YAML file: its data (None if it could not be read), the line of each key, what is wrong with it.
 
-    `empty`: it holds at most comments.
-    `unquoted`: one complaint for each inline list with a text of several words that has no quotes, or with the second half of
-    a number such as 1,000. It can be read, so it is for authors alone: a comma has made two items of one, and the data does
-    not show that. No comma has split a list of whole sentences, each with a capital and a full stop.
+    `empty`: it holds at most comments. `unquoted`: one complaint for each inline list with a text of several words that has no
+    quotes, or with the second half of a number such as 1,000. It can be read, so it is for authors alone: a comma has made two
+    items of one, and the data does not show that. A list of whole sentences, each with a capital and a full stop, is left out,
+    because no comma has split it.
     """
 
     data: Any = None
@@ -55,7 +55,7 @@ class Document:
     empty: bool = False
 
     def line(self, path: Path) -> int | None:
-        """The line of a key, or of the nearest one around it that is in the file."""
+        """Return the line of a key, or of the nearest one around it that is in the file."""
         while path not in self.lines:
             if not path:
                 return None
