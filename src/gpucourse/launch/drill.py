@@ -1,7 +1,7 @@
-"""Where a fault enters a run: what the nodes are asked to do changes, the learner's script never does.
+"""Faults for drills: a fault changes what the nodes are requested to do, never the learner's script.
 
-A wrong world size is a change of the command. A killed or a slow rank and a busy port need a process on the node: its
-agent gets an order (`plan_faults`), which appears in no log.
+A wrong world size is a change of the command. A killed or a slow rank and a busy port need a process on the node: its agent
+receives an order (`plan_faults`), which appears in no log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LIMIT_S = 240.0
 
 
 def object_to_plan(plan: LaunchPlan) -> UsageError | None:
-    """Why this run cannot be a drill; None if it can."""
+    """Return why this run cannot be a drill; None if it can."""
     retry = f"gpucourse break {plan.exercise} --nodes 2"
     if not is_simulated(plan.mode):
         return UsageError(
@@ -35,7 +35,8 @@ def object_to_plan(plan: LaunchPlan) -> UsageError | None:
 
 
 def no_ranks(exercise: str, launcher: str, *, in_code: bool = False) -> UsageError:
-    """Why an exercise whose processes never meet cannot be a drill; `in_code`: whether an error can be put into its code."""
+    """Return the error for an exercise whose processes never meet, so that it cannot be a drill; `in_code`: whether an error
+    can be put into its code."""
     ranks = "take an exercise of module 3: gpucourse break 3.2"
     return UsageError(
         f"{exercise} starts no ranks that meet (its launcher is {launcher}), so there is nothing to break",
@@ -44,7 +45,7 @@ def no_ranks(exercise: str, launcher: str, *, in_code: bool = False) -> UsageErr
 
 
 def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
-    """The plan with the fault in it (as far as a command can hold it), and with timeouts short enough for a drill."""
+    """Return the plan with the fault in it (as far as a command can hold it), and with timeouts short enough for a drill."""
     timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if fault.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
     keeps_restarts = fault.how == "slow-rank"  # this fault makes nothing fail
@@ -68,7 +69,7 @@ def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
 
 
 def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> dict[str, dict[str, object]]:
-    """What the agent of each node has to do, by the node's name; empty if the command contains the fault already."""
+    """Return what the agent of each node has to do, by the node's name; empty if the command contains the fault already."""
     if fault.how == "block-port":
         return {plan.nodes[0].name: {"how": fault.how, "port": plan.master_port}}
     if fault.how in {"kill-rank", "slow-rank"}:
@@ -78,13 +79,13 @@ def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> di
 
 
 def _without_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command without torchrun's restarts, which would repair what the learner is meant to see. Everything after the place
-    of the wrapper is the script's own."""
+    """Return the command without torchrun's restarts, which would repair what the learner should see. Everything after the
+    place of the wrapper is the script's own."""
     place = argv.index(RANK)
     return (*(word for word in argv[:place] if not word.startswith(MAX_RESTARTS)), *argv[place:])
 
 
 def _set_rank_variable(command: NodeCommand, setting: str) -> NodeCommand:
-    """The command whose ranks see this variable, whatever their launcher sets."""
+    """Return the command whose ranks see this variable, whatever their launcher sets."""
     place = command.argv.index(RANK) + 1
     return replace(command, argv=(*command.argv[:place], "/usr/bin/env", setting, *command.argv[place:]))

@@ -1,4 +1,4 @@
-"""The environment of a rank: nothing that matters is left to a default that differs from machine to machine."""
+"""The environment of a rank: nothing important is left to a default that differs from machine to machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WAYS = {
     "PYTHONUNBUFFERED": "it is always set: logs come line by line",
     "HOME": "the files of a run lie below the home folder of the node",
 }
-"""What only gpucourse may set, and what decides it."""
+"""The variables that only gpucourse may set, and what decides them."""
 _HELP = "gpucourse run --help has the options that decide it"
 _OWN_STARTS = {
     **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),
@@ -34,12 +34,12 @@ _OWN_STARTS = {
 
 
 def choose_backend(nodes: Sequence[Node]) -> str:
-    """NCCL where every node has a GPU, gloo otherwise."""
+    """Return nccl if every node has a GPU, gloo otherwise."""
     return "nccl" if all(node.gpus for node in nodes) else "gloo"
 
 
 def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: float) -> dict[str, str]:
-    """What every exercise script may read."""
+    """Return the variables that every exercise script may read."""
     return {
         "GPUCOURSE_MODE": mode,
         "GPUCOURSE_BACKEND": backend,
@@ -49,7 +49,8 @@ def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: flo
 
 
 def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
-    """The interface that collectives use. By itself, gloo binds to the address that the host's name resolves to.
+    """Return the variables for the interface that collectives use. By default, gloo binds to the address that the host's name
+    resolves to.
 
     `nccl` is what NCCL must know in addition, if there are GPUs.
     """
@@ -59,14 +60,14 @@ def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str]
 
 
 def make_thread_variables(cores: int, *, sharing: int) -> dict[str, str]:
-    """Threads of a rank: the cores divided by the ranks that share them. Unset, ranks on one machine slow each other 7
-    times."""
+    """Return the variable for the threads of a rank: the cores divided by the ranks that share them. If it is unset, ranks on
+    one machine slow each other 7 times."""
     return {"OMP_NUM_THREADS": str(max(1, cores // max(1, sharing)))}
 
 
 def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What was typed after each --env: values, by name, and the names whose values are taken from `here`,
-    this computer's environment, when the run starts.
+    """Read what was typed after each --env: return the values, by name, and the names whose values are copied from `here`, this
+    computer's environment, when the run starts.
 
     Raises UsageError for what is not a name, for a name that is given twice or is ours, for one that is not set here, and for a
     value that is not text.
@@ -91,7 +92,7 @@ def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[
 
 
 def _check_text(name: str, value: str) -> str:
-    """The value, which the files of the run will contain. Raises UsageError for bytes that are not text."""
+    """Return the value, which the files of the run will contain. Raises UsageError for bytes that are not text."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -103,7 +104,7 @@ def _check_text(name: str, value: str) -> str:
 
 
 def _refuse_name(name: str) -> None:
-    """Raises UsageError for a name that no variable can have, and for one that gpucourse sets."""
+    """Refuse a name that no variable can have, and one that gpucourse sets. Raises UsageError."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"--env {name[:80]!r}: not the name of a variable", hint="--env NAME=VALUE, such as --env NCCL_DEBUG=INFO"

@@ -1,4 +1,4 @@
-"""What a script of the learner's own needs beside it: the modules of its folder that it imports, and files named by --with."""
+"""The files that a learner's script needs beside it: the modules of its folder that it imports, and files named by --with."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def find_module(name: str, root: Path) -> Path:
 
 
 def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
-    """Return the folder that the node's working folder stands for: the script's own, or the largest folder of `--with`, here or
-    further down, that holds the script."""
+    """Return the folder that becomes the node's working folder: the script's own, or the largest folder of `--with`, in the
+    current folder or further down, that holds the script."""
     folder, here = script.resolve().parent, Path.cwd()
     named = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(here)]
     return min([folder, *named], key=lambda place: len(place.parts))
@@ -47,7 +47,8 @@ def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
 
 def find_imports(script: Path, base: Path | None = None, module: str = "") -> list[Upload]:
     """Return the modules and packages in the script's folder that it imports, and those that these import in turn, by their
-    places in `base`. As a `module` of `base` it finds what it imports there, and its packages are among them.
+    places in `base`. If the script is the `module` of `base`, its imports are searched there, and its own packages are among
+    the results.
 
     Found by reading, not by running: a module imported by a computed name must be named with `--with`. A file that does not
     parse has no neighbours; Python on the node reports why.
@@ -68,8 +69,8 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
 
 
 def starts_ranks_itself(script: Path) -> bool:
-    """Whether a script is written to start its own ranks: it starts processes, and puts MASTER_PORT into the environment, where
-    torchrun's ranks find theirs. Found by reading, as its imports are."""
+    """Return whether a script is written to start its own ranks: it starts processes, and puts MASTER_PORT into the
+    environment, where torchrun's ranks find theirs. Found by reading, as its imports are."""
     try:
         nodes = list(ast.walk(ast.parse(read_named(script, MOST_SOURCE))))
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
@@ -80,7 +81,7 @@ def starts_ranks_itself(script: Path) -> bool:
 
 
 def _is_meeting_port(target: ast.expr) -> bool:
-    """Whether it is `os.environ["MASTER_PORT"]`."""
+    """Return whether it is `os.environ["MASTER_PORT"]`."""
     if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Constant):
         return False
     place = getattr(target.value, "attr", getattr(target.value, "id", ""))
@@ -88,7 +89,7 @@ def _is_meeting_port(target: ast.expr) -> bool:
 
 
 def find_mentioned_files(script: Path) -> list[Upload]:
-    """The files in the script's folder and below whose paths stand as words in a shell script, as in `python train.py` and
+    """Return the files in the script's folder and below whose paths are words in a shell script, as in `python train.py` and
     `sbatch next.sh`, and those that these need in turn.
 
     A file larger than MOST_BYTES must be named with `--with`: it may be data that is on the nodes already.
@@ -135,7 +136,7 @@ def find_named_files(extra: tuple[Path, ...], base: Path, most: int = MOST_FILES
 
 
 def _locate(wanted: Path) -> Path:
-    """Return the whole path of what was typed. It is not resolved: a link stands for its target, under its own name."""
+    """Return the whole path of what was typed. It is not resolved: a link leads to its target, under its own name."""
     return Path(os.path.normpath(Path.cwd() / wanted))
 
 
@@ -161,7 +162,7 @@ def _local_imports(path: Path, root: Path) -> Iterator[Path]:
 
 
 def _mentions(path: Path, root: Path) -> Iterator[Path]:
-    """The files below `root` whose paths, as seen from there, stand as words in a file."""
+    """Yield the files below `root` whose paths, relative to it, are words in a file."""
     if path.suffix not in _READ:
         return
     try:
@@ -178,7 +179,7 @@ def _mentions(path: Path, root: Path) -> Iterator[Path]:
 
 
 def _module(base: Path, parts: list[str]) -> Iterator[Path]:
-    """The files that importing a dotted name reads, as far as they lie under `base`."""
+    """Yield the files that importing a dotted name reads, as far as they are under `base`."""
     place = base
     for part in parts:
         if (file := place / f"{part}.py").is_file():
@@ -196,7 +197,7 @@ def is_in_checkout(folder: Path) -> bool:
 
 
 def list_files(folder: Path) -> Iterator[Path]:
-    """Iterate over the files that `--with` uploads of a folder."""
+    """Yield the files that `--with` uploads of a folder."""
     for where, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in sorted(names):

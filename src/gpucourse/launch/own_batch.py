@@ -1,5 +1,5 @@
-"""A batch file of the learner's own: sbatch takes it unchanged, and only the options that are needed to follow it are added to
-the command."""
+"""A batch file of the learner: it goes to sbatch unchanged, and only the options that are needed to follow it are added to the
+command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions
 SUFFIXES = (".sbatch", ".slurm")
 SHELL_SUFFIXES = (".sh", ".bash")
 MOST_TASKS = 10_000
-"""The most tasks of an array that are followed; Slurm itself takes 1,001 unless MaxArraySize is set higher."""
+"""The most tasks of an array that are followed; Slurm itself accepts 1,001 unless MaxArraySize is set higher."""
 
 MOST_BYTES = 4 << 20
 """sbatch itself accepts no larger file (max_script_size)."""
@@ -29,8 +29,8 @@ MOST_BYTES = 4 << 20
 _PLACE = "--chdir=."
 _APPEND = "--open-mode=append"
 FOLLOWED = (_PLACE, "--output=../logs/%j-%N.out", _APPEND)
-"""Where the job starts, the folder that it is submitted from, and where its output is followed: typed after sbatch, they
-overrule the file."""
+"""The folder in which the job starts, which is also the one that it is submitted from, and the file in which its output is
+followed: typed after sbatch, they overrule the file."""
 
 _BYTE_ORDER_MARK = "\ufeff"
 _PARTS = re.compile(r"(?:het|pack)job\b")
@@ -40,12 +40,11 @@ _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBatch:
-    """What a file asks for in its #SBATCH lines, as far as that is shown or used.
+    """What a file requests in its #SBATCH lines, as far as that is shown or used.
 
-    `partition` is empty if it names none, and so are `error`, the file for what the job writes on standard error, and
-    `export`, the variables that the job has.
-    `processes` are those of the whole job; `tasks` the numbers of an array's tasks, of which `at_once` may run at a time
-    (0: as many as fit).
+    `partition` is empty if it names none, and so are `error`, the file for what the job writes on standard error, and `export`,
+    the variables that the job has. `processes` are those of the whole job; `tasks` the numbers of an array's tasks, of which
+    `at_once` may run at a time (0: as many as fit).
     """
 
     text: str
@@ -61,7 +60,8 @@ class OwnBatch:
 
 
 def is_batch(script: Path | None) -> bool:
-    """Whether a script is one for sbatch: it begins with #! and has lines with #SBATCH, or is named job.sbatch or job.slurm."""
+    """Return whether a script is one for sbatch: it begins with #! and has lines with #SBATCH, or is named job.sbatch or
+    job.slurm."""
     if script is None:
         return False
     text = _read_beginning(script)
@@ -69,19 +69,19 @@ def is_batch(script: Path | None) -> bool:
 
 
 def is_python(script: Path) -> bool:
-    """Whether a script is for Python: by its first line if that names a program, else by its name."""
+    """Return whether a script is for Python: by its first line if that names a program, else by its name."""
     first = _read_first_line(script)
     return bool(_PYTHON.match(first)) if first.startswith("#!") else script.suffix == ".py"
 
 
 def is_shell_script(script: Path) -> bool:
-    """Whether a script is one for a shell and has nothing for sbatch in it."""
+    """Return whether a script is one for a shell and has nothing for sbatch in it."""
     names_program = _read_first_line(script).startswith("#!")
     return not is_batch(script) and not is_python(script) and (names_program or script.suffix in SHELL_SUFFIXES)
 
 
 def refuse_shell_script(script: Path) -> None:
-    """Raises UsageError for a shell script, which neither Python nor torchrun can start."""
+    """Refuse a shell script, which neither Python nor torchrun can start. Raises UsageError."""
     if is_shell_script(script):
         raise UsageError(
             f"{script} is a shell script without lines for sbatch (#SBATCH, above the first command): --script starts Python, "
@@ -91,7 +91,7 @@ def refuse_shell_script(script: Path) -> None:
 
 
 def read(script: Path) -> OwnBatch:
-    """The file and what it asks for. Raises UsageError for a heterogeneous job, for an array with more than MOST_TASKS tasks,
+    """Read the file and its requests. Raises UsageError for a heterogeneous job, for an array with more than MOST_TASKS tasks,
     and for a file that cannot be read."""
     try:
         content = read_named(script, MOST_BYTES)
@@ -186,8 +186,8 @@ def plan(
 
 
 def _export_also(own: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The option that gives a job these variables of its submitter, if its file says which ones it has: sbatch gives it all
-    of them otherwise."""
+    """Return the option that passes a job these variables of its submitter, if its file lists the variables that it has: by
+    default sbatch passes all of them."""
     words = own.export.split(",")
     if not own.export or not names or "ALL" in words:
         return ()
@@ -196,7 +196,7 @@ def _export_also(own: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _describe(own: OwnBatch, nodes: int, partition: str) -> str:
-    """What the file asks for, in words."""
+    """Return the requests of the file, in words."""
     many = len(own.tasks)
     at_once = f" ({own.at_once:,} at once)" if own.at_once else ""
     parts = [
@@ -210,10 +210,10 @@ def _describe(own: OwnBatch, nodes: int, partition: str) -> str:
 
 
 def _follow_output(own: OwnBatch) -> tuple[str, tuple[str, ...]]:
-    """The error file to look for when the job has ended, and the options by which its output can be followed.
+    """Return the error file to look for when the job has ended, and the options by which its output can be followed.
 
-    Errors join the output if the file puts both into one, or if it names a place outside of the run's folder: such a
-    folder may not exist, and then Slurm ends the job without a message.
+    Errors join the output if the file puts both into one, or if it names a place outside of the run's folder: such a folder may
+    not exist, and then Slurm ends the job without a message.
     """
     log = f"../logs/{'%A_%a' if own.tasks else '%j'}-%N.out"
     followed = (_PLACE, f"--output={log}", _APPEND)
@@ -224,7 +224,7 @@ def _follow_output(own: OwnBatch) -> tuple[str, tuple[str, ...]]:
 
 
 def _read_array(options: SlurmOptions) -> tuple[tuple[int, ...], int]:
-    """The numbers of an array's tasks, and how many may run at once; none if sbatch will refuse what the file says."""
+    """Return the numbers of an array's tasks, and how many may run at once; none if sbatch will refuse the file's array."""
     try:
         return options.array
     except OptionRefused:
@@ -242,5 +242,5 @@ def _read_beginning(script: Path) -> str:
             .decode("utf-8", "replace")
             .removeprefix(_BYTE_ORDER_MARK)
         )
-    except (OSError, OutsideError):  # whoever reads all of it reports that
+    except (OSError, OutsideError):  # the code that reads all of it reports that
         return ""

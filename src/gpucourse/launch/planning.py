@@ -14,7 +14,8 @@ from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFacts:
-    """What was looked up on a node before planning: processor cores, and the interface that leads to the other nodes."""
+    """The facts that were looked up on a node before planning: processor cores, and the interface that leads to the other
+    nodes."""
 
     cores: int
     interface: str
@@ -32,8 +33,8 @@ class WrittenBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """What the learner asked for, resolved: typed parameters and the script's arguments in order. `typed` are the names that
-    were typed, of parameters and of the options nodes and timeout. `written` is submitted in place of the course's own file.
+    """The learner's request, resolved: typed parameters and the script's arguments in order. `typed` are the names that were
+    typed, of parameters and of the options nodes and timeout. `written` is submitted in place of the course's own file.
     `environment` overrules what would be set otherwise; the variables `handed_on` get their values when the run starts."""
 
     exercise: Exercise
@@ -55,7 +56,7 @@ class LaunchRequest:
 
 
 def check_count(exercise: Exercise, nodes: int) -> None:
-    """Raises UsageError, with the nearest number that works, if an exercise does not run on that many nodes."""
+    """Check that an exercise runs on that many nodes. Raises UsageError, with the nearest number that works."""
     low, high = exercise.launch.min_nodes, exercise.launch.max_nodes
     if not low <= nodes <= high:
         span = f"{f'{low} to' if low != high else 'exactly'} {high} node{'' if high == 1 else 's'}"
@@ -66,7 +67,7 @@ def check_count(exercise: Exercise, nodes: int) -> None:
 
 
 def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, module: str) -> tuple[Node, ...]:
-    """The nodes that take part, head first. Raises UsageError with the command that fixes it."""
+    """Return the nodes that take part, head first. Raises UsageError with the command that fixes it."""
     launch, deployed = exercise.launch, len(inventory.nodes)
     count = wanted if wanted is not None else min(launch.nodes, deployed)
     check_count(exercise, count)
@@ -82,7 +83,8 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, m
 def plan(
     request: LaunchRequest, nodes: tuple[Node, ...], facts: Mapping[str, NodeFacts], *, run_id: str, port: int
 ) -> LaunchPlan:
-    """The launch plan: one command for each node, with every address, interface, timeout and thread count set explicitly."""
+    """Return the launch plan: one command for each node, with every address, interface, timeout and thread count set
+    explicitly."""
     exercise = request.exercise
     mode: Mode = nodes[0].mode
     per_node = [_processes(request, node) for node in nodes]
@@ -135,7 +137,7 @@ def plan(
 
 
 def max_restarts_of(request: LaunchRequest) -> int:
-    """How often torchrun may start all ranks again. A script of the learner's own gets the number that was typed, or none."""
+    """Return how often torchrun may restart all ranks. For a script of the learner it is the number that was typed, or 0."""
     if request.torchrun_options.max_restarts is not None:
         return request.torchrun_options.max_restarts
     wanted: object = request.exercise.launch.restarts
@@ -153,5 +155,5 @@ def _processes(request: LaunchRequest, node: Node) -> int:
     if name := request.exercise.launch.count_parameter:
         parameter = request.exercise.parameter(name)
         default = parameter.default_for(local=node.is_simulated) if parameter else 1
-        wanted = request.parameters.get(name, default)  # a script of the learner's own has only what was typed
+        wanted = request.parameters.get(name, default)  # a script of the learner has only what was typed
     return wanted if isinstance(wanted, int) else max(1, node.gpus)

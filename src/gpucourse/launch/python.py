@@ -6,12 +6,12 @@ from gpucourse.launch.torchrun import RANK, Rendezvous
 
 
 def command(python: str, script: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """The argument list that one node starts."""
+    """Return the argument list that one node starts."""
     return (RANK, python, "-u", script, *arguments)
 
 
 def ranks(index: int, world: int, rendezvous: Rendezvous) -> dict[str, str]:
-    """The rank variables of the process on node number `index`."""
+    """Return the rank variables of the process on node number `index`."""
     return {
         "RANK": str(index),
         "LOCAL_RANK": "0",

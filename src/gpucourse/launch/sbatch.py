@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class SbatchJob:
-    """What one file says. `nodes`, `tasks` (per node) and `gpus` (per node) are asked of Slurm; `array` is its range, such as
-    0-3%2, or nothing; `partition` may be empty; `environment` is exported, and the variables `handed_on` are left as sbatch has
-    them; without `threads`, the job counts its cores."""
+    """The content of one file. `nodes`, `tasks` (per node) and `gpus` (per node) are requested of Slurm; `array` is its range,
+    such as 0-3%2, or nothing; `partition` may be empty; `environment` is exported, and the variables `handed_on` are left as
+    sbatch has them; without `threads`, the job counts its cores."""
 
     title: str
     name: str
@@ -29,19 +29,20 @@ class SbatchJob:
     command: Sequence[str]
 
     def has_any(self, *names: str) -> bool:
-        """Whether the job gets one of these variables without a line that finds its value."""
+        """Return whether the job gets one of these variables without a line that finds its value."""
         return not {*self.environment, *self.handed_on}.isdisjoint(names)
 
 
 def render(job: SbatchJob) -> str:
-    """The file, ready for sbatch in a folder that holds work/, logs/ and outputs/."""
+    """Return the file, ready for sbatch in a folder that holds work/, logs/ and outputs/."""
     command = _elastic(job) if job.max_restarts else _spread(job) if job.nodes * job.tasks > 1 else _alone(job)
     parts = [_head(job), _requests(job), _body(job), command]
     return "\n".join(parts)
 
 
 def render_setup(job: SbatchJob) -> str:
-    """The text of setup.sh, which a batch file that the learner wrote reads: what the course's own file sets by itself."""
+    """Return the text of setup.sh, which a batch file that the learner wrote reads: what the course's own file sets by
+    itself."""
     folder = job.command[0].rpartition("/")[0]
     path = f'export PATH={shlex.quote(folder)}:"$PATH"  # python is the one that has the course\'s packages'
     lines = [
@@ -58,7 +59,8 @@ def render_setup(job: SbatchJob) -> str:
 
 
 def time_limit(seconds: float) -> str:
-    """In the form of --time. Slurm counts in minutes, so it is rounded up to the next one: `00:10:00`, `1-02:00:00`."""
+    """Return the time in the form of --time. Slurm counts in minutes, so it is rounded up to the next one: `00:10:00`,
+    `1-02:00:00`."""
     minutes = max(1, math.ceil(seconds / 60))
     days, rest = divmod(minutes, 24 * 60)
     return f"{f'{days}-' if days else ''}{rest // 60:02d}:{rest % 60:02d}:00"
@@ -136,7 +138,7 @@ def _body(job: SbatchJob) -> str:
 
 
 def _export_threads(job: SbatchJob) -> tuple[str, ...]:
-    """The line that says how many threads a process has, unless that was typed with the other variables."""
+    """Return the line that sets how many threads a process has, unless that was typed with the other variables."""
     return () if job.has_any("OMP_NUM_THREADS") else (f"export OMP_NUM_THREADS={_choose_thread_count(job)}",)
 
 
@@ -149,7 +151,7 @@ def _choose_thread_count(job: SbatchJob) -> str:
 
 
 def _choose_interface(job: SbatchJob) -> str:
-    """The lines that find the interface, unless one was typed with the other variables."""
+    """Return the lines that find the interface, unless one was typed with the other variables."""
     return "" if job.has_any("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME") else _INTERFACE
 
 
@@ -174,7 +176,8 @@ def _spread(job: SbatchJob) -> str:
 
 
 def _elastic(job: SbatchJob) -> str:
-    """One torchrun on each machine. Its own messages go to the job's output; each rank has a log for all its lives."""
+    """Return the commands for one torchrun on each machine. Its own messages go to the job's output; each rank has one log,
+    which continues after a restart."""
     cores = ' --cpus-per-task="$SLURM_CPUS_PER_TASK"' if job.tasks > 1 else ""
     return (
         f"{_MEETING_POINT}"

@@ -20,8 +20,9 @@ SUBMIT = ("sbatch", "--parsable")
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
-    """What was looked up in the cluster: the partition (empty: its default), how many threads a process may use (None: the
-    job itself finds out), the GPUs of its nodes for each job (0 where they have none), and their Python (empty: the head's)."""
+    """The facts that were looked up in the cluster: the partition (empty: its default), how many threads a process may use
+    (None: the job itself finds out), the GPUs of its nodes for each job (0 if they have none), and their Python (empty: the
+    head's)."""
 
     partition: str
     threads: int | None
@@ -30,8 +31,8 @@ class ClusterFacts:
 
 
 def partition_of(request: LaunchRequest, login: str = "") -> str:
-    """Return the partition that a job goes to, as far as somebody named one; empty otherwise. What was typed overrules what the
-    `login` sets for Slurm's commands, which overrules the learner's batch file, as with sbatch; the manifest comes last."""
+    """Return the partition that a job goes to, if one was named; empty otherwise. What was typed overrules what the `login`
+    sets for Slurm's commands, which overrules the learner's batch file, as with sbatch; the manifest comes last."""
     name = _get_slurm_launch(request).partition
     value = str(request.parameters.get(name, "")) if name else ""
     if name in request.typed:
@@ -42,7 +43,7 @@ def partition_of(request: LaunchRequest, login: str = "") -> str:
 
 
 def nodes_of(request: LaunchRequest, wanted: int | None) -> int:
-    """How many nodes each job gets. Raises UsageError with the command that fixes it."""
+    """Return how many nodes each job gets. Raises UsageError with the command that fixes it."""
     count = wanted if wanted is not None else request.exercise.launch.nodes
     check_count(request.exercise, count)
     return count
@@ -63,13 +64,13 @@ def tasks_of(request: LaunchRequest, gpus: int) -> int:
 
 
 def gpus_of(request: LaunchRequest) -> int:
-    """The GPUs of each node that the exercise asks for."""
+    """Return the GPUs of each node that the exercise requests."""
     return _get_slurm_launch(request).gpus
 
 
 def plan(request: LaunchRequest, head: Node, nodes: int, place: ClusterFacts, *, run_id: str, module: str) -> LaunchPlan:
-    """The launch plan: one command on the node that takes jobs, and the files that it hands to sbatch. `module` is the one
-    whose lab the cluster is."""
+    """Return the launch plan: one command on the node that accepts jobs, and the files that it passes to sbatch. `module` is
+    the module of the cluster's lab."""
     asked = _get_slurm_launch(request)
     if request.launcher == "slurm-pty":
         return _session(request, head, place, run_id=run_id, module=module)
@@ -93,13 +94,13 @@ def plan(request: LaunchRequest, head: Node, nodes: int, place: ClusterFacts, *,
 
 
 def srun(place: ClusterFacts) -> tuple[str, ...]:
-    """The command that opens a shell on a node, as a person would type it."""
+    """Return the command that opens a shell on a node, as a person would type it."""
     partition = (f"--partition={place.partition}",) if place.partition else ()
     return ("srun", *partition, *((f"--gres=gpu:{place.gpus}",) if place.gpus else ()), "--pty", "bash")
 
 
 def make_plan(request: LaunchRequest, command: NodeCommand, batch: Batch, run_id: str) -> LaunchPlan:
-    """The launch plan of one command on the node that takes jobs."""
+    """Return the launch plan of one command on the node that accepts jobs."""
     return LaunchPlan(
         run_id=run_id,
         exercise=request.exercise.id,
@@ -122,8 +123,8 @@ def make_plan(request: LaunchRequest, command: NodeCommand, batch: Batch, run_id
 
 
 def _session(request: LaunchRequest, head: Node, place: ClusterFacts, *, run_id: str, module: str) -> LaunchPlan:
-    """A terminal on a node. Its job's name and time limit are passed in the environment, so that the command stays the plain
-    one."""
+    """Return the plan of a terminal on a node. Its job's name and time limit are passed in the environment, so that the command
+    stays the plain one."""
     name = f"{request.exercise.id}-{run_id.rsplit('-', 1)[-1]}"
     env = {
         "SLURM_JOB_NAME": name,
@@ -147,7 +148,7 @@ def _session(request: LaunchRequest, head: Node, place: ClusterFacts, *, run_id:
 def _files(
     request: LaunchRequest, asked: SlurmLaunch, head: Node, nodes: int, tasks: int, place: ClusterFacts
 ) -> tuple[tuple[BatchFile, ...], str]:
-    """The files in the order they are submitted, and the text of setup.sh where the first is the learner's."""
+    """Return the files in the order they are submitted, and the text of setup.sh if the first is the learner's."""
     exercise = request.exercise
     count = _values(request, asked.array) if asked.array and asked.array in request.parameters else 0
     copies = request.parameters.get(asked.jobs, 1) if asked.jobs else 1
@@ -196,8 +197,8 @@ def _files(
 
 
 def _type_beside(request: LaunchRequest, asked: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
-    """Return what the learner typed for this run, to be added after sbatch: there it overrules a file, and what the login sets
-    for sbatch."""
+    """Return the options that the learner typed for this run, to be added after sbatch: there they overrule a file, and what
+    the login sets for sbatch."""
     values = {"timeout": f"--time={sbatch.time_limit(job.time_s)}", asked.partition: f"--partition={job.partition}"}
     if request.written is not None:
         values |= {
@@ -209,9 +210,9 @@ def _type_beside(request: LaunchRequest, asked: SlurmLaunch, job: sbatch.SbatchJ
 
 
 def _environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
-    """The environment of a process. NCCL needs a GPU for each process of a machine; if the learner sets how many there are
-    and asks for more, all of them compute on CPUs, with gloo. More for another reason is a mistake, which the script
-    reports."""
+    """Return the environment of a process. NCCL needs a GPU for each process of a machine; if the learner sets the number of
+    processes and requests more, all of them compute on CPUs, with gloo. If there are more for another reason, it is a mistake,
+    which the script reports."""
     shared = request.exercise.launch.count_parameter is not None and tasks > gpus
     kind = "nccl" if gpus and not is_simulated(mode) and not shared else "gloo"
     common = environment.make_script_variables(
@@ -223,7 +224,7 @@ def _environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) 
 
 
 def _values(request: LaunchRequest, parameter: str) -> int:
-    """How many values the learner wants to try."""
+    """Return how many values the learner wants to try."""
     text = str(request.parameters.get(parameter, ""))
     values = [value.strip() for value in text.split(",")]
     if "" in values or not 1 <= len(values) <= MOST_TASKS:

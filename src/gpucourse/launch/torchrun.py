@@ -1,8 +1,7 @@
 """The torchrun launcher: the same line on each node, meeting at the head's private address.
 
-Static rendezvous: the node ranks are known, so no second round of agreement is needed (about a second less than c10d).
-In place of `{rank}` the node's agent puts the wrapper that gives every rank a log of its own; without it the line works by
-hand.
+Static rendezvous: the node ranks are known, so no second round of agreement is needed (about a second less than c10d). The
+node's agent replaces `{rank}` by the wrapper that writes a separate log for every rank; without it the line works by hand.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _OURS = {
     **dict.fromkeys(("-m", "--module", "--no-python", "--run-path"), _SCRIPT),
     **dict.fromkeys(("-h", "--help"), "on a node: gpucourse ssh 3 -- python3 -m torch.distributed.run --help"),
 }
-"""torchrun's options that only gpucourse may give, and what decides them."""
+"""torchrun's options that only gpucourse may set, and what decides them."""
 _WITH_VALUE = (
     "--max-restarts",
     "--monitor-interval",
@@ -46,15 +45,15 @@ _WITH_VALUE = (
 
 @dataclass(frozen=True, kw_only=True)
 class OwnOptions:
-    """torchrun's own options that were typed, each one word (`--role=trainer`). `max_restarts` is separate: the nodes must
-    know it; None if it was not typed."""
+    """torchrun's own options that were typed, each one word (`--role=trainer`). `max_restarts` is separate: the nodes must know
+    it; None if it was not typed."""
 
     words: tuple[str, ...] = ()
     max_restarts: int | None = None
 
 
 def read_options(typed: str) -> OwnOptions:
-    """What was typed after --torchrun. An option that is not known here goes to torchrun, which refuses it by name.
+    """Read what was typed after --torchrun. An option that is not known here goes to torchrun, which refuses it by name.
 
     Raises UsageError for open quotes, for an option that gpucourse sets itself, and for a word that is not an option.
     """
@@ -82,7 +81,7 @@ _EXAMPLE = 'gpucourse run --script train.py --torchrun "--max-restarts=2 --monit
 
 
 def _name_option(option: str) -> str:
-    """The option as torchrun's help spells it. Raises UsageError for one of ours, even abbreviated (--nnode), which
+    """Return the option as torchrun's help writes it. Raises UsageError for one of ours, even abbreviated (--nnode), which
     torchrun would understand, and for what is not an option."""
     if not option.startswith("-") or option in {"-", "--"}:
         raise UsageError(
@@ -108,7 +107,8 @@ def _read_restarts(value: str) -> int:
 
 
 def by_hand(argv: Sequence[str]) -> tuple[str, ...]:
-    """The argument list that a person would type: without the wrapper's place. A later `{rank}` belongs to the script."""
+    """Return the argument list that a person would type: without the wrapper's place. A later `{rank}` belongs to the
+    script."""
     words = list(argv)
     if RANK in words:
         words.remove(RANK)
@@ -117,7 +117,7 @@ def by_hand(argv: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rendezvous:
-    """Where the ranks of a run meet, seen from one node."""
+    """The meeting point of a run's ranks, seen from one node."""
 
     nodes: int
     node_rank: int
@@ -135,7 +135,7 @@ def command(
     max_restarts: int = 0,
     options: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """The argument list that one node starts. `torchrun` is `python -m torch.distributed.run`: no PATH to search."""
+    """Return the argument list that one node starts. `torchrun` is `python -m torch.distributed.run`: no PATH to search."""
     restarts = (f"{MAX_RESTARTS}{max_restarts}",) if max_restarts else ()
     return (
         python,
