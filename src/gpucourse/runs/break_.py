@@ -19,7 +19,7 @@ from gpucourse.workspace.files import write_record
 
 
 def break_exercise(context: Context, run_request: RunRequest, how: How | None) -> RunResult:
-    """Run the exercise with a fault in it; with None, one at random. Which it is appears in no log and no file of the run.
+    """Run the exercise with a fault in it; with None, one at random. No log and no file of the run shows which fault it is.
 
     Raises UsageError if there is nothing to break, ExerciseFailed if the fault came too late; and what `run` raises.
     """
@@ -51,13 +51,13 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
 
 
 def _at_home(context: Context, module: Module, run_request: RunRequest) -> RunRequest:
-    """The order for the simulated lab, if there is one; else as it is, and the plan is refused with a reason."""
+    """Return the request for the simulated lab, if there is one; else unchanged, and the plan is refused with a reason."""
     labs = (lab for lab in deployments.of_module(context.paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 
 def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
-    """Whether the fault shows in how the run ended."""
+    """Return whether the fault shows in how the run ended."""
     if fault.how == "slow-rank":
         return all(exit_.code == 0 for exit_ in record.node_exits)
     if fault.how == "kill-rank":

@@ -1,4 +1,5 @@
-"""`break --how code`: a copy of an exercise with an error that real benchmarks make, to be found, repaired, run and judged."""
+"""`break --how code`: a copy of an exercise with an error that real benchmarks make, for the learner to find and repair; the
+repaired copy is run and judged."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ LIMIT_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedDiagnosis:
-    """A diagnosis that was judged: `hint` where it is wrong, the fault itself (with its explanation) where it is right."""
+    """A diagnosis that was judged: `hint` if it is wrong, the fault itself (with its explanation) if it is right."""
 
     right: bool
     fault: CodeFault | None
@@ -40,7 +41,7 @@ class JudgedDiagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Repair:
-    """A repaired copy that was run and judged: the checks of its run, and what the judge of the fault says of it."""
+    """A repaired copy that was run and judged: the checks of its run, and the answer of the fault's judge."""
 
     record: RunRecord
     verdict: ExerciseVerdict | None
@@ -54,12 +55,13 @@ class Repair:
 
 
 def list_faults(context: Context) -> dict[str, CodeFault]:
-    """Every fault in code that this course knows, by its word: what the learner chooses from."""
+    """Return every fault in code that this course knows, by its word: what the learner chooses from."""
     return {fault.id: fault for module in context.catalog.modules for item in module.exercises for fault in item.faults}
 
 
 def break_code(context: Context, run_request: RunRequest, fault_id: str | None = None) -> RunResult:
-    """Put a fault into a copy of the exercise and run the copy; with None, a fault at random, first those never found.
+    """Put a fault into a copy of the exercise and run the copy; with None, a fault at random, preferably one that was never
+    found.
 
     Raises UsageError if the course has none for this exercise; and what `run` raises.
     """
@@ -83,14 +85,14 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
 
 
 def is_newest_drill(context: Context, exercise_id: str) -> bool:
-    """Whether the newest drill of an exercise is one with a fault in its code."""
+    """Return whether the newest drill of an exercise is one with a fault in its code."""
     _, exercise = context.catalog.exercise(exercise_id)
     drills = [record for record in runs.every(context.paths, exercise.id) if record.drill]
     return bool(drills) and not context.paths.drill(drills[-1].id).exists()
 
 
 def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
-    """Judge what the learner takes the fault of the newest copy for. Raises MissingError if there is no copy."""
+    """Judge the learner's diagnosis of the newest copy. Raises MissingError if there is no copy."""
     _, exercise = context.catalog.exercise(exercise_id)
     history, drill, fault = _find_newest_drill(context, exercise)
     right = word == fault.id
@@ -149,7 +151,7 @@ def _choose_fault(exercise: Exercise, history: CodeDrills, fault_id: str | None)
 
 
 def _write_copy(context: Context, module: Module, exercise: Exercise, fault: CodeFault) -> Path:
-    """The course's own files with the fault in them. A copy that is there already is kept under `kept/`."""
+    """Write the course's own files with the fault in them. A copy that is there already is kept under `kept/`."""
     folder = context.paths.broken_copy(exercise.id)
     if folder.is_dir():
         aside = context.paths.broken_copy(exercise.id, kept=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")

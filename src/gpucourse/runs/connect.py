@@ -1,4 +1,4 @@
-"""Connects to the nodes of runs, to each once per command, and tells which of them answered."""
+"""Connects to the nodes of runs, to each once per command, and reports which of them answered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpucourse.remote.jobs import JobState
 
 RUNS_AT_ONCE = 6
-"""Runs of one lab that are asked about, ended or collected at the same time. Each takes a channel of the connection, which has
+"""Runs of one lab that are queried, ended or collected at the same time. Each needs a channel of the connection, which has
 eight: two are left for questions about their ranks."""
 
 
@@ -42,7 +42,7 @@ def reach(context: Context, fleet: Fleet) -> None:
 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
-    """The nodes of a run in rank order; empty if the stack does not have all of them any more."""
+    """Return the nodes of a run in rank order; empty if the stack does not have all of them any more."""
     if deployment.inventory is None:
         return ()
     nodes = [deployment.inventory.find_node(name) for name in record.nodes]
@@ -50,7 +50,7 @@ def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
 
 
 def group_by_lab(records: Sequence[RunRecord]) -> list[list[RunRecord]]:
-    """The runs of each lab, those under Slurm apart."""
+    """Return the runs of each lab, those under Slurm apart."""
     groups: dict[tuple[str, bool], list[RunRecord]] = {}
     for record in records:
         groups.setdefault((record.stack, record.slurm is not None), []).append(record)
@@ -67,8 +67,8 @@ class _Lab:
 
 
 class Connections:
-    """The connections of one command: at most one to each node, however many runs are asked about, until the end of its block.
-    Several threads may use it. Who does not answer is not waited for a second time."""
+    """The connections of one command: at most one to each node, however many runs it is about, until the end of its block.
+    Several threads may use it. It does not wait a second time for a node that did not answer."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -77,11 +77,12 @@ class Connections:
         self._lock = threading.Lock()
 
     def reach_run(self, record: RunRecord) -> Fleet:
-        """The nodes of a run. Raises MissingError if its stack is gone, UnreachableError for nodes that do not answer."""
+        """Return the nodes of a run, connected. Raises MissingError if its stack is gone, UnreachableError for nodes that do
+        not answer."""
         return self.reach_runs([record])
 
     def reach_runs(self, records: Sequence[RunRecord]) -> Fleet:
-        """The nodes of some runs of one lab, which are all under Slurm or all are not. Raises as `reach_run` does."""
+        """Return the nodes of some runs of one lab, which are all under Slurm or all are not. Raises as `reach_run` does."""
         deployment = deployments.load(self._context.paths, records[0].stack)
         nodes = {node.name: node for record in records for node in (nodes_of(deployment, record) if deployment else ())}
         if deployment is None or not nodes:
@@ -89,7 +90,7 @@ class Connections:
         return self.reach(deployment, tuple(nodes.values()), scheduled=records[0].slurm is not None)
 
     def reach(self, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
-        """These nodes of a lab, all of them connected. Raises UnreachableError for those that do not answer."""
+        """Return these nodes of a lab, all of them connected. Raises UnreachableError for those that do not answer."""
         from gpucourse.runs import slurm_runs
 
         with self._lock:
@@ -110,13 +111,13 @@ class Connections:
         return fleet
 
     def ask_states(self, records: Sequence[RunRecord]) -> None:
-        """Ask each node, in one request, how all of these runs stand: `find_states` then knows those that have begun. Nodes
-        that do not answer are named where one of their runs is asked about."""
+        """Ask each node, in one request, for the state of all of these runs: `find_states` then knows those that have begun.
+        Nodes that do not answer are named when one of their runs is looked at."""
         try_all([partial(self._ask_lab, group) for group in group_by_lab(records)], limit=RUNS_AT_ONCE)
 
     def find_states(self, record: RunRecord) -> dict[str, JobState] | None:
-        """How a run stands on its nodes that was under way or had ended on each of them when `ask_states` asked; None for any
-        other: whether it has begun can be told only by whoever holds its lock, and asks then."""
+        """Return the states of a run on its nodes if it was under way or had ended on each of them at the time of `ask_states`;
+        None for any other: only the process that holds its lock can find out whether it has begun, with a new request."""
         told = self._states.get(record.id, {})
         begun = set(told) == set(record.nodes) and all(state.state in {"running", "ended"} for state in told.values())
         return told if begun else None

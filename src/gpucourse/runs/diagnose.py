@@ -1,4 +1,4 @@
-"""What the failure coach says about a run, based on the files that the run left here: its plan, its logs, its record."""
+"""The failure coach's diagnosis of a run, based on the files that the run left here: its plan, its logs, its record."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _UploadSource:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is read again of `plan.json`."""
+    """The part of `plan.json` that is read again."""
 
     commands: tuple[_Command, ...] = ()
     timeout_s: float | None = None
@@ -56,29 +56,29 @@ class _Plan:
 
 
 def make_silence_monitor(context: Context, record: RunRecord) -> SilenceMonitor:
-    """Whoever listens to the ranks that this run planned."""
+    """Return the monitor of the ranks that this run planned."""
     from gpucourse.remote.silence import SilenceMonitor
 
-    if record.slurm is not None:  # a job that waits in the queue is silent, and rightly so
+    if record.slurm is not None:  # a job that waits in the queue is silent for a good reason
         return SilenceMonitor({}, None)
     return SilenceMonitor(read_planned_ranks(runs.files_of(context.paths, record)), record.silence_s)
 
 
 def read_planned_ranks(files: RunPaths) -> dict[str, tuple[int, ...]]:
-    """The ranks that were planned on each node; empty if the plan is of another kind, gone, or damaged."""
+    """Return the ranks that were planned on each node; empty if the plan is of another kind, gone, or damaged."""
     plan = _plan(files)
     return {} if plan is None or plan.batch else {command.node.name: command.ranks for command in plan.commands}
 
 
 def time_limit(record: RunRecord, files: RunPaths) -> float | None:
-    """The seconds after which the run's nodes end it; None under Slurm, where a job may wait in the queue for days, and where
-    the plan is gone."""
+    """Return the seconds after which the run's nodes end it; None under Slurm, where a job may wait in the queue for days, and
+    if the plan is gone."""
     plan = _plan(files) if record.slurm is None else None
     return plan.timeout_s if plan else None
 
 
 def _plan(files: RunPaths) -> _Plan | None:
-    """The plan of a run; None if it is gone or damaged."""
+    """Return the plan of a run; None if it is gone or damaged."""
     try:
         return read_record(files.plan, _Plan)
     except MissingError:
@@ -86,7 +86,7 @@ def _plan(files: RunPaths) -> _Plan | None:
 
 
 def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Diagnosis]:
-    """The symptoms that a run shows, the likeliest first. `lost`: why nodes are out of reach, where they are."""
+    """Return the symptoms that a run shows, the likeliest first. `lost`: why nodes are out of reach, if they are."""
     from gpucourse.coach import jobs
     from gpucourse.coach.evidence import Evidence
     from gpucourse.coach.recognise import recognise
@@ -119,7 +119,7 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
 
 
 def _join_command(plan: _Plan | None) -> str:
-    """The environment and the command line of the first node of a plan: the others differ in their number."""
+    """Return the environment and the command line of the first node of a plan: the others differ in their number."""
     if plan is None or not plan.commands:
         return ""
     first = plan.commands[0]
@@ -145,7 +145,7 @@ def _suggest_folder(record: RunRecord, plan: _Plan | None, diagnosis: Diagnosis)
 
 
 def _take_last_life(text: str, record: RunRecord) -> str:
-    """What a rank said after the last restart: what came before was repaired by it."""
+    """Return what a rank printed after the last restart: what came before was repaired by it."""
     return text.rpartition(f"--- restart {record.restarts} ---\n")[2] if record.restarts else text
 
 

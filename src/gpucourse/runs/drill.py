@@ -41,7 +41,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
 
 
 def judge_diagnosis(context: Context, exercise_id: str, how: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge the learner's diagnosis of the newest drill of an exercise. A right one opens what the coach says of the run.
+    """Judge the learner's diagnosis of the newest drill of an exercise. A right one shows the coach's diagnosis of the run.
 
     Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
     """
@@ -69,7 +69,7 @@ def judge_diagnosis(context: Context, exercise_id: str, how: str, rank: int | No
 
 
 def open_drill(context: Context, exercise_id: str) -> RunRecord | None:
-    """The newest drill of an exercise, where nobody has found out yet what it was."""
+    """Return the newest drill of an exercise, if its fault has not been found yet."""
     if not any(runs.read(context.paths, exercise_id, path.stem) for path in context.paths.drills.glob("*.json")):
         return None
     drills = [record for record in runs.every(context.paths, exercise_id) if record.drill]

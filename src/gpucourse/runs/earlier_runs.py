@@ -14,9 +14,8 @@ FAULTY = {"failed", "error"}
 
 
 def earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
-    """For each exercise that this one builds on, its newest good run on each device and with each model, as
-    `earlier-4.3-20260131-142501-otter.json`. A run that failed, or whose checks did, is no ground to build on.
-    """
+    """Return, for each exercise that this one builds on, its newest good run on each device and with each model, as
+    `earlier-4.3-20260131-142501-otter.json`. A run that failed, or whose checks did, is left out."""
     uploads: list[Upload] = []
     for wanted in exercise.builds_on:
         taken: set[tuple[str, str]] = set()

@@ -1,7 +1,7 @@
-"""Outputs that are fetched and drawn while torchrun still closes down: once all ranks have ended well, nobody writes any more.
+"""Outputs that are fetched and drawn while torchrun still closes down: once all ranks have succeeded, they write nothing more.
 
-What is told of a run comes afterwards, from `finish`. Where a node tells at the end of the run that its outputs are not as they
-were sent, it asks the nodes again, which send what has changed since, and draws again what was drawn from other metrics.
+`finish` reports on the run afterwards. If a node reports at the end of the run that its outputs have changed since they were
+sent, `finish` asks the nodes again, which send what has changed, and draws again what was drawn from other metrics.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ if TYPE_CHECKING:
     from gpucourse.remote.unpack import CollectedOutputs
 
 AT_ONCE_S = 0.5
-"""Ranks whose end is told so soon had mostly ended before: the end of the run follows at once, and `finish` asks as early."""
+"""If the end of the ranks is reported so soon, they had mostly ended before: the end of the run follows at once, and `finish`
+starts as early."""
 
 STOPPED_S = 1.0
-"""How long what is fetched may take to end when nobody wants it any more, before and after its connections are dropped."""
+"""The time that a fetch may need to end once it is no longer wanted, before and after its connections are dropped."""
 
 
 class EarlyOutputs:
-    """The early outputs of one run: `watch` hears how its ranks end."""
+    """The early outputs of one run: `watch` observes how its ranks end."""
 
     def __init__(self, context: Context, fleet: Fleet, record: RunRecord, *, at_once_s: float = AT_ONCE_S) -> None:
         self._events: list[Event] = []
         self._context, self._fleet, self._record = copy(context), fleet, record
-        self._context.watch = self._events.append  # what `finish` does not tell of them
-        # Where one rank fails and restarts are left, torchrun also begins those again that have ended well.
+        self._context.watch = self._events.append  # what `finish` does not report of them
+        # If one rank fails and restarts are left, torchrun also restarts those that have succeeded.
         closes_slowly = record.launcher == "torchrun" and not record.drill and not record.max_restarts
         self._waited_for = set(range(record.world_size)) if closes_slowly else set()
         self._over, self._stopped = threading.Event(), threading.Event()
@@ -47,7 +48,7 @@ class EarlyOutputs:
         self._collected: CollectedOutputs | None = None
 
     def watch(self, watcher: Watcher) -> Watcher:
-        """The watcher; when the last rank has ended well, the outputs are fetched beside it."""
+        """Return the watcher; when the last rank has succeeded, the outputs are fetched beside it."""
 
         def tell(event: Event) -> None:
             watcher(event)
@@ -60,15 +61,15 @@ class EarlyOutputs:
         return tell
 
     def wait(self) -> bool:
-        """Until nothing is fetched or drawn any more; the run has ended. Whether anything was asked for."""
+        """Wait until nothing is fetched or drawn any more; the run has ended. Return whether a fetch had begun."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
         return self._has_begun
 
     def take(self, digests: Mapping[str, str], watch: Watcher) -> CollectedOutputs | None:
-        """What was fetched, where the nodes tell by their `digests` that it is all that they have; `watch` then hears how it
-        came. The run has ended, and nothing is fetched any more."""
+        """Return what was fetched, if the nodes' `digests` show that it is all that they have; `watch` then receives the events
+        of the fetch. The run has ended, and nothing is fetched any more."""
         if (
             self._collected is None
             or self._collected.unreachable
@@ -82,8 +83,8 @@ class EarlyOutputs:
         return self._collected
 
     def stop(self) -> None:
-        """Fetch and draw no more, and wait until that has ended, for a moment at most. Where a node sends nothing, its
-        connection is dropped: whoever stops has no more use for it."""
+        """Stop fetching and drawing, and wait until that has ended, for a moment at most. If a node sends nothing, its
+        connection is dropped: the caller has no more use for it."""
         self._over.set()
         self._stopped.set()
         if self._thread is None:
@@ -98,7 +99,7 @@ class EarlyOutputs:
         if self._over.wait(self._follows_until - time.monotonic()):
             return
         self._has_begun = True
-        # Whatever fails, `finish` meets it again and says so.
+        # If something fails, it fails again in `finish`, which reports it.
         with self._context.guard("fetch outputs before the end"), suppress(GpucourseError, OSError):
             self._collected = finish.fetch_early(self._context, self._fleet, self._record, self._stopped)
             if not self._stopped.is_set():

@@ -1,4 +1,4 @@
-"""How a run ended, in one word, from how its nodes ended."""
+"""The end of a run in one word, from the ends of its nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpucourse.model.record import NodeExit, RunState
 
-# What weighs more comes first: a deadline and a lost node explain the other ends, a cancelled node follows from them.
+# The most important reason comes first: a deadline and a lost node explain the other ends, a cancelled node follows from them.
 _WEIGHT: tuple[tuple[str, RunState], ...] = (
     ("timed_out", "timed_out"),
     ("lost", "lost"),
@@ -16,7 +16,7 @@ _WEIGHT: tuple[tuple[str, RunState], ...] = (
 
 
 def end_state(exits: Sequence[NodeExit]) -> RunState:
-    """`succeeded` where every node exited with 0; otherwise the weightiest reason. Without any exit the run is lost."""
+    """Return `succeeded` if every node exited with 0; otherwise the most important reason. Without any exit the run is lost."""
     if not exits:
         return "lost"
     reasons = {end.reason for end in exits if end.code != 0 or end.reason != "exited"}

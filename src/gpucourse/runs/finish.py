@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from gpucourse.remote.unpack import CollectedOutputs, MissingOutputs
 
 _MOST_NOTES = 20
-"""So many files that were not collected are named on the screen."""
+"""The most files that were not collected that are named on the screen."""
 
 _JUDGING = threading.Lock()
-"""Several runs may come home at the same time. What draws and what judges is one process each, for one run after the other."""
+"""Several runs may be collected at the same time. Drawing and judging have one process each, for one run after the other."""
 
 
 def finish(
@@ -52,16 +52,16 @@ def finish(
     fetched_early: bool = False,
     take_early: Callable[[], CollectedOutputs | None] = lambda: None,
 ) -> ExerciseVerdict | None:
-    """Fetch what the run left on its nodes, then judge it. Gives the verdict, None if the run did not succeed.
+    """Fetch what the run left on its nodes, then judge it. Return the verdict, None if the run did not succeed.
 
     `until`: the time (by the monotonic clock) at which collecting ends in any case. `fetched_early`: outputs were fetched
-    before the run had ended; those that the nodes have no longer are removed. `take_early`: gives what was fetched where the
-    nodes have told since that it is all. Raises UnreachableError (NodeUntrusted
-    if a node sent what cannot be true) where outputs of a node are not collected: the run is not judged then, and is stored
-    as `collecting`, so that the next command about it tries again.
+    before the run had ended; those that the nodes no longer have are removed. `take_early`: returns what was fetched early if
+    the nodes have since reported that it is all. Raises UnreachableError (NodeUntrusted if a node sent invalid data) if outputs
+    of a node are not collected: the run is not judged then, and is stored as `collecting`, so that the next command about it
+    tries again.
     """
     files = runs.files_of(context.paths, record)
-    files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed: what is under way is found by that
+    files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed: a run without a seal is under way
     record.state = "collecting"
     runs.save(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
@@ -78,7 +78,7 @@ def finish(
 
 
 def fetch_early(context: Context, fleet: Fleet, record: RunRecord, stop: threading.Event) -> CollectedOutputs:
-    """Fetch what a run leaves whose ranks have ended, before it has ended itself, until `stop` is set. Changes neither its
+    """Fetch the outputs of a run whose ranks have ended, before it has ended itself, until `stop` is set. Changes neither its
     record nor what is judged. Raises UnreachableError, StorageError."""
     from gpucourse.remote.collect import collect
 
@@ -105,8 +105,8 @@ def draw_early(context: Context, record: RunRecord) -> None:
 
 
 def ask_ahead(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> None:
-    """Have the nodes of runs that have ended asked once for the logs and outputs of all of them, which then come in this order,
-    one run after the other."""
+    """Have each node send the logs and outputs of these ended runs in answer to one request; they come in this order, one run
+    after the other."""
     from gpucourse.remote.collect import ask_for_outputs
     from gpucourse.remote.logfile import ask_to_follow
 
@@ -114,7 +114,7 @@ def ask_ahead(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> N
     for record in records:
         files = runs.files_of(context.paths, record)
         limit, count = context.settings.output_limit, len(record.nodes)
-        with suppress(UsageError, StorageError):  # told by `finish`
+        with suppress(UsageError, StorageError):  # reported by `finish`
             _, exercise = context.catalog.exercise(record.exercise)
             wanted = _list_wanted(exercise, record)
             for node in (node for node in fleet.nodes if node.name in record.nodes):
@@ -128,8 +128,8 @@ def ask_ahead(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> N
 
 def remove_other_outputs(files: RunPaths, digests: Mapping[str, str]) -> None:
     """Remove the outputs that are not among these, by path relative to the run's folder: a file that was fetched early and was
-    removed on its node since, or may no longer be taken, is no result of the run."""
-    # By number, not by name: there are disks that spell a name otherwise than it was written.
+    removed on its node since, or may no longer be collected, is no result of the run."""
+    # By number, not by name: some disks return a name in another form than it was written.
     kept = {(info.st_dev, info.st_ino) for info in (os.lstat(files.folder / name) for name in digests)}
     for path in list(files.outputs.rglob("*")):
         info = path.lstat()
@@ -141,8 +141,8 @@ def remove_other_outputs(files: RunPaths, digests: Mapping[str, str]) -> None:
 def _judge_and_hand_in(
     context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str], *, written: bool
 ) -> ExerciseVerdict | None:
-    """What is done with a run's outputs once they are collected. `digests`: the SHA-256 of files that are known already, by
-    their path; `written`: whether a part of the learner's own is to be judged."""
+    """Judge a run, seal it and hand it in once its outputs are collected. `digests`: the SHA-256 of files that are known
+    already, by their path; `written`: whether a part that the learner wrote has to be judged."""
     record.state = "broken" if record.drill else end_state(record.node_exits)
     record.diagnoses = []
     if not record.drill:  # a drill is the learner's to diagnose
@@ -155,15 +155,15 @@ def _judge_and_hand_in(
     with stage(context.watch, "judge", "judging your part", record.phases_s) if written else nullcontext():
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
-    # First: what cannot be handed in, for want of space, is evidence all the same.
+    # First the seal: what cannot be handed in, for want of space, is evidence all the same.
     seals.save_sealed(files, record, _make_seal(files, record.mode, digests))
     deliver(context, exercise, record)
     return verdict
 
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
-    """Evaluate the exercise's checks on what the run left here, or those that a script of the learner's own brought, and
-    store the verdict; None if it is not evidence."""
+    """Evaluate the exercise's checks on what the run left here, or the checks of a learner's own script, and store the verdict;
+    None if it is not evidence."""
     if record.brings_checks:
         verdict = judge_own_checks(context, record)
     elif record.is_judged:
@@ -175,7 +175,8 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
 
 
 def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
-    """The verdict on a run, with the learner's parts judged now: their code runs, apart. Raises MissingError."""
+    """Return the verdict on a run, with the learner's parts judged now: their code runs in a separate process. Raises
+    MissingError."""
     verdict = verdict_on(context, exercise, record)
     if not exercise.yours:
         return verdict
@@ -205,9 +206,9 @@ def seal_screen(files: RunPaths) -> None:
 
 
 def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
-    """Copy what the exercise asks for into `deliverables/`, if this run is good and the one that is there is not newer.
+    """Copy the exercise's deliverables into `deliverables/`, if this run is good and the one that is there is not newer.
 
-    What an earlier run left there and this one has not goes away; what the learner put there stays.
+    Files that an earlier run left there and this one does not have are removed; files that the learner put there stay.
     """
     files, target = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
     there = read_handed_in_verdict(context, exercise.id)
@@ -234,7 +235,7 @@ def _collect(
     until: float | None,
     early: CollectedOutputs | None = None,
 ) -> dict[str, str]:
-    """Collect the outputs, where they were not all fetched `early`; their digests, by path relative to the run's folder."""
+    """Collect the outputs, unless they were all fetched `early`; return their digests, by path relative to the run's folder."""
     from gpucourse.remote.collect import collect
 
     wanted = _list_wanted(exercise, record)
@@ -246,7 +247,7 @@ def _collect(
     record.output_files, record.output_bytes = len(home.outputs), sum(output.bytes for output in home.outputs)
     for error in home.unreachable:
         record.refused.append(RefusedFile(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
-    # A run that never started as a whole left nothing on a node that says it knows no such run.
+    # A run that never started as a whole left nothing on a node that reports it as unknown.
     missed = [node for node in home.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed
     environments = {node: {"mode": record.mode, **facts} for node, facts in home.environments.items()}
@@ -262,19 +263,20 @@ def _collect(
 
 
 def _list_wanted(exercise: Exercise, record: RunRecord) -> tuple[str, ...]:
-    """What is collected of the work folder."""
-    # A script of the learner's own does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
+    """Return the patterns for what is collected of the work folder."""
+    # A script of the learner does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
     return (*exercise.outputs, "**") if record.own_script else tuple(exercise.outputs)
 
 
 def _not_home(missed: list[MissingOutputs]) -> UnreachableError:
-    """One error that names every node whose outputs are not collected, with the reason."""
+    """Return one error that names every node whose outputs are not collected, with the reason."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
     return kind("; ".join(node.error.tell_of(node.node) for node in missed), hint=missed[0].error.hint)
 
 
 def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
-    """What the script measured, with what this program knows, whatever the script says: the mode, and Slurm's own words."""
+    """Return what the script measured, with what this program knows, which overrules the script: the mode, and Slurm's own
+    words."""
     metrics = slurm_runs.add_metrics(_read_node_metrics(context, record, files), record, files, context.watch)
     if metrics is not None:
         metrics["mode"] = record.mode
@@ -283,7 +285,7 @@ def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, 
 
 
 def _read_node_metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
-    """The metrics of the first node that wrote some."""
+    """Return the metrics of the first node that wrote some."""
     for node in record.nodes:
         source = files.node_metrics(node)
         if not _is_plain(source):
@@ -301,7 +303,7 @@ def _read_node_metrics(context: Context, record: RunRecord, files: RunPaths) -> 
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether it is a file itself: what a link leads to is not the run's own."""
+    """Return whether it is a file itself: the target of a link is not the run's own."""
     return path.is_file() and not path.is_symlink()
 
 
@@ -317,7 +319,7 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
 
 
 def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
-    """What a GPU measured for the plots of the exercise, by their file, where the course has a record of it."""
+    """Return what a GPU measured for the plots of the exercise, by their file, if the course has a record of it."""
     records = find_recorded_plots(
         context.folders.exercises, exercise, lambda text: _warn(context, f"no recorded points of a GPU: {text}")
     )

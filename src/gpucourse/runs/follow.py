@@ -1,7 +1,7 @@
 """Follows the logs of a run that is under way, and when it has ended collects everything and judges it.
 
-The command that holds the run's lock does so; all others read the same files on disk. A run that nobody follows continues by
-itself, and the next command takes it up where the files end.
+The command that holds the run's lock does so; all others read the same files on disk. A run without a follower continues by
+itself, and the next command continues where the files end.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from gpucourse.runs.early_outputs import EarlyOutputs
 
 
-# How long a node may be out of reach before whoever follows gives up: a laptop that sleeps comes back, a process does not.
+# The time that a node may be out of reach before the follower gives up: a laptop that sleeps comes back, a process does not.
 GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
-NAMED = 3  # nodes that a title names: of more it says how many
+NAMED = 3  # nodes that a title names: if there are more, it shows their number
 _IMPORTS_TORCH = re.compile(rb"^\s*(?:import|from) torch\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FollowedRun:
-    """How a run ended: its record, and the verdict on its evidence where it succeeded."""
+    """The end of a run: its record, and the verdict on its evidence if it succeeded."""
 
     record: RunRecord
     verdict: ExerciseVerdict | None
 
 
 def read_run_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
-    """The verdict that was stored with the run, None if there is none."""
+    """Return the verdict that was stored with the run, None if there is none."""
     return read_record(runs.files_of(context.paths, record).verdict, ExerciseVerdict)
 
 
@@ -60,7 +60,7 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
     Raises Interrupted when the person presses Ctrl-C (the run then continues), UnreachableError if nodes stop answering or
     outputs are not collected (see `conclude`).
 
-    It is followed for its own time limit and some minutes more, or for `limit_s`: see `remote.patience`.
+    The limit for following is the run's own time limit and some minutes more, or `limit_s`: see `remote.patience`.
     """
     from gpucourse.runs.early_outputs import EarlyOutputs
 
@@ -69,7 +69,7 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
         digests = _follow(context, fleet, record, limit_s, early.watch(context.watch))
         return conclude(context, fleet, record, early, digests)
     finally:
-        early.stop()  # where that was left in the middle: nothing is written after the command says that it is over
+        early.stop()  # if that was interrupted: nothing is written after the command reports its end
 
 
 def conclude(
@@ -79,7 +79,7 @@ def conclude(
     early: EarlyOutputs | None = None,
     digests: Mapping[str, str] = {},
 ) -> FollowedRun:
-    """Collect what an ended run left, besides what is fetched `early`, and judge it. `digests`: what `_follow` gives.
+    """Collect what an ended run left, besides what is fetched `early`, and judge it. `digests`: what `_follow` returns.
 
     Raises Interrupted when the person presses Ctrl-C, UnreachableError if a node's outputs are not collected: the next command
     about the run then tries again.
@@ -102,8 +102,8 @@ def conclude(
 
 
 def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None, watch: Watcher) -> dict[str, str]:
-    """Write down the run's logs and how it ends; gives the digest of its outputs that each node told then. Raises Interrupted,
-    UnreachableError, StorageError: the run then continues."""
+    """Write down the run's logs and how it ends; return the digest of its outputs that each node reported then. Raises
+    Interrupted, UnreachableError, StorageError: the run then continues."""
     from gpucourse.remote.follow import follow
     from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
@@ -153,7 +153,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
 
 
 def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
-    """The ranks of which there is nothing here yet; none under Slurm, where jobs wait in the queue and rightly so."""
+    """Return the ranks that have no output here yet; none under Slurm, since jobs wait in the queue for a good reason."""
     if record.slurm is not None:
         return SilentRanks(ranks={})
     spoken = {whose for whose, log in files.all_logs().items() if log.lstat().st_size}
@@ -162,12 +162,12 @@ def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
 
 
 def name_nodes(names: Sequence[str]) -> str:
-    """The nodes of a run for a title: a few by name, of more how many they are."""
+    """Return the nodes of a run for a title: a few by name, more as a number."""
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} nodes"
 
 
 def _explain_silence(context: Context, record: RunRecord) -> str:
-    """What ranks do before their first line, where that takes seconds; empty where they may speak at once."""
+    """Return what ranks do before their first line, if that needs seconds; empty if they may print at once."""
     if record.slurm is not None:
         return ""
     if record.own_script is None:
@@ -175,7 +175,7 @@ def _explain_silence(context: Context, record: RunRecord) -> str:
     else:
         try:
             imports = _IMPORTS_TORCH.search(read_named(Path(record.own_script), MOST_SOURCE)) is not None
-        except (OSError, OutsideError):  # moved since: nobody knows
+        except (OSError, OutsideError):  # moved since: unknown
             imports = False
     return "importing torch" if imports else ""
 
@@ -192,7 +192,7 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
     record.full_logs = list(result.full_logs)
     record.ended = now_utc()
     if record.started and result.node_exits and all(end.seconds is not None for end in result.node_exits):
-        # The run ended when its last node did, however much later somebody looked.
+        # The run ended when its last node did, however much later this is noted.
         record.ended = later(record.started, max(end.seconds or 0.0 for end in result.node_exits))
 
 
@@ -206,7 +206,8 @@ def give_up(context: Context, fleet: Fleet, record: RunRecord, state: RunState, 
 
 
 def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
-    """Nodes stopped answering. The run may still run there, so it is not judged; what was seen of it is kept."""
+    """Keep what was seen of a run whose nodes stopped answering, and return the error. The run may still run there, so it is
+    not judged."""
     record.node_exits, record.rank_exits = list(error.result.node_exits), list(error.result.rank_exits)
     record.restarts = error.result.restarts
     record.first_failure, record.error = error.result.first_failure, error.what

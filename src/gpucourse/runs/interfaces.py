@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
 
 _DEVICE = re.compile(rb"\bdev (\S+)")
-_NO_PROGRAM = 127  # as a shell says it
+_NO_PROGRAM = 127  # the code of a shell
 
 
 def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
-    """The interface of each node that leads to the first of `nodes`; of the first one, that leads to the second.
+    """Return the interface of each node that leads to the first of `nodes`; for the first one, the interface to the second.
 
-    A simulated node that is not a separate machine has the loopback interface. Raises MissingError if a node knows no way.
+    A simulated node that is not a separate machine has the loopback interface. Raises MissingError if a node has no route.
     """
     from gpucourse.remote.fleet import values
 
@@ -39,7 +39,7 @@ def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
 
 
 def find_interface(link: Link, peer: Node) -> str:
-    """The interface that leads from a node to another one. Raises MissingError if there is no way."""
+    """Return the interface that leads from a node to another one. Raises MissingError if there is no route."""
     done = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
     if done.code == _NO_PROGRAM:
         raise MissingError(f"{link.node.label} has no program ip", hint="install it there: sudo apt-get install iproute2")

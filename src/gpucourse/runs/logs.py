@@ -1,7 +1,7 @@
 """Reads the logs of a run from disk, for `logs`: all of them, a part, one rank, or new lines while another command follows.
 
-A log may have a gigabyte, and so may a single line: nothing here holds more than a few pieces of `CHUNK` bytes, and whatever
-comes before the wanted part is not read.
+A log may have a gigabyte, and so may a single line: nothing here holds more than a few pieces of `CHUNK` bytes, and what comes
+before the selected part is not read.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _PIPE = 1 << 20  # what a pipe holds at most, unless the administrator allows mo
 
 @dataclass(frozen=True, kw_only=True)
 class LogPart:
-    """Which part of each log is wanted: lines in which `grep` finds something; of them the last `tail`; and of all those that
-    came in the last `since` seconds of the run, or, while it runs, of the time until now."""
+    """The part of each log that is selected: lines that match `grep`; of them the last `tail`; and of all those that came in
+    the last `since` seconds of the run, or, while it runs, of the time until now."""
 
     tail: int | None = None
     since: float | None = None
@@ -52,8 +52,8 @@ EVERYTHING = LogPart()
 
 @dataclass(frozen=True, kw_only=True)
 class StoredLog:
-    """The log of one rank (`rank` None: of a launcher) on disk, and the part of it that is wanted. `times` says when which
-    piece of it arrived; `newest` is the time, in seconds since 1970, from which `part.since` counts back."""
+    """The log of one rank (`rank` None: of a launcher) on disk, and its selected part. `times` lists when each piece of it
+    arrived; `newest` is the time, in seconds since 1970, from which `part.since` counts back."""
 
     node: str
     rank: int | None
@@ -64,7 +64,7 @@ class StoredLog:
 
     @cached_property
     def begin(self) -> int:
-        """The place of the first byte that is wanted."""
+        """The position of the first selected byte."""
         begin = 0 if self.part.since is None else self._find_moment(self.newest - self.part.since)
         if self.part.tail is None:
             return begin
@@ -79,18 +79,18 @@ class StoredLog:
         return after
 
     def read(self) -> Iterator[bytes]:
-        """The wanted part in pieces of whole lines; a line that is longer than a piece comes in parts."""
+        """Yield the selected part in pieces of whole lines; a line that is longer than a piece comes in parts."""
         yield from filter(None, map(self._choose, _read_lines(self.path, self.begin)))
 
     def send(self, stream: BinaryIO) -> bool:
-        """Let the kernel copy the wanted part to a pipe or a file. False if it cannot; then nothing was copied."""
+        """Let the kernel copy the selected part to a pipe or a file. Return False if it cannot; then nothing was copied."""
         if self.part.grep is not None:
             return False
         place = self.begin
         with self.path.open("rb") as file:
             try:
                 stream.flush()
-                with suppress(OSError, AttributeError):  # Linux only, and only for a pipe: a small one takes four times as long
+                with suppress(OSError, AttributeError):  # Linux only, and only for a pipe: a small one needs four times as long
                     fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, _PIPE)
                 sent = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
             except BrokenPipeError:
@@ -103,13 +103,13 @@ class StoredLog:
                     try:
                         sent = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
                         break
-                    except BlockingIOError:  # another program has set the pipe so
+                    except BlockingIOError:  # another program has made the pipe non-blocking
                         select.select([], [stream], [])
         return True
 
     def read_timed(self, began: float) -> Iterator[tuple[float, StoredLog, bytes]]:
-        """The wanted part in pieces of lines that came together: seconds since `began`, this log, the lines. What arrived after
-        the last note of a time has the time of that note."""
+        """Yield the selected part in pieces of lines that came together: seconds since `began`, this log, the lines. What
+        arrived after the last note of a time has the time of that note."""
         times = self._read_times()
         place, end, at, choose = self.begin, 0, 0.0, self._choose
         for block in _read_lines(self.path, self.begin):
@@ -126,18 +126,18 @@ class StoredLog:
             place += len(block)
 
     def find_newest(self) -> float | None:
-        """When the last piece arrived; None if nothing says so."""
+        """Return when the last piece arrived; None if there is no note of it."""
         last = next(_read_backwards(self.times), None) if self.times.is_file() else None
         return None if last is None else self._parse_time(last[1])[1]
 
     def _choose(self, block: bytes) -> bytes:
-        """Those of these lines that are wanted."""
+        """Return those of these lines that are selected."""
         if (pattern := self.part.grep) is None:
             return block
         return b"".join(line + b"\n" for line in block.removesuffix(b"\n").split(b"\n") if pattern.search(line))
 
     def _find_moment(self, moment: float) -> int:
-        """Where the first line begins that was complete at `moment` or later."""
+        """Return the position of the first line that was complete at `moment` or later."""
         if not self.times.is_file():
             return 0
         for _, note in _read_backwards(self.times):
@@ -148,7 +148,8 @@ class StoredLog:
         return 0
 
     def _read_times(self) -> Iterator[tuple[int, float]]:
-        """How much of the log had arrived when, from the first wanted byte on; of several notes of one moment, the last."""
+        """Yield how much of the log had arrived when, from the first selected byte on; of several notes with the same time, the
+        last."""
         if not self.times.is_file():
             return
         first = 0
@@ -160,8 +161,8 @@ class StoredLog:
             yield from self._parse_times(block)
 
     def _parse_times(self, notes: bytes) -> Iterable[tuple[int, float]]:
-        """These notes, of several of one moment the last. A rank that flushes each line leaves millions, so all are read at
-        once; where something is unusual about them, one after the other, which also names the damage."""
+        """Parse these notes; of several with the same time, keep the last. A rank that flushes each line leaves millions of
+        notes, so all are parsed at once; if any is unusual, they are parsed one by one, which also names the damage."""
         words = notes.replace(b"\n", b" | ").split()
         if words[2::3].count(b"|") * 3 == len(words):
             last = dict(zip(words[1::3], words[::3], strict=True))
@@ -181,9 +182,9 @@ class StoredLog:
 
 
 def select_logs(context: Context, record: RunRecord, rank: int | None = None, part: LogPart = EVERYTHING) -> list[StoredLog]:
-    """The logs of a run (of one rank), ranks in order and launchers last, each with the part that is wanted.
+    """Return the logs of a run (of one rank), ranks in order and launchers last, each with its selected part.
 
-    Raises UsageError for an unknown rank, and where nothing says when the lines came that `part.since` asks for.
+    Raises UsageError for an unknown rank, and, with `part.since`, if there is no note of when the lines came.
     """
     files = runs.files_of(context.paths, record)
     logs = [
@@ -200,9 +201,9 @@ def select_logs(context: Context, record: RunRecord, rank: int | None = None, pa
 
 
 def merge_by_time(record: RunRecord, logs: list[StoredLog]) -> Iterator[tuple[float, StoredLog, bytes]]:
-    """The logs in the order in which lines came here: seconds since the run was made, the log, lines that came together.
+    """Yield the logs in the order in which lines came here: seconds since the run was made, the log, lines that came together.
 
-    One clock for all ranks, this computer's. What was collected later says when it was.
+    One clock for all ranks, this computer's. What was collected later has the time at which it was collected.
     """
     began = datetime.fromisoformat(record.created).timestamp()
     return heapq.merge(*(log.read_timed(began) for log in logs), key=itemgetter(0))
@@ -224,7 +225,7 @@ def _list_files(context: Context, record: RunRecord, rank: int | None) -> dict[t
 
 
 def _read_lines(path: Path, begin: int) -> Iterator[bytes]:
-    """The file from `begin` on, in pieces that end with a line. A line of more than `CHUNK` bytes comes in parts."""
+    """Yield the file from `begin` on, in pieces that end with a line. A line of more than `CHUNK` bytes comes in parts."""
     with path.open("rb") as file:
         file.seek(begin)
         rest = b""
@@ -239,8 +240,8 @@ def _read_lines(path: Path, begin: int) -> Iterator[bytes]:
 
 
 def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """The file's lines (its first `end` bytes') from the last one to the first, each with the place of its first byte and with
-    its newline. A line of more than `CHUNK` bytes comes in parts."""
+    """Yield the file's lines (its first `end` bytes') from the last one to the first, each with the position of its first byte
+    and with its newline. A line of more than `CHUNK` bytes comes in parts."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         place = size if end is None else min(end, size)
@@ -262,14 +263,14 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
 
 
 class Tail:
-    """Tells the context's watcher what is added to a run's logs on disk, each from the beginning of the wanted part on."""
+    """Sends the context's watcher what is added to a run's logs on disk, each from the beginning of the selected part on."""
 
     def __init__(self, context: Context, record: RunRecord, rank: int | None, part: LogPart = EVERYTHING) -> None:
         self.context, self.record, self.rank = context, record, rank
         self.offsets = {log.path: log.begin for log in select_logs(context, record, rank, part)}
 
     def advance(self) -> bool:
-        """Pass on what is new; whether anything was."""
+        """Pass on what is new; return whether anything was."""
         moved = False
         for (node, rank), path in _list_files(self.context, self.record, self.rank).items():
             with path.open("rb") as file:
@@ -281,9 +282,9 @@ class Tail:
         return moved
 
     def until(self, ended: Callable[[], bool], stop: threading.Event) -> None:
-        """Pass on what is new until the run has ended or the person lets go."""
+        """Pass on what is new until the run has ended or the person stops it."""
         while not stop.is_set():
-            over = ended()  # asked first, so that the last lines are not missed
+            over = ended()  # called first, so that the last lines are not missed
             if not self.advance() and over:
                 return
             stop.wait(0.1)

@@ -16,7 +16,8 @@ from gpucourse.workspace.files import copy_file
 
 
 def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> None:
-    """Raises UnknownName for a check that the exercise does not have, UsageError if none of its files is edited."""
+    """Check that the exercise has this check, and that one of its files is edited. Raises UnknownName if it lacks the check,
+    UsageError if no file is edited."""
     known = [item.id for item in exercise.checks]
     if check not in known:
         raise UnknownName("check", check, known, hint=f"checks of {exercise.id}: {', '.join(known)}")
@@ -29,7 +30,8 @@ def check_expectation(context: Context, module: Module, exercise: Exercise, chec
 
 
 def find_edited_files(context: Context, module: Module, exercise: Exercise) -> dict[str, Path]:
-    """The files of the exercise that are not as the course has them, by their names on a node: the learner's own copies."""
+    """Return the files of the exercise that are not as the course has them, by their names on a node: the learner's own
+    copies."""
     places = context.catalog.sources(module, exercise)
     return {
         name: copy
@@ -54,13 +56,13 @@ def keep_edited_files(context: Context, record: RunRecord) -> None:
 
 
 def list_red_checks(verdict: ExerciseVerdict | None) -> list[str]:
-    """The checks that did not pass."""
+    """Return the checks that did not pass."""
     return [check.id for check in verdict.checks if check.verdict in {"failed", "error"}] if verdict else []
 
 
 def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> str:
-    """The sentence where the very check that the learner named went red. Raises CheckFailed if another one, several or none
-    did."""
+    """Return the sentence for a prediction that came true: exactly the check that the learner named failed. Raises CheckFailed
+    if another one, several or none did."""
     red = list_red_checks(verdict)
     if red == [record.expected_red]:
         return f"as you predicted: {record.expected_red} failed, and no other check"

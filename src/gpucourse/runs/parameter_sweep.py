@@ -1,4 +1,5 @@
-"""`run --sweep`: one exercise with several values of a parameter, on one lab; gives one record with one table and one plot."""
+"""`run --sweep`: one exercise with several values of a parameter, on one lab; creates one record with one table and one
+plot."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ MOST_ROWS = 6
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """A sweep that has ended, where it lies, and the files to look at. `own_script`: the name of the learner's own script that
-    ran in the exercise's place; then the files are in `folder`, and nothing is handed in."""
+    """A sweep that has ended, its folder, and the files to look at. `own_script`: the name of the learner's own script that ran
+    in the exercise's place; then the files are in `folder`, and nothing is handed in."""
 
     sweep: Sweep
     folder: Path
@@ -44,9 +45,9 @@ class SweepResult:
 
 
 def values_of(context: Context, run_request: RunRequest, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
-    """The parameter and its values of `batch_size=16,32,64`, each one checked before anything starts.
+    """Return the parameter and its values of `batch_size=16,32,64`, each one checked before anything starts.
 
-    Raises UnknownName for a parameter that the exercise does not have; UsageError for a value that it does not take, fewer
+    Raises UnknownName for a parameter that the exercise does not have; UsageError for a value that it does not accept, fewer
     than two, one that appears twice, or a parameter that is also set.
     """
     from gpucourse.course.parameters import read_value, resolve
@@ -85,9 +86,9 @@ def sweep(
     values: Sequence[Scalar],
     run_one: Callable[[Scalar, int, Callable[[], RunResult]], RunResult],
 ) -> SweepResult:
-    """Run the exercise with every value, one after the other. `each` is called with the value, its number from 1 and what to
-    do, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by then is kept
-    whatever happens.
+    """Run the exercise with every value, one after the other. `run_one` is called with the value, its number from 1 and the
+    function that runs it, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by
+    then is kept whatever happens.
 
     Raises what the first run raises before it starts (MissingError: no lab); Interrupted when the person presses Ctrl-C.
     """
@@ -181,7 +182,8 @@ def _write(context: Context, exercise: Exercise, record: Sweep, files: RunPaths)
 
 
 def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """The table over all values: that of the rows which are plotted, else the first. Of long ones the last row of each run."""
+    """Return the table over all values: that of the rows which are plotted, else the first. Of long ones the last row of each
+    run."""
     plotted = {plot.rows for plot in exercise.plots}
     for table in sorted(exercise.tables, key=lambda table: table.rows not in plotted):
         rows = {value: grids.rows_of(table.rows, content) for value, content in metrics.items()}
@@ -195,8 +197,8 @@ def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid
 
 
 def _finish(context: Context, exercise: Exercise, record: Sweep, files: RunPaths, own_script: str) -> tuple[Path, ...]:
-    """The plot, the table as text, the seal; for the exercise's own script, copies of them among what is handed in. The files
-    to look at."""
+    """Write the plot, the table as text, the seal; for the exercise's own script, copy them to what is handed in. Return the
+    files to look at."""
     drawn = _draw(context, exercise, record, files.folder)
     record.pictures = [path.name for path in drawn]
     write_record(files.sweep, record)
@@ -240,7 +242,7 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
 
 
 def _metrics(context: Context, record: Sweep) -> dict[Any, tuple[RunRecord, Mapping[str, Any]]]:
-    """The metrics of every value whose run succeeded."""
+    """Return the metrics of every value whose run succeeded."""
     by_id = {run_record.id: run_record for run_record in runs.readable(context.paths, record.folder)[0]}
     by_value: dict[Any, tuple[RunRecord, Mapping[str, Any]]] = {}
     for point in record.points:
@@ -251,7 +253,7 @@ def _metrics(context: Context, record: Sweep) -> dict[Any, tuple[RunRecord, Mapp
 
 
 def make_failure(record: Sweep) -> GpucourseError | None:
-    """The error of a sweep some of whose values failed; None if all succeeded."""
+    """Return the error of a sweep some of whose values failed; None if all succeeded."""
     bad = [str(point.value) for point in record.points if point.state != "succeeded"]
     if not bad:
         return None

@@ -1,4 +1,4 @@
-"""The parts of an exercise that the learner writes: has them judged by the course, and keeps what is handed in."""
+"""The parts of an exercise that the learner writes: the course judges them, and the results that are handed in are kept."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
     """Return the best state of each part that is handed in, in the manifest's order: from a run or from `try`; open if nothing
     is handed in.
 
-    A result counts only with the very file that it was given for, if that is not the course's own. One that passed could not be
-    judged (`error`) if the run that it names did not have this file. No code of the learner's runs. Raises NewerFormat.
+    A result counts only with the very file that was judged, if that is not the course's own. A part that passed gets `error` if
+    the run that its result names did not have this file. No code of the learner runs. Raises NewerFormat.
     """
     kept = _read_kept(context, exercise.id).parts
     results: list[PartResult] = []
@@ -50,12 +50,12 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
 
 
 def make_doubtful(result: PartResult, why: str) -> PartResult:
-    """Return a result that says `passed` as one that could not be judged, for this reason."""
+    """Return a result with `passed` as one that could not be judged, for this reason."""
     return replace(result, verdict="error", says=why)
 
 
 def _find_objection(context: Context, exercise: Exercise, part: LearnerPart, result: PartResult) -> str:
-    """Return why a part that passed cannot count; empty if it can. The run's seal and its checks are not looked at."""
+    """Return why a part that passed cannot count; empty if it can. The run's seal and its checks are not examined."""
     if not result.run:
         return "" if part.judge and not part.checks else f"checks of a run decide: gpucourse run {exercise.id}"
     try:
@@ -71,12 +71,12 @@ def _find_objection(context: Context, exercise: Exercise, part: LearnerPart, res
 
 
 def make_open(part: LearnerPart, *, sha256: str = "", run: str = "") -> PartResult:
-    """The result of a part that is not written yet."""
+    """Return the result of a part that is not written yet."""
     return PartResult(id=part.id, title=part.title, file=part.file, verdict="open", says=part.write, sha256=sha256, run=run)
 
 
 def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
-    """The learner's own file of each part, by the part's id; copied into the workspace where it is missing."""
+    """Return the learner's own file of each part, by the part's id; copy it into the workspace if it is missing."""
     module, _ = context.catalog.exercise(exercise.id)
     places = context.catalog.part_places(module, exercise)
     ensure_copies(context.paths, context.folders.exercises, places.values())
@@ -84,7 +84,7 @@ def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
 
 
 def is_as_delivered(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> bool:
-    """Whether `file` is the part as the course delivers it."""
+    """Return whether `file` is the part as the course delivers it."""
     return seals.sha256(file) == seals.sha256(_course_folder(context, exercise) / part.file)
 
 
@@ -94,7 +94,8 @@ def is_solution(context: Context, exercise: Exercise, part: LearnerPart, file: P
 
 
 def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> PartResult:
-    """The verdict of the part's judge on `file`. A part as it is delivered, or without a judge, is open, and no process starts.
+    """Return the verdict of the part's judge on `file`. A part as it is delivered, or without a judge, is open, and no process
+    starts.
 
     Raises MissingError if torch or a package of the part is needed and not here.
     """
@@ -125,7 +126,7 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
 
 
 def _check_packages(part: LearnerPart) -> None:
-    """Raises MissingError if this computer lacks what the part's judge needs beside torch, before a process starts."""
+    """Check that this computer has what the part's judge needs beside torch, before a process starts. Raises MissingError."""
     if missing := [name for name in part.packages if importlib.util.find_spec(name) is None]:
         raise MissingError(
             f"{', '.join(missing)} is not installed on this computer", hint=advise_install(missing, sys.executable, here=True)
@@ -146,13 +147,13 @@ def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, 
 
 
 def prepare_judge(context: Context, exercise: Exercise, record: RunRecord) -> bool:
-    """Start the process that will judge the parts of a run, if it will be needed, and say whether; returns at once. Its import
-    of torch takes a processor for a second or two, so this waits for the end of the ranks."""
+    """Start the process that will judge the parts of a run, if it will be needed, and return whether, at once. Its import of
+    torch needs a processor for a second or two, so this waits for the end of the ranks."""
     files = runs.files_of(context.paths, record)
     kept = [(part, file) for part in exercise.yours if part.judge and (file := files.yours_file(part.file)).is_file()]
     edited = [part for part, file in kept if not is_as_delivered(context, exercise, part, file)]
     if edited:
-        with suppress(MissingError):  # said when the part is judged
+        with suppress(MissingError):  # reported when the part is judged
             context.judge.start(torch=any(part.torch for part in edited))
     return bool(edited)
 
@@ -160,8 +161,8 @@ def prepare_judge(context: Context, exercise: Exercise, record: RunRecord) -> bo
 def judge_parts(
     context: Context, exercise: Exercise, record: RunRecord, checks: Sequence[CheckResult]
 ) -> tuple[PartResult, ...]:
-    """The verdict on each part that is needed, as it was when the run started: its judge's, then that of the run's checks about
-    it."""
+    """Return the verdict on each part that is needed, as it was when the run started: its judge's, then that of the run's
+    checks about it."""
     files = runs.files_of(context.paths, record)
     results: list[PartResult] = []
     for part in exercise.yours:
@@ -181,15 +182,15 @@ def judge_parts(
 
 
 def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
-    """Whether a run had the learner's part: one of an earlier version had none, and in place of a batch file of the learner's
-    the course's own may have been submitted."""
+    """Return whether a run had the learner's part: a run of an earlier version had none, and in place of a batch file of the
+    learner the course's own may have been submitted."""
     if not files.yours_file(part.file).is_file():
         return False
     return not part.submit or files.batch(PurePath(part.file).stem).is_file()
 
 
 def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
-    """Return the result of a part that its judge finds right, or that has none, as the run's checks about it say."""
+    """Return the result of a part with the run's checks about it, if its judge passed the part or it has no judge."""
     checks_of_part = [check for check in checks if check.id in part.checks]
     if not checks_of_part or (part.judge and result.verdict != "passed"):
         return result
@@ -198,15 +199,15 @@ def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResu
     first = next((check for check in checks_of_part if check.verdict == word), checks_of_part[0])
     if word == "passed":
         return replace(result, verdict="passed", says="")
-    if word == "open":  # the script says that there is nothing to judge yet
+    if word == "open":  # according to the script, there is nothing to judge yet
         return replace(result, verdict="open", notes=(first.observed,))
     says = f"{first.title}: {first.observed}; expected: {first.expected}"
     return replace(result, verdict=word, way=first.id, says=says, notes=(first.hint,) if first.hint else ())
 
 
 def add_stored_parts(context: Context, exercise: Exercise, record: RunRecord, verdict: ExerciseVerdict) -> ExerciseVerdict:
-    """A verdict with the parts as they were judged after the run. Where a part was as delivered, the checks about it say
-    nothing: what they saw is the course's own. No code of the learner's runs."""
+    """Return a verdict with the parts as they were judged after the run. If a part was as delivered, the checks about it have
+    no meaning: what they saw is the course's own. No code of the learner runs."""
     files = runs.files_of(context.paths, record)
     try:
         stored = read_record(files.verdict, ExerciseVerdict)
@@ -230,9 +231,9 @@ def _mark_not_measured(check: CheckResult, part: LearnerPart | None) -> CheckRes
 
 
 def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult, Path]], *, again: bool = False) -> None:
-    """Hand in these results, each with the file that it was given for. A part that has passed stays passed, with its file: what
-    the learner tries afterwards takes nothing away, unless it is the same file that is judged `again`. An open part, or one
-    that could not be judged, replaces nothing; one that checks of a run are about counts after a run."""
+    """Hand in these results, each with the file that was judged. A part that has passed stays passed, with its file: later
+    attempts of the learner change nothing, unless the same file is judged `again`. An open part, or one that could not be
+    judged, replaces nothing; a part with checks of a run counts only after a run."""
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
         stored = _read_kept(context, exercise.id)
         kept, tried = stored.parts, stored.tried
@@ -269,8 +270,8 @@ def find_last_tried(context: Context) -> tuple[str, str]:
 
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
-    """Judge what is handed in of the parts again, as the course has its judges now: what no longer holds loses its mark. What
-    only checks of a run decide stays as that run left it. Raises MissingError."""
+    """Judge the parts that are handed in again, with the course's current judges: a part that no longer passes loses its mark.
+    A part that only checks of a run decide stays as that run left it. Raises MissingError."""
     kept = _read_kept(context, exercise.id).parts
     judged: list[tuple[PartResult, Path]] = []
     for part in exercise.yours:
@@ -288,7 +289,7 @@ def _course_folder(context: Context, exercise: Exercise) -> Path:
 
 
 def _find_fault(file: Path) -> tuple[str, str] | None:
-    """Why a file cannot be a part that a person wrote, as a name and a sentence; None if it can."""
+    """Return why a file cannot be a part that a person wrote, as a name and a sentence; None if it can."""
     try:
         about = file.stat()
     except OSError as error:
@@ -302,7 +303,7 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
 
 
 def _read_kept(context: Context, exercise_id: str) -> KeptParts:
-    """What is stored of an exercise's parts; nothing if the file is damaged. Raises NewerFormat."""
+    """Return what is stored of an exercise's parts; nothing if the file is damaged. Raises NewerFormat."""
     try:
         return read_record(context.paths.yours(exercise_id), KeptParts) or KeptParts()
     except NewerFormat:
@@ -312,7 +313,7 @@ def _read_kept(context: Context, exercise_id: str) -> KeptParts:
 
 
 def _select_valid(context: Context, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
-    """The stored result, if it is one of this part and its file is the one that was judged, and can be a part."""
+    """Return the stored result, if it is one of this part and its file is the one that was judged, and can be a part."""
     if result is None or not result.sha256 or (result.id, result.file) != (part.id, part.file):
         return None
     file = context.paths.yours_file(exercise_id, part.file)

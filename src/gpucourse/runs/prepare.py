@@ -37,13 +37,13 @@ from gpucourse.workspace.exercises import ensure_copies
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
 
-SHARED = "shared"  # the folder of `exercises/` whose files travel beside the scripts that name them
+SHARED = "shared"  # the folder of `exercises/` whose files are uploaded beside the scripts that name them
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What the learner typed after `run`. `lab`: the module on whose lab a script of the learner's own runs, where that is not
-    the exercise's. `python_module`: the name by which `python -m` finds the script in this folder, if it is started so."""
+    """The learner's words after `run`. `lab`: the module on whose lab a script of the learner runs, if that is not the
+    exercise's. `python_module`: the name by which `python -m` finds the script in this folder, if it is started so."""
 
     exercise: str
     lab: str | None = None
@@ -65,8 +65,8 @@ class RunRequest:
     environment: Mapping[str, str] = field(default_factory=dict)
     handed_on: tuple[str, ...] = ()  # variables whose values are this computer's own, read when the run starts
     torchrun: str = ""
-    checks: tuple[Mapping[str, object], ...] = ()  # those that a script of the learner's own brings
-    copies: Path | None = None  # a folder whose files go in place of the learner's own, by their names
+    checks: tuple[Mapping[str, object], ...] = ()  # the checks of a learner's own script
+    copies: Path | None = None  # a folder whose files replace the learner's own, by their names
 
     @property
     def place(self) -> str:
@@ -75,9 +75,9 @@ class RunRequest:
 
 
 def find_deployed_lab(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
-    """The module's lab, up and ready: the one that was touched last, where it stands on several targets or GPUs.
+    """Return the module's lab, up and ready: the one that was used last, if it exists on several targets or GPUs.
 
-    Raises MissingError with the command that brings it.
+    Raises MissingError with the command that deploys it.
     """
     standing = [
         deployment
@@ -97,8 +97,8 @@ def find_deployed_lab(context: Context, module: Module, *, target: str | None = 
 
 
 def find_script_lab(context: Context, usual: str, *, target: str | None, gpu: str | None) -> str | None:
-    """The module on whose lab a script of the learner's own runs, where module `usual` has none that is ready: the one that was
-    touched last. None if `usual` has one, and where no lab is ready."""
+    """Return the module on whose lab a script of the learner runs, if module `usual` has none that is ready: the one that was
+    used last. None if `usual` has one, or if no lab is ready."""
     labs = [
         lab
         for lab in deployments.readable(context.paths)[0]
@@ -109,7 +109,7 @@ def find_script_lab(context: Context, usual: str, *, target: str | None, gpu: st
 
 
 def find_lab_module(context: Context, module: Module, run_request: RunRequest) -> Module:
-    """The module on whose lab this runs: the exercise's own, unless a script of the learner's own goes elsewhere."""
+    """Return the module on whose lab this runs: the exercise's own, unless a script of the learner runs elsewhere."""
     return context.catalog.module(run_request.lab) if run_request.lab else module
 
 
@@ -122,8 +122,8 @@ def make_launch_request(
     local: bool,
     written: planning.WrittenBatch | None = None,
 ) -> planning.LaunchRequest:
-    """The order with every parameter typed and checked, and the files that will travel. `written` is the learner's own batch
-    file, where that is to be submitted."""
+    """Return the request with every parameter typed and checked, and the files to upload. `written` is the learner's own batch
+    file, if that has to be submitted."""
     from gpucourse.course.parameters import arguments, resolve
 
     values = resolve(exercise, run_request.settings, local=local)
@@ -131,7 +131,7 @@ def make_launch_request(
         raise UsageError(
             f"--nodes {run_request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1"
         )
-    # A script of the learner's own is taken as it is: it gets what was typed, not parameters that it may not know.
+    # A script of the learner is used as it is: it gets what was typed, not parameters that it may not know.
     passed = {name: value for name, value in values.items() if run_request.script is None or name in run_request.settings}
     script, uploads = _uploads(context, module, exercise, run_request)
     launcher = run_request.launcher or exercise.launch.kind
@@ -173,7 +173,7 @@ def make_launch_request(
 
 
 def _check_launcher(run_request: RunRequest, launcher: str) -> None:
-    """Raises UsageError for what the launcher of the run does not have."""
+    """Refuse options that the launcher of the run does not have. Raises UsageError."""
     if run_request.torchrun and launcher != "torchrun":
         raise UsageError(
             f"--torchrun is for torchrun, and the launcher of this run is {launcher}",
@@ -199,7 +199,7 @@ def _own_lab(context: Context, module: Module, run_request: RunRequest) -> Deplo
 
 
 def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:
-    """An exercise that is meant for more nodes than stand runs on those; what it cannot show then is a command away."""
+    """Warn if an exercise is meant for more nodes than are deployed, and name the command that deploys them."""
     stand, meant = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
     if stand < meant and not lab.uses_existing_machines:
         more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {meant}"
@@ -208,7 +208,7 @@ def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:
 
 
 def _link_of(lab: Deployment) -> dict[str, str]:
-    """What ranks may know of the link between simulated nodes, if it was given a speed."""
+    """Return what ranks may know of the link between simulated nodes, if it was given a speed."""
     if not lab.link:
         return {}
     from gpucourse.local.machines.link import parse
@@ -222,7 +222,7 @@ def plan_on(
 ) -> LaunchPlan:
     """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan.
 
-    `skew_s`, where given, learns how far each node's clock is ahead.
+    `skew_s`, if given, receives how far each node's clock is ahead.
     """
     from gpucourse.remote.execute import probe
 
@@ -258,12 +258,12 @@ def plan_on(
 
 
 def choose(exercise: Exercise, inventory: Inventory, run_request: RunRequest, module: Module) -> tuple[Node, ...]:
-    """The nodes that take part."""
+    """Return the nodes that take part."""
     return planning.choose_nodes(exercise, inventory, run_request.nodes, module.id)
 
 
 def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Upload]) -> None:
-    """Raises UsageError if a file of --with would take the place of one of the exercise's own."""
+    """Refuse a file of --with that would replace one of the exercise's own. Raises UsageError."""
     own = {upload.name: upload.source for upload in uploads}
     for upload in named:
         if upload.name in own and upload.source.resolve() != own[upload.name].resolve():
@@ -274,8 +274,8 @@ def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Up
 
 
 def _uploads(context: Context, module: Module, exercise: Exercise, run_request: RunRequest) -> tuple[str, tuple[Upload, ...]]:
-    """The script's name on the node and every file that travels: from the learner's own copies, or with the own script what
-    it imports from its folder and what was named."""
+    """Return the script's name on the node and every file to upload: the learner's own copies, or, with a script of the
+    learner, what it imports from its folder and what was named."""
     script = run_request.script
     originals = context.folders.exercises
     places = context.catalog.sources(module, exercise)
@@ -319,5 +319,5 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
     source = script if run_request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
     own = [Upload(name=name, source=source), *find_named_files(run_request.extra, base), *beside]
-    taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own win over the course's
-    return f"./{name}" if name.startswith("-") else name, tuple(taken.values())  # else Python's own flag
+    taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own replace the course's
+    return f"./{name}" if name.startswith("-") else name, tuple(taken.values())  # else it would be a flag of Python itself

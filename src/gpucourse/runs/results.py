@@ -1,4 +1,4 @@
-"""The results of a run: what checks and questions read of it, the verdict of its checks, and the verdict that is handed in."""
+"""The results of a run: the data for checks and questions, the verdict of its checks, and the verdict that is handed in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOG_BYTES = 2 << 20  # at each end of a log: what scripts of a course print is 
 
 
 def read_stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
-    """The verdict in `deliverables/`; None if there is none, or a damaged one: `check` judges again and writes it again.
+    """Return the verdict in `deliverables/`; None if there is none, or a damaged one: `check` judges again and writes it again.
     Raises NewerFormat."""
     path = context.paths.verdict(exercise_id)
     try:
@@ -39,21 +39,21 @@ def read_stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict |
 
 
 def read_handed_in_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
-    """The verdict that is handed in for an exercise. One on a script of the learner's own, as earlier versions handed it in,
-    is none."""
+    """Return the verdict that is handed in for an exercise. A verdict on a script of the learner, as earlier versions handed it
+    in, does not count."""
     verdict = read_stored_verdict(context, exercise_id)
     if verdict is None:
         return None
     try:
         record = read_record(context.paths.run(exercise_id, verdict.run).record, RunRecord)
-    except MissingError:  # damaged: whoever judges that run says so
+    except MissingError:  # damaged: the code that judges that run reports it
         return verdict
     return None if record is not None and record.own_script else verdict
 
 
 def read_prediction(context: Context, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
-    """What the learner predicted of a run beside what it measured; None if nothing was, or the course asks for something
-    else now, or the metrics are not what the ranks printed. Raises MissingError for a damaged file."""
+    """Return what the learner predicted of a run beside what it measured; None if there is no prediction, or the course's
+    question is another one now, or the metrics are not what the ranks printed. Raises MissingError for a damaged file."""
     from gpucourse.grading.checks import on_gpu
     from gpucourse.grading.predictions import compare
 
@@ -66,12 +66,13 @@ def read_prediction(context: Context, exercise: Exercise, record: RunRecord) -> 
     gpu = documents is not None and on_gpu(documents["metrics"], record.mode)
     try:
         return compare(asked, given.answer, documents, on_gpu=gpu)
-    except ValueError:  # the course asks for something else under the same name now
+    except ValueError:  # the course's question under the same name is another one now
         return None
 
 
 def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]]:
-    """What checks and questions read of a run: its metrics, plan and record. Raises MissingError for a damaged file."""
+    """Return the data for checks and questions of a run: its metrics, plan and record. Raises MissingError for a damaged
+    file."""
     files = runs.files_of(context.paths, record)
     documents: dict[str, Mapping[str, Any]] = {}
     for name, path, read in (("metrics", files.metrics, read_metrics), ("plan", files.plan, read_json)):
@@ -90,7 +91,7 @@ def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]
 
 
 def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
-    """The checks that a script of the learner's own brought, on that run of it. Raises MissingError, DamagedFile."""
+    """Judge the checks of a learner's own script, on that run of it. Raises MissingError, DamagedFile."""
     from gpucourse.course.own_checks import load_own_checks
     from gpucourse.grading.checks import evaluate
 
@@ -103,8 +104,8 @@ def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
 
 
 def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, ...]:
-    """A check that did not pass, where the ranks made other process groups than were planned and the exercise is about that:
-    one of its checks reads how many ranks there are."""
+    """Return a check that did not pass, if the ranks made other process groups than were planned and the exercise is about
+    that: one of its checks reads how many ranks there are."""
     about_all = any(check.comparison[1] == "plan.world_size" for check in exercise.checks)
     if not record.split_world or not about_all:
         return ()
@@ -119,13 +120,13 @@ def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, .
 
 
 def _count_planned_nodes(record: RunRecord) -> int:
-    """How many nodes a run was planned on; under Slurm each of its jobs."""
+    """Return how many nodes a run was planned on; under Slurm each of its jobs."""
     return record.slurm.nodes if record.slurm else len(record.nodes)
 
 
 def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
-    """The checks of an exercise on one run, as the course has them now, with the learner's parts as they were judged after it.
-    Writes nothing, and runs no code of the learner's. Raises MissingError."""
+    """Return the checks of an exercise on one run, as the course has them now, with the learner's parts as they were judged
+    after it. Writes nothing, and runs no code of the learner. Raises MissingError."""
     from gpucourse.grading.checks import evaluate, overall
     from gpucourse.grading.contradictions import make_check
 
@@ -141,8 +142,8 @@ def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
 
 
 def contradict(context: Context, exercise: Exercise, record: RunRecord, metrics: Mapping[str, object]) -> tuple[str, ...]:
-    """Why the metrics of a run cannot be what its ranks measured, a sentence each; empty if nothing speaks against them, and
-    for a run that is not evidence."""
+    """Return why the metrics of a run cannot be what its ranks measured, a sentence each; empty if nothing contradicts them,
+    and for a run that is not evidence."""
     from gpucourse.grading.contradictions import find_contradictions
 
     if not exercise.logs or not record.is_evidence:
@@ -151,8 +152,8 @@ def contradict(context: Context, exercise: Exercise, record: RunRecord, metrics:
 
 
 def read_logs(files: RunPaths) -> list[RankLog]:
-    """What the ranks of a run printed, and the transcript of a session; of a very long log its beginning and its end. A rank
-    that moved to another node at a restart has a log on each."""
+    """Return what the ranks of a run printed, and the transcript of a session; of a very long log its beginning and its end. A
+    rank that moved to another node at a restart has a log on each."""
     paths = sorted((rank, path) for (_, rank), path in files.all_logs().items() if rank is not None)
     logs: list[RankLog] = []
     for rank, path in [*paths, (None, files.transcript)]:

@@ -1,4 +1,4 @@
-"""`run`: plan, record, launch, follow, finish. If this process dies, nothing is lost: the record says how far it got."""
+"""`run`: plan, record, launch, follow, finish. If this process dies, nothing is lost: the record shows how far it got."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ InjectFaults = Callable[[LaunchPlan], tuple[LaunchPlan, Faults]]
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """What `run` did. `record` is None for a dry run; `followed_run` is None if the run continues without us."""
+    """The result of `run`. `record` is None for a dry run; `followed_run` is None if the run continues without us."""
 
     plan: LaunchPlan
     record: RunRecord | None = None
@@ -51,14 +51,15 @@ class RunResult:
 
 @dataclass(frozen=True)
 class RunLocation:
-    """Where a run would take place. `lacks`: what the record of its lab says is missing there."""
+    """The place where a run would happen. `lacks`: what is missing there according to the record of its lab."""
 
     mode: Mode
     lacks: str = ""
 
 
 def locate_run(context: Context, run_request: RunRequest) -> RunLocation:
-    """Where a run of this order would take place: on the lab that is on record, else where a new one would exist.
+    """Return the place where a run of this request would happen: on the lab that is on record, else where a new one would
+    exist.
 
     Raises UnknownName.
     """
@@ -67,7 +68,7 @@ def locate_run(context: Context, run_request: RunRequest) -> RunLocation:
     lab = slurm_runs.lab_of(context, module) if scheduled else find_lab_module(context, module, run_request)
     try:
         deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
-    except MissingError:  # it may be stopped, or not ready: then it is the lab that is meant all the same
+    except MissingError:  # it may be stopped, or not ready: it is the intended lab all the same
         known = deployments.of_module(context.paths, lab.id)
         return RunLocation(run_request.target or (known[0].mode if known else context.settings.target))
     return RunLocation(deployment.mode, deployment.lacks)
@@ -84,9 +85,9 @@ def run(
 ) -> RunResult:
     """Run an exercise on the nodes of its lab.
 
-    For drills: `object_to` may refuse a plan before anything is recorded; what `inject_faults` makes of it is launched instead.
-    Raises UsageError, MissingError (no lab, no torch), UnreachableError, ExerciseFailed; Interrupted when the person presses
-    Ctrl-C: the run then goes on.
+    For drills: `object_to` may refuse a plan before anything is recorded; the plan that `inject_faults` returns is launched
+    instead. Raises UsageError, MissingError (no lab, no torch), UnreachableError, ExerciseFailed; Interrupted when the person
+    presses Ctrl-C: the run then continues.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     scheduled = slurm_runs.by_slurm(exercise, run_request)
@@ -132,7 +133,7 @@ def run(
         if not scheduled:
             _warn_of_others(context, deployment, {node.name for node in nodes})
         run_id = runs.new_run(context.paths, run_request.place)
-        # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
+        # Locked before there is a record: another command would assume that a run that has not started yet never will.
         with hold_lock(runs.lock_of(context.paths, run_id), f"run {exercise.id}"):
             plan = replace(plan, run_id=run_id)
             record = new_record(context, lab, deployment, plan, run_request)
@@ -160,7 +161,7 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
 
 
 def _limit(context: Context, plan: LaunchPlan) -> LaunchPlan:
-    """The plan with the limits for what is collected."""
+    """Return the plan with the limits for what is collected."""
     from gpucourse.remote.execute import max_files_of
 
     settings = context.settings
@@ -170,7 +171,7 @@ def _limit(context: Context, plan: LaunchPlan) -> LaunchPlan:
 
 
 def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:
-    """Say which runs may be under way on these nodes: they share the processors, and timings of both suffer."""
+    """Warn of runs that may be under way on these nodes: they share the processors, and timings of both suffer."""
     others = [record.id for record in runs.under_way(context.paths, deployment.stack) if nodes & set(record.nodes)]
     if others:
         told = f"{', '.join(others[-3:])} may still run on these nodes: the timings of both are then worth little"
@@ -180,7 +181,7 @@ def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -
 def new_record(
     context: Context, module: Module, deployment: Deployment, plan: LaunchPlan, run_request: RunRequest
 ) -> RunRecord:
-    """The record of a run that has not started yet, stored with its plan."""
+    """Return the record of a run that has not started yet, stored with its plan."""
     record = RunRecord(
         id=plan.run_id,
         exercise=plan.exercise,

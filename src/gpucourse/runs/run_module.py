@@ -16,7 +16,7 @@ from gpucourse.workspace import deployments
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseRun:
-    """One exercise on one lab. `run` is its record's id; `error` says why there is none. A session at the learner's own
+    """One exercise on one lab. `run` is its record's id; `error` is the reason if there is none. A session at the learner's own
     terminal is skipped."""
 
     exercise: str
@@ -37,9 +37,9 @@ class ExerciseRun:
 
 
 def labs(context: Context, module: Module, run_request: RunRequest) -> list[Deployment]:
-    """Every lab of a module that is up, by name; those of one target or GPU where the order names it.
+    """Return every lab of a module that is up, by name; only those of one target or GPU if the request names it.
 
-    Raises MissingError, with the command that brings one, if there is none.
+    Raises MissingError, with the command that deploys one, if there is none.
     """
     up = [
         deployment
@@ -57,9 +57,10 @@ def run_all(
     run_request: RunRequest,
     run_one: Callable[[Exercise, Deployment, Callable[[], RunResult]], RunResult],
 ) -> Sequence[ExerciseRun]:
-    """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and what to do.
+    """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and the function
+    that runs it.
 
-    What fails is recorded, and the next one runs. Raises MissingError if no lab is up, Interrupted when the person presses
+    A failure is recorded, and the next exercise runs. Raises MissingError if no lab is up, Interrupted when the person presses
     Ctrl-C.
     """
     steps: list[ExerciseRun] = []

@@ -18,14 +18,14 @@ from gpucourse.workspace import runs
 
 @dataclass(frozen=True, kw_only=True)
 class ListedRun:
-    """One run of the list; `detail` says why its state may be old (a node did not answer)."""
+    """One run of the list; `detail` is the reason why its state may be old (a node did not answer)."""
 
     record: RunRecord
     detail: str = ""
 
 
 def every_run(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
-    """Every run, oldest first, and why others cannot be read; those that ended unattended are collected first."""
+    """Return every run, oldest first, and why others cannot be read; first collect those that ended unattended."""
     records, errors = runs.readable(context.paths, exercise)
     away = [record for record in records if not record.collected]
     with Connections(context) as connections:
@@ -33,7 +33,7 @@ def every_run(context: Context, exercise: str | None = None) -> tuple[list[Liste
             connections.ask_states(away)
         ended = [record for record in away if _has_ended(record, connections)]
         for group in group_by_lab(ended) if len(ended) > 1 else ():
-            with suppress(GpucourseError):  # told of each run
+            with suppress(GpucourseError):  # reported for each run
                 ask_ahead(context, connections.reach_runs(group), group)
         known = {record.id for record in ended}
         others = [record for record in away if record.id not in known]
@@ -44,7 +44,7 @@ def every_run(context: Context, exercise: str | None = None) -> tuple[list[Liste
 
 
 def _has_ended(record: RunRecord, connections: Connections) -> bool:
-    """Whether a run had ended on all its nodes when they were asked."""
+    """Return whether a run had ended on all its nodes at the time of `ask_states`."""
     states = connections.find_states(record) or {}
     return bool(states) and all(state.has_ended for state in states.values())
 

@@ -1,4 +1,4 @@
-"""Runs that nobody follows, because they were detached or their terminal is gone: the next command looks after them."""
+"""Runs without a follower, because they were detached or their terminal is gone: the next command finishes them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from gpucourse.workspace.lock import try_lock
 
 
 def settle(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
-    """The record of a run as it is now. One that ended unattended is finished here; one under way is left alone.
+    """Return the record of a run as it is now. Finish one that ended unattended; leave one under way alone.
 
     Raises UnreachableError if its nodes do not answer.
     """
     if record.collected:
         return record
     with try_lock(runs.lock_of(context.paths, record.id), f"settle {record.id}") as mine:
-        if not mine:  # somebody attends it
+        if not mine:  # another process follows it
             return runs.reread(context.paths, record)
         record = _reread(context, record)
         return record if record.collected else _take_up(context, record, connections)
 
 
 def collect_later(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
-    """The record of a run that has ended, with what jobs wrote meanwhile that its own jobs had submitted, and with those of
-    them that still run. Nothing is asked where there were none. Raises UnreachableError, and the error of a Slurm that does
-    not answer."""
+    """Return the record of a run that has ended, with the output of jobs that its own jobs had submitted, and with those of
+    them that still run. If there were none, no request is sent. Raises UnreachableError, and the error of a Slurm that does not
+    answer."""
     if record.slurm is None or not record.slurm.later or not record.collected:
         return record
     with try_lock(runs.lock_of(context.paths, record.id), f"collect {record.id}") as mine:
@@ -41,7 +41,7 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
         from gpucourse.remote.slurm_client import ask_later_jobs
 
         fleet = connections.reach_run(record)
-        record.slurm.later = ask_later_jobs(fleet.link(fleet.nodes[0]), record.id)  # what ends after this is asked for again
+        record.slurm.later = ask_later_jobs(fleet.link(fleet.nodes[0]), record.id)  # jobs that end later are asked for again
         record.collected = False
         follow.conclude(context, fleet, record)
     return record
@@ -50,7 +50,7 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run to its end, whoever follows it; for `limit_s` at most where that is this process."""
+    """Follow a run to its end, whichever process follows it; for `limit_s` at most if it is this process."""
     while True:
         with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as mine:
             record = _reread(context, record) if mine else runs.reread(context.paths, record)
@@ -62,8 +62,8 @@ def follow_on(
 
 
 def _reread(context: Context, record: RunRecord) -> RunRecord:
-    """The record as it is on disk now. Where the command that finished the run was ended in the middle of storing it, the rest
-    is done first."""
+    """Return the record as it is on disk now. If the command that finished the run was ended in the middle of storing it, do
+    the rest first."""
     completed = seals.complete(runs.files_of(context.paths, record))
     record = runs.reread(context.paths, record)
     if completed:

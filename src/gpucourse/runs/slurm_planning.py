@@ -1,5 +1,5 @@
-"""What is submitted to Slurm: the batch file that a learner wrote as a part of an exercise, once its judge finds it right; or a
-plan for what the cluster has, and a refusal of what it can never give."""
+"""Planning for Slurm: the batch file that a learner wrote as a part of an exercise, once its judge passes it; or a plan for
+what the cluster has, and a refusal of what it can never provide."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one mac
 
 
 def find_written_batch(context: Context, exercise: Exercise, run_request: RunRequest) -> planning.WrittenBatch | None:
-    """The learner's batch file for this run; None if the course's own is submitted: the exercise has no such part, the part
-    is still open, or another script or launcher was typed.
+    """Return the learner's batch file for this run; None if the course's own is submitted: the exercise has no such part, the
+    part is still open, or another script or launcher was typed.
 
-    Raises CheckFailed, with the reason, where the file is wrong: nothing is submitted then. Raises MissingError.
+    Raises CheckFailed, with the reason, if the file is wrong: nothing is submitted then. Raises MissingError.
     """
     part = next((part for part in exercise.yours if part.submit), None)
     by_slurm = (run_request.launcher or exercise.launch.kind) in SLURM
@@ -63,7 +63,7 @@ def _read(part: LearnerPart, text: str) -> planning.WrittenBatch:
 def plan_on(
     context: Context, fleet: Fleet, wanted: planning.LaunchRequest, run_request: RunRequest, lab: Module, deployment: Deployment
 ) -> LaunchPlan:
-    """Ask the cluster of this deployment what it has, refuse what it can never give, then plan."""
+    """Ask the cluster of this deployment what it has, refuse what it can never provide, then plan."""
     from gpucourse.remote.slurm_client import cluster
 
     head = fleet.nodes[0]
@@ -90,8 +90,7 @@ def _own(
     own: own_batch.OwnBatch,
     slurm_cluster: SlurmCluster,
 ) -> LaunchPlan:
-    """Return the plan for a batch file of the learner's own. What it wishes for is between it and sbatch, but for a
-    partition."""
+    """Return the plan for a batch file of the learner. Only its partition is checked here; sbatch checks the rest."""
     typed = launcher.partition_of(wanted)
     chosen = typed or slurm_cluster.batch_partition or own.partition
     if chosen and slurm_cluster.partition(chosen) is None:
@@ -143,7 +142,7 @@ def choose_gpus(wanted: planning.LaunchRequest, partition: Partition, nodes: int
 
 
 def _python_of(deployment: Deployment) -> str:
-    """The Python of the nodes that jobs run on, where it is another than the head's; else empty."""
+    """Return the Python of the nodes that jobs run on, if it is not the head's; else empty."""
     if deployment.inventory is None:
         return ""
     head = deployment.inventory.head
@@ -151,15 +150,15 @@ def _python_of(deployment: Deployment) -> str:
 
 
 def _deploy(deployment: Deployment) -> str:
-    """What to type for more of this lab; nothing for a cluster that someone else runs."""
+    """Return the command for more of this lab; nothing for a cluster that already exists."""
     return "" if deployment.uses_existing_machines else f"gpucourse deploy {deployment.module}{deployment.flag}"
 
 
 def _enough(
     context: Context, wanted: planning.LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str
 ) -> None:
-    """Refuse what can never start. Nodes that are down are named with Slurm's reason; `deploy` is what mends a lab of one's
-    own."""
+    """Refuse a job that can never start. Nodes that are down are named with Slurm's reason; `deploy` is the command that
+    repairs a lab."""
     name = partition.name
     if not gpus and launcher.gpus_of(wanted):
         text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
@@ -185,7 +184,7 @@ def _enough(
 
 
 def _large_enough(wanted: planning.LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
-    """The nodes with as many GPUs as each node of the job needs. Raises UsageError if no node has them, or the cores."""
+    """Return the nodes with as many GPUs as each node of the job needs. Raises UsageError if no node has them, or the cores."""
     exercise, name = wanted.exercise.id, partition.name
     tasks, cores = launcher.tasks_of(wanted, gpus), max((node.cores for node in partition.nodes), default=1)
     if tasks > cores:
@@ -204,6 +203,6 @@ def _large_enough(wanted: planning.LaunchRequest, partition: Partition, gpus: in
 
 
 def _again(wanted: planning.LaunchRequest) -> str:
-    """The command that was typed, as far as it chose the launcher."""
+    """Return the command that was typed, as far as it chose the launcher."""
     own = wanted.launcher != wanted.exercise.launch.kind
     return f"gpucourse run {wanted.exercise.id}{f' --launcher {wanted.launcher}' if own else ''}"

@@ -1,4 +1,4 @@
-"""What is special about a run under Slurm: which lab it is on, and how its jobs ended."""
+"""The differences of a run under Slurm: which lab it is on, and how its jobs ended."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
 
 
 def by_slurm(exercise: Exercise, run_request: RunRequest) -> bool:
-    """Whether this order goes to Slurm."""
+    """Return whether this request goes to Slurm."""
     return (run_request.launcher or exercise.launch.kind) in SLURM
 
 
 def is_session(exercise: Exercise, run_request: RunRequest) -> bool:
-    """Whether this order opens a terminal on a node."""
+    """Return whether this request opens a terminal on a node."""
     return run_request.launcher is None and exercise.launch.kind == "slurm-pty"
 
 
 def lab_of(context: Context, module: Module) -> Module:
-    """The module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
+    """Return the module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
     slurm_module = next(
         (candidate for candidate in (module, *context.catalog.modules) if candidate.lab.scheduler == "slurm"), None
     )
@@ -48,7 +48,7 @@ def lab_of(context: Context, module: Module) -> Module:
 
 
 def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
-    """The nodes, not connected yet; for a run that Slurm carries out, in the folder that all machines share."""
+    """Return the nodes, not connected yet; for a run under Slurm, in the folder that all machines share."""
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.links import SharedTransport
 
@@ -58,22 +58,23 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
 
 
 def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
-    """The nodes that jobs run on, by Slurm's names, which a lab takes from its inventory. None for a cluster that exists
-    already: its inventory holds the machines that are logged into, and other people decide what its nodes are called."""
+    """Return the nodes that jobs run on, by Slurm's names, which in a lab are those of its inventory. None for a cluster that
+    exists already: its inventory holds the machines for logins, and other people name its nodes."""
     if deployment is None or deployment.inventory is None or deployment.uses_existing_machines:
         return None
     return frozenset(node.name for node in deployment.inventory.nodes)
 
 
 def has_ended(row: JobRow) -> bool:
-    """Whether Slurm says that the job is over."""
+    """Return whether the job is over according to Slurm."""
     from gpucourse.remote.agent.slurm_words import ENDED, phase
 
     return phase(row.state) == ENDED
 
 
 def ending_of(row: JobRow) -> Ending:
-    """How a terminal's job ended. Its shell ends with the code of its last command, which says nothing about the session."""
+    """Return how a terminal's job ended. Its shell ends with the code of its last command, which shows nothing about the
+    session."""
     from gpucourse.remote.agent.slurm_words import ending
 
     reason = "exited" if row.state == "FAILED" else ending(row.state)
@@ -81,14 +82,14 @@ def ending_of(row: JobRow) -> Ending:
 
 
 def make_slurm_record(plan: LaunchPlan) -> SlurmRun | None:
-    """The part of a new record that Slurm adds; None for a plan without it."""
+    """Return the part of a new record that Slurm adds; None for a plan without it."""
     if plan.batch is None:
         return None
     return SlurmRun(partition=plan.batch.partition, nodes=plan.batch.nodes, gpus=plan.batch.gpus)
 
 
 def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
-    """Keep what is submitted in the run's folder, as files that sbatch takes."""
+    """Keep what is submitted in the run's folder, as files for sbatch."""
     from gpucourse.storage import write_text
 
     for file in plan.batch.files if plan.batch else ():
@@ -100,8 +101,8 @@ def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
 def add_metrics(
     metrics: dict[str, Any] | None, record: RunRecord, files: RunPaths, watch: Watcher = ignore_event
 ) -> dict[str, Any] | None:
-    """The metrics with what Slurm says of the jobs under `slurm`, each with what the job itself wrote as `job-NUMBER.json`.
-    `watch` hears of a file that cannot be used."""
+    """Return the metrics with Slurm's data about the jobs under `slurm`, each with what the job itself wrote as
+    `job-NUMBER.json`. `watch` receives a note about a file that cannot be used."""
     if record.slurm is None:
         return metrics
     folder = files.node_outputs(record.nodes[0])
@@ -134,7 +135,8 @@ def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
-    """What a job wrote into a file; empty if there is none. One that cannot be used is named, and its run continues."""
+    """Return what a job wrote into a file; empty if there is none. A file that cannot be used is named, and its run
+    continues."""
     try:
         document = read_metrics(folder / relative_name(name))
     except (OutsideError, MissingError) as error:
@@ -144,17 +146,18 @@ def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]
 
 
 def _describe_job(row: JobRow, measured: dict[str, Any]) -> dict[str, Any]:
-    """A job as checks and tables read it: what it wrote, then Slurm's words, which overrule that."""
+    """Return a job as checks and tables read it: what it wrote, then Slurm's words, which overrule that."""
     from gpucourse.remote.agent.slurm_words import hosts
 
     return {**measured, **_row_to_dict(row), "nodes": len(hosts(row.node))}
 
 
 def _count_most_at_once(rows: list[JobRow]) -> int | None:
-    """How many jobs ran at the same moment at most, by Slurm's clock, which counts whole seconds. None if none ran."""
+    """Return the largest number of jobs that ran at the same moment, by Slurm's clock, which counts whole seconds. None if none
+    ran."""
     spans = [(row.started, row.ended) for row in rows if row.node and row.started and row.ended]
     counts = (sum(begun <= moment < ended for begun, ended in spans) for moment, _ in spans)
-    return max((max(1, count) for count in counts), default=None)  # one that ran within a second ran all the same
+    return max((max(1, count) for count in counts), default=None)  # one that ran within a second counts as well
 
 
 def _row_to_dict(row: JobRow) -> dict[str, Any]:

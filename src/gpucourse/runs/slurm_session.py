@@ -1,6 +1,6 @@
-"""A terminal on a node that Slurm allocates: prepares it, watches it, and proves afterwards that the node was given back.
+"""A terminal on a node that Slurm allocates: prepares it, watches it, and proves afterwards that the node was returned.
 
-The terminal itself belongs to the console: `open_session` says what to start in it, `close_session` records what was shown.
+The terminal itself belongs to the console: `open_session` returns what to start in it, `close_session` records what was shown.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OpenSession:
 
 
 def rehearse(context: Context, run_request: RunRequest) -> LaunchPlan:
-    """What would be asked of Slurm. Starts nothing."""
+    """Return the plan that would be submitted to Slurm. Starts nothing."""
     with _plan_session(context, run_request) as (plan, *_):
         return plan
 
@@ -135,7 +135,7 @@ def _plan_session(context: Context, run_request: RunRequest) -> Iterator[tuple[L
 
 
 def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
-    """The plan under the name of its run: squeue shows it, and by it the job is found."""
+    """Return the plan with the name of its run: squeue shows the name, and the job is found by it."""
     name = f"{plan.exercise}-{run_id.rsplit('-', 1)[-1]}"
     command = replace(plan.commands[0], env={**plan.commands[0].env, "SLURM_JOB_NAME": name})
     if plan.batch is None:
@@ -145,7 +145,7 @@ def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
 
 
 def _terminal(context: Context, deployment: Deployment, plan: LaunchPlan, place: SessionState) -> tuple[str, ...]:
-    """ssh with a terminal, the run's folder, its environment, and srun in it."""
+    """Return the arguments of ssh with a terminal: the run's folder, its environment, and srun in it."""
     command = plan.commands[0]
     environ = {**place.places, **command.env, "GPUCOURSE_OUT": place.outputs}
     exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environ.items())
@@ -175,7 +175,7 @@ def _watch(open_session: OpenSession, over: threading.Event) -> None:
 
 
 def _wait_until_gone(open_session: OpenSession) -> JobRow | None:
-    """The job's row once it has ended; as it is after some time, where it does not end; None if there never was one."""
+    """Return the job's row once it has ended; if it does not end, as it is after some time; None if there never was one."""
     from gpucourse.remote.slurm_client import session
 
     deadline, nap = time.monotonic() + _GONE_S, 0.1
