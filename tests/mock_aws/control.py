@@ -22,7 +22,7 @@ def answer(state: State, environ: Environ) -> Answer:
     said = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or b"{}")
     try:
         result = _VERBS[verb](state, **said)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError) as error:
         return _answer_json(400, f"{verb}: {type(error).__name__}: {error}")
     return _answer_json(200, result)
 
@@ -51,10 +51,6 @@ def _quota(state: State, code: str, value: float) -> None:
     state.quotas.change(code, value)
 
 
-def _close(state: State, code: str) -> None:
-    state.quotas.close(code)
-
-
 def _end_instance(state: State, instance_id: str, cause: str) -> None:
     with state.lock:
         termination.end_by_itself(state, instance_id, cause)
@@ -81,7 +77,6 @@ _VERBS: dict[str, Callable[..., Any]] = {
     "held": lambda state: state.faults.list_held_calls(),
     "plan": _plan,
     "quota": _quota,
-    "close-requests": _close,
     "end-instance": _end_instance,
     "resources": _resources,
     "computers": _computers,

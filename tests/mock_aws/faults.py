@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from tests.mock_aws import errors
 from tests.mock_aws.call import Call, Refusal
-
-Effect = Literal["fail", "hold"]
 
 
 @dataclass(kw_only=True)
@@ -24,10 +21,8 @@ class Rule:
     """
 
     action: str
-    effect: Effect = "fail"
+    effect: Literal["fail", "hold"] = "fail"
     code: str = ""
-    message: str = ""
-    status: int = 0
     zone: str = ""
     nth: int = 0
     times: int = 0
@@ -35,12 +30,10 @@ class Rule:
     matched: int = 0
     happened: int = 0
 
-    def concerns(self, call: Call, facts: Mapping[str, str]) -> bool:
-        """Whether the rule is about such a call at all."""
-        return matches_call(self.action, call) and self.zone in {"", facts.get("zone", "")}
-
-    def due(self) -> bool:
-        """Whether this one, of the calls that match, is disturbed. Counts."""
+    def is_due(self, call: Call, zone: str) -> bool:
+        """Return whether this call is disturbed. Counts those that match."""
+        if not matches_call(self.action, call) or self.zone not in {"", zone}:
+            return False
         self.matched += 1
         if (self.nth and self.matched != self.nth) or (self.times and self.happened >= self.times):
             return False
@@ -61,10 +54,9 @@ class Faults:
         self._held: list[str] = []
 
     def add(self, rule: Rule) -> None:
-        """A rule from now on. Raises ValueError where the error has no words."""
+        """Put a rule in force. Raises KeyError if the error has no words."""
         if rule.effect == "fail":
-            probe = Call(service="ec2", action=rule.action, region="", key="", protocol="ec2", content_type="")
-            errors.refusal(probe, rule.code, message=rule.message)
+            errors.KNOWN[rule.code]
         with self._lock:
             self._rules.append(rule)
 
@@ -79,12 +71,12 @@ class Faults:
             self._expired, self._expires_after = not after, after
 
     def renew(self) -> None:
-        """New credentials."""
+        """Have new credentials."""
         with self._lock:
             self._expired, self._expires_after = False, ""
 
     def clear(self) -> None:
-        """No more disturbances; whoever was held goes on."""
+        """Disturb nothing more; whoever was held goes on."""
         with self._lock:
             self._rules.clear()
             self._denied.clear()
@@ -99,42 +91,39 @@ class Faults:
             self._free = threading.Event()
 
     def list_held_calls(self) -> list[str]:
-        """The calls that are held back right now."""
+        """List the calls that are held back right now."""
         with self._lock:
             return list(self._held)
 
-    def is_denied(self, call: Call) -> bool:
-        """Whether the caller lacks the permission."""
+    def before(self, call: Call, zone: str) -> Refusal | None:
+        """Return what is in the way of a call; one that is held back waits in here."""
         with self._lock:
-            return any(matches_call(pattern, call) for pattern in self._denied)
-
-    def before(self, call: Call, facts: Mapping[str, str]) -> Refusal | None:
-        """What is in the way of a call; one that is held back waits in here."""
-        with self._lock:
-            if self._expired:
-                return errors.make_expiry(call)
-        if self.is_denied(call):
+            expired, denied = self._expired, any(matches_call(pattern, call) for pattern in self._denied)
+        if expired:
+            return errors.make_expiry(call)
+        if denied:
             return errors.make_denial(call)
-        return self._disturb(call, facts, after=False)
+        return self._disturb(call, zone, after=False)
 
-    def after(self, call: Call, facts: Mapping[str, str]) -> Refusal | None:
-        """What happens once the call has taken effect."""
+    def after(self, call: Call, zone: str) -> Refusal | None:
+        """Return what happens once the call has taken effect."""
         with self._lock:
             if self._expires_after and matches_call(self._expires_after, call):
                 self._expired = True
-        return self._disturb(call, facts, after=True)
+        return self._disturb(call, zone, after=True)
 
-    def _disturb(self, call: Call, facts: Mapping[str, str], *, after: bool) -> Refusal | None:
+    def _disturb(self, call: Call, zone: str, *, after: bool) -> Refusal | None:
         with self._lock:
-            due = [rule for rule in self._rules if rule.after is after and rule.concerns(call, facts) and rule.due()]
+            due = [rule for rule in self._rules if rule.after is after and rule.is_due(call, zone)]
             free = self._free
         for rule in due:
             if rule.effect == "hold":
                 self._wait(call, free)
-        failing = next((rule for rule in due if rule.effect == "fail"), None)
-        if failing is None:
+        code = next((rule.code for rule in due if rule.effect == "fail"), "")
+        if not code:
             return None
-        return errors.refusal(call, failing.code, message=failing.message, status=failing.status, **facts)
+        kind = {"instance_type": call.params["InstanceType"]} if "InstanceType" in call.params else {}
+        return errors.refusal(call, code, **({"zone": zone} if zone else {}), **kind)
 
     def _wait(self, call: Call, free: threading.Event) -> None:
         with self._lock:
@@ -145,5 +134,5 @@ class Faults:
 
 
 def matches_call(pattern: str, call: Call) -> bool:
-    """Whether a pattern, with the service or without, means this call."""
+    """Return whether a pattern, with the service or without, means this call."""
     return fnmatch.fnmatchcase(call.name, pattern if ":" in pattern else f"*:{pattern}")

@@ -7,16 +7,17 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from moto.ec2.models import ec2_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.wrappers import Response
 
-from tests.mock_aws import authorization, control, errors, facts
+from tests.mock_aws import authorization, control, errors
 from tests.mock_aws import call as wire
 from tests.mock_aws.call import Answer, Call, Environ, Refusal
 from tests.mock_aws.permissions import ADMINISTRATOR
 from tests.mock_aws.refusal_error import RefusalError
-from tests.mock_aws.services.table import ACTIONS
-from tests.mock_aws.state import State
+from tests.mock_aws.services import ACTIONS
+from tests.mock_aws.state import ACCOUNT_ID, State
 
 _READING = ("Describe", "Get", "List")
 _MOVING = {"RunInstances", "StartInstances", "StopInstances", "TerminateInstances"}
@@ -36,10 +37,10 @@ class Gate:
             return _send(control.answer(self._state, environ), environ, start_response)
         call = wire.read(environ)
         with self._state.lock:
-            known = facts.of(self._state, call)
-        stopped = self._state.faults.before(call, known) or self._refuse(call)
+            zone = _find_zone(call) if call.name == "ec2:RunInstances" else ""
+        stopped = self._state.faults.before(call, zone) or self._refuse(call)
         answer = wire.refuse(call, stopped) if stopped else self._answer_once(call, environ)
-        if not stopped and (late := self._state.faults.after(call, known)):
+        if not stopped and (late := self._state.faults.after(call, zone)):
             self._answered.pop((call.invocation, call.name), None)
             answer = wire.refuse(call, late)
         self._state.journal(call, answer)
@@ -69,7 +70,6 @@ class Gate:
 
     def _carry_out(self, call: Call, environ: Environ) -> Answer:
         with self._state.lock:
-            self._state.by_administrator = call.key == ADMINISTRATOR
             try:
                 if handler := ACTIONS.get(call.name):
                     return wire.document(call, handler(self._state, call))
@@ -107,6 +107,15 @@ class Gate:
         self._state.note_unimplemented(call, why)
         message = f"the mock account has no {call.name}: {why}"
         return wire.refuse(call, Refusal(code="MockHasNoSuchAction", message=message))
+
+
+def _find_zone(call: Call) -> str:
+    """Return where a launch would go: the zone of its subnet."""
+    subnet_id = call.params.get("SubnetId") or call.params.get("NetworkInterface.1.SubnetId")
+    for subnets in ec2_backends[ACCOUNT_ID][call.region].subnets.values():
+        if subnet_id in subnets:
+            return str(subnets[subnet_id].availability_zone)
+    return str(call.params.get("Placement.AvailabilityZone") or f"{call.region}a")
 
 
 def _send(answer: Answer, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -17,16 +17,16 @@ from tests.forks import Fork
 ROOT = Path(__file__).parent.parent.parent
 LOG = "server.log"
 ENDING_S = 60.0
-PROGRAM = "from tests.mock_aws.process import serve\nserve({folder!r}, {behind!r})"
+PROGRAM = "from tests.mock_aws.process import serve\nserve({folder!r}, computers={computers!r})"
 
 
 class AccountProcess:
     """A running account at `port`. It ends when this object is ended, and when the process that holds this object ends."""
 
-    def __init__(self, folder: Path, behind: str) -> None:
+    def __init__(self, folder: Path, *, computers: bool) -> None:
         """Start it. Raises RuntimeError with the end of its log if it does not get that far."""
         self._line, there = Pipe()
-        words = [sys.executable, "-u", "-c", PROGRAM.format(folder=str(folder), behind=behind)]
+        words = [sys.executable, "-u", "-c", PROGRAM.format(folder=str(folder), computers=computers)]
         with there:
             self._fork = Fork(words, ROOT, os.environ, library="moto", streams=[there.fileno()])
         try:
@@ -45,7 +45,7 @@ class AccountProcess:
             self._fork.communicate()
 
 
-def serve(folder: str, behind: str) -> None:
+def serve(folder: str, *, computers: bool) -> None:
     """What the fork does: a session and a log of its own, then the server, whose line came as its standard input."""
     os.setsid()
     line = Connection(os.dup(0))
@@ -57,4 +57,4 @@ def serve(folder: str, behind: str) -> None:
 
     from tests.mock_aws.server import main
 
-    main(Path(folder), behind, line)
+    main(Path(folder), line, computers=computers)

@@ -27,52 +27,34 @@ _KEPT = {"aws:RequestTag/Project", "aws:ResourceTag/Project"}
 
 
 def read() -> list[Permission]:
-    """Everything on record."""
-    recorded: dict[str, list[tuple[str, dict[str, str]]]] = json.loads(FILE.read_text(encoding="utf-8"))
-    return [
-        Permission(action=action, resource=resource, context=context)
-        for action, entries in recorded.items()
-        for resource, context in entries
-    ]
+    """Return everything on record."""
+    recorded: list[tuple[str, str, dict[str, str]]] = json.loads(FILE.read_text(encoding="utf-8"))
+    return [Permission(action=action, resource=resource, context=context) for action, resource, context in recorded]
 
 
 def list_refused(folder: Path) -> list[str]:
-    """What the policy refused in an account whose log lies in this folder, beside what a learner is not meant to do."""
-    lines = _lines(folder)
-    missing = {
-        f"{action} on {resource}" for line in lines for action, resource in line["refused"] if action not in ADMINISTRATORS
-    }
-    return sorted(missing)
+    """List what the policy refused in an account whose log is in this folder, beside what a learner is not meant to do."""
+    refused = {tuple(entry) for line in _lines(folder) for entry in line["refused"]}
+    return sorted(f"{action} on {resource}" for action, resource in refused if action not in ADMINISTRATORS)
 
 
 def add(folder: Path) -> None:
-    """Put what was asked in that account, and may be asked, on record, if the environment says so."""
+    """Put what was requested in that account, and may be, on record, if the environment says so."""
     if not os.environ.get(VARIABLE):
         return
     with (Path(gettempdir()) / "gpucourse-permissions.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        known = {_form(entry) for entry in read()} if FILE.exists() else set()
+        permissions = read() if FILE.exists() else []
         for line in _lines(folder):
-            for action, resource, context in line["asked"]:
-                asked = Permission(action=action, resource=resource, context=context)
-                known |= {_form(asked)} if asked.is_allowed else set()
-        _write(known)
+            permissions += [Permission(action=name, resource=arn, context=context) for name, arn, context in line["asked"]]
+        forms = {_form(permission) for permission in permissions if permission.is_allowed}
+        FILE.write_text("[\n " + ",\n ".join(sorted(forms)) + "\n]\n", encoding="utf-8")
 
 
 def _form(permission: Permission) -> str:
-    """The permission without what chance or the day put into it."""
+    """Return the permission without what chance or the day put into it, as a line of the file."""
     context = {key: value for key, value in permission.context.items() if not key.startswith("aws:") or key in _KEPT}
     return json.dumps([permission.action, _CHANCE.sub("0", permission.resource), dict(sorted(context.items()))])
-
-
-def _write(forms: set[str]) -> None:
-    """By action, one resource a line."""
-    entries: dict[str, list[str]] = {}
-    for form in sorted(forms):
-        action, resource, context = json.loads(form)
-        entries.setdefault(action, []).append(json.dumps([resource, context]))
-    blocks = [f" {json.dumps(action)}: [\n  " + ",\n  ".join(lines) + "\n ]" for action, lines in entries.items()]
-    FILE.write_text("{\n" + ",\n".join(blocks) + "\n}\n", encoding="utf-8")
 
 
 def _lines(folder: Path) -> list[dict[str, Any]]:

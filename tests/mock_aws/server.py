@@ -22,19 +22,16 @@ from werkzeug.serving import make_server
 from tests.mock_aws import patches
 from tests.mock_aws.computers import SimulatedComputers
 from tests.mock_aws.gate import Gate
-from tests.mock_aws.machines import SimulatedMachines
 from tests.mock_aws.state import State
 
-STANDING = {"computers": SimulatedComputers, "machines": SimulatedMachines}
 
-
-def main(folder: Path, behind: str, line: Connection) -> None:
+def main(folder: Path, line: Connection, *, computers: bool) -> None:
     """Serve one account on a free port of 127.0.0.1, which is told through `line`, until the other end of the line is closed:
-    so it never outlives whoever started it. `behind`: what is behind its instances, if anything."""
+    so it never outlives its starter. `computers`: simulated nodes are behind its instances."""
     mock_random.seed()  # moto's own chance, which every fork would have the same: the ids of one account in another
     state = State(folder=folder)
     patches.install(state)
-    standing = STANDING[behind](state) if behind else None
+    standing = SimulatedComputers(state) if computers else None
     state.computers = standing
     server = make_server("127.0.0.1", 0, Gate(state), threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

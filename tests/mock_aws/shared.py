@@ -8,7 +8,7 @@ import pytest
 
 from tests.mock_aws.account import Account, mock_account
 
-GRAPHICS, GRAPHICS_SPOT = "L-DB2E81BA", "L-3819A6DF"
+GRAPHICS = "L-DB2E81BA"
 
 
 @pytest.fixture(scope="module")
@@ -20,15 +20,10 @@ def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account
 
 @pytest.fixture
 def account(shared_account: Account) -> Iterator[Account]:
-    """The shared account, as new: quiet, paid and empty. Fails where a test leaves more than instances."""
+    """The shared account, as new: quiet, paid and empty. Fails if a test leaves anything."""
     yield shared_account
     shared_account.calm()
     shared_account.renew_credentials()
     shared_account.plan("PAID")
-    for code in (GRAPHICS, GRAPHICS_SPOT):
-        shared_account.close_requests(code)
-        shared_account.quota(code, 64)
-    left = [instance.id for instance in shared_account.resources("instance")]
-    if left:
-        shared_account.client("ec2").terminate_instances(InstanceIds=left)
+    shared_account.quota(GRAPHICS, 64)
     assert shared_account.resources() == []

@@ -48,8 +48,6 @@ class State:
     quotas: Quotas = field(default_factory=Quotas)
     plan: str = "PAID"
     computers: Computers | None = None
-    by_administrator: bool = False
-    backstop_role: bool = True
     lock: threading.RLock = field(default_factory=threading.RLock)  # moto's books are not made for many threads
     _writing: threading.Lock = field(default_factory=threading.Lock)
 

@@ -1,4 +1,4 @@
-"""What an instance prints while it boots, with the public host keys that it made."""
+"""What an instance prints while it boots, with the public host key that it made."""
 
 from __future__ import annotations
 
@@ -11,16 +11,8 @@ from moto.ec2.responses.general import General
 
 from tests.mock_aws.state import State
 
-_BOOT = """\
-[    0.000000] Linux version 6.17.0-1009-aws (buildd@lcy02-amd64-001)
+_BOOTED = """\
 [    4.118214] cloud-init[612]: Cloud-init v. 26.1 running 'init' at Sat, 21 Nov 2026 02:45:03 +0000. Up 4.10 seconds.
-"""
-_KEYS = """\
-<14>Nov 21 02:45:09 cloud-init: #############################################################
-<14>Nov 21 02:45:09 cloud-init: -----BEGIN SSH HOST KEY FINGERPRINTS-----
-<14>Nov 21 02:45:09 cloud-init: 256 SHA256:0000000000000000000000000000000000000000000 root@{name} (ED25519)
-<14>Nov 21 02:45:09 cloud-init: -----END SSH HOST KEY FINGERPRINTS-----
-<14>Nov 21 02:45:09 cloud-init: #############################################################
 -----BEGIN SSH HOST KEY KEYS-----
 {key} root@{name}
 -----END SSH HOST KEY KEYS-----
@@ -29,19 +21,12 @@ _KEYS = """\
 
 
 def install(state: State) -> None:
-    """See each function."""
-    show_the_host_keys(state)
-
-
-def show_the_host_keys(state: State) -> None:
-    """moto shows a text from 2010. Before the computer behind an instance has booted there is nothing to see yet."""
+    """Show the host key once the computer behind an instance has booted, and nothing before; moto shows a text from 2010."""
 
     def get_console_output(self: Any) -> ActionResult:
         instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
         key = state.computers.host_key(instance.id) if state.computers else None
-        text = _BOOT if state.computers is None else ""
-        if key:
-            text = _BOOT + _KEYS.format(key=key, name=instance.private_dns_name.partition(".")[0])
+        text = _BOOTED.format(key=key, name=instance.private_dns_name.partition(".")[0]) if key else ""
         return ActionResult(
             {"InstanceId": instance.id, "Timestamp": utcnow(), "Output": Base64EncodedString.from_raw_string(text)}
         )

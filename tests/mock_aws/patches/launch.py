@@ -11,7 +11,7 @@ from moto.ec2.responses.instances import InstanceResponse
 
 from tests.mock_aws import errors
 from tests.mock_aws.limits import limit_of
-from tests.mock_aws.patches import service_roles, spot
+from tests.mock_aws.patches import spot
 from tests.mock_aws.patches.books import list_instances
 from tests.mock_aws.patches.images import root_gb
 from tests.mock_aws.patches.placement import groups_of
@@ -41,8 +41,6 @@ def check_and_complete_a_launch(state: State) -> None:
         _check_group(self)
         _complete_disks(self)
         _check_limit(state, self, [kind] * int(self._get_param("MinCount", 1)), on_spot=on_spot)
-        if on_spot:
-            service_roles.have(state, service_roles.SPOT)
         result = usual(self)
         reservation: Any = result.result
         _remember(self, reservation.instances, on_spot=on_spot)

@@ -9,26 +9,16 @@ from moto.ec2.responses.availability_zones_and_regions import AvailabilityZonesA
 
 from tests.mock_aws.state import State
 
-_OPENED_ON_REQUEST = {"af-south-1", "ap-southeast-3", "eu-south-1"}  # moto has them open for everybody
-_OTHER_PARTITIONS = ("us-gov-", "cn-")
+_OPEN = {"us-east-1", "us-east-2", "us-west-2", "eu-central-1", "eu-west-1"}
 
 
 def install(_state: State) -> None:
-    """See each function."""
-    show_those_that_are_open()
-
-
-def show_those_that_are_open() -> None:
-    """moto shows all that there are, the government's and China's as well: 38 to look into. AWS shows the 17 that every account
-    may use, and with AllRegions those of its partition."""
+    """Show a few regions as open. moto shows all that there are, 38 to look into."""
 
     def describe_regions(self: Any) -> ActionResult:
         self.error_on_dryrun()
         regions = self.ec2_backend.describe_regions(self._get_param("RegionNames", []))
-        shown = [region for region in regions if not region.name.startswith(_OTHER_PARTITIONS)]
-        if not self._get_bool_param("AllRegions"):
-            shut = {region.name for region in shown if region.opt_in_status == "not-opted-in"} | _OPENED_ON_REQUEST
-            shown = [region for region in shown if region.name not in shut]
-        return ActionResult({"Regions": shown})
+        everything = self._get_bool_param("AllRegions")
+        return ActionResult({"Regions": [region for region in regions if everything or region.name in _OPEN]})
 
     AvailabilityZonesAndRegions.describe_regions = describe_regions  # type: ignore[method-assign]

@@ -12,7 +12,6 @@ from moto.ec2.responses.spot_instances import SpotInstances
 from moto.ec2.utils import random_spot_request_id
 
 from tests.mock_aws import prices
-from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 
@@ -23,29 +22,21 @@ def install(_state: State) -> None:
 
 
 def tell_prices_zone_by_zone() -> None:
-    """moto's price is $0.00001 everywhere, dated 2006, for a product of another name than the one that is asked for."""
+    """Tell prices of today; moto's is $0.00001 everywhere, dated 2006, for a product of another name than is asked for."""
 
     def history(self: Any) -> ActionResult:
         types = self._get_param("InstanceTypes", [])
-        zone = self._get_param("AvailabilityZone")
-        products = self._get_param("ProductDescriptions", [])
-        filters = self._filters_from_querystring()
-        types = types or filters.get("instance-type", [])
-        zones = [zone] if zone else filters.get("availability-zone", [])
-        products = products or filters.get("product-description", [])
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         entries = [
             {
                 "InstanceType": offer["InstanceType"],
-                "ProductDescription": product,
-                "SpotPrice": f"{price * factor:.6f}",
+                "ProductDescription": "Linux/UNIX",
+                "SpotPrice": f"{price * prices.SPOT_SHARE:.6f}",
                 "AvailabilityZone": offer["Location"],
                 "Timestamp": now,
             }
             for offer in INSTANCE_TYPE_OFFERINGS["availability-zone"].get(self.region, [])
-            if (not types or offer["InstanceType"] in types) and (not zones or offer["Location"] in zones)
-            for product, factor in (("Linux/UNIX", 1.0), ("Windows", 1.8))
-            if (not products or product in products) and (price := prices.spot(offer["InstanceType"], offer["Location"]))
+            if (not types or offer["InstanceType"] in types) and (price := prices.on_demand(offer["InstanceType"], self.region))
         ]
         return ActionResult({"SpotPriceHistory": entries})
 
@@ -53,14 +44,9 @@ def tell_prices_zone_by_zone() -> None:
 
 
 def cancel_without_forgetting() -> None:
-    """A cancelled request can still be described; its instance runs on."""
+    """Let a cancelled request still be described; its instance runs on."""
 
     def cancel(self: Any, request_ids: list[str]) -> list[SpotInstanceRequest]:
-        for request_id in request_ids:
-            if request_id not in self.spot_instance_requests:
-                raise RefusalError(
-                    "InvalidSpotInstanceRequestID.NotFound", f"The spot instance request ID '{request_id}' does not exist"
-                )
         requests = [self.spot_instance_requests[request_id] for request_id in request_ids]
         for request in requests:
             request.state = "cancelled"
@@ -70,8 +56,8 @@ def cancel_without_forgetting() -> None:
 
 
 def stand_behind(instance: Any, options: dict[str, Any], tags: dict[str, str]) -> None:
-    """The request of a spot instance that was launched by RunInstances, which moto does not make; without it the provider reads
-    no spot options back and wants to replace the instance."""
+    """Make the request of a spot instance that RunInstances launched, which moto does not; without it the provider reads no
+    spot options back and wants to replace the instance."""
     backend = instance.ec2_backend
     request: Any = object.__new__(_LaunchedRequest)
     request._instance = instance
@@ -83,22 +69,22 @@ def stand_behind(instance: Any, options: dict[str, Any], tags: dict[str, str]) -
         price,
         instance.image_id,
         options.get("SpotInstanceType") or "one-time",
-        None,
-        None,
-        None,
-        None,
-        instance.key_name,
-        [],
-        None,
-        instance.instance_type,
-        instance.placement.zone,
-        None,
-        None,
-        False,
-        instance.subnet_id,
-        {"spot-instances-request": tags},
-        None,
-        options.get("InstanceInterruptionBehavior") or "terminate",
+        valid_from=None,
+        valid_until=None,
+        launch_group=None,
+        availability_zone_group=None,
+        key_name=instance.key_name,
+        security_groups=[],
+        user_data=None,
+        instance_type=instance.instance_type,
+        placement=instance.placement.zone,
+        kernel_id=None,
+        ramdisk_id=None,
+        monitoring_enabled=False,
+        subnet_id=instance.subnet_id,
+        tags={"spot-instances-request": tags},
+        spot_fleet_id=None,
+        instance_interruption_behaviour=options.get("InstanceInterruptionBehavior") or "terminate",
     )
     backend.spot_instance_requests[request.id] = request
     instance.spot_instance_request_id = request.id

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -65,19 +65,15 @@ class CloudLearner(Learner):
 @contextmanager
 def cloud_learner(
     folder: Path,
-    *,
-    quotas: Mapping[str, float] | None = None,
-    behind: Literal["computers", "machines"] = "computers",
 ) -> Iterator[CloudLearner]:
     """A learner in `folder` with an account that is empty and paid for. Skips without Terraform or the AWS provider.
 
-    Proves at the end that no process of the workspace is left. `quotas`: limits in vCPUs by code. `behind`: what is behind
-    the instances; machines do their first boot.
+    Proves at the end that no process of the workspace is left, and that the course's policy allowed every call.
     """
     any_terraform()
     if find_mirror(TERRAFORM / "modules" / "lab", os.environ, None) is None:
         pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
-    with mock_account(folder / "the account", behind=behind, quotas=quotas) as account:
+    with mock_account(folder / "the account", computers=True) as account:
         learner = CloudLearner(folder / "work space", dict(account.environment), account)
         learner.takes_ports()
         learner.sets(ssh_proxy_command=account.proxy_command, node_python=sys.executable, ssh_cidr=CIDR)

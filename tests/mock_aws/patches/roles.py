@@ -1,0 +1,25 @@
+"""The role of the backstop, which an administrator made: the policy of the course lets nobody make a role."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moto.iam import models as iam
+
+from gpucourse.aws import schedule
+from tests.mock_aws.state import ACCOUNT_ID, State
+
+
+def install(_state: State) -> None:
+    """Make the role when it is first read: moto loads its books of IAM slowly, and most tests never need them."""
+    usual = iam.IAMBackend.get_role
+    made: list[str] = []
+
+    def get_role(self: Any, role_name: str) -> Any:
+        if role_name == schedule.ROLE and not made:
+            made.append(role_name)
+            self.create_role(role_name, json.dumps(schedule.trust(ACCOUNT_ID)), "/", None, "", [], None)
+        return usual(self, role_name)
+
+    iam.IAMBackend.get_role = get_role  # type: ignore[method-assign]

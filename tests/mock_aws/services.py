@@ -1,0 +1,25 @@
+"""The services that moto lacks: which function answers which action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.mock_aws import price_list, quotas
+from tests.mock_aws.call import Call
+from tests.mock_aws.state import ACCOUNT_ID, State
+
+
+def _get_plan(state: State, _call: Call) -> Mapping[str, Any]:
+    """A Free-plan account may launch nothing that a GPU course needs."""
+    return {"accountId": ACCOUNT_ID, "accountPlanType": state.plan, "accountPlanStatus": "ACTIVE"}
+
+
+ACTIONS: dict[str, Callable[[State, Call], Mapping[str, Any]]] = {
+    "freetier:GetAccountPlanState": _get_plan,
+    "pricing:GetProducts": price_list.get_products,
+    "servicequotas:GetServiceQuota": quotas.get_quota,
+    "servicequotas:RequestServiceQuotaIncrease": quotas.request_increase,
+    "servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota": quotas.list_requests,
+}
+"""By the name that a policy uses."""

@@ -1,1 +1,0 @@
-"""Services that moto does not have, or not for what this project asks."""
