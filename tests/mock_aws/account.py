@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ class Resource:
     kind: str
     id: str
     region: str
-    tags: Mapping[str, str]
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id} ({self.region})"
@@ -90,7 +90,7 @@ class Account:
     @property
     def proxy_command(self) -> str:
         """For `ssh -o ProxyCommand`: `%h` and `%p` are the instance's address and port."""
-        words = [sys.executable, "-I", "-S", str(PROXY), "--addresses", str(self.folder / "addresses.json")]
+        words = [sys.executable, "-I", "-S", str(PROXY), str(self.folder / "addresses.json")]
         return f"{shlex.join(words)} %h %p"
 
     def client(self, service: str, region: str = "") -> Any:

@@ -81,9 +81,8 @@ def read(environ: Environ) -> Call:
         return Call(**common, protocol="json", action=target.rpartition(".")[2], params=_document(body))
     action, params = _route(service, environ)
     environ["wsgi.input"] = io.BytesIO(body)
-    protocol = "rest-xml" if service in {"s3", "route53", "cloudfront"} else "rest-json"
     action = action or f"{environ['REQUEST_METHOD']} {path}"
-    return Call(**common, protocol=protocol, action=action, params={**_document(body), **params})
+    return Call(**common, protocol="rest-json", action=action, params={**_document(body), **params})
 
 
 def document(call: Call, content: object) -> Answer:
@@ -117,9 +116,7 @@ def _xml(protocol: str, code: str, message: str) -> str:
     inner = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
     if protocol == "ec2":
         return f"<Response><Errors><Error>{inner}</Error></Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
-    if protocol == "query":
-        return f"<ErrorResponse><Error><Type>Sender</Type>{inner}</Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
-    return f"<Error>{inner}</Error>"
+    return f"<ErrorResponse><Error><Type>Sender</Type>{inner}</Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
 
 
 def _document(body: bytes) -> dict[str, Any]:

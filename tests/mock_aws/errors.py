@@ -11,12 +11,6 @@ _REFUSED = (
     f"User: {_LEARNER} is not authorized to perform: {{action}} on resource: {{resource}} because no identity-based policy"
     " allows the {action} action."
 )
-_VCPUS = (
-    "You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance bucket that the"
-    " specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment"
-    " to this limit."
-)
-
 KNOWN: dict[str, tuple[int, str]] = {
     # InsufficientInstanceCapacity is a server error at EC2: a client takes it for passing and tries again.
     "InsufficientInstanceCapacity": (
@@ -30,16 +24,6 @@ KNOWN: dict[str, tuple[int, str]] = {
         "You are not authorized to perform this operation: {name}. Encoded authorization failure message: mock-AAAA",
     ),
     "RequestExpired": (400, "Request has expired."),
-    "VcpuLimitExceeded": (400, _VCPUS),
-    "MaxSpotInstanceCountExceeded": (400, "Max spot instance count exceeded"),
-    "Unsupported": (
-        400,
-        "Your requested instance type ({instance_type}) is not supported in your requested Availability Zone ({zone}).",
-    ),
-    "InvalidParameterCombination": (
-        400,
-        "The specified instance type is not eligible for Free Tier. To list those that are, run describe-instance-types.",
-    ),
     "DependencyViolation": (400, "The resource has dependencies and cannot be deleted."),
     "AccessDenied": (403, _DENIED),
     "AccessDeniedException": (400, _DENIED),
@@ -51,7 +35,7 @@ KNOWN: dict[str, tuple[int, str]] = {
 def refusal(call: Call, code: str, **facts: object) -> Refusal:
     """Return the error of that name in AWS's words; `facts` fill its blanks."""
     status, text = KNOWN[code]
-    words = {"name": call.name, "limit": 0, "instance_type": "g4dn.2xlarge", "zone": f"{call.region}a", **facts}
+    words = {"name": call.name, "instance_type": "g4dn.2xlarge", "zone": f"{call.region}a", **facts}
     return Refusal(code=code, message=text.format(**words), status=status)
 
 
@@ -76,4 +60,4 @@ def make_expiry(call: Call) -> Refusal:
 def _choose(call: Call, of_ec2: str, of_query: str, of_others: str) -> str:
     if call.protocol == "ec2":
         return of_ec2
-    return of_query if call.protocol in {"query", "rest-xml"} else of_others
+    return of_query if call.protocol == "query" else of_others

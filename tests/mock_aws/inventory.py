@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
-from moto.budgets.models import budgets_backends
 from moto.core.base_backend import BackendDict
 from moto.efs.models import efs_backends
 from moto.iam.models import iam_backends
 from moto.scheduler.models import scheduler_backends
-from moto.ssm.models import ssm_backends
 
 from gpucourse.aws import schedule
+from tests.mock_aws.account import Resource
 from tests.mock_aws.patches.books import list_instances
 from tests.mock_aws.patches.placement import groups_of
 from tests.mock_aws.state import ACCOUNT_ID, State
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resource:
-    """One thing: what it is, its id, where it is, its tags."""
-
-    kind: str
-    id: str
-    region: str
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
 def everything(state: State) -> list[Resource]:
     """In the order in which it would be taken down."""
     resources = [resource for region, backend in state.backends() for resource in _of_ec2(region, backend)]
-    return [*resources, *_of_efs(), *_of_scheduler(), *_of_iam(), *_of_the_rest()]
+    return [*resources, *_of_efs(), *_of_scheduler(), *_of_iam()]
 
 
 def _of_ec2(region: str, backend: Any) -> Iterator[Resource]:
@@ -48,7 +36,6 @@ def _of_ec2(region: str, backend: Any) -> Iterator[Resource]:
     open_requests = (entry for entry in backend.spot_instance_requests.values() if entry.state in {"open", "active"})
     yield from list_resources("spot request", open_requests)
     yield from list_resources("volume", backend.volumes.values())
-    yield from list_resources("snapshot", (entry for entry in backend.snapshots.values() if entry.owner_id == ACCOUNT_ID))
     yield from list_resources("network interface", backend.enis.values())
     for address in backend.addresses:
         yield Resource(kind="address", id=address.allocation_id or address.public_ip, region=region)
@@ -58,7 +45,6 @@ def _of_ec2(region: str, backend: Any) -> Iterator[Resource]:
         yield Resource(
             kind="placement group", id=group["GroupName"], region=region, tags=backend.tags.get(group["GroupId"], {})
         )
-    yield from list_resources("launch template", backend.launch_templates.values())
     for groups in backend.groups.values():
         yield from list_resources("security group", (entry for entry in groups.values() if entry.name != "default"))
     subnets = (subnet for by_zone in backend.subnets.values() for subnet in by_zone.values())
@@ -68,7 +54,6 @@ def _of_ec2(region: str, backend: Any) -> Iterator[Resource]:
     for gateway in backend.internet_gateways.values():
         if not (gateway.vpc and gateway.vpc.id == born):
             yield Resource(kind="internet gateway", id=gateway.id, region=region, tags=tags(gateway))
-    yield from list_resources("nat gateway", (entry for entry in backend.nat_gateways.values() if entry.state != "deleted"))
     yield from list_resources("vpc", (entry for entry in backend.vpcs.values() if entry.id != born))
 
 
@@ -95,22 +80,6 @@ def _of_iam() -> Iterator[Resource]:
         for role in backend.roles.values():
             if not role.path.startswith("/aws-service-role/") and role.name != schedule.ROLE:
                 yield Resource(kind="role", id=role.name, region=region)
-        for profile in backend.instance_profiles.values():
-            yield Resource(kind="instance profile", id=profile.name, region=region)
-        for policy in backend.managed_policies.values():
-            if policy.arn.startswith(f"arn:aws:iam::{ACCOUNT_ID}:"):
-                yield Resource(kind="policy", id=policy.name, region=region)
-
-
-def _of_the_rest() -> Iterator[Resource]:
-    for region, backend in _regions(budgets_backends):
-        for budgets in backend.budgets.values():
-            for name in budgets:
-                yield Resource(kind="budget", id=name, region=region)
-    for region, backend in _regions(ssm_backends):
-        for name in dict.keys(backend._parameters):
-            if not name.startswith("/aws/") and backend._parameters[name]:
-                yield Resource(kind="parameter", id=name, region=region)
 
 
 def _regions(backends: BackendDict[Any]) -> Iterator[tuple[str, Any]]:

@@ -9,35 +9,24 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """One limit: its code and name, and what this account has unless a test says otherwise.
-
-    `families` are the first letters of the instance types that it counts, `spot` their market; a limit without families
-    counts something else.
-    """
+    """One limit: its code and name, and what this account has unless a test says otherwise."""
 
     code: str
     name: str
     value: float
-    families: str = ""
-    spot: bool = False
     service: str = "ec2"
 
 
 LIMITS = (
-    Limit(code="L-DB2E81BA", name="Running On-Demand G and VT instances", value=64, families="g"),
-    Limit(code="L-3819A6DF", name="All G and VT Spot Instance Requests", value=64, families="g", spot=True),
-    Limit(code="L-417A185B", name="Running On-Demand P instances", value=0, families="p"),
-    Limit(code="L-C4BD4855", name="All P5 Spot Instance Requests", value=0, families="p", spot=True),
-    Limit(code="L-1216C47A", name="Running On-Demand Standard instances", value=32, families="cmrt"),
-    Limit(code="L-34B43A08", name="All Standard Spot Instance Requests", value=32, families="cmrt", spot=True),
+    Limit(code="L-DB2E81BA", name="Running On-Demand G and VT instances", value=64),
+    Limit(code="L-3819A6DF", name="All G and VT Spot Instance Requests", value=64),
+    Limit(code="L-417A185B", name="Running On-Demand P instances", value=0),
+    Limit(code="L-C4BD4855", name="All P5 Spot Instance Requests", value=0),
+    Limit(code="L-1216C47A", name="Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", value=32),
+    Limit(code="L-34B43A08", name="All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", value=32),
     Limit(code="L-F678F1CE", name="VPCs per Region", value=5, service="vpc"),
 )
 BY_CODE = {limit.code: limit for limit in LIMITS}
-
-
-def limit_of(instance_type: str, *, spot: bool) -> Limit | None:
-    """Return the limit that counts for a launch; None for a type that no limit here covers."""
-    return next((limit for limit in LIMITS if instance_type[0] in limit.families and limit.spot is spot), None)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What `ssh -o ProxyCommand` runs: `python ssh_proxy.py [--addresses FILE] HOST PORT`, a line to the node behind an instance.
+"""What `ssh -o ProxyCommand` runs: `python ssh_proxy.py ADDRESSES HOST PORT`, a line to the node behind an instance.
 
 Standard library only, so that it starts fast. An address that leads nowhere is refused, as a machine that is off refuses.
 """
@@ -12,19 +12,12 @@ import sys
 import threading
 from pathlib import Path
 
-VARIABLE = "MOCK_AWS_ADDRESSES"
 CHUNK = 1 << 16
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 0 after a line that ended, 1 where nobody answers, 2 where it was called wrongly."""
-    file = os.environ.get(VARIABLE, "")
-    if arguments[:1] == ["--addresses"]:
-        file, arguments = arguments[1], arguments[2:]
-    if len(arguments) != 2 or not file:
-        sys.stderr.write("usage: ssh_proxy.py --addresses FILE HOST PORT\n")
-        return 2
-    host, port = arguments
+    """Return the exit code: 0 after a line that ended, 1 if nothing answers."""
+    file, host, port = arguments
     known = json.loads(Path(file).read_text(encoding="utf-8"))
     if port != "22" or host not in known:
         sys.stderr.write(f"connect to {host} port {port}: nobody answers\n")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from moto.ec2.models import ec2_backends
 
@@ -17,26 +17,13 @@ from tests.mock_aws.faults import Faults
 from tests.mock_aws.limits import Quotas
 from tests.mock_aws.permissions import Permission
 
+if TYPE_CHECKING:
+    from tests.mock_aws.computers import SimulatedComputers
+
 ACCOUNT_ID = "123456789012"
 CALLS = "calls.jsonl"
 PERMISSIONS = "permissions.jsonl"
 UNIMPLEMENTED = "unimplemented.log"
-
-
-class Computers(Protocol):
-    """What is behind the instances, if anything does."""
-
-    def reconcile(self) -> None:
-        """Have a computer for each instance that runs, and none for the others."""
-
-    def host_key(self, instance_id: str) -> str | None:
-        """The public host key of the computer behind an instance, once it has booted."""
-
-    def list_booted(self) -> dict[str, dict[str, Any]]:
-        """Where each booted computer is."""
-
-    def address(self, usual: str) -> str:
-        """The private address that an instance gets instead of the `usual` one: the others reach its computer there."""
 
 
 @dataclass(kw_only=True)
@@ -47,7 +34,7 @@ class State:
     faults: Faults = field(default_factory=Faults)
     quotas: Quotas = field(default_factory=Quotas)
     plan: str = "PAID"
-    computers: Computers | None = None
+    computers: SimulatedComputers | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)  # moto's books are not made for many threads
     _writing: threading.Lock = field(default_factory=threading.Lock)
 

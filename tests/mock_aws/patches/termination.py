@@ -8,7 +8,6 @@ from moto.core.utils import utcnow
 from moto.ec2.models.instances import Instance, InstanceState, StateReason
 
 from tests.mock_aws.patches.books import GONE
-from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 CAUSES = {
@@ -21,7 +20,6 @@ def install(_state: State) -> None:
     """See each function."""
     let_go_of_everything_at_the_end()
     show_no_network_of_a_terminated_instance()
-    refuse_what_a_state_forbids()
 
 
 def let_go_of_everything_at_the_end() -> None:
@@ -45,29 +43,6 @@ def show_no_network_of_a_terminated_instance() -> None:
     """AWS tells a terminated instance's id, tags and reason, but no interface, address or subnet any more; moto tells all."""
     for name, empty in (("network_interfaces", []), ("private_ip_address", None), ("subnet_id", None), ("vpc_id", None)):
         _hide(name, empty)
-
-
-def refuse_what_a_state_forbids() -> None:
-    """A terminated instance neither starts nor stops, and one of the spot market that was asked for once does not stop."""
-    start, stop = Instance.start, Instance.stop
-
-    def start_or_refuse(self: Any) -> InstanceState:
-        if self.state == GONE:
-            raise RefusalError("IncorrectInstanceState", f"The instance '{self.id}' cannot be started: it is {GONE}.")
-        return start(self)
-
-    def stop_or_refuse(self: Any) -> InstanceState:
-        if self.state == GONE:
-            raise RefusalError("IncorrectInstanceState", f"The instance '{self.id}' cannot be stopped: it is {GONE}.")
-        if self.lifecycle == "spot":
-            raise RefusalError(
-                "UnsupportedOperation",
-                f"You can't stop the Spot Instance '{self.id}' because it is associated with a one-time Spot Instance request.",
-            )
-        return stop(self)
-
-    Instance.start = start_or_refuse  # type: ignore[method-assign]
-    Instance.stop = stop_or_refuse  # type: ignore[method-assign]
 
 
 def end_by_itself(state: State, instance_id: str, cause: str) -> None:

@@ -1,8 +1,4 @@
-"""Learners with a mock AWS account.
-
-Terraform's provider waits on the clock: tests of a file share a lab that it built. An account is forked for each test, which
-costs a third less of a processor than to sweep one clean after each.
-"""
+"""Learners with a mock AWS account."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner, cloud_learner
 
 
@@ -19,3 +16,23 @@ def learner(tmp_path: Path) -> Iterator[CloudLearner]:
     """Somebody with an empty workspace and an empty account."""
     with cloud_learner(tmp_path) as learner:
         yield learner
+
+
+@pytest.fixture(scope="module")
+def shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
+    """Somebody with a lab of two nodes."""
+    with cloud_learner(tmp_path_factory.mktemp("lab")) as learner:
+        hand_made.lab(learner, nodes=2)
+        yield learner
+
+
+@pytest.fixture
+def lab_owner(shared_lab: CloudLearner) -> Iterator[CloudLearner]:
+    """The same, for a test that leaves the two nodes; its record and settings are then as before, and the account is quiet."""
+    files = [shared_lab.workspace / ".gpucourse/deployments/03-aws-t4.json", shared_lab.workspace / "gpucourse.yaml"]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    yield shared_lab
+    shared_lab.account.calm()
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text, encoding="utf-8")
+    assert len(hand_made.ids(shared_lab)) == 2

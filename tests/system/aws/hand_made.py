@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 import secrets
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from gpucourse.aws.session import Account
@@ -140,8 +141,26 @@ def lab(
     return deployment
 
 
+def read_record(learner: CloudLearner) -> AwsDeployment:
+    """Return the record of the lab, from disk."""
+    deployment = deployments.load_as(open_workspace(learner.workspace).paths, "03-aws-t4", AwsDeployment)
+    assert deployment is not None
+    return deployment
+
+
+def cut_off(learner: CloudLearner) -> None:
+    """Let no node of the lab be reached any more, by its record."""
+    file = learner.workspace / ".gpucourse/deployments/03-aws-t4.json"
+    file.write_text(file.read_text().replace("ssh_proxy.py", "no_such_proxy.py"))
+
+
+def state_folder(learner: CloudLearner, instance_id: str) -> Path:
+    """Return the folder of a node's marks."""
+    return Path(learner.account.computer(instance_id)["root"]) / "var/lib/gpucourse"
+
+
 def ids(learner: CloudLearner) -> list[str]:
-    """The instances that exist."""
+    """List the instances that exist, in the order of their launch."""
     return [resource.id for resource in learner.list_resources("instance")]
 
 

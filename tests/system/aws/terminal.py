@@ -9,15 +9,14 @@ import subprocess
 import time
 from contextlib import suppress
 
-from tests.system.aws.learner import CloudLearner
-from tests.system.cli import COMMAND
+from tests.system.cli import COMMAND, Learner
 from tests.waiting import STUCK_S
 
 
 class Terminal:
     """A command that has a terminal of 80 columns for its input and output."""
 
-    def __init__(self, learner: CloudLearner, *words: str) -> None:
+    def __init__(self, learner: Learner, *words: str) -> None:
         ours, theirs = pty.openpty()
         self._ours = ours
         self.process = subprocess.Popen(

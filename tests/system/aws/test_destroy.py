@@ -6,20 +6,20 @@ import json
 
 import pytest
 
-from gpucourse.errors import GpucourseError
 from gpucourse.labs.destroy import DestroyRequest
 from gpucourse.model.deployment import Receipt
 from gpucourse.workspace import ledger, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION
 from tests.mock_aws.asking import launch
-from tests.parts import slow_after
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
 from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
+
+TERMINATE = "ec2:TerminateInstances"
 
 
 def destroy_well(learner: CloudLearner, *, module: str | None = "3", discard: bool = False) -> Receipt:
@@ -30,27 +30,48 @@ def destroy_well(learner: CloudLearner, *, module: str | None = "3", discard: bo
     return receipt
 
 
-def expect_error(learner: CloudLearner) -> GpucourseError:
-    """`destroy 3` that does not: its one error."""
-    result = hand_made.run_destroy(learner, DestroyRequest(module="3"))
-    [error] = result.errors
-    assert result.receipts == []
-    return error
+def test_destroy_without_a_yes_touches_nothing(lab_owner: CloudLearner) -> None:
+    typed = lab_owner.types("destroy", "3", code=2)
+    assert "03-aws-t4" in typed.out
+    assert "an hour" in typed.out
+    assert "gpucourse destroy 3 --yes" in typed.err
+    narrow = lab_owner.types("destroy", "3", "--target", "aws", "--gpu", "t4", "--discard", code=2)
+    assert "gpucourse destroy 3 --target aws --gpu t4 --discard --yes" in narrow.err
+    assert lab_owner.types("destroy", "--all", "--json", code=2).document["error"]["code"] == "usage"
 
 
-def forget(learner: CloudLearner) -> None:
-    """The record of the lab is lost."""
-    (learner.workspace / ".gpucourse" / "deployments" / "03-aws-t4.json").unlink()
+def test_destroy_with_expired_credentials_stops_before_anything_happens(lab_owner: CloudLearner) -> None:
+    lab_owner.account.expire_credentials()
+    error = lab_owner.types("destroy", "3", "--yes", "--json", code=3).document["error"]
+    assert error["code"] == "credentials"
+    assert hand_made.ids(lab_owner)[0] in error["what"]
+    assert "an hour" in error["what"]
+    assert "aws sso login" in error["hint"]
+    assert "gpucourse destroy 3" in error["hint"]
+    assert lab_owner.deployment()["phase"] == "ready"
 
 
-def test_a_lab_whose_state_is_lost_goes_and_nothing_else(learner: CloudLearner) -> None:
+def test_destroy_keeps_a_lab_whose_outputs_cannot_be_collected(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    kept = record(id="20261121-101500-away", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
+    runs.save(WorkspacePaths(learner.workspace), kept)
+    hand_made.cut_off(learner)
+    typed = learner.types("destroy", "3", "--yes", code=7)
+    assert "meanwhile 03-aws-t4 costs about $0." in typed.err
+    assert "gpucourse allow-ip 3" in typed.err
+    assert "gpucourse destroy 3 --discard" in typed.err
+    assert len(hand_made.ids(learner)) == 1
+    assert destroy_well(learner, discard=True).outputs_discarded == ["20261121-101500-away: discarded with --discard"]
+    assert learner.list_resources() == []
+
+
+def test_destroy_of_a_lab_whose_state_is_lost_removes_it_and_nothing_else(learner: CloudLearner) -> None:
     stranger = launch(learner.account)
     lab = hand_made.lab(learner, nodes=2)
+    learner.account.deny("scheduler:DeleteScheduleGroup")  # a group that ends nothing any more, and costs nothing
     typed = learner.types("destroy", "3", "--yes")
     assert hand_made.ids(learner) == [stranger]
-    assert {resource.kind for resource in learner.list_resources()} == {"instance", "volume", "network interface"}, (
-        learner.list_resources()
-    )
+    assert {resource.kind for resource in learner.list_resources()} == {"instance", "volume", "network interface"}
     assert "nothing is left" in typed.out
     [file] = (learner.workspace / "receipts").glob("*.json")
     receipt = json.loads(file.read_text())
@@ -58,34 +79,20 @@ def test_a_lab_whose_state_is_lost_goes_and_nothing_else(learner: CloudLearner) 
     assert float(receipt["cost_usd"]) > 0
     assert ledger.read(WorkspacePaths(learner.workspace).ledger).open() == ()
     assert learner.deployment() == {}
-    learner.account.client("ec2").terminate_instances(InstanceIds=[stranger])
 
 
-def test_without_a_yes_and_without_a_terminal_nothing_is_touched(learner: CloudLearner) -> None:
-    hand_made.lab(learner)
-    typed = learner.types("destroy", "3", code=2)
-    assert "03-aws-t4" in typed.out
-    assert "an hour" in typed.out
-    assert "gpucourse destroy 3 --yes" in typed.err
-    narrow = learner.types("destroy", "3", "--target", "aws", "--gpu", "t4", "--discard", code=2)
-    assert "gpucourse destroy 3 --target aws --gpu t4 --discard --yes" in narrow.err
-    assert learner.types("destroy", "--all", "--json", code=2).document["error"]["code"] == "usage"
-    assert len(hand_made.ids(learner)) == 1
-
-
-@pytest.mark.parametrize("module", slow_after(1, None, "3"))
-def test_a_lost_record_hides_nothing(learner: CloudLearner, module: str | None) -> None:
+def test_destroy_finds_a_lab_whose_record_is_lost(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
-    forget(learner)
-    typed = learner.types("destroy", module or "--all", code=2)
+    (learner.workspace / ".gpucourse/deployments/03-aws-t4.json").unlink()
+    typed = learner.types("destroy", "--all", code=2)
     assert "not in its records" in typed.out
     assert hand_made.ids(learner)[0] in typed.out
-    receipt = destroy_well(learner, module=module)
+    receipt = destroy_well(learner, module="3")
     assert learner.list_resources() == []
     assert (receipt.stack, receipt.module, receipt.created) == (lab.uid, "3", "")
 
 
-def test_what_may_not_be_looked_at_is_not_called_gone(learner: CloudLearner) -> None:
+def test_destroy_that_may_not_look_calls_nothing_gone(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.deny("ec2:DescribeVolumes")
     typed = learner.types("destroy", "3", "--yes", code=8)
@@ -99,89 +106,26 @@ def test_what_may_not_be_looked_at_is_not_called_gone(learner: CloudLearner) -> 
     assert learner.deployment() == {}
 
 
-def test_credentials_that_have_expired_stop_it_before_anything_happens(learner: CloudLearner) -> None:
-    hand_made.lab(learner)
-    learner.account.expire_credentials()
-    error = learner.types("destroy", "3", "--yes", "--json", code=3).document["error"]
-    assert error["code"] == "credentials"
-    assert hand_made.ids(learner)[0] in error["what"]
-    assert "an hour" in error["what"]
-    assert "aws sso login" in error["hint"]
-    assert "gpucourse destroy 3" in error["hint"]
-    assert learner.deployment()["phase"] == "ready"
-
-
-@pytest.mark.slow
-def test_credentials_that_expire_midway_leave_the_ids_and_the_commands(learner: CloudLearner) -> None:
-    hand_made.lab(learner)
+def test_destroy_of_a_lab_whose_node_ended_itself_says_why(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner, spot=True)
     [instance] = hand_made.ids(learner)
-    learner.account.expire_credentials(after="ec2:TerminateInstances")
-    error = expect_error(learner)
-    assert error.exit_code == 8
-    assert "the AWS credentials have expired" in error.what
-    assert instance in error.what
-    assert f"aws ec2 terminate-instances --region {REGION} --instance-ids {instance}" in error.hint
-    assert learner.deployment()["phase"] == "destroying"
-    learner.account.renew_credentials()
-    destroy_well(learner)
-    assert learner.list_resources() == []
-
-
-@pytest.mark.parametrize(
-    ("end", "words"),
-    [
-        pytest.param("shut_down", "powered itself off", marks=pytest.mark.slow),
-        ("interrupt", "AWS took the spot instance back"),
-    ],
-)
-def test_a_node_that_ended_itself_is_no_error(learner: CloudLearner, end: str, words: str) -> None:
-    lab = hand_made.lab(learner, spot=end == "interrupt")
-    [instance] = hand_made.ids(learner)
-    kept = record(id=f"20261121-101500-{end}", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
+    kept = record(id="20261121-101500-spot", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
     runs.save(WorkspacePaths(learner.workspace), kept)
-    getattr(learner.account, end)(instance)
+    learner.account.interrupt(instance)
     receipt = destroy_well(learner)
-    assert words in receipt.ended[0]
+    assert "AWS took the spot instance back" in receipt.ended[0]
     assert instance in receipt.outputs_discarded[0]
-    assert receipt.leftovers == []
-
-
-def test_outputs_that_are_not_home_keep_the_lab_and_its_price_is_said(learner: CloudLearner) -> None:
-    lab = hand_made.lab(learner)
-    kept = record(id="20261121-101500-away", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
-    runs.save(WorkspacePaths(learner.workspace), kept)
-    file = learner.workspace / ".gpucourse" / "deployments" / "03-aws-t4.json"
-    file.write_text(file.read_text().replace("ssh_proxy.py", "no_such_proxy.py"))
-    typed = learner.types("destroy", "3", "--yes", code=7)
-    assert "meanwhile 03-aws-t4 costs about $0." in typed.err
-    assert "gpucourse allow-ip 3" in typed.err
-    assert "gpucourse destroy 3 --discard" in typed.err
-    assert len(hand_made.ids(learner)) == 1
-    assert destroy_well(learner, discard=True).outputs_discarded == ["20261121-101500-away: discarded with --discard"]
     assert learner.list_resources() == []
 
 
-@pytest.mark.parametrize(
-    "moment", slow_after(1, "ec2:TerminateInstances", "ec2:DescribeInstances", "ec2:DeleteSubnet", "ec2:DeleteVpc")
-)
-def test_our_own_sudden_death_is_followed_by_a_destroy_that_finishes(learner: CloudLearner, moment: str) -> None:
+def test_destroy_after_a_killed_destroy_finishes(learner: CloudLearner) -> None:
     hand_made.lab(learner)
-    learner.account.hold(moment, after=True)
-    typed = learner.begins("destroy", "3", "--yes")
-    until(lambda: moment in learner.account.list_held_calls(), f"{moment} is held")
-    typed.kill()
-    typed.communicate(timeout=STUCK_S)
+    learner.account.hold(TERMINATE, after=True)
+    killed = learner.begins("destroy", "3", "--yes")
+    until(lambda: TERMINATE in learner.account.list_held_calls(), "the instance is being terminated")
+    killed.kill()
+    killed.communicate(timeout=STUCK_S)
     learner.account.release()
     destroy_well(learner)
     assert learner.list_resources() == []
     assert learner.deployment() == {}
-
-
-@pytest.mark.slow
-def test_labs_side_by_side_go_together(learner: CloudLearner) -> None:
-    for gpu in ("t4", "l4"):
-        hand_made.lab(learner, module="4", gpu=gpu)
-    result = hand_made.run_destroy(learner, DestroyRequest())
-    assert [receipt.stack for receipt in result.receipts] == ["04-aws-l4", "04-aws-t4"]
-    assert result.errors == []
-    assert learner.list_resources() == []

@@ -1,0 +1,181 @@
+"""What changes a lab on AWS that stands: stop and start, another address, a hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from gpucourse.aws import ingress
+from gpucourse.aws.session import Account
+from gpucourse.errors import UsageError
+from gpucourse.labs import change
+from gpucourse.labs.aws import allow_ip, extend, stop_start
+from gpucourse.model.deployment import LocalDeployment, Reservation
+from gpucourse.workspace import deployments, ledger, runs
+from tests.mock_aws.account import REGION
+from tests.mock_aws.asking import describe_instance
+from tests.system.aws import hand_made
+from tests.system.aws.learner import CloudLearner, cloud_learner
+from tests.unit.ui.examples import record
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
+    with cloud_learner(tmp_path_factory.mktemp("node")) as learner:
+        hand_made.lab(learner)
+        yield learner
+
+
+@pytest.fixture
+def stopped(one_node: CloudLearner) -> Iterator[CloudLearner]:
+    """Somebody with a lab of one node, which is stopped."""
+    stop_start.stop(hand_made.context(one_node), "3")
+    yield one_node
+    one_node.account.calm()
+    one_node.sets(budget_usd=None)
+
+
+def read_states(learner: CloudLearner) -> set[str]:
+    return {describe_instance(learner.account, instance)["State"]["Name"] for instance in hand_made.ids(learner)}
+
+
+def test_start_after_a_stop_has_new_addresses_the_same_keys_and_the_later_deadline(learner: CloudLearner) -> None:
+    hand_made.lab(learner, nodes=2)
+    before = learner.inventory()
+    pause = learner.documents("stop", "3")
+    assert pause["usd_per_hour"].startswith("0.0")
+    assert "cost until you type gpucourse destroy 3" in pause["warnings"][0]
+    assert read_states(learner) == {"stopped"}
+    assert "gpucourse start 3" in learner.types("run", "3.1", code=3).err
+    more = extend.more_time(hand_made.context(learner), "3", 3600)
+    extend.extend(hand_made.context(learner), more)
+    typed = learner.types("start", "3", timeout=280)
+    assert "03-aws-t4 is back" in typed.out
+    after = learner.inventory()
+    for old, new in zip(before, after, strict=True):
+        assert new["address"] != old["address"]
+        assert new["host_key"] == old["host_key"]
+        assert new["address"] in typed.out
+    folder = learner.workspace / ".gpucourse/stacks/03-aws-t4"
+    assert after[0]["address"] in (folder / "ssh_config").read_text()
+    assert after[0]["host_key"] in (folder / "known_hosts").read_text()
+    assert learner.types("ssh", "3", "--", "echo", "hello").out == "hello\n"
+    marks = {(hand_made.state_folder(learner, item) / "deadline").read_text() for item in hand_made.ids(learner)}
+    assert marks == {f"{more.expires.timestamp():.0f}\n"}
+    lab = hand_made.read_record(learner)
+    assert (lab.phase, lab.cloud.stopped) == ("ready", False)
+
+
+def test_stop_of_a_lab_with_a_backstop_says_when_aws_ends_it(stopped: CloudLearner) -> None:
+    context = hand_made.context(stopped)
+    lab = hand_made.read_record(stopped)
+    lab.cloud.backstop = ""
+    deployments.save(context.paths, lab)
+    assert "AWS ends it at" in stop_start.stop(context, "3").warnings[0]
+
+
+def test_start_beyond_the_budget_or_without_room_leaves_the_lab_stopped(stopped: CloudLearner) -> None:
+    stopped.sets(budget_usd=3)
+    typed = stopped.types("start", "3", "--gpu", "t4", code=2)
+    assert "this would cost $6.1" in typed.err
+    assert "of the budget of $3.00 is left" in typed.err
+    assert "gpucourse start 3 --gpu t4 --yes-over-budget" in typed.err
+    assert read_states(stopped) == {"stopped"}
+    stopped.account.fail("ec2:StartInstances", "InsufficientInstanceCapacity")
+    full = stopped.types("start", "3", "--yes-over-budget", code=6)
+    assert "no room for g4dn" in full.err
+    assert "gpucourse start 3" in full.err
+    lab = hand_made.read_record(stopped)
+    assert (lab.cloud.stopped, lab.cloud.reservation) == (True, None)
+
+
+def test_start_of_a_lab_whose_time_is_over_is_refused(stopped: CloudLearner) -> None:
+    context = hand_made.context(stopped)
+    lab = hand_made.read_record(stopped)
+    expires, lab.cloud.expires = lab.cloud.expires, hand_made.utc(0.1)
+    deployments.save(context.paths, lab)
+    with pytest.raises(UsageError, match="is over in") as refused:
+        stop_start.start(context, "3")
+    assert "gpucourse extend 3 2h" in refused.value.hint
+    lab.cloud.expires = expires
+    deployments.save(context.paths, lab)
+
+
+def test_start_that_fails_after_it_took_effect_is_in_the_ledger(stopped: CloudLearner) -> None:
+    context = hand_made.context(stopped)
+    stopped.account.fail("ec2:StartInstances", "UnauthorizedOperation", after=True)
+    assert stopped.types("start", "3", code=None).code != 0
+    lab = hand_made.read_record(stopped)
+    assert ledger.read(context.paths.ledger).of(lab.uid).per_hour() > 0.7, "it runs all the same"
+    assert lab.cloud.reservation is None
+    lab.cloud.reservation = Reservation(usd_per_hour="9", until=lab.cloud.expires)  # of a start that was killed
+    deployments.save(context.paths, lab)
+    assert stop_start.start(context, "3").title == "03-aws-t4 is back"
+    assert hand_made.read_record(stopped).cloud.reservation is None
+
+
+def test_stop_refuses_spot_instances_and_a_lab_with_a_run(lab_owner: CloudLearner) -> None:
+    context = hand_made.context(lab_owner)
+    lab = hand_made.read_record(lab_owner)
+    lab.cloud.market = "spot"
+    deployments.save(context.paths, lab)
+    with pytest.raises(UsageError, match="spot instances, which cannot be stopped"):
+        stop_start.stop(context, "3")
+    lab.cloud.market = "on-demand"
+    deployments.save(context.paths, lab)
+    hand_made.cut_off(lab_owner)
+    kept = record(id="20261121-101500-busy", stack=lab.stack, mode="aws", nodes=["node0"], state="running", collected=False)
+    runs.save(context.paths, kept)
+    with pytest.raises(UsageError, match="run 20261121-101500-busy is under way") as refused:
+        stop_start.stop(context, "3")
+    assert "gpucourse cancel" in refused.value.hint
+    kept.state, kept.collected = "cancelled", True
+    runs.save(context.paths, kept)
+
+
+def test_allow_ip_lets_another_address_in_and_none_that_is_wider(lab_owner: CloudLearner) -> None:
+    context = hand_made.context(lab_owner)
+    [changed] = allow_ip.allow_ip(context, "3", cidr="198.51.100.4/32").changed
+    assert changed.startswith("198.51.100.4/32 instead of 203.0.113.7/32")
+    uid = lab_owner.deployment()["uid"]
+    assert ingress.list_allowed_addresses(Account(REGION, lab_owner.environment), stack=uid) == ["198.51.100.4/32"]
+    assert lab_owner.deployment()["cloud"]["ssh_cidr"] == "198.51.100.4/32"
+    assert "was allowed already" in allow_ip.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
+    with pytest.raises(UsageError):
+        allow_ip.allow_ip(context, "3", cidr="0.0.0.0/0")
+
+
+def test_keep_holds_the_idle_agent_until_it_is_lifted(lab_owner: CloudLearner) -> None:
+    context = hand_made.context(lab_owner)
+    hold = hand_made.state_folder(lab_owner, hand_made.ids(lab_owner)[0]) / "hold"
+    before = time.time()
+    extend.keep(context, "3", 7200)
+    assert before + 7200 - 1 <= float(hold.read_text()) <= time.time() + 7200 + 1
+    assert "its deadline comes first" in extend.keep(context, "3", 20 * 3600).warnings[0]
+    assert "watch it again" in extend.keep(context, "3", 0).changed[0]
+    assert not hold.exists()
+
+
+def test_change_of_a_lab_on_simulated_nodes_is_refused(learner: CloudLearner) -> None:
+    assert "gpucourse deploy 3 --target aws" in learner.types("stop", "3", code=3).err
+    local = LocalDeployment(
+        stack="03-local", uid="u", module="3", template="simulated", phase="ready", created=hand_made.utc(0),
+        updated=hand_made.utc(0), nodes_wanted=1,
+    )  # fmt: skip
+    context = hand_made.context(learner)
+    deployments.save(context.paths, local)
+    verbs = (
+        lambda: change.stop(context, "3"),
+        lambda: change.start(context, "3"),
+        lambda: change.more_time(context, "3", 3600),
+        lambda: change.keep(context, "3", 3600),
+        lambda: change.allow_ip(context, "3"),
+    )
+    for act in verbs:
+        with pytest.raises(UsageError, match="simulated nodes cost nothing"):
+            act()
+    deployments.drop(context.paths, "03-local")

@@ -1,0 +1,133 @@
+"""`extend` on AWS: more time reaches every killer, has a limit and a price, and survives a kill."""
+
+from __future__ import annotations
+
+import json
+import signal
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from gpucourse.aws import resource_scan, schedule
+from gpucourse.aws.session import Account
+from gpucourse.errors import UnreachableError
+from gpucourse.labs.aws import extend
+from gpucourse.labs.aws.money.budget import read_budget
+from tests.mock_aws.account import REGION
+from tests.system.aws import hand_made
+from tests.system.aws.learner import CloudLearner
+from tests.waiting import STUCK_S, until
+
+pytestmark = pytest.mark.system
+
+
+def read_end(learner: CloudLearner) -> datetime:
+    """Return when the lab ends, by its record."""
+    return datetime.fromisoformat(learner.deployment()["cloud"]["expires"])
+
+
+def read_deadlines(learner: CloudLearner) -> set[str]:
+    return {(hand_made.state_folder(learner, item) / "deadline").read_text().strip() for item in hand_made.ids(learner)}
+
+
+def arm_backstop(learner: CloudLearner) -> Account:
+    account = Account(REGION, learner.environment)
+    tags = hand_made.tags_of(learner, learner.deployment()["uid"], Expires=learner.deployment()["cloud"]["expires"])
+    assert schedule.arm(account, hand_made.ids(learner), read_end(learner), wanted=tags).state == "ok"
+    return account
+
+
+def interrupt_extend(learner: CloudLearner, action: str, number: signal.Signals, *, after: bool) -> str:
+    """Send `extend 3 2h` that signal while a call of this name is held back; return what it printed."""
+    learner.account.hold(action, after=after)
+    extending = learner.begins("extend", "3", "2h")
+    until(lambda: any(action in call for call in learner.account.list_held_calls()), f"{action} is held back")
+    extending.send_signal(number)
+    if number == signal.SIGKILL:
+        extending.wait(STUCK_S)
+    learner.account.calm()
+    return extending.communicate(timeout=STUCK_S)[1].decode()
+
+
+def test_extend_reaches_every_killer(lab_owner: CloudLearner) -> None:
+    account = arm_backstop(lab_owner)
+    after = read_end(lab_owner) + timedelta(minutes=90)
+    done = lab_owner.documents("extend", "3", "90m")
+    assert done["warnings"] == []
+    assert datetime.fromisoformat(done["expires"]) == read_end(lab_owner) == after
+    assert read_deadlines(lab_owner) == {f"{after.timestamp():.0f}"}
+    uid = lab_owner.deployment()["uid"]
+    assert set(schedule.read_scheduled_ends(account, stack=uid).values()) == {after + schedule.AFTER}
+    ends = {item.kind: item.tags["Expires"] for item in resource_scan.find(account, stack=uid) if "Expires" in item.tags}
+    assert set(ends.values()) == {after.isoformat(timespec="seconds")}
+    assert {"instance", "volume", "VPC", "security group", "key pair", "schedule group"} <= ends.keys()
+
+
+def test_extend_has_a_limit_and_a_price(lab_owner: CloudLearner) -> None:
+    assert "gpucourse extend 3 6" in (message := lab_owner.types("extend", "3", "71h", code=2).err)
+    assert "h is the most" in message
+    lab_owner.sets(budget_usd=2)
+    typed = lab_owner.types("extend", "3", "2h", code=2)
+    assert "More time than the budget allows" in typed.out
+    assert "of the budget of $2.00 is left" in typed.err
+    assert "gpucourse extend 3 120m --yes-over-budget" in typed.err
+    assert "has more time" in lab_owner.types("extend", "3", "1h", "--yes-over-budget").out
+    for wrong in ("soon", "0"):
+        assert "gpucourse extend 3 2h" in lab_owner.types("extend", "3", wrong, code=2).err
+
+
+def test_extend_that_one_node_refuses_leaves_the_earlier_deadline_for_all(lab_owner: CloudLearner) -> None:
+    context = hand_made.context(lab_owner)
+    extend.extend(context, extend.more_time(context, "3", 3600))
+    before = lab_owner.deployment()["cloud"]["expires"]
+    file = lab_owner.workspace / ".gpucourse/deployments/03-aws-t4.json"
+    deployment = json.loads(file.read_text())
+    deployment["inventory"]["nodes"][1]["proxy"] = "false"
+    file.write_text(json.dumps(deployment))
+    with pytest.raises(UnreachableError, match="still ends at") as refused:
+        extend.extend(context, extend.more_time(context, "3", 3600))
+    assert "node1" in refused.value.what
+    assert lab_owner.deployment()["cloud"]["expires"] == before
+    assert {item.tags["Expires"] for item in lab_owner.list_resources("instance")} == {before}
+    assert read_deadlines(lab_owner) == {f"{datetime.fromisoformat(before).timestamp():.0f}"}, "node0 had taken it"
+
+
+@pytest.mark.slow
+def test_extend_after_ctrl_c_says_when_the_lab_ends(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    message = interrupt_extend(learner, "CreateTags", signal.SIGINT, after=True)
+    assert f"it ends at {datetime.fromisoformat(lab.cloud.expires):%Y-%m-%d %H:%M} UTC, on nodes that took it at" in message
+    assert "gpucourse extend 3 120m" in message
+    assert learner.deployment()["cloud"]["reservation"]["until"] > lab.cloud.expires
+    assert "has more time" in learner.types("extend", "3", "2h").out
+
+
+@pytest.mark.parametrize(
+    ("action", "armed", "hours", "moved"),
+    [
+        pytest.param("CreateTags", True, 4, False, id="the backstop has the earlier end", marks=pytest.mark.slow),
+        pytest.param("CreateTags", False, 6, False, id="the nodes may have the later end", marks=pytest.mark.slow),
+        pytest.param("UpdateSchedule", True, 6, True, id="everything was moved"),
+    ],
+)
+def test_extend_that_was_killed_reserves_what_the_account_says(
+    learner: CloudLearner, action: str, armed: bool, hours: int, moved: bool
+) -> None:
+    lab = hand_made.lab(learner)
+    if armed:
+        arm_backstop(learner)
+    learner.sets(budget_usd=20)
+    interrupt_extend(learner, action, signal.SIGKILL, after=True)
+    assert learner.deployment()["cloud"]["reservation"]["until"] > lab.cloud.expires
+    learner.account.expire_credentials()
+    context = hand_made.context(learner)
+    assert read_budget(context, ()).reserved == pytest.approx(Decimal("4.6"), abs=Decimal("0.1")), "nobody answered"
+    learner.account.renew_credentials()
+    assert read_budget(context, ()).reserved == pytest.approx(Decimal("0.766") * hours, abs=Decimal("0.05"))
+    cloud = learner.deployment()["cloud"]
+    assert (cloud["expires"] > lab.cloud.expires) == moved
+    assert bool(cloud["reservation"]) == (hours == 6 and not moved)
+    learner.types("extend", "3", "1h")
+    assert read_end(learner) == datetime.fromisoformat(lab.cloud.expires) + timedelta(hours=3 if moved else 1)
+    assert learner.deployment()["cloud"]["reservation"] is None

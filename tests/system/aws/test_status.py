@@ -1,0 +1,109 @@
+"""`status` of labs on AWS: the account is asked, not only this machine's records."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from gpucourse.aws import schedule
+from gpucourse.aws.session import Account
+from gpucourse.labs.aws.lost_nodes import find_lost_nodes
+from gpucourse.labs.aws.status import Outlook
+from gpucourse.labs.status import Status, status
+from gpucourse.workspace import deployments, ledger
+from gpucourse.workspace.paths import WorkspacePaths
+from tests.mock_aws.account import REGION
+from tests.system.aws import hand_made
+from tests.system.aws.learner import CloudLearner
+
+pytestmark = pytest.mark.system
+
+
+def read_status(learner: CloudLearner) -> Status:
+    return status(hand_made.context(learner), ask_nodes=False)
+
+
+def read_outlook(learner: CloudLearner) -> Outlook:
+    [stack] = read_status(learner).stacks
+    assert stack.cloud is not None
+    return stack.cloud
+
+
+def test_status_tells_the_nodes_the_money_and_every_killer(lab_owner: CloudLearner) -> None:
+    lab = hand_made.read_record(lab_owner)
+    account = Account(REGION, lab_owner.environment)
+    first, second = hand_made.ids(lab_owner)
+    tags = hand_made.tags_of(lab_owner, lab.uid)
+    assert schedule.arm(account, [first, second], datetime.fromisoformat(lab.cloud.expires), wanted=tags).state == "ok"
+    busy = {"now": time.time(), "busy": ["SSH sessions: 1"], "boot": "b"}
+    (hand_made.state_folder(lab_owner, first) / "idle.json").write_text(json.dumps(busy))
+    idle = {"now": time.time(), "ends_at": time.time() + 719}
+    (hand_made.state_folder(lab_owner, second) / "idle.json").write_text(json.dumps(idle))
+    typed = lab_owner.types("status")
+    assert "✓ healthy  running\n" in typed.out
+    assert f"instances   node0 {first}, node1 {second}" in typed.out
+    assert "$1.54 an hour" in typed.out
+    assert "deadline    in 3 h 5" in typed.out
+    assert "idle agent  node0: in use (SSH sessions: 1)\n              node1: idle; ends it in 11 min" in typed.out
+    assert "backstop    AWS itself ends it at 20" in typed.out
+    [stack] = lab_owner.documents("status")["stacks"]
+    assert stack["healthy"] is True
+    assert stack["cloud"]["usd_per_hour"].startswith("1.5")
+    assert read_outlook(lab_owner).idle == []  # not asked: to the agent a connection is somebody at work
+
+
+def test_status_of_an_account_that_does_not_answer_is_unknown_and_never_healthy(lab_owner: CloudLearner) -> None:
+    lab_owner.account.deny("ec2:DescribeInstances")
+    [stack] = read_status(lab_owner).stacks
+    assert not stack.healthy
+    assert [(node.healthy, node.known) for node in stack.nodes] == [(False, False)] * 2
+    assert "ec2:DescribeInstances" in read_outlook(lab_owner).unknown
+    lab_owner.account.calm()
+    lab_owner.account.expire_credentials()
+    typed = lab_owner.types("status")
+    assert "unknown" in typed.out
+    assert "the AWS credentials have expired" in typed.out
+    assert "healthy" not in typed.out
+
+
+def test_status_and_destroy_name_an_account_that_is_not_the_labs_own(lab_owner: CloudLearner) -> None:
+    lab = hand_made.read_record(lab_owner)
+    lab.cloud.account = "210987654321"
+    deployments.save(WorkspacePaths(lab_owner.workspace), lab)
+    assert "is in the AWS account 210987654321" in read_outlook(lab_owner).unknown
+    assert "210987654321" in lab_owner.types("destroy", "3", "--yes", code=3).err
+    elsewhere = find_lost_nodes(hand_made.context(lab_owner), replace(lab, uid="out-of-sight"))
+    assert elsewhere == {}, "another account lists none of it"
+
+
+def test_status_warns_of_instances_whose_record_is_lost(lab_owner: CloudLearner) -> None:
+    deployments.drop(WorkspacePaths(lab_owner.workspace), "03-aws-t4")
+    [warning] = read_status(lab_owner).warnings
+    assert hand_made.ids(lab_owner)[0] in warning
+    assert "gpucourse leaks" in warning
+
+
+def test_status_says_why_a_node_ended_and_lists_what_no_record_has(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner, nodes=2, spot=True)
+    first, second = hand_made.ids(learner)
+    learner.account.interrupt(second)
+    untracked = hand_made.instance(learner, hand_made.tags_of(learner, "another"))
+    current = read_status(learner)
+    cloud = current.stacks[0].cloud
+    assert cloud is not None
+    assert "AWS took the spot instance back" in cloud.ended[0]
+    assert [node.healthy for node in current.stacks[0].nodes] == [True, False]
+    assert untracked in current.warnings[0]
+    learner.account.shut_down(first)
+    lost = read_outlook(learner)
+    assert (len(lost.ended), lost.stopped) == (2, False)
+    assert "gpucourse deploy 3 --target aws" in learner.types("status").out
+    spans = ledger.read(WorkspacePaths(learner.workspace).ledger).spans
+    [ended] = [span for span in spans if span.charge.item == second]
+    assert ended.ended is not None
+    assert "Spot" in ended.reason
+    assert lab.uid == ended.charge.stack
