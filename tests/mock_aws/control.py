@@ -31,24 +31,9 @@ def _answer_json(status: int, document: object) -> Answer:
     return Answer(status=status, content_type="application/json", body=json.dumps(document, default=str).encode())
 
 
-def _rule(state: State, **rule: Any) -> None:
-    state.faults.add(Rule(**rule))
-
-
-def _deny(state: State, actions: list[str]) -> None:
-    state.faults.deny(actions)
-
-
-def _expire(state: State, after: str) -> None:
-    state.faults.expire(after)
-
-
-def _plan(state: State, kind: str) -> None:
-    state.plan = kind
-
-
 def _quota(state: State, code: str, value: float) -> None:
-    state.quotas.change(code, value)
+    with state.quotas.lock:
+        state.quotas.values[code] = value
 
 
 def _end_instance(state: State, instance_id: str, cause: str) -> None:
@@ -68,14 +53,14 @@ def _computers(state: State) -> dict[str, dict[str, Any]]:
 
 
 _VERBS: dict[str, Callable[..., Any]] = {
-    "rule": _rule,
-    "deny": _deny,
-    "expire": _expire,
+    "rule": lambda state, **rule: state.faults.add(Rule(**rule)),
+    "deny": lambda state, actions: state.faults.deny(actions),
+    "expire": lambda state, after: state.faults.expire(after),
     "renew": lambda state: state.faults.renew(),
     "clear": lambda state: state.faults.clear(),
     "release": lambda state: state.faults.release(),
     "held": lambda state: state.faults.list_held_calls(),
-    "plan": _plan,
+    "plan": lambda state, kind: setattr(state, "plan", kind),
     "quota": _quota,
     "end-instance": _end_instance,
     "resources": _resources,

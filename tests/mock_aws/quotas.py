@@ -1,72 +1,81 @@
-"""Service Quotas: the limits of the account, which can be set, read, and requested to be raised."""
+"""Service Quotas: the limits of the account, the same in every region, which can be set, read, and requested to be raised."""
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.mock_aws.call import Call
-from tests.mock_aws.limits import BY_CODE
 from tests.mock_aws.refusal_error import RefusalError
 
 if TYPE_CHECKING:
     from tests.mock_aws.state import State
 
+LIMITS = {  # by service and code: what it counts, and what this account has unless a test says otherwise
+    ("ec2", "L-DB2E81BA"): ("Running On-Demand G and VT instances", 64),
+    ("ec2", "L-3819A6DF"): ("All G and VT Spot Instance Requests", 64),
+    ("ec2", "L-417A185B"): ("Running On-Demand P instances", 0),
+    ("ec2", "L-C4BD4855"): ("All P5 Spot Instance Requests", 0),
+    ("ec2", "L-1216C47A"): ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 32),
+    ("ec2", "L-34B43A08"): ("All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 32),
+    ("vpc", "L-F678F1CE"): ("VPCs per Region", 5),
+}
+
+
+@dataclass
+class Quotas:
+    """The limits that a test set, in vCPUs, and every request to raise one."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
 
 def get_quota(state: State, call: Call) -> Mapping[str, Any]:
     """Return a limit."""
-    code = _check_code(call)
-    return {"Quota": {**_describe(call.region, code), "Value": state.quotas.limit(code), "Adjustable": True}}
+    quota = _describe(call)
+    _, value = LIMITS[quota["ServiceCode"], quota["QuotaCode"]]
+    with state.quotas.lock:
+        return {"Quota": {**quota, "Value": state.quotas.values.get(quota["QuotaCode"], value), "Adjustable": True}}
 
 
 def request_increase(state: State, call: Call) -> Mapping[str, Any]:
     """Open a request to raise a limit; one for each limit and region."""
-    code, value = _check_code(call), float(call.params["DesiredValue"])
     with state.quotas.lock:
-        if any((request["QuotaCode"], request["Region"]) == (code, call.region) for request in state.quotas.requests):
-            raise RefusalError(
-                "ResourceAlreadyExistsException", "Only one open service quota increase request is allowed per quota."
-            )
+        if _find_requests(state, call):
+            text = "Only one open service quota increase request is allowed per quota."
+            raise RefusalError("ResourceAlreadyExistsException", text)
         request = {
-            **_describe(call.region, code),
+            **_describe(call),
             "Id": uuid.uuid4().hex,
-            "DesiredValue": value,
+            "DesiredValue": float(call.params["DesiredValue"]),
             "Status": "PENDING",
             "Created": time.time(),
             "LastUpdated": time.time(),
-            "Region": call.region,
         }
         state.quotas.requests.append(request)
     return {"RequestedQuota": request}
 
 
 def list_requests(state: State, call: Call) -> Mapping[str, Any]:
-    """List the open requests for a limit."""
-    code, status = call.params.get("QuotaCode"), call.params.get("Status")
+    """List the requests for a limit, all of which are open."""
     with state.quotas.lock:
-        requests = [
-            request
-            for request in state.quotas.requests
-            if (request["QuotaCode"], request["Region"]) == (code, call.region) and status in {None, request["Status"]}
-        ]
-    return {"RequestedQuotas": requests}
+        return {"RequestedQuotas": _find_requests(state, call) if call.params.get("Status") in {None, "PENDING"} else []}
 
 
-def _describe(region: str, code: str) -> dict[str, Any]:
-    limit = BY_CODE[code]
-    return {
-        "ServiceCode": limit.service,
-        "QuotaArn": f"arn:aws:servicequotas:{region}:123456789012:{limit.service}/{code}",
-        "QuotaCode": code,
-        "QuotaName": limit.name,
-        "Unit": "None",
-    }
+def _find_requests(state: State, call: Call) -> list[dict[str, Any]]:
+    arn = _describe(call)["QuotaArn"]
+    return [request for request in state.quotas.requests if request["QuotaArn"] == arn]
 
 
-def _check_code(call: Call) -> str:
-    code = str(call.params.get("QuotaCode", ""))
-    if code not in BY_CODE or BY_CODE[code].service != call.params.get("ServiceCode"):
+def _describe(call: Call) -> dict[str, Any]:
+    service, code = call.params.get("ServiceCode"), call.params.get("QuotaCode")
+    if (service, code) not in LIMITS:
         raise RefusalError("NoSuchResourceException", "The request failed because the specified service quota does not exist.")
-    return code
+    name, _ = LIMITS[service, code]
+    arn = f"arn:aws:servicequotas:{call.region}:123456789012:{service}/{code}"
+    return {"ServiceCode": service, "QuotaArn": arn, "QuotaCode": code, "QuotaName": name, "Unit": "None"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.mock_aws import price_list, quotas
+from tests.mock_aws import quotas
 from tests.mock_aws.call import Call
 from tests.mock_aws.state import ACCOUNT_ID, State
 
@@ -17,7 +17,7 @@ def _get_plan(state: State, _call: Call) -> Mapping[str, Any]:
 
 ACTIONS: dict[str, Callable[[State, Call], Mapping[str, Any]]] = {
     "freetier:GetAccountPlanState": _get_plan,
-    "pricing:GetProducts": price_list.get_products,
+    "pricing:GetProducts": lambda _state, _call: {"FormatVersion": "aws_v1", "PriceList": []},
     "servicequotas:GetServiceQuota": quotas.get_quota,
     "servicequotas:RequestServiceQuotaIncrease": quotas.request_increase,
     "servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota": quotas.list_requests,

@@ -14,8 +14,8 @@ from moto.ec2.models import ec2_backends
 
 from tests.mock_aws.call import Answer, Call
 from tests.mock_aws.faults import Faults
-from tests.mock_aws.limits import Quotas
 from tests.mock_aws.permissions import Permission
+from tests.mock_aws.quotas import Quotas
 
 if TYPE_CHECKING:
     from tests.mock_aws.computers import SimulatedComputers

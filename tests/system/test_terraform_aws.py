@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from gpucourse.aws.images import CANDIDATES
 from gpucourse.provision.providers import find_mirror
 from gpucourse.provision.template import copy_template
 from tests.parts import slow_after
@@ -27,26 +25,24 @@ pytestmark = pytest.mark.system
 
 TERRAFORM = Path(__file__).parents[2] / "terraform"
 STACKS = ["basic-gpu", "slurm-cluster", "parallel", "benchmark", "tracing"]
-MODULES = ["lab", "network", "storage", "node", "node/boot", "slurm/boot"]
-FIRST = ["modules/lab", "modules/node", "modules/node/boot", "modules/slurm/boot", "stacks/slurm-cluster"]
-MORE = ["modules/network", "modules/storage", "stacks/basic-gpu", "stacks/parallel", "stacks/benchmark", "stacks/tracing"]
-FOLDERS = slow_after(len(FIRST), *FIRST, *MORE)
-"""The stacks that are left to make slow are the lab's module with other values, and the modules are parts of it."""
-HOLD, VALID = "test_promises_hold", "test_a_deployments_copy_is_valid_and_nothing_in_it_is_deprecated"
-AT_ONCE = 2
+FOLDERS = sorted(path.parent.relative_to(TERRAFORM).as_posix() for path in TERRAFORM.glob("*/**/tests") if path.is_dir())
+FIRST = ["modules/lab", "modules/node/boot", "modules/slurm/boot"]
+"""The stacks are the lab's module with other values, and the other modules are parts of it: they are left to make slow."""
+CHOSEN = slow_after(len(FIRST), *FIRST, *(name for name in FOLDERS if name not in FIRST and "simulated" not in name))
+VALIDATED = "parallel"
 LAB = TERRAFORM / "modules" / "lab" / "variables.tf"
 
 
 @dataclass(frozen=True)
-class Said:
-    """What one terraform command ended with."""
+class Output:
+    """The exit code and the text of a terraform command."""
 
     code: int
     text: str
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The lines of `-json`."""
+        """Return the lines of `-json`."""
         return [json.loads(line) for line in self.text.splitlines() if line.startswith("{")]
 
 
@@ -67,11 +63,11 @@ class Terraform:
             pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
         self.mirror = mirror
 
-    def run(self, folder: Path, *words: str) -> Said:
+    def run(self, folder: Path, *words: str) -> Output:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("TF_", "AWS_"))}
         settings = {"CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1", "TF_CLI_CONFIG_FILE": os.devnull, **self.attached}
         settings["GOGC"] = "400"  # as gpucourse does: a fifth less of a processor for each start of the provider
-        said = subprocess.run(
+        output = subprocess.run(
             [*self.argv, *words],
             cwd=folder,
             env={**kept, **settings},
@@ -81,24 +77,17 @@ class Terraform:
             timeout=300,
             check=False,
         )
-        return Said(said.returncode, said.stdout)
+        return Output(output.returncode, output.stdout)
 
-    def init(self, folder: Path, *words: str) -> Said:
+    def init(self, folder: Path, *words: str) -> Output:
         return self.run(folder, "init", "-backend=false", "-input=false", "-no-color", *words)
 
-    def test(self, name: str) -> Said:
+    def test(self, name: str) -> Output:
         """`terraform test` in a fresh copy of everything."""
         copy = self.root / name.replace("/", "-")
         shutil.copytree(TERRAFORM, copy)
-        said = self.init(copy / name)
-        return self.run(copy / name, "test", "-json") if said.code == 0 else said
-
-    def validate(self, stack: str) -> Said:
-        """`terraform validate` in the copy that a deployment makes of the stack, modules and all."""
-        copy = self.root / "copies" / stack
-        copy_template(TERRAFORM / "stacks" / stack, copy)
-        said = self.init(copy)
-        return self.run(copy, "validate", "-json") if said.code == 0 else said
+        output = self.init(copy / name)
+        return self.run(copy / name, "test", "-json") if output.code == 0 else output
 
     @contextmanager
     def one_provider(self) -> Iterator[None]:
@@ -107,8 +96,8 @@ class Terraform:
         folder = self.root / "provider"
         shutil.copytree(TERRAFORM, folder)
         stack = folder / "stacks" / "parallel"
-        said = self.init(stack, f"-plugin-dir={self.mirror}", "-lockfile=readonly")
-        assert said.code == 0, said.text
+        output = self.init(stack, f"-plugin-dir={self.mirror}", "-lockfile=readonly")
+        assert output.code == 0, output.text
         program = next((stack / ".terraform" / "providers").glob("*/hashicorp/aws/*/*/terraform-provider-aws*"))
         log = folder / "provider.log"
         with log.open("w") as sink:
@@ -138,46 +127,33 @@ def terraform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terraform]:
         yield terraform
 
 
-@pytest.fixture(scope="module")
-def at_work(terraform: Terraform, request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Said]]]:
-    """What the tests that were chosen need and takes long, a few at once, the longest first."""
-    chosen = {item.name for item in request.session.items if item.path == request.path}
-    tested = [name for name in sorted([*FIRST, *MORE], key=lambda name: name != "modules/node") if f"{HOLD}[{name}]" in chosen]
-    validated = [stack for stack in STACKS if f"{VALID}[{stack}]" in chosen]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        work = {name: pool.submit(terraform.test, name) for name in tested}
-        work |= {f"valid {stack}": pool.submit(terraform.validate, stack) for stack in validated}
-        yield work
-        for future in work.values():
-            future.cancel()
-
-
 def _tests_of(name: str) -> Path:
     return TERRAFORM / name / "tests" / ("stack.tftest.hcl" if name.startswith("stacks/") else "module.tftest.hcl")
 
 
-def test_every_stack_and_every_module_has_promises_that_are_run() -> None:
-    with_resources = {path.parent for path in TERRAFORM.rglob("main.tf")} - {
-        TERRAFORM / "modules/slurm"
-    }  # files for slurm/boot
-    assert {path.relative_to(TERRAFORM).as_posix() for path in with_resources} == {*FIRST, *MORE, "stacks/simulated"}
-    assert all((folder / "tests").is_dir() for folder in with_resources)
-
-
-@pytest.mark.parametrize("name", FOLDERS)
-def test_promises_hold(name: str, at_work: dict[str, Future[Said]]) -> None:
-    said = at_work[name].result()
-    runs = [event["test_run"] for event in said.events if event.get("type") == "test_run" and "status" in event["test_run"]]
+@pytest.mark.parametrize("name", CHOSEN)
+def test_terraform_keeps_the_promises_of_a_folder(terraform: Terraform, name: str) -> None:
+    output = terraform.test(name)
+    runs = [event["test_run"] for event in output.events if event.get("type") == "test_run" and "status" in event["test_run"]]
     ended = {run["run"]: run["status"] for run in runs if run.get("progress", "complete") == "complete"}
     written = re.findall(r'^run "([^"]+)"', _tests_of(name).read_text(), re.MULTILINE)
-    assert ended == dict.fromkeys(written, "pass"), said.text
-    assert said.code == 0, said.text
+    assert ended == dict.fromkeys(written, "pass"), output.text
+    assert output.code == 0, output.text
 
 
-@pytest.mark.parametrize("stack", slow_after(2, *STACKS))
-def test_a_deployments_copy_is_valid_and_nothing_in_it_is_deprecated(stack: str, at_work: dict[str, Future[Said]]) -> None:
-    said = at_work[f"valid {stack}"].result()
-    verdict = json.loads(said.text[said.text.index("{") :])
+@pytest.fixture(scope="module")
+def copy(terraform: Terraform) -> Path:
+    """The copy that a deployment makes of a stack, modules and all, initialized."""
+    copy = terraform.root / "copy"
+    copy_template(TERRAFORM / "stacks" / VALIDATED, copy)
+    output = terraform.init(copy)
+    assert output.code == 0, output.text
+    return copy
+
+
+def test_the_copy_of_a_deployment_is_valid_and_has_nothing_deprecated(terraform: Terraform, copy: Path) -> None:
+    output = terraform.run(copy, "validate", "-json").text
+    verdict = json.loads(output[output.index("{") :])
     assert (verdict["valid"], verdict["diagnostics"]) == (True, [])
 
 
@@ -202,11 +178,8 @@ def _reach(arrows: dict[str, set[str]], start: str) -> set[str]:
     return resources
 
 
-def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terraform) -> None:
-    stack = terraform.root / "graph" / "stacks" / "parallel"
-    shutil.copytree(TERRAFORM, terraform.root / "graph")
-    terraform.init(stack)
-    arrows = _arrows(terraform.run(stack, "graph", "-type=plan").text)
+def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terraform, copy: Path) -> None:
+    arrows = _arrows(terraform.run(copy, "graph", "-type=plan").text)
     needed = {
         "module.lab.module.network.aws_internet_gateway.this (expand)",
         "module.lab.module.network.aws_route.internet (expand)",
@@ -223,9 +196,9 @@ def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terrafo
     )
 
 
-def test_files_are_formatted(terraform: Terraform) -> None:
-    said = terraform.run(TERRAFORM, "fmt", "-check", "-recursive", "-no-color")
-    assert said.code == 0, said.text
+def test_terraform_files_are_formatted(terraform: Terraform) -> None:
+    output = terraform.run(TERRAFORM, "fmt", "-check", "-recursive", "-no-color")
+    assert output.code == 0, output.text
 
 
 def _fields(file: Path) -> dict[str, str]:
@@ -236,22 +209,14 @@ def _fields(file: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_stack_takes_the_same_lab(stack: str) -> None:
+def test_stack_takes_the_same_lab_as_every_other(stack: str) -> None:
     text = (TERRAFORM / "stacks" / stack / "main.tf").read_text()
     assert re.findall(r'^variable "(\w+)"', text, re.MULTILINE) == ["lab"]
     assert _fields(TERRAFORM / "stacks" / stack / "main.tf") == _fields(LAB)
 
 
-@pytest.mark.parametrize("name", _fields(LAB))
-def test_every_field_is_told_and_checked(name: str) -> None:
-    text = LAB.read_text()
-    assert re.search(rf"^    {name} += [^#\n]+# \S", text, re.MULTILINE)
-    assert f"var.lab.{name}" in text or _fields(LAB)[name] == "bool"
-    assert f"`{name}`" in (TERRAFORM / "modules" / "lab" / "README.md").read_text()
-
-
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_provider_tags_everything_and_gives_up_in_time(stack: str) -> None:
+def test_provider_tags_everything_and_gives_up_in_time(stack: str) -> None:
     text = (TERRAFORM / "stacks" / stack / "main.tf").read_text()
     provider = re.findall(r'^provider "aws" \{\n(.*?)^\}', text, re.MULTILINE | re.DOTALL)
     assert len(provider) == 1
@@ -260,7 +225,7 @@ def test_the_provider_tags_everything_and_gives_up_in_time(stack: str) -> None:
     assert 'provider "' not in "".join(file.read_text() for file in (TERRAFORM / "modules").rglob("*.tf"))
 
 
-def test_one_lock_for_every_platform() -> None:
+def test_lock_has_the_hashes_of_every_platform() -> None:
     locks = {(TERRAFORM / "stacks" / stack / ".terraform.lock.hcl").read_text() for stack in STACKS}
     assert len(locks) == 1
     [lock] = locks
@@ -268,19 +233,13 @@ def test_one_lock_for_every_platform() -> None:
     assert lock.count('"zh:') == 15, "the registry publishes one hash a package, signed"
 
 
-def test_one_constraint_on_versions() -> None:
-    files = [TERRAFORM / "modules" / name / "versions.tf" for name in MODULES if not name.endswith("/boot")]
+def test_versions_have_one_constraint() -> None:
+    files = (TERRAFORM / "modules").glob("*/versions.tf")
     assert len({file.read_text() for file in files}) == 1
     assert not [stack for stack in STACKS if (TERRAFORM / "stacks" / stack / "versions.tf").exists()], "theirs is the module's"
 
 
-def test_doctor_looks_for_the_images_that_the_nodes_boot() -> None:
-    text = (TERRAFORM / "modules" / "node" / "image.tf").read_text()
-    listed = re.findall(r'^\s+"(/aws/service/[^"]+)"', text, re.MULTILINE)
-    assert listed == [*CANDIDATES["pytorch"], *CANDIDATES["ubuntu"]]
-
-
-def test_nothing_that_bills_by_itself_or_keeps_a_secret() -> None:
+def test_stacks_have_nothing_that_bills_by_itself_or_keeps_a_secret() -> None:
     text = "\n".join(file.read_text() for file in TERRAFORM.rglob("*.tf"))
     resources = set(re.findall(r'^resource "(aws_\w+)"', text, re.MULTILINE))
     assert not resources & {"aws_nat_gateway", "aws_eip", "aws_spot_instance_request", "aws_iam_access_key"}

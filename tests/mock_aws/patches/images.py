@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from moto.core.utils import utcnow
 from moto.ec2.models.amis import Ami, AmiBackend
 from moto.ssm import models as ssm
 
+from gpucourse.aws.images import CANDIDATES
 from tests.mock_aws.state import State
 
-_AMAZON, _CANONICAL = "898082745236", "099720109477"
-_PYTORCH = "oss-nvidia-driver-gpu-pytorch-2.12-ubuntu-24.04"
 _PUBLIC = ("/aws/service/deeplearning", "/aws/service/canonical")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublicImage:
+class PublicImage(NamedTuple):
     """`parameter` is the name under which Systems Manager has its id."""
 
     name: str
@@ -34,17 +31,9 @@ class PublicImage:
 
 IMAGES = (
     PublicImage(
-        name="Deep Learning OSS Nvidia Driver AMI GPU PyTorch 2.12 (Ubuntu 24.04) 20261009",
-        owner=_AMAZON,
-        root_gb=105,
-        parameter=f"/aws/service/deeplearning/ami/x86_64/{_PYTORCH}/latest/ami-id",
+        "Deep Learning OSS Nvidia Driver AMI GPU PyTorch 2.12 (Ubuntu 24.04)", "898082745236", 105, CANDIDATES["pytorch"][0]
     ),
-    PublicImage(
-        name="ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20261015",
-        owner=_CANONICAL,
-        root_gb=8,
-        parameter="/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
-    ),
+    PublicImage("ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server", "099720109477", 8, CANDIDATES["ubuntu"][0]),
 )
 
 

@@ -108,10 +108,6 @@ def _describe_group(backend: Any, group: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fits(group: dict[str, Any], name: str, values: list[str]) -> bool:
+    """Return whether a group passes a filter by tag."""
     tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
-    if name.startswith("tag:"):
-        return tags.get(name[4:]) in values
-    if name == "tag-key":
-        return bool(tags.keys() & set(values))
-    fields = {"group-name": "GroupName", "strategy": "Strategy", "state": "State", "group-arn": "GroupArn"}
-    return group[fields[name]] in values
+    return tags.get(name.removeprefix("tag:")) in values

@@ -1,49 +1,16 @@
-"""The spot market: its prices, and the request that is behind each spot instance."""
+"""The spot market: the request that is behind each spot instance."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
-from moto.core.responses import ActionResult
-from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 from moto.ec2.models.spot_requests import SpotInstanceRequest, SpotRequestBackend
-from moto.ec2.responses.spot_instances import SpotInstances
 from moto.ec2.utils import random_spot_request_id
 
-from tests.mock_aws import prices
 from tests.mock_aws.state import State
 
 
 def install(_state: State) -> None:
-    """See each function."""
-    tell_prices_zone_by_zone()
-    cancel_without_forgetting()
-
-
-def tell_prices_zone_by_zone() -> None:
-    """Tell prices of today; moto's is $0.00001 everywhere, dated 2006, for a product of another name than is asked for."""
-
-    def history(self: Any) -> ActionResult:
-        types = self._get_param("InstanceTypes", [])
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        entries = [
-            {
-                "InstanceType": offer["InstanceType"],
-                "ProductDescription": "Linux/UNIX",
-                "SpotPrice": f"{price * prices.SPOT_SHARE:.6f}",
-                "AvailabilityZone": offer["Location"],
-                "Timestamp": now,
-            }
-            for offer in INSTANCE_TYPE_OFFERINGS["availability-zone"].get(self.region, [])
-            if (not types or offer["InstanceType"] in types) and (price := prices.on_demand(offer["InstanceType"], self.region))
-        ]
-        return ActionResult({"SpotPriceHistory": entries})
-
-    SpotInstances.describe_spot_price_history = history  # type: ignore[method-assign]
-
-
-def cancel_without_forgetting() -> None:
     """Let a cancelled request still be described; its instance runs on."""
 
     def cancel(self: Any, request_ids: list[str]) -> list[SpotInstanceRequest]:
@@ -61,12 +28,11 @@ def stand_behind(instance: Any, options: dict[str, Any], tags: dict[str, str]) -
     backend = instance.ec2_backend
     request: Any = object.__new__(_LaunchedRequest)
     request._instance = instance
-    price = options.get("MaxPrice") or str(prices.on_demand(instance.instance_type, backend.region_name) or 1.0)
     SpotInstanceRequest.__init__(
         request,
         backend,
         random_spot_request_id(),
-        price,
+        options.get("MaxPrice") or "1.0",
         instance.image_id,
         options.get("SpotInstanceType") or "one-time",
         valid_from=None,

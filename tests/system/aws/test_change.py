@@ -12,8 +12,8 @@ from gpucourse.aws.session import Account
 from gpucourse.errors import UsageError
 from gpucourse.labs import change
 from gpucourse.labs.aws import allow_ip, extend, stop_start
-from gpucourse.model.deployment import LocalDeployment, Reservation
-from gpucourse.workspace import deployments, ledger, runs
+from gpucourse.model.deployment import LocalDeployment
+from gpucourse.workspace import deployments, runs
 from tests.mock_aws.account import REGION
 from tests.mock_aws.asking import describe_instance
 from tests.system.aws import hand_made
@@ -103,19 +103,6 @@ def test_start_of_a_lab_whose_time_is_over_is_refused(stopped: CloudLearner) -> 
     assert "gpucourse extend 3 2h" in refused.value.hint
     lab.cloud.expires = expires
     deployments.save(context.paths, lab)
-
-
-def test_start_that_fails_after_it_took_effect_is_in_the_ledger(stopped: CloudLearner) -> None:
-    context = hand_made.context(stopped)
-    stopped.account.fail("ec2:StartInstances", "UnauthorizedOperation", after=True)
-    assert stopped.types("start", "3", code=None).code != 0
-    lab = hand_made.read_record(stopped)
-    assert ledger.read(context.paths.ledger).of(lab.uid).per_hour() > 0.7, "it runs all the same"
-    assert lab.cloud.reservation is None
-    lab.cloud.reservation = Reservation(usd_per_hour="9", until=lab.cloud.expires)  # of a start that was killed
-    deployments.save(context.paths, lab)
-    assert stop_start.start(context, "3").title == "03-aws-t4 is back"
-    assert hand_made.read_record(stopped).cloud.reservation is None
 
 
 def test_stop_refuses_spot_instances_and_a_lab_with_a_run(lab_owner: CloudLearner) -> None:

@@ -81,6 +81,7 @@ def test_destroy_of_a_lab_whose_state_is_lost_removes_it_and_nothing_else(learne
     assert learner.deployment() == {}
 
 
+@pytest.mark.slow
 def test_destroy_finds_a_lab_whose_record_is_lost(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     (learner.workspace / ".gpucourse/deployments/03-aws-t4.json").unlink()
@@ -106,6 +107,7 @@ def test_destroy_that_may_not_look_calls_nothing_gone(learner: CloudLearner) -> 
     assert learner.deployment() == {}
 
 
+@pytest.mark.slow
 def test_destroy_of_a_lab_whose_node_ended_itself_says_why(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner, spot=True)
     [instance] = hand_made.ids(learner)
@@ -118,6 +120,7 @@ def test_destroy_of_a_lab_whose_node_ended_itself_says_why(learner: CloudLearner
     assert learner.list_resources() == []
 
 
+@pytest.mark.slow
 def test_destroy_after_a_killed_destroy_finishes(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.hold(TERMINATE, after=True)

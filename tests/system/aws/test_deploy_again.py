@@ -1,0 +1,76 @@
+"""`deploy` of a lab on AWS with two nodes and shared storage, and again: unchanged, with a node gone, with an older state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.system.aws import hand_made
+from tests.system.aws.learner import CloudLearner, cloud_learner
+from tests.waiting import until
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+DEPLOY = ("deploy", "3", "--target", "aws")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
+    """Module 3's nodes on AWS, up."""
+    with cloud_learner(tmp_path_factory.mktemp("lab")) as learner:
+        learner.types(*DEPLOY, "--yes", timeout=240)
+        yield learner
+        learner.types("destroy", "--all", "--yes", "--discard", timeout=240)
+        assert learner.list_resources() == []
+
+
+def test_deploy_makes_two_tagged_nodes_and_shared_storage(lab: CloudLearner) -> None:
+    kinds = [resource.kind for resource in lab.list_resources()]
+    assert kinds.count("instance") == kinds.count("schedule") == 2
+    for kind in ("file system", "placement group"):
+        [resource] = lab.list_resources(kind)
+        assert resource.tags["Stack"] == lab.deployment()["uid"]
+    ledger = (lab.workspace / ".gpucourse/ledger.jsonl").read_text()
+    assert '"storage"' in ledger
+
+
+def test_deploy_again_changes_nothing(lab: CloudLearner) -> None:
+    before = lab.deployment()
+    [again] = lab.types(*DEPLOY, "--json", timeout=240).document["labs"]
+    assert (again["changes"], again["healed"]) == ([], [])
+    after = lab.deployment()
+    assert [after[name] for name in ("uid", "created")] == [before[name] for name in ("uid", "created")]
+    assert [after["cloud"][name] for name in ("zone", "expires")] == [before["cloud"][name] for name in ("zone", "expires")]
+    for wrong in (("--spot",), ("--region", "us-west-2"), ("--ttl", "2h")):
+        assert "exists already" in lab.types(*DEPLOY, *wrong, "--yes", code=2).err
+
+
+def test_deploy_rebuilds_a_node_that_is_gone_and_no_other(lab: CloudLearner) -> None:
+    before = {node["name"]: node for node in lab.inventory()}
+    ids = {resource.tags["Node"]: resource.id for resource in lab.list_resources("instance")}
+    lab.account.client("ec2").terminate_instances(InstanceIds=[ids["node1"]])
+    [healed] = lab.types(*DEPLOY, "--yes", "--json", timeout=240).document["labs"]
+    assert [address for address in healed["healed"] if "node1" in address]
+    after = {node["name"]: node for node in lab.inventory()}
+    assert after["node0"] == before["node0"]
+    assert after["node1"]["address"] != before["node1"]["address"]
+    now = {resource.tags["Node"]: resource.id for resource in lab.list_resources("instance")}
+    assert now["node0"] == ids["node0"]
+    until(lambda: len(lab.list_resources("schedule")) >= 2, "a schedule each")
+    assert lab.types("ssh", "3", "--node", "1", "--", "echo", "here").out == "here\n"
+
+
+def test_deploy_with_an_older_state_builds_no_node_twice(lab: CloudLearner) -> None:
+    """The state of an earlier day, such as from the backup that Terraform leaves."""
+    before = hand_made.ids(lab)
+    file = lab.workspace / ".gpucourse/stacks/03-aws-t4/terraform/terraform.tfstate"
+    state = json.loads(file.read_text())
+    state["resources"] = [resource for resource in state["resources"] if resource["type"] != "aws_instance"]
+    file.write_text(json.dumps(state))
+    typed = lab.types(*DEPLOY, "--yes", timeout=240)
+    assert "state does not know all of it, so what exists of it is removed and rebuilt" in typed.out
+    assert len(hand_made.ids(lab)) == 2
+    assert not set(before) & set(hand_made.ids(lab))
+    assert len(lab.list_resources("vpc")) == 1
