@@ -11,21 +11,11 @@ IMAGE = CANDIDATES["pytorch"][0]
 SPOT = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}}
 
 
-def image(account: Account, region: str = "") -> str:
-    """The id of a course image in a region."""
-    parameter = account.client("ssm", region).get_parameter(Name=IMAGE)
-    return str(parameter["Parameter"]["Value"])
-
-
-def wish(account: Account, instance_type: str = "g4dn.xlarge", /, **more: Any) -> dict[str, Any]:
-    """What one instance is asked for with."""
-    return {"ImageId": image(account), "InstanceType": instance_type, "MinCount": 1, "MaxCount": 1, **more}
-
-
 def launch(account: Account, instance_type: str = "g4dn.xlarge", /, **more: Any) -> str:
-    """One instance more; its id."""
-    reservation = account.client("ec2").run_instances(**wish(account, instance_type, **more))
-    return str(reservation["Instances"][0]["InstanceId"])
+    """Launch one instance more from a course image; return its id."""
+    image = account.client("ssm").get_parameter(Name=IMAGE)["Parameter"]["Value"]
+    request = {"ImageId": image, "InstanceType": instance_type, "MinCount": 1, "MaxCount": 1, **more}
+    return str(account.client("ec2").run_instances(**request)["Instances"][0]["InstanceId"])
 
 
 def describe_instance(account: Account, instance_id: str) -> dict[str, Any]:

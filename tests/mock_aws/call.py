@@ -63,6 +63,14 @@ class Refusal:
     status: int = 400
 
 
+class RefusalError(Exception):
+    """What was requested is refused; `refusal` is what the caller hears."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        super().__init__(f"{code}: {message}")
+        self.refusal = Refusal(code=code, message=message, status=status)
+
+
 def read(environ: Environ) -> Call:
     """The request in a WSGI environment, whose body can be read again afterwards."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))

@@ -18,8 +18,7 @@ from typing import Any
 
 from gpucourse.local import driver, health, layout, processes
 from tests.mock_aws import first_boot
-from tests.mock_aws.patches.books import GONE
-from tests.mock_aws.state import State
+from tests.mock_aws.state import GONE, State
 
 ADDRESSES = "addresses.json"
 USER = "ubuntu"

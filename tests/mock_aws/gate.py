@@ -13,9 +13,8 @@ from werkzeug.wrappers import Response
 
 from tests.mock_aws import authorization, control, errors
 from tests.mock_aws import call as wire
-from tests.mock_aws.call import Answer, Call, Environ, Refusal
+from tests.mock_aws.call import Answer, Call, Environ, Refusal, RefusalError
 from tests.mock_aws.permissions import ADMINISTRATOR
-from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.services import ACTIONS
 from tests.mock_aws.state import ACCOUNT_ID, State
 

@@ -12,9 +12,8 @@ from moto.scheduler.models import scheduler_backends
 
 from gpucourse.aws import schedule
 from tests.mock_aws.account import Resource
-from tests.mock_aws.patches.books import list_instances
 from tests.mock_aws.patches.placement import groups_of
-from tests.mock_aws.state import ACCOUNT_ID, State
+from tests.mock_aws.state import ACCOUNT_ID, State, list_instances
 
 
 def everything(state: State) -> list[Resource]:

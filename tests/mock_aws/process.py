@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tests.forks import Fork
@@ -17,7 +16,7 @@ from tests.forks import Fork
 ROOT = Path(__file__).parent.parent.parent
 LOG = "server.log"
 ENDING_S = 60.0
-PROGRAM = "from tests.mock_aws.process import serve\nserve({folder!r}, computers={computers!r})"
+PROGRAM = "from tests.mock_aws.server import main\nmain({folder!r}, computers={computers!r})"
 
 
 class AccountProcess:
@@ -43,18 +42,3 @@ class AccountProcess:
         except subprocess.TimeoutExpired:
             self._fork.kill()
             self._fork.communicate()
-
-
-def serve(folder: str, *, computers: bool) -> None:
-    """What the fork does: a session and a log of its own, then the server, whose line came as its standard input."""
-    os.setsid()
-    line = Connection(os.dup(0))
-    nothing, log = os.open(os.devnull, os.O_RDONLY), os.open(Path(folder) / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    for stream, file in enumerate((nothing, log, log)):
-        os.dup2(file, stream)
-    for file in (nothing, log):
-        os.close(file)
-
-    from tests.mock_aws.server import main
-
-    main(Path(folder), line, computers=computers)

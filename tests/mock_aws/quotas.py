@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.mock_aws.call import Call
-from tests.mock_aws.refusal_error import RefusalError
+from tests.mock_aws.call import Call, RefusalError
 
 if TYPE_CHECKING:
     from tests.mock_aws.state import State
@@ -73,7 +72,7 @@ def _find_requests(state: State, call: Call) -> list[dict[str, Any]]:
 
 
 def _describe(call: Call) -> dict[str, Any]:
-    service, code = call.params.get("ServiceCode"), call.params.get("QuotaCode")
+    service, code = str(call.params.get("ServiceCode")), str(call.params.get("QuotaCode"))
     if (service, code) not in LIMITS:
         raise RefusalError("NoSuchResourceException", "The request failed because the specified service quota does not exist.")
     name, _ = LIMITS[service, code]

@@ -22,14 +22,21 @@ from werkzeug.serving import make_server
 from tests.mock_aws import patches
 from tests.mock_aws.computers import SimulatedComputers
 from tests.mock_aws.gate import Gate
+from tests.mock_aws.process import LOG
 from tests.mock_aws.state import State
 
 
-def main(folder: Path, line: Connection, *, computers: bool) -> None:
-    """Serve one account on a free port of 127.0.0.1, which is told through `line`, until the other end of the line is closed:
-    so it never outlives its starter. `computers`: simulated nodes are behind its instances."""
+def main(folder: str, *, computers: bool) -> None:
+    """Serve one account on a free port of 127.0.0.1, in a session and with a log of its own, until the other end of the line
+    that came as standard input is closed: so it never outlives its starter. `computers`: simulated nodes are behind its
+    instances."""
+    os.setsid()
+    line = Connection(os.dup(0))
+    empty, log = os.open(os.devnull, os.O_RDONLY), os.open(f"{folder}/{LOG}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    for stream, file in enumerate((empty, log, log)):
+        os.dup2(file, stream)
     mock_random.seed()  # moto's own chance, which every fork would have the same: the ids of one account in another
-    state = State(folder=folder)
+    state = State(folder=Path(folder))
     patches.install(state)
     standing = SimulatedComputers(state) if computers else None
     state.computers = standing

@@ -21,9 +21,16 @@ if TYPE_CHECKING:
     from tests.mock_aws.computers import SimulatedComputers
 
 ACCOUNT_ID = "123456789012"
+GONE = "terminated"
 CALLS = "calls.jsonl"
 PERMISSIONS = "permissions.jsonl"
 UNIMPLEMENTED = "unimplemented.log"
+
+
+def list_instances(backend: Any) -> Iterator[Any]:
+    """List the instances in the books of a region that are not terminated."""
+    for reservation in list(backend.reservations.values()):
+        yield from (instance for instance in reservation.instances if instance.state != GONE)
 
 
 @dataclass(kw_only=True)

@@ -30,7 +30,6 @@ FIRST = ["modules/lab", "modules/node/boot", "modules/slurm/boot"]
 """The stacks are the lab's module with other values, and the other modules are parts of it: they are left to make slow."""
 CHOSEN = slow_after(len(FIRST), *FIRST, *(name for name in FOLDERS if name not in FIRST and "simulated" not in name))
 VALIDATED = "parallel"
-LAB = TERRAFORM / "modules" / "lab" / "variables.tf"
 
 
 @dataclass(frozen=True)
@@ -201,20 +200,6 @@ def test_terraform_files_are_formatted(terraform: Terraform) -> None:
     assert output.code == 0, output.text
 
 
-def _fields(file: Path) -> dict[str, str]:
-    """The fields of the variable `lab` in a file, with their types and without their defaults and remarks."""
-    [body] = re.findall(r"^  type = object\(\{\n(.*?)^  \}\)", file.read_text(), re.MULTILINE | re.DOTALL)
-    fields = dict(re.findall(r"^    (\w+) += (.+?)(?: *#.*)?$", body, re.MULTILINE))
-    return {name: re.sub(r"^optional\(([^,]+), .*\)$", r"\1", kind) for name, kind in fields.items()}
-
-
-@pytest.mark.parametrize("stack", STACKS)
-def test_stack_takes_the_same_lab_as_every_other(stack: str) -> None:
-    text = (TERRAFORM / "stacks" / stack / "main.tf").read_text()
-    assert re.findall(r'^variable "(\w+)"', text, re.MULTILINE) == ["lab"]
-    assert _fields(TERRAFORM / "stacks" / stack / "main.tf") == _fields(LAB)
-
-
 @pytest.mark.parametrize("stack", STACKS)
 def test_provider_tags_everything_and_gives_up_in_time(stack: str) -> None:
     text = (TERRAFORM / "stacks" / stack / "main.tf").read_text()
@@ -231,12 +216,6 @@ def test_lock_has_the_hashes_of_every_platform() -> None:
     [lock] = locks
     assert lock.count('"h1:') >= 2, "a lock with the hash of one platform alone stops everybody else"
     assert lock.count('"zh:') == 15, "the registry publishes one hash a package, signed"
-
-
-def test_versions_have_one_constraint() -> None:
-    files = (TERRAFORM / "modules").glob("*/versions.tf")
-    assert len({file.read_text() for file in files}) == 1
-    assert not [stack for stack in STACKS if (TERRAFORM / "stacks" / stack / "versions.tf").exists()], "theirs is the module's"
 
 
 def test_stacks_have_nothing_that_bills_by_itself_or_keeps_a_secret() -> None:

@@ -10,9 +10,8 @@ from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.models.vpcs import VPCBackend
 
-from tests.mock_aws.patches.books import list_instances
-from tests.mock_aws.refusal_error import RefusalError
-from tests.mock_aws.state import State
+from tests.mock_aws.call import RefusalError
+from tests.mock_aws.state import State, list_instances
 
 
 def install(_state: State) -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from moto.core.responses import ActionResult
 from moto.ec2.models.security_groups import SecurityGroupRule
 from moto.ec2.responses.instances import InstanceResponse
 
-from tests.mock_aws.refusal_error import RefusalError
+from tests.mock_aws.call import RefusalError
 from tests.mock_aws.state import State
 
 
 def install(_state: State) -> None:
-    """See each function. The placement group and the credits of an instance are remembered in `launch`."""
+    """See each function. The placement group of an instance is remembered in `launch`."""
     keep_the_groups_of_an_instance()
     remember_what_a_rule_is_for()
-    remember_the_credits_of_an_instance()
 
 
 def keep_the_groups_of_an_instance() -> None:
@@ -47,16 +45,3 @@ def remember_what_a_rule_is_for() -> None:
         return said
 
     SecurityGroupRule.description = property(description)  # type: ignore[assignment, method-assign]
-
-
-def remember_the_credits_of_an_instance() -> None:
-    """For moto every instance has standard credits. On AWS a T3 instance has unlimited ones unless told otherwise."""
-
-    def describe(self: Any) -> ActionResult:
-        instances = self.ec2_backend.describe_instance_credit_specifications(self._get_param("InstanceIds", []))
-        told = [
-            {"InstanceId": instance.id, "CpuCredits": getattr(instance, "cpu_credits", "standard")} for instance in instances
-        ]
-        return ActionResult({"InstanceCreditSpecifications": told})
-
-    InstanceResponse.describe_instance_credit_specifications = describe  # type: ignore[method-assign]

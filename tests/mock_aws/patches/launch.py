@@ -8,9 +8,9 @@ from typing import Any
 from moto.core.responses import ActionResult
 from moto.ec2.responses.instances import InstanceResponse
 
+from tests.mock_aws.call import RefusalError
 from tests.mock_aws.patches import spot
 from tests.mock_aws.patches.images import root_gb
-from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 
@@ -59,8 +59,6 @@ def _remember(self: Any, instances: Iterable[Any]) -> None:
                 volume.throughput = int(disk["Ebs"].get("Throughput", 125))
         for nic in instance.nics.values():
             nic.delete_on_termination = True
-        if instance.instance_type.startswith("t3."):
-            instance.cpu_credits = self._get_param("CreditSpecification.CpuCredits") or "unlimited"
         if self._get_param("InstanceMarketOptions.MarketType") == "spot":
             behaviour = self._get_param("InstanceInitiatedShutdownBehavior")
             instance.instance_initiated_shutdown_behavior = behaviour or "terminate"  # moto's own default is that of on demand

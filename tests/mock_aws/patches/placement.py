@@ -9,9 +9,8 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.models import EC2Backend
 from moto.ec2.responses import EC2Response
 
-from tests.mock_aws.patches.books import list_instances
-from tests.mock_aws.refusal_error import RefusalError
-from tests.mock_aws.state import State
+from tests.mock_aws.call import RefusalError
+from tests.mock_aws.state import State, list_instances
 
 GROUPS = "placement_groups"
 

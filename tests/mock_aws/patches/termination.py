@@ -7,8 +7,7 @@ from typing import Any
 from moto.core.utils import utcnow
 from moto.ec2.models.instances import Instance, InstanceState, StateReason
 
-from tests.mock_aws.patches.books import GONE
-from tests.mock_aws.state import State
+from tests.mock_aws.state import GONE, State
 
 CAUSES = {
     "shutdown": ("Client.InstanceInitiatedShutdown", "Instance initiated shutdown"),

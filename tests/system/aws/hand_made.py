@@ -21,7 +21,7 @@ from gpucourse.model.node import Inventory, Node
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.locate import open_workspace
 from tests.mock_aws.account import REGION
-from tests.mock_aws.asking import SPOT, describe_instance, wish
+from tests.mock_aws.asking import SPOT, describe_instance, launch
 from tests.system.aws.learner import CIDR, CloudLearner
 
 USER, ACCOUNT = "ubuntu", "123456789012"
@@ -55,27 +55,27 @@ def tags_of(learner: CloudLearner, stack: str, **more: str) -> dict[str, str]:
     return {**whose, "Expires": utc(4), **more}
 
 
-def make_tag_parameters(kind: str, tags: dict[str, str]) -> dict[str, Any]:
-    """The tags as calls of EC2 take them."""
+def make_tag_parameters(tags: dict[str, str], *kinds: str) -> dict[str, Any]:
+    """Return the tags as calls of EC2 take them."""
     listed = [{"Key": key, "Value": value} for key, value in tags.items()]
-    return {"TagSpecifications": [{"ResourceType": kind, "Tags": listed}]}
+    return {"TagSpecifications": [{"ResourceType": kind, "Tags": listed} for kind in kinds]}
 
 
 def network(learner: CloudLearner, tags: dict[str, str], region: str = "") -> tuple[str, str]:
     """A network of ours with all that belongs to it: the subnet and the group."""
     ec2 = learner.account.client("ec2", region)
     name = f"gpucourse-{tags['Stack']}"
-    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **make_tag_parameters("vpc", tags))["Vpc"]["VpcId"]
+    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **make_tag_parameters(tags, "vpc"))["Vpc"]["VpcId"]
     zone = f"{region or REGION}a"
     subnet = ec2.create_subnet(
-        VpcId=vpc, CidrBlock="10.77.1.0/24", AvailabilityZone=zone, **make_tag_parameters("subnet", tags)
+        VpcId=vpc, CidrBlock="10.77.1.0/24", AvailabilityZone=zone, **make_tag_parameters(tags, "subnet")
     )
-    gateway = ec2.create_internet_gateway(**make_tag_parameters("internet-gateway", tags))["InternetGateway"][
+    gateway = ec2.create_internet_gateway(**make_tag_parameters(tags, "internet-gateway"))["InternetGateway"][
         "InternetGatewayId"
     ]
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     group = ec2.create_security_group(
-        VpcId=vpc, GroupName=name, Description="lab", **make_tag_parameters("security-group", tags)
+        VpcId=vpc, GroupName=name, Description="lab", **make_tag_parameters(tags, "security-group")
     )["GroupId"]
     ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": CIDR, "Description": "SSH"}]}
     among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
@@ -85,7 +85,7 @@ def network(learner: CloudLearner, tags: dict[str, str], region: str = "") -> tu
 
 def instance(learner: CloudLearner, tags: dict[str, str], **more: Any) -> str:
     """One instance with these tags, without a network of its own."""
-    return _launch(learner, tags, InstanceType="g4dn.xlarge", **more)
+    return _launch(learner, tags, **more)
 
 
 def lab(
@@ -103,7 +103,7 @@ def lab(
     subnet, group = network(learner, tags)
     key = ensure_client_key(paths.client_key)
     name = f"gpucourse-{uid}"
-    ec2.import_key_pair(KeyName=name, PublicKeyMaterial=key.encode(), **make_tag_parameters("key-pair", tags))
+    ec2.import_key_pair(KeyName=name, PublicKeyMaterial=key.encode(), **make_tag_parameters(tags, "key-pair"))
     card = {"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group], "AssociatePublicIpAddress": True}
     market = {"InstanceMarketOptions": SPOT} if spot else {}
     common = {"KeyName": name, "NetworkInterfaces": [card], "InstanceInitiatedShutdownBehavior": "terminate", **market}
@@ -165,10 +165,7 @@ def ids(learner: CloudLearner) -> list[str]:
 
 
 def _launch(learner: CloudLearner, tags: dict[str, str], instance_type: str = "g4dn.xlarge", **more: Any) -> str:
-    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
-    kinds = [{"ResourceType": kind, "Tags": listed} for kind in ("instance", "volume")]
-    wanted = wish(learner.account, instance_type, TagSpecifications=kinds) | more
-    return str(learner.account.client("ec2").run_instances(**wanted)["Instances"][0]["InstanceId"])
+    return launch(learner.account, instance_type, **make_tag_parameters(tags, "instance", "volume"), **more)
 
 
 def _node(learner: CloudLearner, index: int, instance_id: str) -> Node:

@@ -149,20 +149,16 @@ def test_keep_holds_the_idle_agent_until_it_is_lifted(lab_owner: CloudLearner) -
 
 def test_change_of_a_lab_on_simulated_nodes_is_refused(learner: CloudLearner) -> None:
     assert "gpucourse deploy 3 --target aws" in learner.types("stop", "3", code=3).err
+    now = hand_made.utc(0)
     local = LocalDeployment(
-        stack="03-local", uid="u", module="3", template="simulated", phase="ready", created=hand_made.utc(0),
-        updated=hand_made.utc(0), nodes_wanted=1,
-    )  # fmt: skip
+        stack="03-local", uid="u", module="3", template="simulated", phase="ready", created=now, updated=now, nodes_wanted=1
+    )
     context = hand_made.context(learner)
     deployments.save(context.paths, local)
-    verbs = (
-        lambda: change.stop(context, "3"),
-        lambda: change.start(context, "3"),
-        lambda: change.more_time(context, "3", 3600),
-        lambda: change.keep(context, "3", 3600),
-        lambda: change.allow_ip(context, "3"),
-    )
-    for act in verbs:
+    for verb in (change.stop, change.start, change.allow_ip):
         with pytest.raises(UsageError, match="simulated nodes cost nothing"):
-            act()
+            verb(context, "3")
+    for verb_of_time in (change.more_time, change.keep):
+        with pytest.raises(UsageError, match="simulated nodes cost nothing"):
+            verb_of_time(context, "3", 3600)
     deployments.drop(context.paths, "03-local")

@@ -1,13 +1,15 @@
-"""`deploy` of a lab on AWS with two nodes and shared storage, and again: unchanged, with a node gone, with an older state."""
+"""`deploy` of larger labs on AWS, and again: unchanged, with a node gone, with an older state, two GPUs side by side."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.system.aws import hand_made
+from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.waiting import until
 
@@ -74,3 +76,24 @@ def test_deploy_with_an_older_state_builds_no_node_twice(lab: CloudLearner) -> N
     assert len(hand_made.ids(lab)) == 2
     assert not set(before) & set(hand_made.ids(lab))
     assert len(lab.list_resources("vpc")) == 1
+
+
+def test_deploy_of_two_gpus_makes_a_lab_of_each_and_a_second_plan_changes_nothing(
+    learner: CloudLearner, tmp_path: Path
+) -> None:
+    words = ("deploy", "4", "--gpu", "t4,l4", "--target", "aws")
+    learner.environ["GPUCOURSE_COURSE"] = str(write_course(tmp_path / "course"))
+    learner.account.fail("ec2:RunInstances", "RequestLimitExceeded", times=2)
+    built = learner.types(*words, "--yes", "--json", timeout=400).document["labs"]
+    assert {lab["deployment"]["template"] for lab in built} == {"benchmark"}
+    assert all(lab["deployment"]["phase"] == "ready" for lab in built)
+    types = {lab["deployment"]["stack"]: lab["deployment"]["cloud"]["instance_type"] for lab in built}
+    assert types == {"04-aws-l4": "g6.xlarge", "04-aws-t4": "g4dn.xlarge"}
+    assert len({resource.tags["Stack"] for resource in learner.list_resources("vpc")}) == 2
+
+    again = learner.types(*words, "--dry-run", "--json", timeout=240).document
+    assert [quote["changes"] for quote in again["quotes"]] == [[], []]
+
+    destroyed = learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
+    assert "Terraform could not" not in destroyed.err
+    assert learner.list_resources() == []

@@ -4,7 +4,6 @@ in tests/unit/labs/test_live_hour.py."""
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -22,10 +21,6 @@ def begin(learner: CloudLearner) -> Terminal:
     return terminal
 
 
-def read_evidence(learner: CloudLearner) -> Any:
-    return json.loads((learner.workspace / "live-hour" / "evidence.json").read_text(encoding="utf-8"))
-
-
 def test_live_hour_asks_for_the_amount_runs_and_leaves_nothing(learner: CloudLearner) -> None:
     assert "a person has to agree" in learner.types(*WORDS, code=2).err
     refused = begin(learner)
@@ -38,7 +33,7 @@ def test_live_hour_asks_for_the_amount_runs_and_leaves_nothing(learner: CloudLea
     terminal.types("3 USD")
     assert terminal.ends() == 0, terminal.screen
     assert learner.list_resources() == []
-    evidence = read_evidence(learner)
+    evidence = json.loads((learner.workspace / "live-hour" / "evidence.json").read_text(encoding="utf-8"))
     assert (evidence["outcome"], evidence["left"]) == ("done", [])
     [on_demand] = evidence["facts"]["1"]["01-aws-t4"]["instances"]
     spot = evidence["facts"]["2"]["02-aws-t4"]

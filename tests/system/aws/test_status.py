@@ -80,13 +80,6 @@ def test_status_and_destroy_name_an_account_that_is_not_the_labs_own(lab_owner: 
     assert elsewhere == {}, "another account lists none of it"
 
 
-def test_status_warns_of_instances_whose_record_is_lost(lab_owner: CloudLearner) -> None:
-    deployments.drop(WorkspacePaths(lab_owner.workspace), "03-aws-t4")
-    [warning] = read_status(lab_owner).warnings
-    assert hand_made.ids(lab_owner)[0] in warning
-    assert "gpucourse leaks" in warning
-
-
 def test_status_says_why_a_node_ended_and_lists_what_no_record_has(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner, nodes=2, spot=True)
     first, second = hand_made.ids(learner)
