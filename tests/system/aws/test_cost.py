@@ -23,6 +23,7 @@ def compute_cost(learner: CloudLearner) -> Cost:
     return cost(hand_made.context(learner))
 
 
+@pytest.mark.slow
 def test_cost_counts_nodes_that_ended_and_a_lab_without_a_record(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner, nodes=2)
     first, second = hand_made.ids(learner)

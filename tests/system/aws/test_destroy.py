@@ -51,6 +51,7 @@ def test_destroy_with_expired_credentials_stops_before_anything_happens(lab_owne
     assert lab_owner.deployment()["phase"] == "ready"
 
 
+@pytest.mark.slow
 def test_destroy_keeps_a_lab_whose_outputs_cannot_be_collected(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     kept = record(id="20261121-101500-away", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)

@@ -25,12 +25,10 @@ def test_leaks_after_a_lost_workspace_finds_and_removes_our_own_things_alone(lea
     assert "they cost $0.7" in typed.out
     assert "aws ec2 terminate-instances --region us-east-2" in typed.out
     assert FAR in typed.out
-    assert "gpucourse leaks --clean --yes" in learner.types("leaks", "--clean", code=2).err
     typed = learner.types("leaks", "--clean", "--yes")
     assert "nothing is left" in typed.out
     assert hand_made.ids(learner) == [stranger]
     assert {resource.kind for resource in learner.list_resources()} == {"instance", "volume", "network interface"}
-    assert "no leaks" in learner.types("leaks").out
 
 
 def test_leaks_leaves_a_lab_that_is_on_record(lab_owner: CloudLearner) -> None:
@@ -44,6 +42,7 @@ def test_leaks_leaves_a_lab_that_is_on_record(lab_owner: CloudLearner) -> None:
     assert "ec2:TerminateInstances" in stuck.out
     assert f"aws ec2 terminate-instances --region {REGION} --instance-ids {untracked}" in stuck.out
     lab_owner.account.calm()
+    assert "gpucourse leaks --clean --yes" in lab_owner.types("leaks", "--clean", code=2).err
     lab_owner.types("leaks", "--clean", "--yes")
     assert untracked not in hand_made.ids(lab_owner)
 
