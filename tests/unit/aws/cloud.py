@@ -34,6 +34,8 @@ class ScriptedAccount(Account):
         self.calls: list[tuple[str, str, dict[str, Any]]] = []
 
     def in_region(self, region: str) -> Account:
+        if region == self.region:
+            return self
         other = ScriptedAccount(self.answers, region)
         other.calls = self.calls
         return other
@@ -69,9 +71,11 @@ class MotoAccount(Account):
 
     def __init__(self, region: str = REGION, environ: Any = None) -> None:
         super().__init__(region, environ or ENVIRON)
-        self._session = _session()  # AWS's models are large: loaded once for all tests
         self.fail: list[tuple[str, GpucourseError]] = []
         self.before: Callable[[str], None] = lambda _operation: None
+
+    def client(self, service: str) -> Any:
+        return _client(service, self.region)
 
     def in_region(self, region: str) -> Account:
         if region == self.region:
@@ -100,7 +104,28 @@ class MotoAccount(Account):
 
 @cache
 def _session() -> boto3.Session:
+    """AWS's models are large: they are loaded once for all tests. Made after moto was imported, which botocore has to know."""
     return Account(REGION, ENVIRON)._start_session()
+
+
+@cache
+def _client(service: str, region: str) -> Any:
+    account = Account(region, ENVIRON)
+    account._session = _session()
+    return account.client(service)
+
+
+class Clock:
+    """A clock that only moves when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
 
 
 def make_host_key(kind: str, *fields: bytes) -> str:

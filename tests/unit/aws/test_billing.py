@@ -19,7 +19,7 @@ def answer(*services: tuple[str, str], page: str = "", estimated: bool = False) 
     return {"ResultsByTime": [period]} | ({"NextPageToken": page} if page else {})
 
 
-def test_one_request_by_our_tag_and_by_service() -> None:
+def test_query_billed_cost_asks_once_by_tag_and_service() -> None:
     said = answer(("EC2 - Other", "0.25"), ("Amazon Elastic Compute Cloud - Compute", "3.125"), estimated=True)
     account = ScriptedAccount({("ce", "get_cost_and_usage"): said})
     bill = query_billed_cost(account, FIRST, LAST)
@@ -30,7 +30,7 @@ def test_one_request_by_our_tag_and_by_service() -> None:
     assert asked["Filter"] == {"Tags": {"Key": "Project", "Values": ["gpucourse"]}}
 
 
-def test_pages_are_counted_since_each_costs_a_cent() -> None:
+def test_query_billed_cost_counts_pages_since_each_costs_a_cent() -> None:
     def by_page(parameters: dict[str, Any]) -> dict[str, Any]:
         return answer(("EC2 - Other", "1")) if "NextPageToken" in parameters else answer(("EC2 - Other", "2"), page="next")
 
@@ -38,7 +38,7 @@ def test_pages_are_counted_since_each_costs_a_cent() -> None:
     assert (bill.usd, bill.requests, bill.final) == (Decimal(3), 2, True)
 
 
-def test_nothing_billed_and_nothing_allowed() -> None:
+def test_query_billed_cost_is_zero_or_refused() -> None:
     empty = ScriptedAccount({("ce", "get_cost_and_usage"): answer()})
     assert query_billed_cost(empty, FIRST, LAST).usd == 0
     with pytest.raises(PermissionRefused):

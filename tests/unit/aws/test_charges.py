@@ -39,7 +39,7 @@ def account(*instance: dict[str, Any]) -> ScriptedAccount:
     )
 
 
-def test_everything_that_costs_is_charged_since_it_began() -> None:
+def test_find_charges_lists_everything_that_costs_since_it_began() -> None:
     charge_list = charges.find_charges(account(make_instance()), BOOK, stack="s-1")
     assert [(charge.item, charge.kind, int(charge.units)) for charge in charge_list] == [
         ("i-0", "instance", 1),
@@ -52,7 +52,7 @@ def test_everything_that_costs_is_charged_since_it_began() -> None:
     assert f"{hourly:.4f}" == f"{0.526 + 0.005 + 120 * 0.08 / 730 + 5 * 0.30 / 730:.4f}"
 
 
-def test_find_charges_of_a_disk_with_more_throughput() -> None:
+def test_find_charges_counts_more_throughput_of_a_disk() -> None:
     fast = ScriptedAccount(
         {
             ("ec2", "describe_instances"): {"Reservations": []},
@@ -65,7 +65,7 @@ def test_find_charges_of_a_disk_with_more_throughput() -> None:
     assert f"{throughput.per_hour:.4f}" == f"{375 * 0.04 / 730:.4f}"
 
 
-def test_spot_is_charged_at_its_zone() -> None:
+def test_find_charges_prices_spot_at_its_zone() -> None:
     charge_list = charges.find_charges(
         account(make_instance(InstanceType="g6.xlarge", InstanceLifecycle="spot")), BOOK, stack="s-1"
     )
@@ -76,18 +76,13 @@ def test_spot_is_charged_at_its_zone() -> None:
     )
 
 
-def test_a_stopped_instance_costs_its_disk_and_an_ended_one_nothing() -> None:
-    assert [charge.item for charge in charges.find_charges(account(make_instance("stopped")), BOOK, stack="s-1")] == [
-        "vol-1",
-        "fs-1",
-    ]
-    assert [charge.item for charge in charges.find_charges(account(make_instance("terminated")), BOOK, stack="s-1")] == [
-        "vol-1",
-        "fs-1",
-    ]
+def test_find_charges_leaves_out_an_instance_that_does_not_run() -> None:
+    for state in ("stopped", "terminated"):
+        charge_list = charges.find_charges(account(make_instance(state)), BOOK, stack="s-1")
+        assert [charge.item for charge in charge_list] == ["vol-1", "fs-1"]
 
 
-def test_when_and_why_what_ended_did() -> None:
+def test_match_ended_instances_says_when_and_why() -> None:
     said = {"StateTransitionReason": "User initiated (2026-11-21 10:00:00 GMT)", "StateReason": {"Message": "deadline"}}
     instance = instances.find(account(make_instance("terminated", **said), make_instance(InstanceId="i-1")), stack="s-1")
     ended = charges.match_ended_instances(instance)

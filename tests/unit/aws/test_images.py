@@ -26,25 +26,25 @@ def account(parameters: dict[str, str], size: int = 105) -> ScriptedAccount:
     return ScriptedAccount({("ssm", "get_parameters"): {"Parameters": listed}, ("ec2", "describe_images"): images})
 
 
-def test_the_best_that_is_there() -> None:
+def test_resolve_takes_the_best_that_is_there() -> None:
     image = resolve(account({SECOND: "ami-2", FIRST: "ami-1"}), "pytorch")
     assert (image.id, image.parameter, image.root_gib) == ("ami-1", FIRST, 105)
     assert resolve(account({SECOND: "ami-2"}), "pytorch").id == "ami-2"
 
 
-def test_none_of_them_is_missing() -> None:
+def test_resolve_fails_when_the_region_has_none() -> None:
     with pytest.raises(MissingError, match="us-east-2 has none"):
         resolve(account({}), "pytorch")
 
 
-def test_a_parameter_that_names_nothing_is_missing() -> None:
+def test_resolve_fails_when_a_parameter_names_no_image() -> None:
     asked = account({FIRST: "ami-1"})
     asked.answers["ec2", "describe_images"] = {"Images": []}
     with pytest.raises(MissingError, match="ami-1"):
         resolve(asked, "pytorch")
 
 
-def test_terraform_holds_the_same_list_in_the_same_order() -> None:
+def test_candidates_are_those_of_terraform() -> None:
     text = (ROOT / "terraform" / "modules" / "node" / "image.tf").read_text(encoding="utf-8")
     for kind, names in CANDIDATES.items():
         block = re.search(rf"\b{kind}\s*=\s*\[(.*?)\]", text, re.DOTALL)

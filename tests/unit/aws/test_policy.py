@@ -60,33 +60,27 @@ def iam_action(service: str, operation: str) -> str:
 
 
 @pytest.mark.parametrize(("partition", "limit"), [("aws", 5000), ("aws-us-gov", 5300), ("aws-cn", 5300)])
-def test_it_leaves_room_in_a_managed_policy(partition: str, limit: int) -> None:
+def test_policy_leaves_room_in_a_managed_policy(partition: str, limit: int) -> None:
     """IAM accepts 6,144 characters, without white space. ARNs of other partitions are longer."""
     assert len("".join(policy_text(partition).split())) < limit
 
 
 @pytest.mark.parametrize("partition", ["aws-us-gov", "aws-cn"])
-def test_another_partition_has_the_same_under_its_own_arns(partition: str) -> None:
+def test_policy_of_another_partition_has_its_own_arns(partition: str) -> None:
     there = json.loads(policy_text(partition).replace(f"arn:{partition}:", "arn:aws:"))["Statement"]
     assert "arn:aws:" not in policy_text(partition)
     assert there == STATEMENTS
 
 
-def test_the_calls_were_found() -> None:
-    assert len(CALLS) > 40
-    assert ("ec2", "terminate_instances") in CALLS
-    assert ("efs", "delete_file_system") in CALLS
-
-
-@pytest.mark.parametrize(("service", "operation"), CALLS, ids=[f"{service}-{operation}" for service, operation in CALLS])
-def test_every_call_is_allowed(service: str, operation: str) -> None:
-    action = iam_action(service, operation)
+def test_policy_allows_every_call_of_the_program() -> None:
+    assert len(CALLS) > 40, "they are found in the source"
     allowed = [pattern for statement in STATEMENTS for pattern in actions(statement)]
-    assert action in ADMINISTRATOR or any(fnmatchcase(action, pattern) for pattern in allowed), action
+    needed = {iam_action(*call) for call in CALLS} - ADMINISTRATOR
+    assert [action for action in sorted(needed) if not any(fnmatchcase(action, pattern) for pattern in allowed)] == []
 
 
-def test_everything_that_the_tests_of_the_account_asked_for_is_allowed() -> None:
-    assert len(RECORDED) > 150
+def test_policy_allows_what_was_asked_of_a_mock_account() -> None:
+    assert len(RECORDED) > 100
     assert [f"{asked.action} on {asked.resource} {dict(asked.context)}" for asked in RECORDED if not asked.is_allowed] == []
 
 
@@ -106,7 +100,7 @@ def needs(item: str) -> bool:
 
 
 @pytest.mark.parametrize("index", range(len(STATEMENTS)), ids=NAMES)
-def test_nothing_is_allowed_that_nobody_asks_for(index: int) -> None:
+def test_policy_allows_nothing_that_is_not_needed(index: int) -> None:
     """Without any action or any resource of a statement, something that was asked for is refused."""
     concerned = [asked for asked in RECORDED if allows([STATEMENTS[index]], asked.action, asked.resource, asked.context)]
     others = [*STATEMENTS[:index], *STATEMENTS[index + 1 :]]
@@ -118,7 +112,7 @@ def test_nothing_is_allowed_that_nobody_asks_for(index: int) -> None:
     assert unused == []
 
 
-def test_no_change_is_allowed_on_everything_where_a_resource_can_be_named() -> None:
+def test_policy_allows_no_change_on_everything_if_a_resource_can_be_named() -> None:
     wide = [
         action
         for statement in STATEMENTS
@@ -130,44 +124,15 @@ def test_no_change_is_allowed_on_everything_where_a_resource_can_be_named() -> N
     assert wide == []
 
 
-@pytest.mark.parametrize("resource", sorted({name for statement in STATEMENTS for name in resources(statement)} - {"*"}))
-def test_a_resource_is_of_one_service_and_one_type(resource: str) -> None:
+def test_policy_names_one_service_and_one_type_in_each_resource() -> None:
     """`arn:aws:ec2:*:*:*` would be everything by another name."""
-    _arn, _partition, service, _region, _account, name = resource.split(":", 5)
-    kind, slash, _id = name.partition("/")
-    assert "*" not in service + kind
-    assert slash
+    for resource in {name for statement in STATEMENTS for name in resources(statement)} - {"*"}:
+        _arn, _partition, service, _region, _account, name = resource.split(":", 5)
+        kind, slash, _id = name.partition("/")
+        assert ("*" in service + kind, slash) == (False, "/"), resource
 
 
-def test_only_what_looks_is_allowed_by_a_pattern() -> None:
-    patterns = [pattern for statement in STATEMENTS for pattern in actions(statement) if "*" in pattern]
-    assert [pattern for pattern in patterns if not pattern.partition(":")[2].startswith(READING)] == []
-
-
-def test_the_table_knows_every_action_that_the_policy_names() -> None:
-    """`make iam-table` writes it again."""
-    patterns = [pattern for statement in STATEMENTS for pattern in actions(statement)]
-    assert [pattern for pattern in patterns if not any(fnmatchcase(action, pattern) for action in TABLE["actions"])] == []
-
-
-def test_no_change_is_allowed_without_a_condition_or_narrow_resource() -> None:
-    for statement in STATEMENTS:
-        if statement["Resource"] == "*" and "Condition" not in statement:
-            for action in actions(statement):
-                verb = action.split(":")[1]
-                assert verb.startswith(READING), action
-
-
-def test_what_exists_is_changed_only_where_it_is_ours() -> None:
-    for statement in STATEMENTS:
-        if "ec2:TerminateInstances" in actions(statement):
-            assert statement["Condition"] == {"StringEquals": OURS}
-            break
-    else:
-        pytest.fail("no statement allows to terminate")
-
-
-def test_instances_start_only_with_our_tag_and_in_the_sizes_of_the_course() -> None:
+def test_policy_starts_instances_only_with_our_tag_and_in_sizes_of_the_course() -> None:
     def starts(instance_type: str, project: str = "gpucourse") -> bool:
         context = {"aws:RequestTag/Project": project, "ec2:InstanceType": instance_type}
         return allows(STATEMENTS, "ec2:RunInstances", INSTANCE, context)
@@ -181,7 +146,7 @@ def test_instances_start_only_with_our_tag_and_in_the_sizes_of_the_course() -> N
     assert not allows(STATEMENTS, "ec2:RunInstances", INSTANCE, {"aws:RequestTag/Project": "gpucourse"})
 
 
-def test_an_identity_with_it_cannot_raise_its_own_rights() -> None:
+def test_policy_lets_nobody_raise_their_own_rights() -> None:
     for statement in STATEMENTS:
         for action in actions(statement):
             service, verb = action.split(":")
@@ -200,7 +165,7 @@ def test_an_identity_with_it_cannot_raise_its_own_rights() -> None:
         ("servicequotas", "ServiceQuotas"),
     ],
 )
-def test_only_the_roles_that_aws_makes_at_first_use_may_be_made(service: str, role: str) -> None:
+def test_policy_makes_only_the_roles_that_aws_needs_at_first_use(service: str, role: str) -> None:
     name = f"{service}.amazonaws.com"
     arn = f"arn:aws:iam::123456789012:role/aws-service-role/{name}/AWSServiceRoleFor{role}"
     action = "iam:CreateServiceLinkedRole"
@@ -210,32 +175,21 @@ def test_only_the_roles_that_aws_makes_at_first_use_may_be_made(service: str, ro
     assert not allows(STATEMENTS, action, arn)
 
 
-def test_an_untagged_spot_request_may_be_cancelled_but_no_instance_ended() -> None:
+def test_policy_cancels_an_untagged_spot_request() -> None:
     request = "arn:aws:ec2:us-east-2:123456789012:spot-instances-request/sir-0123"
     assert allows(STATEMENTS, "ec2:CancelSpotInstanceRequests", request)
     assert not allows(STATEMENTS, "ec2:CancelSpotInstanceRequests", INSTANCE)
-    assert not allows(STATEMENTS, "ec2:TerminateInstances", INSTANCE)
-    assert allows(STATEMENTS, "ec2:TerminateInstances", INSTANCE, OURS)
 
 
 @pytest.mark.parametrize("action", ["GetParameters", "GetParametersByPath"])
-def test_only_the_public_parameters_may_be_read(action: str) -> None:
+def test_policy_reads_only_public_parameters(action: str) -> None:
     image = "parameter/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
     assert allows(STATEMENTS, f"ssm:{action}", f"arn:aws:ssm:us-east-2::{image}")
     assert not allows(STATEMENTS, f"ssm:{action}", "arn:aws:ssm:us-east-2:123456789012:parameter/database/password")
 
 
-def test_only_consoles_of_our_own_instances_may_be_read() -> None:
-    assert allows(STATEMENTS, "ec2:GetConsoleOutput", INSTANCE, OURS)
-    assert not allows(STATEMENTS, "ec2:GetConsoleOutput", INSTANCE, {"aws:ResourceTag/Project": "other"})
-    assert not allows(STATEMENTS, "ec2:GetConsoleOutput", INSTANCE)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [{"Effect": "Deny"}, {"NotAction": "ec2:*"}, {"Condition": {"StringNotEquals": {"aws:PrincipalTag/x": "y"}}}],
-)
-def test_a_statement_that_is_not_understood_decides_nothing(changed: dict[str, object]) -> None:
-    statement = {"Effect": "Allow", "Action": "ec2:StopInstances", "Resource": "*", **changed}
-    with pytest.raises(ValueError, match="not understood here"):
-        allows([statement], "ec2:StopInstances", INSTANCE)
+@pytest.mark.parametrize("action", ["ec2:GetConsoleOutput", "ec2:TerminateInstances"])
+def test_policy_allows_it_only_on_our_own_instances(action: str) -> None:
+    assert allows(STATEMENTS, action, INSTANCE, OURS)
+    assert not allows(STATEMENTS, action, INSTANCE, {"aws:ResourceTag/Project": "other"})
+    assert not allows(STATEMENTS, action, INSTANCE)

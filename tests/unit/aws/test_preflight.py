@@ -25,6 +25,8 @@ LABS = [
 ]
 ZONES = [{"ZoneName": f"us-east-2{letter}", "ZoneId": f"use2-az{letter}"} for letter in "ab"]
 OFFERED = [{"InstanceType": kind, "Location": "us-east-2a"} for kind in ("g4dn.xlarge", "t3.medium")]
+ROOT_USER = {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:root"}
+CLOSED_REGION = {"Regions": [{"RegionName": "us-east-2", "OptInStatus": "not-opted-in"}]}
 EVERYTHING_EMPTY: dict[tuple[str, str], Any] = {
     ("ec2", "describe_instances"): {"Reservations": []},
     ("ec2", "describe_spot_instance_requests"): {},
@@ -91,7 +93,7 @@ def run_preflight(account: ScriptedAccount, **changed: Any) -> dict[str, Finding
     return {finding.what: finding for finding in findings}
 
 
-def test_all_is_well_and_nothing_was_changed() -> None:
+def test_preflight_of_a_good_account_changes_nothing() -> None:
     account = a_good_account()
     findings = run_preflight(account)
     assert {finding.state for finding in findings.values()} == {"ok"}
@@ -106,7 +108,7 @@ def test_all_is_well_and_nothing_was_changed() -> None:
         assert operation.startswith(("describe_", "get_", "list_")) or parameters.get("DryRun") is True
 
 
-def test_spot_asks_for_its_own_quota_and_role() -> None:
+def test_preflight_for_spot_looks_at_its_own_quota_and_role() -> None:
     account = a_good_account()
     findings = run_preflight(account, market="spot")
     assert findings["quota L-3819A6DF (spot)"].state == findings["quota L-DB2E81BA (on-demand)"].state == "ok"
@@ -116,7 +118,7 @@ def test_spot_asks_for_its_own_quota_and_role() -> None:
     assert starts == {"g4dn.xlarge": True, "t3.medium": False}
 
 
-def test_the_quota_of_the_other_market_is_told_and_stops_nothing() -> None:
+def test_preflight_reports_the_quota_of_the_other_market_as_a_warning() -> None:
     values = {"L-DB2E81BA": 16.0, "L-1216C47A": 5.0, "L-3819A6DF": 0.0, "L-F678F1CE": 5.0}
     account = a_good_account(get_service_quota=lambda asked: {"Quota": {"Value": values[asked["QuotaCode"]]}})
     finding = run_preflight(account)["quota L-3819A6DF (spot)"]
@@ -128,152 +130,57 @@ def test_the_quota_of_the_other_market_is_told_and_stops_nothing() -> None:
     assert "L-34B43A08" not in str(spot), "a head is never bought on the spot market"
 
 
-MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
-    ("free plan", {"get_account_plan_state": {"accountPlanType": "FREE"}}, "account plan", "missing", "Free plan", "billing"),
-    (
-        "plan over",
-        {"get_account_plan_state": {"accountPlanType": "PAID", "accountPlanStatus": "EXPIRED"}},
-        "account plan",
-        "missing",
-        "expired",
-        "billing",
-    ),
-    (
-        "plan refused",
-        {"get_account_plan_state": make_refusal("freetier:GetAccountPlanState")},
-        "account plan",
-        "unknown",
-        "freetier",
-        "policy",
-    ),
-    ("no plan", {"get_account_plan_state": error("ResourceNotFoundException")}, "account plan", "unknown", "no plan", "deploy"),
-    (
-        "root",
-        {"get_caller_identity": {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:root"}},
-        "credentials",
-        "warning",
-        "root user",
-        "--policy",
-    ),
-    (
-        "region closed",
-        {"describe_regions": {"Regions": [{"RegionName": "us-east-2", "OptInStatus": "not-opted-in"}]}},
-        "region",
-        "missing",
-        "not enabled",
-        "aws account enable-region --region-name us-east-2",
-    ),
-    (
-        "no region",
-        {"describe_regions": {"Regions": [{"RegionName": "eu-west-1"}]}},
-        "region",
-        "missing",
-        "no region",
-        "eu-west-1",
-    ),
-    (
-        "not offered",
-        {"describe_instance_type_offerings": {"InstanceTypeOfferings": OFFERED[1:]}},
-        "zones for module 1",
-        "missing",
-        "no zone of us-east-2 offers g4dn.xlarge",
-        "--region",
-    ),
-    (
-        "not together",
-        {"describe_instance_type_offerings": {"InstanceTypeOfferings": [OFFERED[0], {**OFFERED[1], "Location": "us-east-2b"}]}},
-        "zones for module 2",
-        "missing",
-        "together",
-        "--region",
-    ),
-    (
-        "no quota",
-        {"get_service_quota": {"Quota": {"Value": 0.0}}},
-        "quota L-DB2E81BA (on-demand)",
-        "missing",
-        "needed 12 vCPU, limit 0, in use 0; enough for no module",
-        "--request-quota",
-    ),
-    (
-        "small quota",
-        {"get_service_quota": {"Quota": {"Value": 8.0}}},
-        "quota L-DB2E81BA (on-demand)",
-        "missing",
-        "enough for module 1",
-        "https://us-east-2.console.aws.amazon.com/servicequotas",
-    ),
-    (
-        "quota refused",
-        {"get_service_quota": make_refusal("servicequotas:GetServiceQuota")},
-        "quota L-DB2E81BA (on-demand)",
-        "unknown",
-        "servicequotas:GetServiceQuota",
-        "https://",
-    ),
-    ("no image", {"get_parameters": {"Parameters": []}}, "image", "missing", "none of the images", "--region"),
-    (
-        "no room",
-        {"describe_vpcs": lambda asked: {"Vpcs": [] if asked.get("Filters") else [{"VpcId": f"vpc-{n}"} for n in range(16)]}},
-        "room for a network",
-        "missing",
-        "16 of 16",
-        "leaks",
-    ),
-    (
-        "may not start",
-        {"run_instances": make_refusal("ec2:RunInstances")},
-        "permission to start g4dn.xlarge",
-        "missing",
-        "ec2:RunInstances",
-        "--policy",
-    ),
-    ("odd dry run", {"run_instances": error("VPCIdNotSpecified")}, "permission to start g4dn.xlarge", "unknown", "", "deploy"),
-    ("blocked", {"run_instances": error("Blocked")}, "permission to start g4dn.xlarge", "missing", "blocked", "support"),
-    (
-        "no backstop",
-        {"get_role": error("NoSuchEntity")},
-        schedule.WHAT,
-        "warning",
-        "no role gpucourse-backstop",
-        "aws iam create-role --role-name gpucourse-backstop",
-    ),
-    (
-        "backstop refused",
-        {"list_schedule_groups": make_refusal("scheduler:ListScheduleGroups")},
-        schedule.WHAT,
-        "unknown",
-        "scheduler",
-        "aws iam",
-    ),
-    (
-        "left over",
-        {
-            "describe_volumes": {
-                "Volumes": [{"VolumeId": "vol-1", "Tags": as_tag_list({**TAGS, "Expires": "2026-01-01T00:00:00+00:00"})}]
-            }
-        },
-        "leftovers",
-        "warning",
-        "1 things of 1 lab(s) that this workspace does not know (s-1); 1 past their deadline",
-        "gpucourse leaks",
-    ),
-    ("may not see roles", {"list_roles": make_refusal("iam:ListRoles")}, "leftovers", "unknown", "look for: role", "--policy"),
-    ("may not see", {"describe_volumes": make_refusal("ec2:DescribeVolumes")}, "leftovers", "unknown", "volume", "--policy"),
+PLAN, ZONES_2, START = "account plan", "zones for module 2", "permission to start g4dn.xlarge"
+QUOTA = "quota L-DB2E81BA (on-demand)"
+APART = [OFFERED[0], {**OFFERED[1], "Location": "us-east-2b"}]
+EXPIRED_VOLUME = {"VolumeId": "vol-1", "Tags": as_tag_list({**TAGS, "Expires": "2026-01-01T00:00:00+00:00"})}
+FULL = {"Vpcs": [{"VpcId": f"vpc-{number}"} for number in range(16)]}
+LEFT_OVER = "1 things of 1 lab(s) that this workspace does not know (s-1); 1 past their deadline"
+
+# What the account answers, by operation; the finding's name, its state, and words of its detail and of what mends it.
+MISSES: list[tuple[str, Any, str, str, str, str]] = [
+    ("get_account_plan_state", {"accountPlanType": "FREE"}, PLAN, "missing", "Free plan", "billing"),
+    ("get_account_plan_state", {"accountPlanStatus": "EXPIRED"}, PLAN, "missing", "expired", "billing"),
+    ("get_account_plan_state", make_refusal("freetier:GetAccountPlanState"), PLAN, "unknown", "freetier", "policy"),
+    ("get_account_plan_state", error("ResourceNotFoundException"), PLAN, "unknown", "no plan", "deploy"),
+    ("get_caller_identity", ROOT_USER, "credentials", "warning", "root user", "--policy"),
+    ("describe_regions", CLOSED_REGION, "region", "missing", "not enabled", "enable-region --region-name us-east-2"),
+    ("describe_regions", {"Regions": [{"RegionName": "eu-west-1"}]}, "region", "missing", "no region", "eu-west-1"),
+    ("describe_instance_type_offerings", OFFERED[1:], "zones for module 1", "missing", "no zone of us-east-2", "--region"),
+    ("describe_instance_type_offerings", APART, ZONES_2, "missing", "together", "--region"),
+    ("get_service_quota", 0.0, QUOTA, "missing", "needed 12 vCPU, limit 0, in use 0; enough for no module", "--request-quota"),
+    ("get_service_quota", 8.0, QUOTA, "missing", "enough for module 1", "https://us-east-2.console.aws.amazon.com/service"),
+    ("get_service_quota", make_refusal("servicequotas:Get"), QUOTA, "unknown", "servicequotas:Get", "https://"),
+    ("get_parameters", {"Parameters": []}, "image", "missing", "none of the images", "--region"),
+    ("describe_vpcs", lambda asked: {} if asked.get("Filters") else FULL, "room for a network", "missing", "16 of 16", "leaks"),
+    ("run_instances", make_refusal("ec2:RunInstances"), START, "missing", "ec2:RunInstances", "--policy"),
+    ("run_instances", error("VPCIdNotSpecified"), START, "unknown", "", "deploy"),
+    ("run_instances", error("Blocked"), START, "missing", "blocked", "support"),
+    ("get_role", error("NoSuchEntity"), schedule.WHAT, "warning", "no role gpucourse-backstop", "aws iam create-role"),
+    ("list_schedule_groups", make_refusal("scheduler:List"), schedule.WHAT, "unknown", "scheduler", "aws iam"),
+    ("describe_volumes", {"Volumes": [EXPIRED_VOLUME]}, "leftovers", "warning", LEFT_OVER, "gpucourse leaks"),
+    ("list_roles", make_refusal("iam:ListRoles"), "leftovers", "unknown", "look for: role", "--policy"),
+    ("describe_volumes", make_refusal("ec2:DescribeVolumes"), "leftovers", "unknown", "volume", "--policy"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("changed", "what", "state", "detail", "mend"), [miss[1:] for miss in MISSES], ids=[miss[0] for miss in MISSES]
+    ("operation", "answer", "what", "state", "detail", "mend"), MISSES, ids=[f"{miss[2]}-{miss[4]}" for miss in MISSES]
 )
-def test_every_miss_is_told_with_what_mends_it(changed: dict[str, Any], what: str, state: str, detail: str, mend: str) -> None:
-    finding = run_preflight(a_good_account(**changed))[what]
+def test_preflight_reports_each_miss_with_what_mends_it(
+    operation: str, answer: Any, what: str, state: str, detail: str, mend: str
+) -> None:
+    if isinstance(answer, float):
+        answer = {"Quota": {"Value": answer}}
+    if isinstance(answer, list):
+        answer = {"InstanceTypeOfferings": answer}
+    finding = run_preflight(a_good_account(**{operation: answer}))[what]
     assert finding.state == state
     assert detail in finding.detail
     assert mend in finding.mend
 
 
-def test_all_misses_are_told_at_once() -> None:
+def test_preflight_reports_all_misses_at_once() -> None:
     account = a_good_account(
         get_account_plan_state={"accountPlanType": "FREE"},
         get_service_quota={"Quota": {"Value": 0.0}},
@@ -285,7 +192,7 @@ def test_all_misses_are_told_at_once() -> None:
     assert missing >= {"Terraform", "account plan", "quota L-DB2E81BA (on-demand)", "image"}
 
 
-def test_an_open_request_for_quota_is_told() -> None:
+def test_preflight_reports_an_open_request_for_quota() -> None:
     request = {"Status": "CASE_OPENED", "QuotaCode": "L-DB2E81BA", "DesiredValue": 12.0}
     account = a_good_account(
         get_service_quota={"Quota": {"Value": 0.0}},
@@ -294,12 +201,12 @@ def test_an_open_request_for_quota_is_told() -> None:
     assert "a request for 12 is open (CASE_OPENED)" in run_preflight(account)["quota L-DB2E81BA (on-demand)"].detail
 
 
-def test_what_this_workspace_has_standing_is_no_leftover() -> None:
+def test_preflight_counts_no_lab_of_this_workspace_as_left_over() -> None:
     account = a_good_account(describe_volumes={"Volumes": [{"VolumeId": "vol-1", "Tags": as_tag_list(TAGS)}]})
     assert run_preflight(account, standing=frozenset({"s-1"}))["leftovers"].state == "ok"
 
 
-def test_without_credentials_nothing_else_of_the_account_is_asked() -> None:
+def test_preflight_without_credentials_asks_nothing_else_of_the_account() -> None:
     account = a_good_account(get_caller_identity=make_expiry())
     findings = run_preflight(account)
     assert findings["credentials"].state == "missing"
@@ -309,32 +216,30 @@ def test_without_credentials_nothing_else_of_the_account_is_asked() -> None:
     assert findings["price"].state == "ok"
 
 
-def test_no_answer_from_aws_is_unknown() -> None:
+def test_preflight_without_an_answer_is_unknown() -> None:
     silence = CloudUnreachable("AWS does not answer", hint="check the network")
     findings = run_preflight(a_good_account(get_caller_identity=silence))
     assert findings["credentials"].state == "unknown"
     assert findings["AWS account"].mend == "check the network"
 
 
-def test_credentials_that_expire_midway_are_told_where_it_happened() -> None:
+def test_preflight_reports_credentials_that_expire_midway() -> None:
     findings = run_preflight(a_good_account(describe_images=make_expiry()))
     assert findings["image"].state == "missing"
     assert findings["region"].state == "ok"
 
 
-@pytest.mark.parametrize(
-    ("version", "state"), [("1.6.1", "ok"), ("1.11.4", "ok"), ("1.6.0", "missing"), ("1.5.7", "missing"), (None, "missing")]
-)
-def test_terraform(version: str | None, state: str) -> None:
+@pytest.mark.parametrize(("version", "state"), [("1.6.1", "ok"), ("1.11.4", "ok"), ("1.6.0", "missing"), (None, "missing")])
+def test_preflight_checks_the_version_of_terraform(version: str | None, state: str) -> None:
     assert run_preflight(a_good_account(), terraform=version)["Terraform"].state == state
 
 
 @pytest.mark.parametrize(("key", "state"), [("", "ok"), ("ssh-rsa AAAA", "ok"), ("ecdsa-sha2-nistp256 AAAA", "missing")])
-def test_the_key_is_one_that_ec2_takes(key: str, state: str) -> None:
+def test_preflight_checks_that_ec2_accepts_the_key(key: str, state: str) -> None:
     assert run_preflight(a_good_account(), public_key=key)["SSH key"].state == state
 
 
-def test_the_address_is_asked_for_or_said() -> None:
+def test_preflight_looks_up_the_address_unless_it_is_given() -> None:
     def nobody() -> str:
         raise MissingError("cannot learn the address", hint="--ssh-cidr")
 
@@ -343,7 +248,7 @@ def test_the_address_is_asked_for_or_said() -> None:
     assert run_preflight(a_good_account(), ssh_cidr="0.0.0.0/0")["your address"].state == "missing"
 
 
-def test_the_price_of_the_labs_against_the_budget() -> None:
+def test_preflight_compares_the_price_with_the_budget() -> None:
     assert "about $5.14 for 2 labs" in run_preflight(a_good_account())["price"].detail
     assert run_preflight(a_good_account(), budget=Decimal(20))["price"].state == "ok"
     over = run_preflight(a_good_account(), budget=Decimal(20), spent=Decimal(18))["price"]

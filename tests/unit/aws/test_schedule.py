@@ -8,8 +8,7 @@ import pytest
 
 from gpucourse.aws import resource_scan, schedule
 from gpucourse.errors import CloudUnreachable, GpucourseError
-from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, error, make_expiry, make_refusal
-from tests.unit.aws.test_console import Clock
+from tests.unit.aws.cloud import TAGS, Clock, MotoAccount, ScriptedAccount, error, make_expiry, make_refusal
 
 EXPIRES = datetime(2026, 11, 21, 15, 0, tzinfo=timezone(timedelta(hours=2)))
 AT = datetime(2026, 11, 21, 13, 10, tzinfo=UTC)
@@ -20,7 +19,7 @@ def names(account: MotoAccount) -> list[str]:
     return [role["RoleName"] for role in account.client("iam").list_roles()["Roles"]]
 
 
-def test_each_instance_has_a_schedule_ten_minutes_after_its_end(moto: MotoAccount) -> None:
+def test_arm_schedules_each_instance_ten_minutes_after_its_end(moto: MotoAccount) -> None:
     finding = schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     assert (finding.state, finding.what) == ("ok", schedule.WHAT)
     assert "2 instances at 2026-11-21T13:10:00Z" in finding.detail
@@ -32,7 +31,7 @@ def test_each_instance_has_a_schedule_ten_minutes_after_its_end(moto: MotoAccoun
     assert made["ScheduleExpressionTimezone"] == "UTC"
 
 
-def test_more_time_is_written_on_the_group_and_on_the_role_of_the_stack(moto: MotoAccount) -> None:
+def test_retag_expires_changes_the_group_and_the_role_of_the_stack(moto: MotoAccount) -> None:
     schedule.retag_expires(moto, EXPIRES, stack="s-1")  # without a backstop there is nothing to write on
     schedule.arm(moto, IDS, EXPIRES, wanted={**TAGS, "Expires": "before"})
     schedule.retag_expires(moto, EXPIRES, stack="s-1")
@@ -42,7 +41,7 @@ def test_more_time_is_written_on_the_group_and_on_the_role_of_the_stack(moto: Mo
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-us-gov"])
-def test_what_a_schedule_calls_is_of_the_partition_of_its_role(partition: str) -> None:
+def test_arm_calls_the_partition_of_the_role(partition: str) -> None:
     account = ScriptedAccount(
         {
             ("iam", "get_role"): {"Role": {"Arn": f"arn:{partition}:iam::123456789012:role/gpucourse-backstop"}},
@@ -55,23 +54,19 @@ def test_what_a_schedule_calls_is_of_the_partition_of_its_role(partition: str) -
     assert made["Target"]["Arn"] == f"arn:{partition}:scheduler:::aws-sdk:ec2:terminateInstances"
 
 
-def test_its_role_may_only_end_what_is_ours(moto: MotoAccount) -> None:
+def test_arm_makes_a_role_that_ends_only_what_is_ours_for_schedules_of_this_account(moto: MotoAccount) -> None:
     schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     assert names(moto) == ["gpucourse-backstop-s-1"]
-    document = moto.client("iam").get_role_policy(RoleName="gpucourse-backstop-s-1", PolicyName=schedule.POLICY_NAME)
-    [statement] = document["PolicyDocument"]["Statement"]
+    iam = moto.client("iam")
+    document = iam.get_role_policy(RoleName="gpucourse-backstop-s-1", PolicyName=schedule.POLICY_NAME)["PolicyDocument"]
+    [statement] = document["Statement"]
     assert statement["Action"] == "ec2:TerminateInstances"
     assert statement["Condition"] == {"StringEquals": {"aws:ResourceTag/Project": "gpucourse"}}
+    [trusted] = iam.get_role(RoleName="gpucourse-backstop-s-1")["Role"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trusted["Condition"] == {"StringEquals": {"aws:SourceAccount": moto.identity().account}}
 
 
-def test_only_schedules_of_this_account_may_take_the_role(moto: MotoAccount) -> None:
-    schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
-    role = moto.client("iam").get_role(RoleName="gpucourse-backstop-s-1")["Role"]
-    [statement] = role["AssumeRolePolicyDocument"]["Statement"]
-    assert statement["Condition"] == {"StringEquals": {"aws:SourceAccount": moto.identity().account}}
-
-
-def test_a_role_that_an_administrator_made_is_taken_instead(moto: MotoAccount) -> None:
+def test_arm_takes_a_role_that_an_administrator_made(moto: MotoAccount) -> None:
     moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument="{}")
     schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     assert names(moto) == [schedule.ROLE]
@@ -79,23 +74,19 @@ def test_a_role_that_an_administrator_made_is_taken_instead(moto: MotoAccount) -
     assert names(moto) == [schedule.ROLE]
 
 
-def test_arming_again_moves(moto: MotoAccount) -> None:
+def test_move_and_arm_again_change_every_schedule_of_the_stack_alone(moto: MotoAccount) -> None:
+    assert schedule.move(moto, EXPIRES, stack="s-1").state == "warning", "there is nothing to move"
     schedule.arm(moto, ["i-1"], EXPIRES, wanted=TAGS)
-    schedule.arm(moto, IDS, EXPIRES + timedelta(hours=1), wanted=TAGS)
-    later = AT + timedelta(hours=1)
-    assert schedule.read_scheduled_ends(moto, stack="s-1") == {"i-1": later, "i-2": later}
-
-
-def test_moving_takes_every_schedule_of_the_stack_and_no_other(moto: MotoAccount) -> None:
-    schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     schedule.arm(moto, ["i-9"], EXPIRES, wanted={**TAGS, "Stack": "s-2"})
+    schedule.arm(moto, IDS, EXPIRES + timedelta(hours=1), wanted=TAGS)
+    assert set(schedule.read_scheduled_ends(moto, stack="s-1").values()) == {AT + timedelta(hours=1)}
     assert schedule.move(moto, EXPIRES + timedelta(hours=2), stack="s-1").state == "ok"
     later = AT + timedelta(hours=2)
     assert schedule.read_scheduled_ends(moto, stack="s-1") == {"i-1": later, "i-2": later}
     assert schedule.read_scheduled_ends(moto, stack="s-2") == {"i-9": AT}
 
 
-def test_disarming_leaves_nothing_and_may_be_repeated(moto: MotoAccount) -> None:
+def test_disarm_leaves_nothing_and_may_be_repeated(moto: MotoAccount) -> None:
     schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     assert schedule.disarm(moto, stack="s-1").state == "ok"
     assert schedule.read_scheduled_ends(moto, stack="s-1") == {}
@@ -103,15 +94,16 @@ def test_disarming_leaves_nothing_and_may_be_repeated(moto: MotoAccount) -> None
     assert schedule.disarm(moto, stack="s-1").state == "ok"
 
 
-def test_nothing_to_move_is_a_warning(moto: MotoAccount) -> None:
-    assert schedule.move(moto, EXPIRES, stack="s-1").state == "warning"
-
-
-@pytest.mark.parametrize("operation", ["get_role", "create_role", "create_schedule_group", "create_schedule"])
-@pytest.mark.parametrize("problem", [make_refusal("some:Action"), CloudUnreachable("silence", hint=""), make_expiry()])
-def test_what_aws_refuses_is_a_finding_with_the_way_out_and_no_error(
-    moto: MotoAccount, operation: str, problem: GpucourseError
-) -> None:
+@pytest.mark.parametrize(
+    ("operation", "problem"),
+    [
+        ("get_role", make_expiry()),
+        ("create_role", make_refusal("iam:CreateRole")),
+        ("create_schedule_group", CloudUnreachable("silence", hint="")),
+        ("create_schedule", make_refusal("scheduler:CreateSchedule")),
+    ],
+)
+def test_arm_reports_what_aws_refuses_with_the_way_out(moto: MotoAccount, operation: str, problem: GpucourseError) -> None:
     moto.fail = [(operation, problem)]
     finding = schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     assert finding.state == "warning"
@@ -119,7 +111,7 @@ def test_what_aws_refuses_is_a_finding_with_the_way_out_and_no_error(
     assert "aws iam create-role" in finding.mend
 
 
-def test_a_role_that_is_only_just_known_is_waited_for(moto: MotoAccount) -> None:
+def test_arm_waits_for_a_role_that_is_not_known_everywhere_yet(moto: MotoAccount) -> None:
     clock = Clock()
     young = error(
         "ValidationException", "The execution role you provide must allow AWS EventBridge Scheduler to assume the role."
@@ -132,7 +124,7 @@ def test_a_role_that_is_only_just_known_is_waited_for(moto: MotoAccount) -> None
     assert clock.now == 10.0 + 90.0
 
 
-def test_a_group_that_is_being_deleted_is_waited_for_and_not_deleted_again() -> None:
+def test_arm_waits_for_a_group_that_is_being_deleted() -> None:
     clock = Clock()
 
     def make_group(_parameters: dict[str, str]) -> object:
@@ -153,7 +145,7 @@ def test_a_group_that_is_being_deleted_is_waited_for_and_not_deleted_again() -> 
     assert account.list_calls("delete_schedule_group") == []
 
 
-def test_readiness_looks_without_making_anything(moto: MotoAccount) -> None:
+def test_readiness_makes_nothing(moto: MotoAccount) -> None:
     assert schedule.readiness(moto).state == "warning"
     assert names(moto) == []
     moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument="{}")
@@ -162,7 +154,7 @@ def test_readiness_looks_without_making_anything(moto: MotoAccount) -> None:
     assert schedule.readiness(moto).state == "unknown"
 
 
-def test_the_commands_for_an_administrator_are_whole() -> None:
+def test_setup_commands_hold_the_whole_documents() -> None:
     make, allow = (shlex.split(command) for command in schedule.setup_commands())
     assert make[:3] == ["aws", "iam", "create-role"]
     account = "$(aws sts get-caller-identity --query Account --output text)"
@@ -170,5 +162,5 @@ def test_the_commands_for_an_administrator_are_whole() -> None:
     assert json.loads(allow[allow.index("--policy-document") + 1]) == schedule.MAY
 
 
-def test_a_long_name_still_makes_a_valid_role() -> None:
+def test_role_name_of_a_long_stack_is_valid() -> None:
     assert len(schedule.role_name("s" * 80)) == 64

@@ -21,7 +21,7 @@ def list_ends(account: MotoAccount, stack: str) -> dict[str, set[str]]:
     return ends
 
 
-def test_more_time_is_written_on_everything_that_says_an_end(moto: MotoAccount) -> None:
+def test_retag_expires_changes_everything_that_says_an_end(moto: MotoAccount) -> None:
     ec2 = moto.client("ec2")
     ours, _other = (make_lab(moto, {**TAGS, "Stack": stack, "Expires": EARLIER}) for stack in ("s-1", "s-2"))
     by_hand = ec2.create_volume(AvailabilityZone="us-east-2a", Size=1)["VolumeId"]
@@ -43,7 +43,6 @@ def test_more_time_is_written_on_everything_that_says_an_end(moto: MotoAccount) 
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("ada", "ada"),
         ("CORP\\ada", "CORP_ada"),
         ("Zoë Šimůnková", "Zoë Šimůnková"),
         ("a\N{SLIGHTLY SMILING FACE}b", "a_b"),
@@ -51,5 +50,5 @@ def test_more_time_is_written_on_everything_that_says_an_end(moto: MotoAccount) 
         ("x" * 300, "x" * 128),
     ],
 )
-def test_whatever_a_user_is_called_makes_a_tag(text: str, value: str) -> None:
+def test_make_value_accepts_whatever_a_user_is_called(text: str, value: str) -> None:
     assert tags.make_value(text) == value
