@@ -35,7 +35,7 @@ def nodes() -> list[Node]:
     return [replace(node(name), python=sys.executable) for name in ("node0", "node1")]
 
 
-def test_two_nodes_reach_each_other_and_agree_on_a_sum(nodes: list[Node], tmp_path: Path) -> None:
+def test_hold_lets_two_nodes_agree_on_a_sum(nodes: list[Node], tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     collective_check.hold(context, fleet_of(here, *nodes), nodes, {"node0", "node1"})
     steps = [(event.node, event.step, event.ok) for event in events if isinstance(event, NodeEvent)]
@@ -47,7 +47,7 @@ def test_two_nodes_reach_each_other_and_agree_on_a_sum(nodes: list[Node], tmp_pa
     ]
 
 
-def test_a_port_that_nobody_reaches_is_named(nodes: list[Node], tmp_path: Path) -> None:
+def test_hold_names_a_port_that_is_not_reached(nodes: list[Node], tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     nodes[0] = replace(nodes[0], private_address="127.9.9.9")
 
@@ -61,7 +61,7 @@ def test_a_port_that_nobody_reaches_is_named(nodes: list[Node], tmp_path: Path) 
     assert "TimeoutError: timed out" in caught.value.what
 
 
-def test_a_taken_port_is_given_up_for_another_but_not_for_ever(nodes: list[Node], tmp_path: Path) -> None:
+def test_hold_takes_another_port_when_one_is_taken_but_not_for_ever(nodes: list[Node], tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     tried: list[str] = []
 

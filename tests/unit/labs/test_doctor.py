@@ -11,7 +11,7 @@ from gpucourse.labs.doctor import list_programs
 from gpucourse.workspace.locate import open_workspace
 
 
-def test_programs_are_listed_with_the_exercises_that_use_them(tmp_path: Path) -> None:
+def test_list_programs_names_the_exercises_that_use_them(tmp_path: Path) -> None:
     context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
     module = context.catalog.module("3")
     assert list_programs(module) == []

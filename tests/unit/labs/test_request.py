@@ -35,5 +35,5 @@ from gpucourse.labs.request import DeployRequest
         ),
     ],
 )
-def test_what_was_typed(request_: DeployRequest, command: str) -> None:
+def test_command_is_the_one_that_was_typed(request_: DeployRequest, command: str) -> None:
     assert request_.command == command

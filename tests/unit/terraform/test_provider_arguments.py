@@ -43,8 +43,3 @@ def test_the_version_that_the_page_names_is_the_one_that_is_locked() -> None:
     }
     assert allowed == {">= 5.92, < 7.0"}
     assert "`>= 5.92, < 7.0`" in page
-
-
-def test_an_argument_that_nobody_looked_up_is_seen() -> None:
-    text = 'resource "aws_eip" "this" {\n  count = 1\n  vpc   = true\n  lifecycle {\n    ignore_changes = [tags]\n  }\n}\n'
-    assert find_arguments(text) == {"aws_eip": {"vpc"}}

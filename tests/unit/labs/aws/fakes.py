@@ -6,10 +6,11 @@ import json
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
+from functools import cache, cached_property
 from pathlib import Path
 
 from gpucourse.context import Context
+from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.locate import find_course
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.labs.aws.needs import need_of
@@ -26,10 +27,24 @@ from gpucourse.workspace.locate import open_workspace
 Answer = Callable[[Node, str], CommandResult]
 
 
+@cache
+def _catalog() -> Catalog:
+    return load(find_course({}))
+
+
+class CourseContext(Context):
+    """A context whose catalogue was read once for all tests."""
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        return _catalog()
+
+
 def context_in(folder: Path) -> tuple[Context, list[Event]]:
     """A workspace with the real course, and everything that a command told while it worked."""
     events: list[Event] = []
-    context = Context(workspace=open_workspace(folder / "work"), folders=find_course({}), environ={}, watch=events.append)
+    workspace = open_workspace(folder / "work")
+    context = CourseContext(workspace=workspace, folders=find_course({}), environ={}, watch=events.append)
     return context, events
 
 
@@ -162,4 +177,3 @@ def make_completed(text: str = "", *, code: int = 0, complaint: str = "") -> Com
 
 ONE_NODE = AwsLab(template="benchmark", gpu="t4", size="xlarge", nodes=1, max_nodes=1)
 CLUSTER = AwsLab(template="slurm-cluster", gpu="t4", size="xlarge", nodes=3, min_nodes=2, head=True, storage_gib=5)
-MONEY = Decimal("0.01")

@@ -30,7 +30,7 @@ from tests.unit.labs.aws.fakes import choice_of, context_in, deployment_of, node
 KEPT = ("ec2", "describe_instance_attribute")
 
 
-def test_a_node_that_is_made_anew_is_told_apart_from_one_more() -> None:
+def test_list_replaced_nodes_leaves_out_a_node_more() -> None:
     before = Inventory(stack="02-aws-t4", nodes=(node("node0", role="head"), node("node1")))
     anew, more = (f'module.workers.aws_instance.node["{name}-on-demand"]' for name in ("node1", "node10"))
     changes = [("create", anew), ("create", more), ("create", "aws_vpc.this")]
@@ -76,7 +76,7 @@ class Lab:
         raise TerraformFailed("terraform destroy failed", hint="", log=None, summary="refused")
 
 
-def test_what_terraform_cannot_remove_is_removed_by_tag(tmp_path: Path) -> None:
+def test_remove_failed_attempt_removes_by_tag_what_terraform_cannot(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     build._remove_failed_attempt(context, lab)
@@ -84,7 +84,7 @@ def test_what_terraform_cannot_remove_is_removed_by_tag(tmp_path: Path) -> None:
     assert any("Continuing without it, by tag" in event.text for event in events if isinstance(event, Note))
 
 
-def test_no_other_place_is_tried_while_the_failed_try_left_something(tmp_path: Path) -> None:
+def test_remove_failed_attempt_fails_when_something_is_left(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     lab: Any = Lab(keeps=True)
     with pytest.raises(LeftoverError, match="instance i-0 in us-east-2") as caught:
@@ -92,7 +92,7 @@ def test_no_other_place_is_tried_while_the_failed_try_left_something(tmp_path: P
     assert "aws ec2 terminate-instances" in caught.value.hint
 
 
-def test_the_record_says_which_node_has_no_schedule(tmp_path: Path) -> None:
+def test_arm_records_which_node_has_no_schedule(tmp_path: Path) -> None:
     """A schedule for one node of two is no backstop for the other."""
     context, _events = context_in(tmp_path)
     lab: Any = Lab()
@@ -110,7 +110,7 @@ def test_the_record_says_which_node_has_no_schedule(tmp_path: Path) -> None:
     assert (lab.cloud.backstop, armed) == ("", [["i-0"], ["i-0"]])
 
 
-def test_what_a_failed_build_leaves_has_a_schedule(tmp_path: Path) -> None:
+def test_arm_remains_schedules_what_a_failed_build_left(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     lab.account.answers |= {
@@ -128,7 +128,7 @@ def test_what_a_failed_build_leaves_has_a_schedule(tmp_path: Path) -> None:
     assert "ec2:DescribeInstances" in str(events[-1])
 
 
-def test_a_ledger_that_fails_leaves_no_node_without_a_schedule(tmp_path: Path) -> None:
+def test_guard_costs_arms_the_backstop_even_if_the_ledger_fails(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     lab: Any = Lab()
     lab.account.answers |= {
@@ -141,7 +141,7 @@ def test_a_ledger_that_fails_leaves_no_node_without_a_schedule(tmp_path: Path) -
     assert [made["Name"] for made in lab.account.list_calls("create_schedule")] == ["i-0"]
 
 
-def test_of_two_deploys_at_once_the_second_sees_what_the_first_will_cost(tmp_path: Path) -> None:
+def test_reserve_counts_what_a_deploy_beside_it_will_cost(tmp_path: Path) -> None:
     """Both were offered while all of the budget was free, as when two terminals wait for a yes."""
     context, _events = context_in(tmp_path)
     context.paths.settings.write_text("budget_usd: 10\n")
@@ -190,10 +190,12 @@ def answer_power_off(behaviour: str) -> dict[str, Any]:
     return {"InstanceInitiatedShutdownBehavior": {"Value": behaviour}}
 
 
-def test_a_spot_node_that_powering_off_ends_needs_nothing_else(tmp_path: Path) -> None:
+def test_check_power_off_asks_about_spot_nodes_and_accepts_that_they_end(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     lab.cloud.backstop = "no permission"
+    build._check_power_off(context, lab, find_on("scheduled"), fresh=True)
+    assert lab.account.list_calls("describe_instance_attribute") == []
     lab.account.answers[KEPT] = answer_power_off("terminate")
     build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert lab.account.list_calls("describe_instance_attribute")[0]["InstanceId"] == "i-0"
@@ -202,7 +204,7 @@ def test_a_spot_node_that_powering_off_ends_needs_nothing_else(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("backstop", ["", "no permission"])
-def test_a_new_spot_node_that_outlives_powering_off_is_taken_down(tmp_path: Path, backstop: str) -> None:
+def test_check_power_off_takes_down_a_new_spot_node_that_outlives_it(tmp_path: Path, backstop: str) -> None:
     """Whether a schedule would end it as well or not: nothing is left, and the reason is told."""
     context, events = context_in(tmp_path)
     lab: Any = Lab()
@@ -216,16 +218,7 @@ def test_a_new_spot_node_that_outlives_powering_off_is_taken_down(tmp_path: Path
     assert lab.deployment.inventory is None
 
 
-def test_a_refused_node_that_cannot_be_removed_is_named_with_the_reason(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
-    lab: Any = Lab(keeps=True)
-    lab.account.answers[KEPT] = answer_power_off("stop")
-    with pytest.raises(LeftoverError, match=r"keeps i-0(.|\n)*instance i-0 in us-east-2") as caught:
-        build._check_power_off(context, lab, find_on("spot"), fresh=True)
-    assert "aws ec2 terminate-instances" in caught.value.hint
-
-
-def test_nodes_that_somebody_works_on_are_refused_and_not_taken_down(tmp_path: Path) -> None:
+def test_check_power_off_does_not_take_down_nodes_in_use(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     lab: Any = Lab()
     lab.account.answers[KEPT] = answer_power_off("stop")
@@ -234,7 +227,7 @@ def test_nodes_that_somebody_works_on_are_refused_and_not_taken_down(tmp_path: P
     assert lab.running
 
 
-def test_where_ec2_does_not_say_the_backstop_has_to_be_there(tmp_path: Path) -> None:
+def test_check_power_off_needs_the_backstop_when_ec2_does_not_say(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     lab.account.answers[KEPT] = error("InternalError")
@@ -247,10 +240,3 @@ def test_where_ec2_does_not_say_the_backstop_has_to_be_there(tmp_path: Path) -> 
         build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert "aws iam create-role" in caught.value.hint
     assert not lab.running
-
-
-def test_of_an_on_demand_node_nothing_is_asked(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
-    lab: Any = Lab()
-    build._check_power_off(context, lab, find_on("scheduled"), fresh=True)
-    assert lab.account.list_calls("describe_instance_attribute") == []

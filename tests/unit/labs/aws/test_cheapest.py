@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.hardware import hardware
 from gpucourse.labs.aws.cheapest import replace_any_gpu
 from gpucourse.labs.request import DeployRequest
 from gpucourse.workspace.deployments import save
@@ -116,7 +115,3 @@ def test_named_gpus_are_left_as_they_are(gpus: tuple[str, ...], tmp_path: Path) 
     context, _events = context_in(tmp_path)
     request = DeployRequest(module="1", gpu=gpus)
     assert replace_any_gpu(context, request, ScriptedAccount({})) == (request, [])
-
-
-def test_no_gpu_of_the_table_is_called_any() -> None:
-    assert "any" not in hardware().choices

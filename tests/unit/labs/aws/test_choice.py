@@ -27,29 +27,24 @@ def stands(context: Context, deployment: Deployment, phase: str = "ready") -> De
     return deployment
 
 
-def test_the_manifest_decides_where_nobody_else_does(context: Context) -> None:
+def test_choices_come_from_the_manifest_when_nothing_else_is_said(context: Context) -> None:
     [choice] = choices(context, DeployRequest(module="3"))
     assert (choice.stack, choice.gpu, choice.instance_type, choice.nodes) == ("03-aws-t4", "t4", "g4dn.2xlarge", 2)
     assert (choice.market, choice.region, choice.ttl_hours, choice.others) == ("on-demand", "us-east-2", 4.0, ())
 
 
-def test_settings_precede_the_manifest_and_flags_precede_both(context: Context) -> None:
+def test_choices_take_flags_before_settings_before_the_manifest(context: Context) -> None:
     context.paths.settings.write_text("gpu: l4\nother_gpus: [a10g, l4]\nspot: true\nttl: 2h\nregion: us-west-2\n")
     [choice] = choices(context, DeployRequest(module="3"))
     assert (choice.instance_type, choice.others) == ("g6.2xlarge", ("g5.2xlarge",))
     assert (choice.market, choice.region, choice.ttl_hours) == ("spot", "us-west-2", 2.0)
     typed = DeployRequest(module="3", gpu=("T4",), spot=False, ttl_s=1800.0, region="us-east-1", nodes=4)
     [choice] = choices(context, typed)
-    assert (choice.stack, choice.market, choice.region, choice.ttl_hours, choice.nodes) == (
-        "03-aws-t4",
-        "on-demand",
-        "us-east-1",
-        0.5,
-        4,
-    )
+    assert (choice.stack, choice.market, choice.region) == ("03-aws-t4", "on-demand", "us-east-1")
+    assert (choice.ttl_hours, choice.nodes) == (0.5, 4)
 
 
-def test_a_smaller_size_is_typed_and_stays_with_the_lab(context: Context) -> None:
+def test_choices_keep_the_smaller_size_of_a_lab(context: Context) -> None:
     context.paths.settings.write_text("other_gpus: [l4]\n")
     [choice] = choices(context, DeployRequest(module="3", size="xlarge"))
     assert (choice.instance_type, choice.others) == ("g4dn.xlarge", ("g6.xlarge",))
@@ -63,12 +58,12 @@ def test_a_smaller_size_is_typed_and_stays_with_the_lab(context: Context) -> Non
         choices(context, DeployRequest(module="3", size="2xlarge"))
 
 
-def test_several_gpus_are_several_labs(context: Context) -> None:
+def test_choices_of_several_gpus_are_several_labs(context: Context) -> None:
     choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4", "t4")))
     assert [choice.stack for choice in choice_list] == ["03-aws-t4", "03-aws-l4"]
 
 
-def test_what_stands_is_meant_and_keeps_its_place(context: Context) -> None:
+def test_choices_mean_the_lab_that_exists_in_its_place(context: Context) -> None:
     standing = stands(context, deployment_of(gpu="l4", instance_type="g6.2xlarge", zone="us-east-2c", hours=6.0))
     [choice] = choices(context, DeployRequest(module="3"))
     assert choice.standing is not None
@@ -77,7 +72,7 @@ def test_what_stands_is_meant_and_keeps_its_place(context: Context) -> None:
     assert (other.stack, other.standing) == ("03-aws-t4", None)
 
 
-def test_a_lab_that_got_another_gpu_than_it_was_named_for_is_not_replaced(context: Context) -> None:
+def test_choices_do_not_replace_a_lab_that_got_another_gpu(context: Context) -> None:
     lab = deployment_of(gpu="l4", instance_type="g6.2xlarge")
     lab.stack = "03-aws-t4"
     stands(context, lab)
@@ -88,7 +83,7 @@ def test_a_lab_that_got_another_gpu_than_it_was_named_for_is_not_replaced(contex
     assert choice.standing is not None
 
 
-def test_gpus_that_are_compared_do_not_stand_in_for_each_other(context: Context) -> None:
+def test_choices_of_compared_gpus_do_not_stand_in_for_each_other(context: Context) -> None:
     context.paths.settings.write_text("other_gpus: [l4, a10g, l40s]\n")
     stands(context, deployment_of(gpu="l40s", instance_type="g6e.2xlarge"))
     choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
@@ -103,32 +98,32 @@ def test_gpus_that_are_compared_do_not_stand_in_for_each_other(context: Context)
         (DeployRequest(module="3", ttl_s=7200.0), "--ttl is for a new lab"),
     ],
 )
-def test_what_stands_is_not_made_another_lab_by_the_way(wish: DeployRequest, words: str, context: Context) -> None:
+def test_choices_refuse_to_make_another_lab_of_one_that_exists(wish: DeployRequest, words: str, context: Context) -> None:
     stands(context, deployment_of())
     with pytest.raises(UsageError, match=words):
         choices(context, wish)
 
 
-def test_a_region_of_the_settings_is_looked_at_as_one_that_was_typed(context: Context) -> None:
+def test_choices_check_the_region_of_the_settings(context: Context) -> None:
     context.paths.settings.write_text("region: us-gov-west-1\n")
     with pytest.raises(UsageError, match="partition aws-us-gov"):
         choices(context, DeployRequest(module="3"))
 
 
-def test_labs_in_several_regions_are_taken_one_at_a_time(context: Context) -> None:
+def test_choices_refuse_labs_in_several_regions(context: Context) -> None:
     stands(context, deployment_of(region="us-west-2", zone="us-west-2a"))
     with pytest.raises(UsageError, match="not in one place"):
         choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
 
 
-def test_a_lab_that_is_stopped_is_started_instead(context: Context) -> None:
+def test_choices_say_that_a_stopped_lab_is_started_instead(context: Context) -> None:
     stands(context, deployment_of(stopped=True))
     with pytest.raises(MissingError, match="is stopped") as caught:
         choices(context, DeployRequest(module="3"))
     assert caught.value.hint == "gpucourse start 3"
 
 
-def test_a_try_that_left_nothing_binds_nobody_and_lends_its_name(context: Context) -> None:
+def test_choices_ignore_a_failed_try_that_left_nothing(context: Context) -> None:
     failed = stands(context, deployment_of(), "failed")
     [choice] = choices(context, DeployRequest(module="3", region="us-west-2", spot=True))
     assert choice.standing is None
@@ -141,7 +136,6 @@ def test_a_try_that_left_nothing_binds_nobody_and_lends_its_name(context: Contex
     [
         (DeployRequest(module="0"), "needs no cloud"),
         (DeployRequest(module="3", nodes=9), "takes 1 to 8 nodes"),
-        (DeployRequest(module="3", nodes=0), "takes 1 to 8 nodes"),
         (DeployRequest(module="1", nodes=2), "takes 1 node on AWS"),
         (DeployRequest(module="3", size="4xlarge"), "nodes of module 3 are 2xlarge or xlarge"),
         (DeployRequest(module="1", size="2xlarge"), "nodes of module 1 are xlarge"),
@@ -150,10 +144,8 @@ def test_a_try_that_left_nothing_binds_nobody_and_lends_its_name(context: Contex
         (DeployRequest(module="3", ttl_s=60.0), "15 minutes to 72 hours, not 60"),
         (DeployRequest(module="3", region="frankfurt"), "not written like a region"),
         (DeployRequest(module="3", region="us-gov-west-1"), "AWS's partition aws-us-gov; the course"),
-        (DeployRequest(module="3", region="eusc-de-east-1"), "AWS's partition aws-eusc; the course"),
-        (DeployRequest(module="3", region="cn-north-1"), "AWS's partition aws-cn; the course"),
     ],
 )
-def test_what_there_is_not_is_said_before_anything_is_asked(wish: DeployRequest, words: str, context: Context) -> None:
+def test_choices_refuse_what_does_not_exist(wish: DeployRequest, words: str, context: Context) -> None:
     with pytest.raises(UsageError, match=words):
         choices(context, wish)

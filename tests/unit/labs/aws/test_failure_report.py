@@ -37,11 +37,9 @@ LOG = Path("/somewhere/terraform-apply.log")
         ("UnauthorizedOperation", PermissionRefused, ExitCode.MISSING),
         ("RequestExpired", CredentialsError, ExitCode.MISSING),
         ("VcpuLimitExceeded", CloudError, ExitCode.INFRASTRUCTURE),
-        ("PendingVerification", CloudError, ExitCode.INFRASTRUCTURE),
-        ("NobodyKnowsThis", CloudError, ExitCode.INFRASTRUCTURE),
     ],
 )
-def test_an_error_keeps_its_class_its_cure_and_its_log(code: str, kind: type[GpucourseError], exit_code: ExitCode) -> None:
+def test_make_error_keeps_class_cure_and_log(code: str, kind: type[GpucourseError], exit_code: ExitCode) -> None:
     failure = failures.classify(code, "You are not authorized to perform: ec2:RunInstances" if "Unauth" in code else "no")
     told = failure_report.make_error(failure, [], TerraformFailed("failed", log=LOG))
     assert type(told) is kind
@@ -49,7 +47,7 @@ def test_an_error_keeps_its_class_its_cure_and_its_log(code: str, kind: type[Gpu
     assert f"[{code}" in told.what
 
 
-def test_where_everything_was_tried_every_place_is_named() -> None:
+def test_make_error_names_every_place_that_was_tried() -> None:
     failure = failures.classify("InsufficientInstanceCapacity", "no room")
     tried = [
         PlacementAttempt(zone=f"us-east-2{zone}", instance_type="g4dn.xlarge", code=failure.code, why="", at="")
@@ -59,7 +57,7 @@ def test_where_everything_was_tried_every_place_is_named() -> None:
     assert "Tried 2 times: g4dn.xlarge in us-east-2a: InsufficientInstanceCapacity; g4dn.xlarge in us-east-2b" in told.what
 
 
-def test_the_record_says_how_it_went(tmp_path: Path) -> None:
+def test_record_outcome_keeps_the_phase_and_says_what_exists(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     context.environ = WITHOUT_CREDENTIALS
     deployment = deployment_of()
@@ -95,7 +93,7 @@ def test_the_record_says_how_it_went(tmp_path: Path) -> None:
     assert phase() == "failed"
 
 
-def test_an_account_that_does_not_answer_is_not_called_empty(tmp_path: Path) -> None:
+def test_describe_existing_does_not_call_a_silent_account_empty(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     context.environ = WITHOUT_CREDENTIALS
     assert "cannot be looked up now" in failure_report.describe_existing(context, deployment_of())

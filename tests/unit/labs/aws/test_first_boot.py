@@ -19,7 +19,7 @@ from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71", "torch": "2.13.0"})
 
 
-def test_each_step_is_told_with_its_time_until_the_marker_is_there(tmp_path: Path) -> None:
+def test_wait_reports_each_step_until_the_marker_is_there(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     script = iter(["\nstep\nkillers\n", "\nstep\ndriver\n", "\nstep\ndriver\n", f"\nready\n{READY}\n"])
     fleet = fleet_of(lambda _node, _command: make_completed(next(script)), node("node0"))
@@ -37,7 +37,7 @@ def test_each_step_is_told_with_its_time_until_the_marker_is_there(tmp_path: Pat
     assert (done.ok, done.detail) == (True, "1 x Tesla T4, driver 595.71")
 
 
-def test_a_connection_that_a_busy_boot_loses_is_made_anew(tmp_path: Path) -> None:
+def test_wait_connects_again_when_a_busy_boot_loses_the_connection(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     script = iter([*["lost"] * 5, "\nstep\ndriver\n", *["lost"] * 5, f"\nready\n{READY}\n"])
 
@@ -52,7 +52,7 @@ def test_a_connection_that_a_busy_boot_loses_is_made_anew(tmp_path: Path) -> Non
         first_boot.wait(context, fleet, pause_s=0.0)
 
 
-def test_another_machine_at_the_address_is_told_at_once(tmp_path: Path) -> None:
+def test_wait_ends_at_once_when_another_machine_answers(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     asked: list[str] = []
 
@@ -65,7 +65,7 @@ def test_another_machine_at_the_address_is_told_at_once(tmp_path: Path) -> None:
     assert asked == ["node0"]
 
 
-def test_a_set_up_that_failed_shows_the_end_of_its_log(tmp_path: Path) -> None:
+def test_wait_shows_the_end_of_the_log_of_a_failed_set_up(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     log = "step 'driver' failed at line 108 with status 1: count_gpus\n\nthe driver sees 0 GPUs of 1\n"
 
@@ -79,7 +79,7 @@ def test_a_set_up_that_failed_shows_the_end_of_its_log(tmp_path: Path) -> None:
     assert [event.node for event in events if isinstance(event, NodeEvent) and not event.ok] == ["node1"]
 
 
-def test_a_boot_that_ended_without_a_word_shows_what_cloud_init_says(tmp_path: Path) -> None:
+def test_wait_shows_what_cloud_init_says_when_the_boot_left_no_message(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     told = "\nsilent\nstatus: error\ndetail: ('scripts_user', RuntimeError('Runparts: 1 failures'))\n"
     with pytest.raises(InfrastructureError, match="left no message") as caught:
@@ -87,7 +87,7 @@ def test_a_boot_that_ended_without_a_word_shows_what_cloud_init_says(tmp_path: P
     assert "Runparts" in caught.value.what
 
 
-def test_a_boot_that_never_ends_is_given_up(tmp_path: Path) -> None:
+def test_wait_gives_up_a_boot_that_never_ends(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     fleet = fleet_of(lambda _node, _command: make_completed("\nstep\ndriver\n"), node("node0"))
     with pytest.raises(InfrastructureError, match="not set up in time"):
@@ -103,7 +103,7 @@ def test_a_boot_that_never_ends_is_given_up(tmp_path: Path) -> None:
         ({"ready": "", "step": "python\n"}, "simulated\nstep\npython\n"),  # the marker is being written
     ],
 )
-def test_the_script_reads_the_marks_of_a_node(files: dict[str, str], wanted: str, tmp_path: Path) -> None:
+def test_look_reads_the_marks_of_a_node(files: dict[str, str], wanted: str, tmp_path: Path) -> None:
     state = tmp_path / "var/lib/gpucourse"
     state.mkdir(parents=True)
     for name, text in files.items():

@@ -8,13 +8,13 @@ from gpucourse.labs.aws.lab import variables
 from tests.unit.labs.aws.fakes import context_in, deployment_of
 
 
-def test_a_stack_takes_its_values_as_one_object(tmp_path: Path) -> None:
+def test_variables_are_one_object(tmp_path: Path) -> None:
     context, _ = context_in(tmp_path)
     given = variables(context, deployment_of("3"))
     assert list(given) == ["lab"]
 
 
-def test_a_lab_with_the_files_of_0_1_takes_them_flat(tmp_path: Path) -> None:
+def test_variables_are_flat_for_the_files_of_0_1(tmp_path: Path) -> None:
     """Such a lab still grows and heals after an upgrade: its own copy of the files stays with it."""
     context, _ = context_in(tmp_path)
     deployment = deployment_of("3")

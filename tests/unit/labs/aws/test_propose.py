@@ -28,7 +28,7 @@ def an_account(vcpus: float) -> ScriptedAccount:
     )
 
 
-def test_a_lab_that_is_to_grow_beyond_the_quota_is_refused_with_what_fits(tmp_path: Path) -> None:
+def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     larger = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
     propose._check_growth(an_account(40.0), larger)
@@ -39,7 +39,7 @@ def test_a_lab_that_is_to_grow_beyond_the_quota_is_refused_with_what_fits(tmp_pa
     assert ask.startswith("gpucourse doctor --target aws --request-quota --module 3 --region us-east-2 --gpu t4 --nodes 5 (")
 
 
-def test_a_quota_that_cannot_be_read_refuses_nothing(tmp_path: Path) -> None:
+def test_check_growth_refuses_nothing_when_the_quota_cannot_be_read(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     account = an_account(0.0)
     account.answers["service-quotas", "get_service_quota"] = make_refusal("servicequotas:GetServiceQuota")

@@ -47,7 +47,7 @@ def fit(limits: Limits, wanted: list[Choice], *, chosen: bool = False, networks:
     return quota_fit.fit(ACCOUNT, wanted, chosen=chosen, assess=assess, networks=lambda _account: (networks, 5))
 
 
-def test_several_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, limits: Limits) -> None:
+def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     module = module_with(ONE_NODE, context)
     wanted = [choice_of(module, gpu=gpu) for gpu in ("t4", "l4", "a10g")]
@@ -61,7 +61,7 @@ def test_several_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, li
     assert len(fit(limits, wanted).now) == 3, "what is not known is not refused"
 
 
-def test_each_lab_needs_room_for_a_network_of_its_own(tmp_path: Path, limits: Limits) -> None:
+def test_fit_counts_a_network_for_each_lab(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     assert limits[G] == 64
     wanted = [choice_of(module_with(ONE_NODE, context), gpu=gpu) for gpu in ("t4", "l4")]
@@ -69,7 +69,7 @@ def test_each_lab_needs_room_for_a_network_of_its_own(tmp_path: Path, limits: Li
     assert ([choice.gpu for choice in fitting.now], [choice.gpu for choice in fitting.later]) == (["t4"], ["l4"])
 
 
-def test_fewer_nodes_where_the_module_works_with_them(tmp_path: Path, limits: Limits) -> None:
+def test_fit_takes_fewer_nodes_when_the_module_works_with_them(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     cluster = choice_of(module_with(CLUSTER, context))
     limits[G] = 8
@@ -85,7 +85,7 @@ def test_fewer_nodes_where_the_module_works_with_them(tmp_path: Path, limits: Li
     assert little.nodes == 3
 
 
-def test_the_head_counts_against_a_quota_of_its_own(tmp_path: Path, limits: Limits) -> None:
+def test_fit_counts_the_head_against_a_quota_of_its_own(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     module = module_with(CLUSTER, context)
     limits[STANDARD] = 3
@@ -109,7 +109,7 @@ def make_instances(kind: str, *states: str) -> list[CloudInstance]:
     ]  # fmt: skip
 
 
-def test_what_stands_needs_quota_for_what_it_lacks_alone(tmp_path: Path, limits: Limits) -> None:
+def test_measure_growth_counts_only_what_a_lab_lacks(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     limits[G] = 0
     module = context.catalog.module("3")
@@ -128,7 +128,7 @@ def test_what_stands_needs_quota_for_what_it_lacks_alone(tmp_path: Path, limits:
 
 
 @pytest.mark.parametrize(("free", "fitting"), [(0, 2), (15, 3), (16, 4), (None, 0)])
-def test_the_number_of_nodes_that_fits_is_told(tmp_path: Path, free: int | None, fitting: int) -> None:
+def test_count_fitting_nodes(tmp_path: Path, free: int | None, fitting: int) -> None:
     context, _events = context_in(tmp_path)
     choice = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
     growth = measure(choice, *make_instances("g4dn.2xlarge", "running", "running"))

@@ -39,7 +39,6 @@ def instance(reason: str, minutes: float | None, state: str = "terminated") -> C
         (SPOT, -60, "AWS took the spot instance back"),
         (SHUTDOWN, 1, "its deadline passed"),
         (SHUTDOWN, -60, "it powered itself off: idle, or told to from inside"),
-        (USER, -60, "somebody ended it through the account"),
         (USER, 5, "somebody ended it through the account"),
         (USER, 10, "AWS ended it after its deadline (the backstop)"),
         (USER, None, "somebody ended it through the account"),
@@ -47,22 +46,22 @@ def instance(reason: str, minutes: float | None, state: str = "terminated") -> C
         ("", -60, "AWS says only that it is terminated"),
     ],
 )
-def test_why_an_instance_is_no_more(reason: str, minutes: float | None, words: str) -> None:
+def test_explain_end_says_why_an_instance_is_gone(reason: str, minutes: float | None, words: str) -> None:
     assert explain_end(instance(reason, minutes), DEADLINE.isoformat()) == words
 
 
-def test_a_stop_is_no_end_and_a_lab_without_a_deadline_has_no_backstop() -> None:
+def test_explain_end_of_a_stop_and_of_a_lab_without_a_deadline() -> None:
     assert explain_end(instance(USER, -60, "stopped"), DEADLINE.isoformat()) == "somebody stopped it through the account"
     assert explain_end(instance(USER, 60), "") == "somebody ended it through the account"
 
 
-def test_one_line_with_the_node_the_id_and_the_time() -> None:
+def test_describe_termination_is_one_line_with_node_id_and_time() -> None:
     line = describe_termination(instance(SPOT, 0), DEADLINE.isoformat())
     assert line == "node0 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC"
     assert describe_termination(instance(SPOT, None), "") == "node0 (i-1): AWS took the spot instance back"
 
 
-def test_a_node_that_was_taken_away_on_purpose_did_not_end_by_itself() -> None:
+def test_of_its_nodes_leaves_out_a_node_that_was_removed_on_purpose() -> None:
     lab = deployment_of("2")
     lost = [replace(instance(USER, -60), node=name) for name in ("node1", "node2")]
     assert of_its_nodes(lab, lost) == lost, "what nobody knows yet is told"

@@ -40,14 +40,14 @@ def with_python(folder: Path, torch: str, gpus: Sequence[str]) -> Context:
     return context
 
 
-def test_the_driver_lists_its_cards(tmp_path: Path) -> None:
+def test_list_cards_asks_the_driver(tmp_path: Path) -> None:
     make_program(tmp_path / "bin" / "nvidia-smi", "GPU 0: NVIDIA L4 (UUID: GPU-1)\nGPU 1: Tesla T4 (UUID: GPU-2)")
     assert list_cards({"PATH": str(tmp_path / "bin")}) == ("NVIDIA L4", "Tesla T4")
     make_program(tmp_path / "bin" / "nvidia-smi", "Failed to initialize NVML: Driver/library version mismatch", code=18)
     assert list_cards({"PATH": str(tmp_path / "bin")}) == ()
 
 
-def test_a_card_that_torch_cannot_use_is_named_with_what_helps(tmp_path: Path) -> None:
+def test_require_gpus_names_a_card_that_torch_cannot_use(tmp_path: Path) -> None:
     make_program(tmp_path / "bin" / "nvidia-smi", "GPU 0: NVIDIA L4 (UUID: GPU-1)")
     environ = {"PATH": str(tmp_path / "bin")}
     python = make_python(tmp_path, "2.11.0+cpu", [])
@@ -61,7 +61,7 @@ def test_a_card_that_torch_cannot_use_is_named_with_what_helps(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("says", ["", "Segmentation fault"])
-def test_a_python_that_says_nothing_is_no_gpu(tmp_path: Path, says: str) -> None:
+def test_require_gpus_fails_when_python_says_nothing(tmp_path: Path, says: str) -> None:
     python = str(make_program(tmp_path / "bin" / "python", says))
     with pytest.raises(MissingError, match="could not be asked for torch"):
         require_gpus(python, {}, "")
@@ -69,7 +69,7 @@ def test_a_python_that_says_nothing_is_no_gpu(tmp_path: Path, says: str) -> None
         require_gpus(f"{sys.executable}-gone", {}, "")
 
 
-def test_work_for_several_nodes_takes_several_gpus(tmp_path: Path) -> None:
+def test_propose_needs_as_many_gpus_as_nodes(tmp_path: Path) -> None:
     context = with_python(tmp_path, "2.11.0", ["NVIDIA L4"])
     request = DeployRequest(module="3", dry_run=True)
     with pytest.raises(MissingError, match="over 2 GPUs or more, and this computer has 1"), propose(context, request):
@@ -85,13 +85,13 @@ def test_work_for_several_nodes_takes_several_gpus(tmp_path: Path) -> None:
         (DeployRequest(module="1", nodes=2), "--nodes 2: this computer is one node"),
     ],
 )
-def test_what_one_computer_cannot_be(tmp_path: Path, request_: DeployRequest, words: str) -> None:
+def test_propose_refuses_what_one_computer_cannot_be(tmp_path: Path, request_: DeployRequest, words: str) -> None:
     context = with_python(tmp_path, "2.11.0", ["NVIDIA L4"])
     with pytest.raises(UsageError, match=words), propose(context, replace(request_, dry_run=True)):
         pass
 
 
-def test_doctor_says_what_torch_can_use(tmp_path: Path) -> None:
+def test_find_requirements_says_what_torch_can_use(tmp_path: Path) -> None:
     context = with_python(tmp_path, "2.11.0", ["NVIDIA L4"] * 2)
     [gpu] = find_requirements(context, meant=True)
     assert (gpu.state, gpu.detail) == ("ok", "NVIDIA L4 (2 of them); use it: gpucourse deploy 1 --target here")

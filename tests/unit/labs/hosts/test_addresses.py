@@ -6,6 +6,7 @@ import itertools
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -31,31 +32,26 @@ RANGE = (40_000, 41_000)
 
 
 @pytest.mark.parametrize("pieces", [[b"40123 40124\n"], [b"4", b"0123 401", b"24\n"], [b"40123 40124\r\n40125\n"]])
-def test_two_ports_may_come_in_pieces(pieces: list[bytes]) -> None:
+def test_read_ports_takes_ports_in_pieces(pieces: list[bytes]) -> None:
     assert _read_ports(HEAD, iter(pieces), RANGE) == [40123, 40124]
 
 
 @pytest.mark.parametrize(
     "pieces",
-    [[], [b"Hello\n"], [b"-1 40123\n"], [b"39999 40123\n"], [b"40123\n"], ["١٢ ١٣\n".encode()], [b"4" * 5000], [b"4 " * 5000]],
+    [[], [b"Hello\n"], [b"39999 40123\n"], [b"40123\n"], ["١٢ ١٣\n".encode()], [b"4" * 5000], itertools.repeat(b"no")],
 )
-def test_what_are_no_ports_is_an_error_with_an_end(pieces: list[bytes]) -> None:
+def test_read_ports_ends_when_it_gets_no_ports(pieces: Iterable[bytes]) -> None:
     with pytest.raises(UnreachableError, match="instead of ports it printed") as caught:
         _read_ports(HEAD, iter(pieces), RANGE)
     assert len(caught.value.what) < 400
 
 
-def test_a_machine_that_talks_for_ever_is_not_heard_out() -> None:
-    with pytest.raises(UnreachableError):
-        _read_ports(HEAD, itertools.repeat(b"no"), RANGE)
-
-
-def test_a_machine_without_a_free_port_is_named() -> None:
+def test_read_ports_names_a_machine_without_a_free_port() -> None:
     with pytest.raises(InfrastructureError, match="every port from 40000 to 41000 is taken on me@gpu1"):
         _read_ports(HEAD, iter([b"40123 0\n"]), RANGE)
 
 
-def test_the_listener_ends_when_all_others_have_called() -> None:
+def test_listener_ends_when_all_others_have_called() -> None:
     first, last = min(ports := take_ports(3)), max(ports)
     words = [sys.executable, "-u", "-c", _LISTEN, "word", "60", "2", str(first), str(last)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listener:

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.locate import find_course
 from gpucourse.errors import MissingError
 from gpucourse.labs.local.lab import choose
 from gpucourse.labs.local.slurm_programs import Computer
 from gpucourse.local.machines import requirements
 from gpucourse.model.deployment import LocalDeployment
-from gpucourse.units import now_utc
-from gpucourse.workspace.locate import open_workspace
 
 REMEDY = "sudo sysctl -w user.max_net_namespaces=10000"
 
@@ -30,20 +27,9 @@ def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
 STRICT = Computer(require=require, unpackable=list, slurm_missing=set, has_account=lambda: True)
 
 
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    return Context(workspace=open_workspace(tmp_path / "workspace"), folders=find_course({}), environ={})
-
-
-@pytest.fixture
-def deployment() -> LocalDeployment:
-    return LocalDeployment(
-        stack="02-local", uid="uid", module="2", title="t", template="simulated", phase="creating",
-        created=now_utc(), updated=now_utc(), nodes_wanted=3,
-    )  # fmt: skip
-
-
-def test_its_daemons_share_this_computer_and_what_is_missing_is_said(context: Context, deployment: LocalDeployment) -> None:
+def test_fall_back_puts_daemons_on_this_computer_and_says_what_is_missing(
+    context: Context, deployment: LocalDeployment
+) -> None:
     choose(context, deployment, "slurm", None, computer=STRICT)
     assert deployment.variables.one_host
     assert deployment.shared == str(context.paths.stack("02-local").nodes / "shared")
@@ -51,7 +37,7 @@ def test_its_daemons_share_this_computer_and_what_is_missing_is_said(context: Co
     assert deployment.lacks.endswith(f"{REMEDY}; then gpucourse deploy 2")
 
 
-def test_once_namespaces_are_allowed_it_gets_machines(context: Context, deployment: LocalDeployment) -> None:
+def test_choose_gives_machines_once_namespaces_are_allowed(context: Context, deployment: LocalDeployment) -> None:
     choose(context, deployment, "slurm", None, computer=STRICT)
     choose(context, deployment, "slurm", None, computer=replace(STRICT, require=lambda **_wanted: None))
     assert not deployment.variables.one_host
@@ -59,13 +45,13 @@ def test_once_namespaces_are_allowed_it_gets_machines(context: Context, deployme
 
 
 @pytest.mark.parametrize("scheduler", ["slurm", None])
-def test_a_link_needs_machines(context: Context, deployment: LocalDeployment, scheduler: str | None) -> None:
+def test_fall_back_refuses_a_link(context: Context, deployment: LocalDeployment, scheduler: str | None) -> None:
     with pytest.raises(MissingError, match="a link of its own") as caught:
         choose(context, deployment, scheduler, "1gbit", computer=STRICT)
     assert caught.value.hint == f"{REMEDY}; or: --target aws"
 
 
-def test_a_slurm_that_is_only_unpacked_needs_machines(context: Context, deployment: LocalDeployment) -> None:
+def test_fall_back_refuses_a_slurm_that_is_only_unpacked(context: Context, deployment: LocalDeployment) -> None:
     unpacked = replace(STRICT, slurm_missing=lambda: {"slurmd"})
     with pytest.raises(MissingError, match="no namespaces") as caught:
         choose(context, deployment, "slurm", None, computer=unpacked)
@@ -73,7 +59,7 @@ def test_a_slurm_that_is_only_unpacked_needs_machines(context: Context, deployme
     assert "sudo apt-get install" in str(caught.value.hint)
 
 
-def test_a_number_without_an_account_has_no_slurm(context: Context, deployment: LocalDeployment) -> None:
+def test_fall_back_refuses_a_user_without_an_account(context: Context, deployment: LocalDeployment) -> None:
     with pytest.raises(MissingError, match=f"user {os.getuid()} has none on this computer") as caught:
         choose(context, deployment, "slurm", None, computer=replace(STRICT, has_account=lambda: False))
     assert f"sudo useradd --uid {os.getuid()} learner, then gpucourse deploy 2" in caught.value.hint

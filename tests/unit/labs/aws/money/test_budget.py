@@ -45,7 +45,7 @@ def stopped_lab(context: Context, module: str = "3") -> AwsDeployment:
     return lab
 
 
-def test_what_costs_more_than_is_left_is_refused_in_the_words_of_deploy(context: Context) -> None:
+def test_reserve_refuses_what_costs_more_than_is_left(context: Context) -> None:
     lab = stopped_lab(context)
     with pytest.raises(
         UsageError, match=r"this would cost \$12.00 to its end; \$10.00 of the budget of \$10.00 is left$"
@@ -58,7 +58,7 @@ def test_what_costs_more_than_is_left_is_refused_in_the_words_of_deploy(context:
         pass
 
 
-def test_another_command_sees_what_is_set_aside_until_the_first_ends(context: Context) -> None:
+def test_reserve_is_seen_by_another_command_until_the_first_ends(context: Context) -> None:
     first, second = stopped_lab(context), stopped_lab(context, "1")
     with reserve(context, first, make_spending("3", hours=2), over_budget=False):
         with pytest.raises(
@@ -72,29 +72,23 @@ def test_another_command_sees_what_is_set_aside_until_the_first_ends(context: Co
         pass
 
 
-def test_what_failed_meanwhile_sets_nothing_aside(context: Context) -> None:
-    lab = stopped_lab(context)
-    with pytest.raises(KeyboardInterrupt), reserve(context, lab, make_spending("3"), over_budget=False):
-        raise KeyboardInterrupt
-    assert lab.cloud.reservation is None
-    assert read_budget(context, ()).reserved < Decimal("0.1")
-
-
-def test_what_failed_meanwhile_leaves_the_error_that_the_lab_has(context: Context) -> None:
+def test_reserve_of_a_command_that_fails_sets_nothing_aside_and_keeps_the_error_of_the_lab(context: Context) -> None:
     lab = stopped_lab(context)
     deployments.save(context.paths, lab, error="node1 has not answered")
     with pytest.raises(UnreachableError), reserve(context, lab, make_spending("3"), over_budget=False):
         raise UnreachableError("node1 does not answer")
+    assert lab.cloud.reservation is None
+    assert read_budget(context, ()).reserved < Decimal("0.1")
     assert deployments.load(context.paths, lab.stack).error == "node1 has not answered"  # type: ignore[union-attr]  # on record
 
 
-def test_of_several_labs_the_one_that_was_meant_stays_in_the_command(context: Context) -> None:
+def test_more_time_names_the_gpu_of_several_labs_in_its_command(context: Context) -> None:
     for gpu in ("t4", "l4"):
         deployments.save(context.paths, deployment_of("4", gpu=gpu))
     assert more_time(context, "4", 3600, gpu="l4").command == "gpucourse extend 4 60m --gpu l4"
 
 
-def test_what_a_killed_command_set_aside_counts_until_its_lab_is_changed(context: Context) -> None:
+def test_read_budget_counts_what_a_killed_command_set_aside(context: Context) -> None:
     lab = stopped_lab(context)
     until = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="seconds")
     lab.cloud.reservation = Reservation(usd_per_hour="3", until=until)
@@ -105,7 +99,7 @@ def test_what_a_killed_command_set_aside_counts_until_its_lab_is_changed(context
     assert read_budget(context, ()).reserved < Decimal("0.1")
 
 
-def test_a_record_whose_reservation_makes_no_sense_is_told(context: Context) -> None:
+def test_load_refuses_a_record_whose_reservation_makes_no_sense(context: Context) -> None:
     lab = stopped_lab(context)
     lab.cloud.reservation = Reservation(usd_per_hour="3", until="soon")
     deployments.save(context.paths, lab)
@@ -113,7 +107,7 @@ def test_a_record_whose_reservation_makes_no_sense_is_told(context: Context) -> 
         deployments.load(context.paths, lab.stack)
 
 
-def test_nothing_at_all_always_fits(context: Context) -> None:
+def test_budget_always_allows_nothing_at_all(context: Context) -> None:
     lab = stopped_lab(context)
     budget = replace(read_budget(context, ()), spent=Decimal(20))
     assert budget.allows(Decimal(0))

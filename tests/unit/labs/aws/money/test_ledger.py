@@ -56,7 +56,7 @@ def settle(
     return ledger.read(context.paths.ledger)
 
 
-def test_a_disk_ends_with_the_instance_that_it_began_with(context: Context) -> None:
+def test_settle_ends_a_disk_with_the_instance_that_it_began_with(context: Context) -> None:
     began, ended = NOW - timedelta(hours=3), NOW - timedelta(hours=1)
     other = began + timedelta(minutes=30)
     whole = [
@@ -72,14 +72,14 @@ def test_a_disk_ends_with_the_instance_that_it_began_with(context: Context) -> N
     assert spans["vol-2"].ended is None
 
 
-def test_what_nobody_saw_end_had_ended_by_its_deadline(context: Context) -> None:
+def test_settle_ends_what_nobody_saw_end_at_its_deadline(context: Context) -> None:
     deadline = NOW - timedelta(hours=1)
     settle(context, [charge("i-1", "instance", NOW - timedelta(hours=3))], [])
     ledger = settle(context, [], [], deadline.isoformat())
     assert ledger.spans[0].cost(NOW) == pytest.approx(Decimal(2), abs=Decimal("0.01"))
 
 
-def test_labs_reserve_what_they_cost_until_their_deadlines(context: Context) -> None:
+def test_sum_reserved_counts_labs_until_their_deadlines(context: Context) -> None:
     """By the ledger; one that is being built by its offer; one that failed and left nothing, or is over, nothing at all."""
     labs = {
         "ready": deployment_of("3", hours=4, usd_per_hour="9"),
@@ -98,7 +98,7 @@ def test_labs_reserve_what_they_cost_until_their_deadlines(context: Context) -> 
     assert bill.sum_reserved(context) == pytest.approx(Decimal(6), abs=cents)
 
 
-def test_a_restarted_node_costs_from_its_restart_not_its_launch_time(context: Context) -> None:
+def test_settle_charges_a_restarted_node_from_its_restart(context: Context) -> None:
     first = charge("i-1", "instance", NOW - timedelta(hours=3))
     settle(context, [first], [])
     settle(context, [], [instance("i-1", "stopped", NOW - timedelta(hours=2))])

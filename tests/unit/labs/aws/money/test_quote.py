@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -25,7 +24,7 @@ def quote(tmp_path: Path, *, changes: list[tuple[str, str]] = MADE, hours: str =
     return make_quote(choice, deployment, PriceBook(region="us-east-2"), changes, Decimal(hours))
 
 
-def test_every_part_costs_with_its_source_and_day(tmp_path: Path) -> None:
+def test_make_quote_names_every_part_with_its_source_and_day(tmp_path: Path) -> None:
     lab_quote = quote(tmp_path)
     assert [line.kind for line in lab_quote.charges] == ["instance", "instance", "burst", "disk", "disk", "address", "storage"]
     head, workers, burst, disk, throughput, address, _storage = lab_quote.charges
@@ -40,7 +39,7 @@ def test_every_part_costs_with_its_source_and_day(tmp_path: Path) -> None:
     assert lab_quote.creates == 1
 
 
-def test_the_budget_holds_until_somebody_says_otherwise(tmp_path: Path) -> None:
+def test_budget_check_refuses_more_than_is_left_unless_told_otherwise(tmp_path: Path) -> None:
     lab_quote = quote(tmp_path)
     enough = Budget(budget=lab_quote.to_the_end + 1, spent=Decimal(1))
     enough.check([lab_quote], over_budget=False, command=TYPED)
@@ -54,20 +53,12 @@ def test_the_budget_holds_until_somebody_says_otherwise(tmp_path: Path) -> None:
     Budget(budget=None, spent=Decimal(1000)).check([lab_quote], over_budget=False, command=TYPED)
 
 
-def test_what_other_labs_will_cost_is_set_aside(tmp_path: Path) -> None:
-    lab_quote = quote(tmp_path)
-    budget = Budget(budget=lab_quote.to_the_end + 3, spent=Decimal(1), reserved=Decimal(2))
-    budget.check([lab_quote], over_budget=False, command=TYPED)
-    with pytest.raises(UsageError, match=r"is left beside \$2\.01 for other labs until their deadlines"):
-        replace(budget, reserved=Decimal("2.01")).check([lab_quote], over_budget=False, command=TYPED)
-
-
-def test_what_stands_already_is_not_refused(tmp_path: Path) -> None:
+def test_budget_check_does_not_refuse_what_exists_already(tmp_path: Path) -> None:
     standing = quote(tmp_path, changes=[("update", "aws_vpc.this")])
     Budget(budget=Decimal(0), spent=Decimal(1)).check([standing], over_budget=False, command=TYPED)
 
 
-def test_a_node_that_goes_is_told(tmp_path: Path) -> None:
+def test_make_quote_says_that_a_node_goes(tmp_path: Path) -> None:
     shrunk = quote(
         tmp_path, changes=[("delete", 'module.nodes.aws_instance.node["node1-on-demand"]'), ("update", "aws_vpc.this")]
     )
@@ -77,7 +68,7 @@ def test_a_node_that_goes_is_told(tmp_path: Path) -> None:
     assert quote(tmp_path).notes == ()
 
 
-def test_the_document_has_amounts_as_text(tmp_path: Path) -> None:
+def test_document_has_amounts_as_text(tmp_path: Path) -> None:
     document = quote(tmp_path).document()
     assert document["usd_per_hour"] == f"{quote(tmp_path).per_hour:.4f}"
     lines = document["lines"]

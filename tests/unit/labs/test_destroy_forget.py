@@ -19,7 +19,6 @@ from gpucourse.errors import LeftoverError, UsageError
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.destroy import DestroyRequest, destroy, survey
 from gpucourse.labs.hosts.lab import open_hosts
-from gpucourse.labs.target import Forgettable, load_targets
 from gpucourse.model.deployment import HostsDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory, Node
@@ -80,7 +79,7 @@ def save_slurm_run(context: Context, later: list[LaterJob]) -> RunRecord:
     return record
 
 
-def test_discarded_jobs_of_a_cluster_that_stays_are_cancelled(tmp_path: Path) -> None:
+def test_discard_cancels_jobs_of_a_cluster_that_stays(tmp_path: Path) -> None:
     context, _ = context_in(tmp_path)
     record = save_slurm_run(context, [LaterJob(job="8", name="next", state="RUNNING")])
     head = Head(0, '{"state": "ended", "killed": 1}')
@@ -90,7 +89,7 @@ def test_discarded_jobs_of_a_cluster_that_stays_are_cancelled(tmp_path: Path) ->
     assert f"cancel {record.id}" in asked
 
 
-def test_where_slurm_does_not_cancel_them_that_is_said(tmp_path: Path) -> None:
+def test_discard_says_that_slurm_did_not_cancel_the_jobs(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     record = save_slurm_run(context, [LaterJob(job="8", name="next", state="RUNNING")])
     head = Head(3, '{"error": "Unable to contact slurm controller", "kind": "slurm"}')
@@ -100,15 +99,7 @@ def test_where_slurm_does_not_cancel_them_that_is_said(tmp_path: Path) -> None:
     assert any(isinstance(event, Note) and f"jobs of run {record.id} may still run" in event.text for event in events)
 
 
-def test_what_may_be_left_of_a_slurm_run_are_its_jobs_too(tmp_path: Path) -> None:
-    context, _ = context_in(tmp_path)
-    record = save_slurm_run(context, [])
-    [left] = open_hosts(context, make_hosts_lab()).list_forgotten({"node0": "it is gone"})
-    assert left.id == "me@gpu1: processes and Slurm jobs of 1 run and the folder ~/.gpucourse (it is gone)"
-    assert f'grep -E "/jobs/({record.id})(/|$)" | cut -d" " -f1 | xargs -r scancel' in left.remove
-
-
-def test_the_command_for_a_forgotten_machine_removes_links_too(tmp_path: Path) -> None:
+def test_forget_gives_a_command_that_removes_jobs_and_links(tmp_path: Path) -> None:
     context, _ = context_in(tmp_path)
     record, home, shared = save_slurm_run(context, []), tmp_path / "home", tmp_path / "shared folder"
     bases = [home, shared / f"gpucourse-{getpass.getuser()}"]
@@ -120,16 +111,14 @@ def test_the_command_for_a_forgotten_machine_removes_links_too(tmp_path: Path) -
         link.symlink_to(jobs[1] / "tmp")
     lab = replace(make_hosts_lab(), shared=str(shared))
     [left] = open_hosts(context, lab).list_forgotten({"node0": "it is gone"})
+    assert left.id.startswith("me@gpu1: processes and Slurm jobs of 1 run and the folder ~/.gpucourse")
+    assert f'grep -E "/jobs/({record.id})(/|$)" | cut -d" " -f1 | xargs -r scancel' in left.remove
     assert f"~/.gpucourse, and .gpucourse in our folder of {shared}" in left.id
     subprocess.run(shlex.split(left.remove)[-1], shell=True, env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, check=True)
     assert [path for path in (*jobs, *links) if os.path.lexists(path)] == []
 
 
-def test_only_labs_on_machines_of_ones_own_can_be_forgotten() -> None:
-    assert [target.name for target in load_targets() if isinstance(target, Forgettable)] == ["hosts"]
-
-
-def test_a_lab_that_may_be_billed_is_refused(tmp_path: Path) -> None:
+def test_forget_refuses_a_lab_that_may_be_billed(tmp_path: Path) -> None:
     context, _ = context_in(tmp_path)
     deployments.save(context.paths, deployment_of("3"))
     with pytest.raises(UsageError, match="03-aws-t4 is never forgotten: it may be billed") as caught:
@@ -137,7 +126,7 @@ def test_a_lab_that_may_be_billed_is_refused(tmp_path: Path) -> None:
     assert caught.value.hint == "gpucourse destroy 3 --target aws"
 
 
-def test_among_others_it_is_named_and_taken_down_as_usual(tmp_path: Path) -> None:
+def test_forget_names_a_billed_lab_among_others_and_takes_it_down_as_usual(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     deployments.save(context.paths, make_hosts_lab())
     deployments.save(context.paths, deployment_of("1"))
@@ -147,7 +136,7 @@ def test_among_others_it_is_named_and_taken_down_as_usual(tmp_path: Path) -> Non
     assert notes == ["01-aws-t4 is never forgotten: it may be billed. It is taken down as usual"]
 
 
-def test_what_may_be_left_is_named_and_the_record_goes(tmp_path: Path) -> None:
+def test_forget_names_what_may_be_left_and_removes_the_record(tmp_path: Path) -> None:
     context, _ = context_in(tmp_path)
     deployments.save(context.paths, make_hosts_lab())
     looked = survey(context, DestroyRequest(module="1"))

@@ -18,11 +18,11 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.aws.live import hour as live
 from gpucourse.labs.aws.live.commands import Answer, run_command
 from gpucourse.labs.aws.live.evidence import scrub
-from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.workspace import deployments
 from gpucourse.workspace.locate import open_workspace
+from tests.unit.labs.aws.fakes import deployment_of
 
-PAGE = (Path(__file__).parents[3] / "docs" / "live-hour.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[5] / "docs" / "live-hour.md").read_text(encoding="utf-8")
 DEPLOYS = [step for step in live.STEPS if step.builds]
 EMPTY_SWEEP = '{"version": 1, "things": []}'
 
@@ -60,8 +60,8 @@ def make_hour(context: Context, answers: Answers, most: str = "3") -> live.Hour:
     return hour
 
 
-def fail(code: int) -> Callable[[], Answer]:
-    return lambda: Answer(code=code, out="", err="it says why", seconds=1.0)
+def fail() -> Answer:
+    return Answer(code=6, out="", err="it says why", seconds=1.0)
 
 
 def fail_by_a_bug() -> Answer:
@@ -76,7 +76,7 @@ def read_evidence(hour: live.Hour) -> Any:
     return json.loads(hour.evidence_file.read_text(encoding="utf-8"))
 
 
-def test_a_good_hour_types_every_step_once_and_sweeps(context: Context) -> None:
+def test_drive_types_every_step_once_and_sweeps(context: Context) -> None:
     answers = Answers()
     hour = live.drive(make_hour(context, answers))
     assert (hour.outcome, hour.left) == ("done", [])
@@ -86,7 +86,7 @@ def test_a_good_hour_types_every_step_once_and_sweeps(context: Context) -> None:
     assert Decimal(evidence["usd_at_most"]) < 1
 
 
-def test_the_page_has_every_command_and_what_to_look_at() -> None:
+def test_steps_are_those_of_the_page() -> None:
     rows = re.findall(r"^\| `gpucourse ([^`]+)` \| ([^|]+) \|$", PAGE, re.MULTILINE)
     shown = [(step.words, step.look) for step in (*live.STEPS, live.SWEEP)]
     assert [(tuple(command.split()), look) for command, look in rows] == [
@@ -95,9 +95,8 @@ def test_the_page_has_every_command_and_what_to_look_at() -> None:
     assert "It has never run against AWS" in PAGE
 
 
-@pytest.mark.parametrize("step", DEPLOYS, ids=lambda step: f"lab {step.builds}")
-@pytest.mark.parametrize(("answer", "outcome"), [(fail(6), "failed"), (interrupt, "interrupted")], ids=["fails", "interrupted"])
-def test_whatever_ends_the_hour_everything_is_taken_down(
+@pytest.mark.parametrize(("step", "answer", "outcome"), [(DEPLOYS[0], fail, "failed"), (DEPLOYS[1], interrupt, "interrupted")])
+def test_drive_takes_everything_down_whatever_ends_the_hour(
     context: Context, step: live.Step, answer: Callable[[], Answer], outcome: str
 ) -> None:
     answers = Answers(instead={step.words: answer})
@@ -107,7 +106,7 @@ def test_whatever_ends_the_hour_everything_is_taken_down(
     assert read_evidence(hour)["outcome"] == outcome
 
 
-def test_a_bug_on_the_way_takes_everything_down_too(context: Context) -> None:
+def test_drive_takes_everything_down_after_a_bug(context: Context) -> None:
     answers = Answers(instead={DEPLOYS[0].words: fail_by_a_bug})
     hour = make_hour(context, answers)
     with pytest.raises(KeyError):
@@ -115,7 +114,7 @@ def test_a_bug_on_the_way_takes_everything_down_too(context: Context) -> None:
     assert answers.words[-2:] == [live.TAKE_DOWN.words, live.SWEEP.words]
 
 
-def test_no_command_has_more_time_than_the_money_lasts(context: Context) -> None:
+def test_drive_gives_no_command_more_time_than_the_money_lasts(context: Context) -> None:
     answers = Answers(seconds=10_000.0)
     hour = live.drive(make_hour(context, answers))
     assert hour.outcome == "out of money"
@@ -125,41 +124,25 @@ def test_no_command_has_more_time_than_the_money_lasts(context: Context) -> None
     assert Decimal("2.50") < hour.meter.usd <= 3
 
 
-def test_what_was_spent_leaves_less_time_for_the_next_command() -> None:
-    now = 0.0
-    meter = live.Meter(most=Decimal(1), usd_per_hour=Decimal("0.5"), clock=lambda: now)
-    assert meter.allowed_s == 7200 - live.TAKE_DOWN_S
-    meter.start()
-    now = 3600.0
-    assert (meter.usd, meter.allowed_s) == (Decimal("0.50"), 3600 - live.TAKE_DOWN_S)
-    meter.stop()
-    now = 7200.0
-    assert meter.usd == Decimal("0.50")
-
-
-@pytest.mark.parametrize("most", ["0", "1"])
-def test_an_amount_that_forgotten_labs_would_exceed_is_refused(context: Context, most: str) -> None:
+def test_prepare_refuses_an_amount_that_forgotten_labs_would_exceed(context: Context) -> None:
     with pytest.raises(UsageError, match="two labs that nobody takes down cost") as caught:
-        live.prepare(context, Decimal(most))
+        live.prepare(context, Decimal(1))
     assert caught.value.hint == "gpucourse dev live --max-usd 2"
     hour = live.prepare(context, Decimal(2))
     assert live.least_usd(hour.meter.usd_per_hour) <= 2
     assert hour.context.settings.budget_usd == 2
 
 
-def test_an_earlier_hour_that_left_a_lab_is_taken_down_first(context: Context) -> None:
+def test_prepare_refuses_while_an_earlier_hour_left_a_lab(context: Context) -> None:
     hour = live.prepare(context, Decimal(3))
-    cloud = Cloud(account="1", region="us-east-2", zone="us-east-2a", instance_type="g4dn.xlarge", gpu="t4", market="spot",
-                  owner="", ssh_cidr="", ttl_hours=1, expires="2026-01-01T00:00:00Z", usd_per_hour="1")  # fmt: skip
-    lab = AwsDeployment(stack="02-aws-t4", uid="u-1", module="2", title="", template="parallel", phase="ready", nodes_wanted=1,
-                        created="2026-01-01T00:00:00Z", updated="2026-01-01T00:00:00Z", cloud=cloud)  # fmt: skip
+    lab = deployment_of("2")
     deployments.save(hour.context.paths, lab)
     with pytest.raises(MissingError, match="left 02-aws-t4") as caught:
         live.prepare(context, Decimal(3))
     assert "live-hour' destroy --all" in caught.value.hint
 
 
-def test_what_is_left_is_named_with_its_id_and_no_sweep_proves_nothing(context: Context) -> None:
+def test_drive_names_what_is_left_and_takes_no_answer_for_unknown(context: Context) -> None:
     course = live.prepare(context, Decimal(3)).context.workspace.id
     thing = {"kind": "instance", "id": "i-1", "region": "us-east-2", "remove": "aws ...", "seen": True}
     thing["tags"] = {"Course": course}
@@ -172,14 +155,14 @@ def test_what_is_left_is_named_with_its_id_and_no_sweep_proves_nothing(context: 
     assert silent.left == ["unknown: the sweep gave no answer"]
 
 
-def test_a_command_that_takes_too_long_is_interrupted(context: Context) -> None:
+def test_run_command_interrupts_a_command_that_takes_too_long(context: Context) -> None:
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(context.paths.root), "GPUCOURSE_WORKSPACE": str(context.paths.root)}
     answer = run_command(("list",), environ, 0.0)
     assert not answer.in_time
     assert answer.code != 0
 
 
-def test_the_evidence_has_no_secret_account_address_or_person() -> None:
+def test_scrub_leaves_no_secret_account_address_or_person() -> None:
     environ = {"HOME": "/home/ada", "USER": "ada", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG"}
     said = {
         "arn:aws:iam::123456789012:user/ada.lovelace": ["AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG"],
@@ -195,7 +178,7 @@ def test_the_evidence_has_no_secret_account_address_or_person() -> None:
     assert scrub(said, environ)["kept"] == said["kept"]
 
 
-def test_a_lab_of_the_hour_is_one_small_gpu_instance(context: Context) -> None:
+def test_prepare_makes_labs_of_one_small_gpu_instance(context: Context) -> None:
     hour = live.prepare(context, Decimal(3))
     labs = {module.id: module.lab.aws for module in hour.context.catalog.modules}
     assert {(lab.gpu, lab.size, lab.nodes, lab.max_nodes) for lab in labs.values() if lab} == {("t4", "xlarge", 1, 1)}

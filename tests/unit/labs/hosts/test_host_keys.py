@@ -17,7 +17,7 @@ from tests.unit.labs.aws.fakes import context_in
 from tests.unit.remote.test_slurm_refusals import HEAD as NODE
 
 
-def test_a_machine_that_does_not_answer_is_to_be_tried_with_plain_ssh(tmp_path: Path) -> None:
+def test_enter_says_how_to_try_a_machine_with_plain_ssh(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     context, _events = context_in(tmp_path)
@@ -27,7 +27,7 @@ def test_a_machine_that_does_not_answer_is_to_be_tried_with_plain_ssh(tmp_path: 
     assert "node0" not in caught.value.what
 
 
-def test_only_the_machines_that_do_not_answer_are_to_be_tried() -> None:
+def test_check_answers_names_only_machines_that_do_not_answer() -> None:
     outcomes = [
         Outcome(node=replace(NODE, typed="h1"), value="in"),
         Outcome(node=replace(NODE, typed="me@h2:2222"), error=NoAnswer("me@h2:2222 does not answer SSH")),
@@ -47,7 +47,7 @@ def test_only_the_machines_that_do_not_answer_are_to_be_tried() -> None:
         (("ssh-ed25519 AAAA", "ssh-ed25519 BBBB"), "ssh-keyscan -p 2222 h1 >> ~/.ssh/known_hosts"),
     ],
 )
-def test_another_host_key_is_forgotten_where_it_stands(known: tuple[str, ...], says: str) -> None:
+def test_explain_other_key_says_how_to_forget_the_old_one(known: tuple[str, ...], says: str) -> None:
     route = SshRoute(said="h1", address="h1", port=2222, user="me", host_keys=known, known_as="[h1]:2222")
     error = explain_other_key(OtherHostKey("what"), replace(NODE, typed="h1"), route)
     assert says in error.hint
