@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.errors import MissingError, TerraformFailed
+from gpucourse.errors import TerraformFailed
 from gpucourse.model.event import Stage
 from gpucourse.provision.stack import TerraformStack
 from tests.system.provisioning import Lab
@@ -54,14 +54,9 @@ def mirror(lab: Lab) -> Path:
     return lab.root / "mirror"
 
 
-@pytest.mark.parametrize("named_by", ["argument", "environment"])
-def test_init_from_a_mirror_is_done_once(lab: Lab, mirror: Path, named_by: str) -> None:
-    named = (
-        {"plugin_mirror": mirror}
-        if named_by == "argument"
-        else {"environ": {**os.environ, "XDG_CACHE_HOME": str(lab.root / "cache"), "TF_PLUGIN_MIRROR": str(mirror)}}
-    )
-    first = stack(lab, NEEDS_TINY, **named)
+def test_init_links_to_a_mirror_once(lab: Lab, mirror: Path) -> None:
+    environ = {**os.environ, "XDG_CACHE_HOME": str(lab.root / "cache"), "TF_PLUGIN_MIRROR": str(mirror)}
+    first = stack(lab, NEEDS_TINY, environ=environ)
     first.prepare()
     assert first.init(lab.watch)
     assert not first.init(lab.watch)
@@ -75,7 +70,7 @@ def test_init_from_a_mirror_is_done_once(lab: Lab, mirror: Path, named_by: str) 
     assert 'version = "1.2.3"' in lock
 
 
-def test_a_provider_that_was_exchanged_is_refused(lab: Lab, mirror: Path) -> None:
+def test_plan_refuses_a_provider_that_was_exchanged(lab: Lab, mirror: Path) -> None:
     """The checksums stay in the lock file after `init`, so Terraform itself compares at every command."""
     made = stack(lab, NEEDS_TINY, plugin_mirror=mirror)
     made.prepare()
@@ -88,7 +83,7 @@ def test_a_provider_that_was_exchanged_is_refused(lab: Lab, mirror: Path) -> Non
         made.plan()
 
 
-def test_a_mirror_without_the_provider_is_terraforms_to_explain(lab: Lab) -> None:
+def test_plan_explains_a_mirror_without_the_provider(lab: Lab) -> None:
     empty = lab.root / "empty"
     empty.mkdir()
     with pytest.raises(TerraformFailed, match="terraform init failed: Failed to query available provider packages") as caught:
@@ -98,12 +93,7 @@ def test_a_mirror_without_the_provider_is_terraforms_to_explain(lab: Lab) -> Non
     assert caught.value.log.exists()
 
 
-def test_a_mirror_that_is_not_there(lab: Lab) -> None:
-    with pytest.raises(MissingError, match="does not exist"):
-        stack(lab, NEEDS_AWS, environ={**os.environ, "TF_PLUGIN_MIRROR": str(lab.root / "none")}).plan()
-
-
-def test_what_terraform_fetches_by_itself_is_kept_for_all_stacks(lab: Lab, mirror: Path) -> None:
+def test_init_keeps_what_terraform_fetches_for_all_stacks(lab: Lab, mirror: Path) -> None:
     """In the place of a registry: a mirror that only Terraform's own configuration knows."""
     config = lab.root / "terraformrc"
     config.write_text(f'provider_installation {{\n  filesystem_mirror {{\n    path = "{mirror}"\n  }}\n}}\n', encoding="utf-8")

@@ -21,7 +21,7 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
 
 
-def test_plan_up_down(lab: Lab) -> None:
+def test_plan_up_and_down(lab: Lab) -> None:
     stack = lab.stack()
     assert not stack.exists()
     changes = stack.plan(lab.watch)
@@ -52,6 +52,9 @@ def test_plan_up_down(lab: Lab) -> None:
 
     assert lab.stack().plan() == []
     assert lab.stack().up() == inventory
+    assert lab.stack(nodes=3).plan() == [("create", "terraform_data.slot[2]"), ("create", "terraform_data.node[2]")]
+    assert len(lab.stack(nodes=3).up().nodes) == 3
+    assert lab.stack(nodes=2).up() == inventory
 
     assert sorted(lab.stack().down(lab.watch)) == sorted(address for _, address in changes)
     assert lab.list_resources() == []
@@ -59,31 +62,20 @@ def test_plan_up_down(lab: Lab) -> None:
     assert lab.stack().down() == []
 
 
-def test_what_was_planned_is_what_is_applied(lab: Lab) -> None:
+def test_up_applies_what_was_planned_unless_the_variables_changed(lab: Lab) -> None:
     stack = lab.stack(nodes=1)
     planned = stack.plan(lab.watch)
     stack.paths.variables.write_text(json.dumps({**stack.variables, "node_count": 3}), encoding="utf-8")
     assert [node.name for node in stack.up(lab.watch).nodes] == ["node0"]
     assert sorted(lab.list_resource_events("done")) == sorted(planned)
+    other = lab.stack("05-local", nodes=3)
+    other.plan()
+    other.variables = {**other.variables, "node_count": 1}
+    other.prepare()
+    assert len(other.up().nodes) == 1
 
 
-def test_other_variables_drop_the_plan(lab: Lab) -> None:
-    stack = lab.stack(nodes=3)
-    stack.plan()
-    stack.variables = {**stack.variables, "node_count": 1}
-    stack.prepare()
-    assert len(stack.up().nodes) == 1
-
-
-def test_more_nodes_then_fewer(lab: Lab) -> None:
-    lab.stack(nodes=2).up()
-    assert lab.stack(nodes=3).plan() == [("create", "terraform_data.slot[2]"), ("create", "terraform_data.node[2]")]
-    assert len(lab.stack(nodes=3).up().nodes) == 3
-    assert len(lab.stack(nodes=1).up().nodes) == 1
-    assert lab.list_resources() == ["node0"]
-
-
-def test_replace_makes_one_node_anew(lab: Lab) -> None:
+def test_plan_replaces_one_node(lab: Lab) -> None:
     lab.stack().up()
     lab.mark(1, "up").unlink()
     stack = lab.stack()
@@ -93,7 +85,7 @@ def test_replace_makes_one_node_anew(lab: Lab) -> None:
     assert lab.list_resources() == ["node0", "node1"]
 
 
-def test_a_node_that_fails_is_named_and_the_rest_stands(lab: Lab) -> None:
+def test_up_names_a_node_that_fails_and_keeps_the_rest(lab: Lab) -> None:
     lab.do(1, "fail port 2222 is taken \x1b[31m")
     with pytest.raises(TerraformFailed) as caught:
         lab.stack().up(lab.watch)
@@ -115,14 +107,7 @@ def test_a_node_that_fails_is_named_and_the_rest_stands(lab: Lab) -> None:
     assert lab.list_resources() == []
 
 
-def test_a_node_that_did_not_come_up_is_told(lab: Lab) -> None:
-    lab.do(1, "lose")
-    with pytest.raises(InfrastructureError, match="1 of 2 nodes of 03-local did not come up: number 1"):
-        lab.stack().up()
-    assert len(lab.stack().addresses()) == 4
-
-
-def test_a_failed_removal_keeps_its_record_and_can_be_repeated(lab: Lab) -> None:
+def test_down_can_be_repeated_after_it_failed(lab: Lab) -> None:
     lab.stack().up()
     lab.do(0, "fail the node is stuck", on="undo")
     with pytest.raises(TerraformFailed, match=r"terraform_data\.slot\[0\]") as caught:
@@ -135,7 +120,7 @@ def test_a_failed_removal_keeps_its_record_and_can_be_repeated(lab: Lab) -> None
     assert lab.list_resources() == []
 
 
-def test_a_stack_keeps_its_own_files_as_long_as_it_stands(lab: Lab, tmp_path: Path) -> None:
+def test_stack_keeps_its_own_files_as_long_as_it_exists(lab: Lab, tmp_path: Path) -> None:
     template = tmp_path / "template"
     shutil.copytree(STACKS / "pair", template)
     lab.stack(template=template).up()
@@ -149,7 +134,7 @@ def test_a_stack_keeps_its_own_files_as_long_as_it_stands(lab: Lab, tmp_path: Pa
     assert len(lab.stack().up().nodes) == 2
 
 
-def test_files_that_were_lost_come_back_beside_their_state(lab: Lab) -> None:
+def test_down_brings_lost_files_back_beside_their_state(lab: Lab) -> None:
     stack = lab.stack()
     stack.up()
     for path in (stack.paths.terraform / "main.tf", stack.paths.variables):
@@ -159,21 +144,7 @@ def test_files_that_were_lost_come_back_beside_their_state(lab: Lab) -> None:
     assert any("lost its Terraform files" in note for note in lab.notes())
 
 
-def test_modules_come_along(lab: Lab, tmp_path: Path) -> None:
-    stack = lab.stack(template=STACKS / "nested")
-    stack.variables = {}
-    stack.prepare()
-    assert stack.plan() == [("create", "module.part.module.piece.terraform_data.it")]
-    with pytest.raises(InfrastructureError, match="`nodes` must be a list"):
-        stack.up()
-    assert stack.addresses() == ["module.part.module.piece.terraform_data.it"]
-    again = lab.stack(template=tmp_path / "gone")
-    again.variables = {}
-    again.prepare()
-    assert again.down() == ["module.part.module.piece.terraform_data.it"]
-
-
-def test_a_rehearsal_leaves_nothing(lab: Lab) -> None:
+def test_discard_if_empty_removes_a_plan_alone(lab: Lab) -> None:
     stack = lab.stack()
     assert len(stack.plan()) == 4
     assert stack.discard_if_empty()
@@ -186,17 +157,7 @@ def test_a_rehearsal_leaves_nothing(lab: Lab) -> None:
     assert not stack.paths.terraform.exists()
 
 
-def test_a_wrong_variable_is_terraforms_to_explain(lab: Lab) -> None:
-    stack = lab.stack()
-    stack.variables = {"node_count": "many", "python": "x", "folder": "y"}
-    stack.prepare()
-    with pytest.raises(TerraformFailed, match="Invalid value for input variable") as caught:
-        stack.plan()
-    assert "a number is required" in caught.value.detail
-    assert not stack.exists()
-
-
-def test_a_watcher_that_fails_does_not_leave_terraform_alone(lab: Lab) -> None:
+def test_up_waits_for_terraform_when_its_watcher_fails(lab: Lab) -> None:
     def break_pipe(event: Event) -> None:
         raise BrokenPipeError("nobody reads")
 
@@ -208,7 +169,7 @@ def test_a_watcher_that_fails_does_not_leave_terraform_alone(lab: Lab) -> None:
     assert len(lab.stack().addresses()) == 4
 
 
-def test_a_state_that_could_not_be_stored_is_taken_back(lab: Lab) -> None:
+def test_down_recovers_a_state_that_could_not_be_stored(lab: Lab) -> None:
     stack = lab.stack()
     stack.up()
     stack.paths.state.rename(stack.paths.error_state)
@@ -218,7 +179,7 @@ def test_a_state_that_could_not_be_stored_is_taken_back(lab: Lab) -> None:
     assert any("recovered the state" in note for note in lab.notes())
 
 
-def test_a_damaged_state_is_left_alone(lab: Lab) -> None:
+def test_stack_leaves_a_damaged_state_alone(lab: Lab) -> None:
     stack = lab.stack()
     stack.up()
     whole = stack.paths.state.read_bytes()

@@ -2,12 +2,10 @@
 
 say N        print N lines
 fail WORDS   say WORDS on stderr and exit with 3
-wait         leave MARKS.here, then wait until MARKS.go appears (at most a minute)
-lose         come up without leaving a mark
+wait         leave MARKS.here, then wait until MARKS.go appears (at most some minutes)
 """
 
 import pathlib
-import subprocess
 import sys
 import time
 
@@ -19,7 +17,6 @@ def mark(ending: str) -> pathlib.Path:
 
 
 script = mark("do") if action == "up" else mark("undo")
-lost = False
 for line in script.read_text(encoding="utf-8").splitlines() if script.exists() else []:
     word, _, rest = line.partition(" ")
     if word == "say":
@@ -34,15 +31,8 @@ for line in script.read_text(encoding="utf-8").splitlines() if script.exists() e
         deadline = time.monotonic() + 200
         while not mark("go").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
-    elif word == "leave":
-        null = subprocess.DEVNULL
-        sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
-        left = subprocess.Popen(sleeper, stdin=null, stdout=null, stderr=null, close_fds=False, start_new_session=True)
-        mark("pid").write_text(str(left.pid))
-    elif word == "lose":
-        lost = True
 
 if action == "down":
     mark("up").unlink(missing_ok=True)
-elif not lost:
+else:
     mark("up").touch()

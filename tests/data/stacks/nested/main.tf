@@ -1,7 +1,0 @@
-module "part" {
-  source = "../parts/part"
-}
-
-output "nodes" {
-  value = module.part.id
-}

@@ -1,7 +1,0 @@
-module "piece" {
-  source = "../piece"
-}
-
-output "id" {
-  value = module.piece.id
-}

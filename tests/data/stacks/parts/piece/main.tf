@@ -1,5 +1,0 @@
-resource "terraform_data" "it" {}
-
-output "id" {
-  value = terraform_data.it.id
-}
