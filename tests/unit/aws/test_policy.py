@@ -60,16 +60,12 @@ def iam_action(service: str, operation: str) -> str:
 
 
 @pytest.mark.parametrize(("partition", "limit"), [("aws", 5000), ("aws-us-gov", 5300), ("aws-cn", 5300)])
-def test_policy_leaves_room_in_a_managed_policy(partition: str, limit: int) -> None:
+def test_policy_of_a_partition_has_its_arns_and_fits_into_a_managed_policy(partition: str, limit: int) -> None:
     """IAM accepts 6,144 characters, without white space. ARNs of other partitions are longer."""
-    assert len("".join(policy_text(partition).split())) < limit
-
-
-@pytest.mark.parametrize("partition", ["aws-us-gov", "aws-cn"])
-def test_policy_of_another_partition_has_its_own_arns(partition: str) -> None:
-    there = json.loads(policy_text(partition).replace(f"arn:{partition}:", "arn:aws:"))["Statement"]
-    assert "arn:aws:" not in policy_text(partition)
-    assert there == STATEMENTS
+    text = policy_text(partition)
+    assert json.loads(text.replace(f"arn:{partition}:", "arn:aws:"))["Statement"] == STATEMENTS
+    assert ("arn:aws:" in text) == (partition == "aws")
+    assert len("".join(text.split())) < limit
 
 
 def test_policy_allows_every_call_of_the_program() -> None:
@@ -171,21 +167,13 @@ def test_policy_makes_only_the_roles_that_aws_needs_at_first_use(service: str, r
     action = "iam:CreateServiceLinkedRole"
     assert allows(STATEMENTS, action, arn, {"iam:AWSServiceName": name})
     assert not allows(STATEMENTS, action, arn, {"iam:AWSServiceName": "eks.amazonaws.com"})
-    assert not allows(STATEMENTS, action, arn.replace(service, "eks"), {"iam:AWSServiceName": name})
     assert not allows(STATEMENTS, action, arn)
 
 
-def test_policy_cancels_an_untagged_spot_request() -> None:
-    request = "arn:aws:ec2:us-east-2:123456789012:spot-instances-request/sir-0123"
-    assert allows(STATEMENTS, "ec2:CancelSpotInstanceRequests", request)
-    assert not allows(STATEMENTS, "ec2:CancelSpotInstanceRequests", INSTANCE)
-
-
-@pytest.mark.parametrize("action", ["GetParameters", "GetParametersByPath"])
-def test_policy_reads_only_public_parameters(action: str) -> None:
+def test_policy_reads_only_public_parameters() -> None:
     image = "parameter/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
-    assert allows(STATEMENTS, f"ssm:{action}", f"arn:aws:ssm:us-east-2::{image}")
-    assert not allows(STATEMENTS, f"ssm:{action}", "arn:aws:ssm:us-east-2:123456789012:parameter/database/password")
+    assert allows(STATEMENTS, "ssm:GetParameters", f"arn:aws:ssm:us-east-2::{image}")
+    assert not allows(STATEMENTS, "ssm:GetParameters", "arn:aws:ssm:us-east-2:123456789012:parameter/database/password")
 
 
 @pytest.mark.parametrize("action", ["ec2:GetConsoleOutput", "ec2:TerminateInstances"])

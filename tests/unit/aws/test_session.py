@@ -61,7 +61,7 @@ def test_identity_says_who_asks_and_whether_it_is_the_root_user(account: Account
         ("UnauthorizedOperation", PermissionRefused),
         ("ExpiredTokenException", CredentialsError),
         ("RequestLimitExceeded", CloudThrottled),
-        ("VpcLimitExceeded", CloudError),
+        ("NoSuchEntity", CloudError),
         ("Nonsense", CloudError),
     ],
 )
@@ -74,15 +74,6 @@ def test_call_translates_an_error_of_aws(account: Account, code: str, kind: type
     assert "its own words" in str(caught.value)
     assert "ec2:CreateVpc in us-east-2" in str(caught.value)
     assert getattr(caught.value, "hint", "")
-
-
-def test_call_translates_an_error_with_a_class_of_its_own(account: Account) -> None:
-    with Stubber(account.client("service-quotas")) as quotas:
-        quotas.add_client_error("get_service_quota", "NoSuchResourceException", "none")
-        with pytest.raises(CloudError) as caught:
-            account.call("service-quotas", "get_service_quota", ServiceCode="ec2", QuotaCode="L-1")
-    assert caught.value.kind == "gone"
-    assert caught.value.cloud_code == "NoSuchResourceException"
 
 
 @pytest.mark.parametrize(
@@ -121,11 +112,13 @@ def test_pages_gives_the_items_of_all_pages_and_translates_an_error_on_the_way(a
         assert list(account.pages("ec2", "describe_key_pairs", "KeyPairs")) == [{"KeyName": "a"}], "it has no pages"
 
 
-def test_pages_does_not_change_an_error_of_its_reader(account: Account) -> None:
+def test_pages_and_call_do_not_change_an_error_of_the_program(account: Account) -> None:
     with Stubber(account.client("ec2")) as ec2:
         ec2.add_response("describe_vpcs", {"Vpcs": [{}]}, {})
         with pytest.raises(KeyError):
             [vpc["VpcId"] for vpc in account.pages("ec2", "describe_vpcs", "Vpcs")]
+    with pytest.raises(known.ParamValidationError):
+        account.call("ec2", "create_vpc", Nonsense=1)
 
 
 def test_identity_without_credentials_ignores_those_of_this_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -139,18 +132,16 @@ def test_identity_without_credentials_ignores_those_of_this_process(monkeypatch:
     assert caught.value.hint.startswith("sign in (aws sso login"), "not again: nobody has signed in here yet"
 
 
-def test_identity_refuses_an_unknown_profile(tmp_path: Path) -> None:
-    environ = {"AWS_PROFILE": "nobody", "AWS_CONFIG_FILE": str(tmp_path / "none")}
-    environ |= {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none")}
-    with pytest.raises(CredentialsError, match="nobody"):
-        Account(REGION, environ).identity()
-
-
 @pytest.mark.parametrize(
-    "profile", ["source_profile = nobody\nrole_arn = arn:aws:iam::123456789012:role/x", "sso_session = none"]
+    "profile",
+    [
+        "",
+        "[profile course]\nsource_profile = nobody\nrole_arn = arn:aws:iam::123456789012:role/x",
+        "[profile course]\nsso_session = x",
+    ],
 )
-def test_identity_refuses_a_profile_that_cannot_sign_in(profile: str, tmp_path: Path) -> None:
-    (tmp_path / "config").write_text(f"[profile course]\n{profile}\n")
+def test_identity_refuses_a_profile_that_is_unknown_or_cannot_sign_in(profile: str, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(profile)
     environ = {"AWS_PROFILE": "course", "AWS_CONFIG_FILE": str(tmp_path / "config"), "AWS_EC2_METADATA_DISABLED": "true"}
     with pytest.raises(CredentialsError) as caught:
         Account(REGION, environ | {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none")}).identity()
@@ -185,11 +176,6 @@ def test_call_without_an_answer_is_unreachable(account: Account, monkeypatch: py
     with pytest.raises(CloudUnreachable) as caught:
         account.identity()
     assert "AWS_ENDPOINT_URL" in caught.value.hint
-
-
-def test_call_with_wrong_parameters_is_not_translated(account: Account) -> None:
-    with pytest.raises(known.ParamValidationError):
-        account.call("ec2", "create_vpc", Nonsense=1)
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -227,14 +213,9 @@ def test_client_asks_the_endpoint_of_the_environment(server: HTTPServer, variabl
     assert "Credential=testing/" in server.paths[0]  # type: ignore[attr-defined]
 
 
-def test_client_of_some_services_is_in_their_home_region(account: Account) -> None:
-    assert account.client("pricing").meta.region_name == "us-east-1"
-    assert account.client("freetier").meta.region_name == "us-east-1"
-    assert account.client("ec2").meta.region_name == REGION
-
-
-def test_client_is_made_once_for_each_region(account: Account) -> None:
+def test_client_is_made_once_for_each_region_and_some_services_have_a_home(account: Account) -> None:
     assert account.client("ec2") is account.client("ec2")
-    other = account.in_region("us-west-2")
-    assert other.client("ec2").meta.region_name == "us-west-2"
+    assert account.client("ec2").meta.region_name == REGION
+    assert account.client("pricing").meta.region_name == "us-east-1"
+    assert account.in_region("us-west-2").client("ec2").meta.region_name == "us-west-2"
     assert account.in_region(REGION) is account

@@ -106,34 +106,20 @@ def test_decide_leaves_the_whole_half_hour_after_a_hold(clock: Clock) -> None:
     assert clock.now == until + LIMIT_S
 
 
-def test_decide_names_every_reason(clock: Clock) -> None:
-    view = clock.look(jobs=("run a", "jobs in the scheduler: 3"), ssh_sessions=1, gpu_percent=50.0)
-    assert view.busy == ("run a", "jobs in the scheduler: 3", "SSH sessions: 1", "GPU at 50%")
-
-
 def test_decide_starts_the_half_hour_anew_after_a_reboot(clock: Clock) -> None:
     clock.look(29)
     clock.at_rest = replace(clock.at_rest, boot="second")
     assert clock.minutes_to_the_end() == 31
 
 
-def test_decide_counts_no_time_in_which_nobody_looked(clock: Clock) -> None:
-    clock.look(20)
-    clock.now += 3600  # stopped and started without a new boot id, or stuck
+@pytest.mark.parametrize(
+    ("jump_s", "anew"), [(200, False), (3600, True), (-7200, True)], ids=["late by minutes", "nobody looked", "clock set back"]
+)
+def test_decide_counts_only_time_in_which_somebody_looked(clock: Clock, jump_s: int, anew: bool) -> None:
+    since = clock.look(20).idle_since
+    clock.now += jump_s
     view = clock.look()
-    assert (view.end, view.idle_since) == (False, clock.now)
-
-
-def test_decide_ends_nothing_early_when_the_clock_is_set_back(clock: Clock) -> None:
-    clock.look(20)
-    clock.now -= 7200
-    assert clock.look().idle_since == clock.now
-
-
-def test_decide_accepts_a_look_that_is_minutes_late(clock: Clock) -> None:
-    since = clock.look().idle_since
-    clock.now += 200
-    assert clock.look().idle_since == since
+    assert (view.end, view.idle_since) == (False, clock.now if anew else since)
 
 
 # What it sees: a folder stands for the root of a node.
@@ -215,7 +201,7 @@ def test_look_says_that_the_set_up_is_over(root: Path, mark: str) -> None:
     assert agent.Machine(root=str(root)).look().set_up
 
 
-def test_remember_keeps_what_it_saw(root: Path) -> None:
+def test_remember_keeps_what_it_saw_unless_it_is_damaged(root: Path) -> None:
     machine = agent.Machine(root=str(root))
     assert machine.last_view() is None
     view = agent.View(1.8e9, "first", idle_since=1.8e9 - 60, ends_at=1.8e9 + 1740)
@@ -223,14 +209,10 @@ def test_remember_keeps_what_it_saw(root: Path) -> None:
     known = machine.last_view()
     assert (known.now, known.boot, known.idle_since) == (view.now, view.boot, view.idle_since)
     written = json.loads((root / "var/lib/gpucourse/idle.json").read_text())
-    assert written == {**asdict(view), "busy": []}
-    assert written["version"] == 1
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"now": "x", "boot": "first", "idle_since": 1}'])
-def test_last_view_is_none_when_it_is_damaged(root: Path, text: str) -> None:
-    (root / "var/lib/gpucourse/idle.json").write_text(text)
-    assert agent.Machine(root=str(root)).last_view() is None
+    assert written == {**asdict(view), "busy": [], "version": 1}
+    for text in ("", "[]", "{}", '{"now": "x", "boot": "first", "idle_since": 1}'):
+        (root / "var/lib/gpucourse/idle.json").write_text(text)
+        assert machine.last_view() is None
 
 
 # What it does: the program itself, with stand-ins for the programs that it asks.
@@ -290,30 +272,29 @@ def test_agent_ends_the_node_when_it_is_time(node: Node) -> None:
     assert node.end_note == "idle for 30 minutes: no job, no SSH session, no work on the GPU\n"
 
 
-def test_agent_counts_the_busiest_gpu(node: Node) -> None:
-    node.says("nvidia-smi", "echo 0; echo 80")
+IN_PARTS = 'case "$1" in *gpu=*) echo "[N/A]" ;; *) {} ;; esac'
+JOBS = "echo ' 7 gpu train ada R 5:00 1 node1'; echo ' 8 gpu train ada PD 0:00 1 (Resources)'"
+
+
+@pytest.mark.parametrize(
+    ("program", "body", "gpus", "busy"),
+    [
+        ("nvidia-smi", "echo 0; echo 80", 1, ["GPU at 80%"]),
+        ("nvidia-smi", IN_PARTS.format("echo 4711"), 1, ["GPU at 100%"]),
+        ("nvidia-smi", IN_PARTS.format("true"), 1, []),
+        ("nvidia-smi", "echo 'NVIDIA-SMI has failed' >&2; exit 9", 1, []),
+        ("squeue", JOBS, 0, ["jobs in the scheduler: 2"]),
+    ],
+    ids=["the busiest GPU", "a program on a GPU in parts", "a GPU in parts at rest", "a broken driver", "jobs"],
+)
+def test_agent_ends_a_node_at_rest_unless_a_program_shows_work(
+    node: Node, program: str, body: str, gpus: int, busy: list[str]
+) -> None:
+    node.says(program, body)
     node.idle_for(1801)
-    assert node.look()["busy"] == ["GPU at 80%"]
-    assert node.end_note == ""
-
-
-def test_agent_sees_a_program_on_a_gpu_in_parts(node: Node) -> None:
-    node.says("nvidia-smi", 'case "$1" in *gpu=*) echo "[N/A]" ;; *) echo 4711 ;; esac')
-    assert node.look()["busy"] == ["GPU at 100%"]
-    node.says("nvidia-smi", 'case "$1" in *gpu=*) echo "[N/A]" ;; esac')
-    assert node.look()["busy"] == []
-
-
-def test_agent_works_with_a_broken_driver(node: Node) -> None:
-    node.says("nvidia-smi", "echo 'NVIDIA-SMI has failed' >&2; exit 9")
-    node.idle_for(1801)
-    assert node.look()["end"] is True
-
-
-def test_agent_keeps_every_node_while_the_scheduler_has_jobs(node: Node) -> None:
-    node.says("squeue", "echo ' 7 gpu train ada R 5:00 1 node1'; echo ' 8 gpu train ada PD 0:00 1 (Resources)'")
-    node.idle_for(1801)
-    assert node.look(gpus=0)["busy"] == ["jobs in the scheduler: 2"]
+    view = node.look(gpus)
+    assert view["busy"] == busy
+    assert bool(node.end_note) == view["end"] == (not busy)
 
 
 def test_agent_does_not_ask_the_gpu_of_a_node_in_use(node: Node) -> None:
