@@ -52,28 +52,13 @@ def test_find_charges_lists_everything_that_costs_since_it_began() -> None:
     assert f"{hourly:.4f}" == f"{0.526 + 0.005 + 120 * 0.08 / 730 + 5 * 0.30 / 730:.4f}"
 
 
-def test_find_charges_counts_more_throughput_of_a_disk() -> None:
-    fast = ScriptedAccount(
-        {
-            ("ec2", "describe_instances"): {"Reservations": []},
-            ("ec2", "describe_volumes"): {"Volumes": [VOLUME | {"Throughput": 500}]},
-            ("efs", "describe_file_systems"): {"FileSystems": []},
-        }
-    )
-    disk, throughput = charges.find_charges(fast, BOOK, stack="s-1")
-    assert (disk.item, throughput.item, int(throughput.units)) == ("vol-1", "vol-1:throughput", 375)
+def test_find_charges_prices_spot_at_its_zone_and_more_throughput_of_a_disk() -> None:
+    costing = account(make_instance(InstanceType="g6.xlarge", InstanceLifecycle="spot"))
+    costing.answers["ec2", "describe_volumes"] = {"Volumes": [VOLUME | {"Throughput": 500}]}
+    spot, _address, _disk, throughput, _storage = charges.find_charges(costing, BOOK, stack="s-1")
+    assert (spot.market, spot.zone, spot.rate.usd_per_hour) == ("spot", "us-east-2b", Decimal("0.2321"))
+    assert (throughput.item, int(throughput.units)) == ("vol-1:throughput", 375)
     assert f"{throughput.per_hour:.4f}" == f"{375 * 0.04 / 730:.4f}"
-
-
-def test_find_charges_prices_spot_at_its_zone() -> None:
-    charge_list = charges.find_charges(
-        account(make_instance(InstanceType="g6.xlarge", InstanceLifecycle="spot")), BOOK, stack="s-1"
-    )
-    assert (charge_list[0].market, charge_list[0].zone, charge_list[0].rate.usd_per_hour) == (
-        "spot",
-        "us-east-2b",
-        Decimal("0.2321"),
-    )
 
 
 def test_find_charges_leaves_out_an_instance_that_does_not_run() -> None:

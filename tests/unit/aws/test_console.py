@@ -24,17 +24,18 @@ def block(*keys: str, end: bool = True) -> str:
     return FINGERPRINTS + "\r\n".join(lines) + "\r\n[   20.1] cloud-init finished\r\n"
 
 
-def test_host_keys_gives_each_key_by_its_type() -> None:
-    assert console.host_keys(block(ECDSA, ED, RSA)) == {
-        "ssh-ed25519": ED,
-        "ecdsa-sha2-nistp256": ECDSA,
-        "ssh-rsa": RSA,
-    }
-
-
-def test_host_keys_reads_lines_with_the_prefix_of_the_system_log() -> None:
-    text = f"<14>Nov 21 cloud-init: {console.BEGIN}\n<14>Nov 21 cloud-init: {ED} root@x\n<14>Nov 21 cloud-init: {console.END}\n"
-    assert console.host_keys(text) == {"ssh-ed25519": ED}
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (block(ECDSA, ED, RSA), {"ssh-ed25519": ED, "ecdsa-sha2-nistp256": ECDSA, "ssh-rsa": RSA}),
+        (f"<14>ci: {console.BEGIN}\n<14>ci: {ED} root@x\n<14>ci: {console.END}\n", {"ssh-ed25519": ED}),
+        (f"a learner typed: {OTHER} me@home\n" + block(ED), {"ssh-ed25519": ED}),
+        (block(OTHER) + block(ED), {"ssh-ed25519": ED}),
+    ],
+    ids=["each by its type", "with the prefix of the system log", "none outside of the block", "of the last boot"],
+)
+def test_host_keys(text: str, keys: dict[str, str]) -> None:
+    assert console.host_keys(text) == keys
 
 
 @pytest.mark.parametrize(
@@ -42,14 +43,6 @@ def test_host_keys_reads_lines_with_the_prefix_of_the_system_log() -> None:
 )
 def test_host_keys_is_empty_before_the_block_is_whole(text: str) -> None:
     assert console.host_keys(text) == {}
-
-
-def test_host_keys_ignores_a_key_outside_of_the_block() -> None:
-    assert console.host_keys(f"a learner typed: {OTHER} me@home\n" + block(ED)) == {"ssh-ed25519": ED}
-
-
-def test_host_keys_takes_the_last_boot() -> None:
-    assert console.host_keys(block(OTHER) + block(ED)) == {"ssh-ed25519": ED}
 
 
 @pytest.mark.parametrize("at", [20, 64, 79])
@@ -75,12 +68,7 @@ def test_host_key_waits_for_the_keys_and_prefers_ed25519() -> None:
     assert console.host_key(asked, "i-1", sleep=clock.sleep, clock=clock) == ED
     assert clock.now == 2 * console.POLL_S
     assert asked.list_calls("get_console_output")[0] == {"InstanceId": "i-1", "Latest": True}
-
-
-def test_host_key_is_none_when_none_is_printed_in_time() -> None:
-    clock = Clock()
     assert console.host_key(account(["booting"]), "i-1", timeout_s=30, sleep=clock.sleep, clock=clock) is None
-    assert 30 <= clock.now <= 30 + console.POLL_S
 
 
 def test_host_key_reads_the_older_output_when_there_is_no_newest() -> None:

@@ -34,7 +34,6 @@ TABLE = [
     ("InvalidParameterCombination", "Network interfaces and an instance-level subnet ID ...", "parameter", False),
     ("VcpuLimitExceeded", VCPU, "quota", False),
     ("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded", "quota", False),
-    ("InstanceLimitExceeded", "", "quota", False),
     ("QuotaExceededException", "", "quota", False),
     ("Client.VolumeLimitExceeded", "Volume limit exceeded", "quota", False),
     ("InsufficientInstanceCapacity", NO_ROOM, "capacity", True),
@@ -48,7 +47,6 @@ TABLE = [
     ("InvalidAMIID.NotFound", "", "image", False),
     ("OptInRequired", "You are not subscribed to this service.", "account", False),
     ("PendingVerification", "", "account", False),
-    ("Blocked", "", "account", False),
     ("UnauthorizedOperation", NOT_ALLOWED, "permission", False),
     ("AccessDeniedException", STORAGE, "permission", False),
     ("DependencyAccessDeniedException", "", "permission", False),
@@ -59,7 +57,6 @@ TABLE = [
     ("AuthFailure", "AWS was not able to validate the provided access credentials", "credentials", False),
     ("InvalidClientTokenId", "", "credentials", False),
     ("RequestExpired", "", "credentials", False),
-    ("ExpiredToken", "", "credentials", False),
     ("SignatureDoesNotMatch", "", "credentials", False),
     ("NoCredentials", "", "credentials", False),
     ("RequestLimitExceeded", "Request limit exceeded.", "throttle", False),
@@ -67,8 +64,6 @@ TABLE = [
     ("InvalidBlockDeviceMapping", SNAPSHOT, "parameter", False),
     ("InvalidBlockDeviceMapping", "something else", "parameter", False),
     ("InvalidKeyPair.Duplicate", "", "leftovers", False),
-    ("VpcLimitExceeded", "The maximum number of VPCs has been reached.", "leftovers", False),
-    ("AddressLimitExceeded", "", "leftovers", False),
     ("SecurityGroupLimitExceeded", "", "leftovers", False),
     ("DependencyViolation", "resource sg-1 has a dependent object", "in_use", False),
     ("InvalidPlacementGroup.InUse", "", "in_use", False),
@@ -111,7 +106,7 @@ def test_sentence_names_the_missing_permission_without_the_encoded_message() -> 
     assert "ec2:RunInstances" in sentence(failure)
 
 
-def mount_target_refused() -> Failure:
+def refuse_mount_target() -> Failure:
     """What Terraform says when an account's first mount target needs a role that the caller may not create."""
     failure = from_text(
         "╷\n│ Error: creating EFS Mount Target (fs-0123): operation error EFS: CreateMountTarget, https response error\n"
@@ -125,7 +120,7 @@ def mount_target_refused() -> Failure:
     ("failure", "service"),
     [
         (classify("DependencyAccessDeniedException", "Service-linked role creation access denied"), "servicequotas"),
-        (mount_target_refused(), "elasticfilesystem"),
+        (refuse_mount_target(), "elasticfilesystem"),
         (classify("AuthFailure.ServiceLinkedRoleCreationNotPermitted"), "spot"),
     ],
     ids=["quota", "storage", "spot"],

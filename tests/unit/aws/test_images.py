@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parents[3]
 FIRST, SECOND = CANDIDATES["pytorch"][:2]
 
 
-def account(parameters: dict[str, str], size: int = 105) -> ScriptedAccount:
+def account(parameters: dict[str, str]) -> ScriptedAccount:
     def images(asked: dict[str, Any]) -> dict[str, Any]:
         disks = [
-            {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": size}},
+            {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 105}},
             {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"},
         ]
         return {"Images": [{"ImageId": asked["ImageIds"][0], "RootDeviceName": "/dev/sda1", "BlockDeviceMappings": disks}]}
@@ -32,12 +32,9 @@ def test_resolve_takes_the_best_that_is_there() -> None:
     assert resolve(account({SECOND: "ami-2"}), "pytorch").id == "ami-2"
 
 
-def test_resolve_fails_when_the_region_has_none() -> None:
+def test_resolve_fails_when_no_parameter_names_an_image() -> None:
     with pytest.raises(MissingError, match="us-east-2 has none"):
         resolve(account({}), "pytorch")
-
-
-def test_resolve_fails_when_a_parameter_names_no_image() -> None:
     asked = account({FIRST: "ami-1"})
     asked.answers["ec2", "describe_images"] = {"Images": []}
     with pytest.raises(MissingError, match="ami-1"):

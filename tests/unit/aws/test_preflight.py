@@ -10,7 +10,7 @@ from gpucourse.aws import schedule
 from gpucourse.aws.images import CANDIDATES
 from gpucourse.aws.preflight import LabEnvironment, list_blocking, preflight
 from gpucourse.aws.pricing import PriceBook
-from gpucourse.errors import CloudUnreachable, MissingError
+from gpucourse.errors import CloudUnreachable, GpucourseError, MissingError
 from gpucourse.model.cloud import Finding, LabNeed, Machines
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error, make_expiry, make_refusal
 
@@ -85,6 +85,10 @@ def make_environment(**changed: Any) -> LabEnvironment:
         "regions": ("us-east-2",),
     }
     return LabEnvironment(**{**known, **changed})
+
+
+def ask_nobody() -> str:
+    raise MissingError("cannot learn the address", hint="--ssh-cidr")
 
 
 def run_preflight(account: ScriptedAccount, **changed: Any) -> dict[str, Finding]:
@@ -180,18 +184,6 @@ def test_preflight_reports_each_miss_with_what_mends_it(
     assert mend in finding.mend
 
 
-def test_preflight_reports_all_misses_at_once() -> None:
-    account = a_good_account(
-        get_account_plan_state={"accountPlanType": "FREE"},
-        get_service_quota={"Quota": {"Value": 0.0}},
-        get_parameters={"Parameters": []},
-        run_instances=make_refusal("ec2:RunInstances"),
-    )
-    findings = preflight(account, LABS, make_environment(terraform="1.6.0"))
-    missing = {finding.what for finding in list_blocking(findings)}
-    assert missing >= {"Terraform", "account plan", "quota L-DB2E81BA (on-demand)", "image"}
-
-
 def test_preflight_reports_an_open_request_for_quota() -> None:
     request = {"Status": "CASE_OPENED", "QuotaCode": "L-DB2E81BA", "DesiredValue": 12.0}
     account = a_good_account(
@@ -201,51 +193,44 @@ def test_preflight_reports_an_open_request_for_quota() -> None:
     assert "a request for 12 is open (CASE_OPENED)" in run_preflight(account)["quota L-DB2E81BA (on-demand)"].detail
 
 
-def test_preflight_counts_no_lab_of_this_workspace_as_left_over() -> None:
-    account = a_good_account(describe_volumes={"Volumes": [{"VolumeId": "vol-1", "Tags": as_tag_list(TAGS)}]})
-    assert run_preflight(account, standing=frozenset({"s-1"}))["leftovers"].state == "ok"
-
-
-def test_preflight_without_credentials_asks_nothing_else_of_the_account() -> None:
-    account = a_good_account(get_caller_identity=make_expiry())
+@pytest.mark.parametrize(
+    ("problem", "state"), [(make_expiry(), "missing"), (CloudUnreachable("AWS does not answer", hint="the network"), "unknown")]
+)
+def test_preflight_without_credentials_asks_nothing_else_of_the_account(problem: GpucourseError, state: str) -> None:
+    account = a_good_account(get_caller_identity=problem)
     findings = run_preflight(account)
-    assert findings["credentials"].state == "missing"
-    assert findings["AWS account"].state == "unknown"
+    assert findings["credentials"].state == state
+    assert (findings["AWS account"].state, findings["AWS account"].mend) == ("unknown", problem.hint)
     assert {operation for _service, operation, _parameters in account.calls} == {"get_caller_identity"}
     assert findings["your address"].state == "ok"
     assert findings["price"].state == "ok"
 
 
-def test_preflight_without_an_answer_is_unknown() -> None:
-    silence = CloudUnreachable("AWS does not answer", hint="check the network")
-    findings = run_preflight(a_good_account(get_caller_identity=silence))
-    assert findings["credentials"].state == "unknown"
-    assert findings["AWS account"].mend == "check the network"
+def test_preflight_goes_on_after_each_miss_and_lists_what_blocks() -> None:
+    account = a_good_account(get_service_quota={"Quota": {"Value": 0.0}}, describe_images=make_expiry())
+    account.answers["ec2", "describe_volumes"] = {"Volumes": [{"VolumeId": "vol-1", "Tags": as_tag_list(TAGS)}]}
+    findings = preflight(account, LABS, make_environment(terraform="1.6.0", standing=frozenset({"s-1"})))
+    states = {finding.what: finding.state for finding in findings}
+    assert (states["region"], states["leftovers"]) == ("ok", "ok"), "what is of this workspace is no leftover"
+    assert {finding.what for finding in list_blocking(findings)} >= {"Terraform", QUOTA, "image"}
 
 
-def test_preflight_reports_credentials_that_expire_midway() -> None:
-    findings = run_preflight(a_good_account(describe_images=make_expiry()))
-    assert findings["image"].state == "missing"
-    assert findings["region"].state == "ok"
-
-
-@pytest.mark.parametrize(("version", "state"), [("1.6.1", "ok"), ("1.11.4", "ok"), ("1.6.0", "missing"), (None, "missing")])
-def test_preflight_checks_the_version_of_terraform(version: str | None, state: str) -> None:
-    assert run_preflight(a_good_account(), terraform=version)["Terraform"].state == state
-
-
-@pytest.mark.parametrize(("key", "state"), [("", "ok"), ("ssh-rsa AAAA", "ok"), ("ecdsa-sha2-nistp256 AAAA", "missing")])
-def test_preflight_checks_that_ec2_accepts_the_key(key: str, state: str) -> None:
-    assert run_preflight(a_good_account(), public_key=key)["SSH key"].state == state
-
-
-def test_preflight_looks_up_the_address_unless_it_is_given() -> None:
-    def nobody() -> str:
-        raise MissingError("cannot learn the address", hint="--ssh-cidr")
-
-    assert run_preflight(a_good_account(), ask_address=nobody)["your address"].state == "missing"
-    assert run_preflight(a_good_account(), ask_address=nobody, ssh_cidr="18.9.9.9/32")["your address"].state == "ok"
-    assert run_preflight(a_good_account(), ssh_cidr="0.0.0.0/0")["your address"].state == "missing"
+@pytest.mark.parametrize(
+    ("environment", "what", "state"),
+    [
+        ({"terraform": "1.6.1"}, "Terraform", "ok"),
+        ({"terraform": "1.6.0"}, "Terraform", "missing"),
+        ({"terraform": None}, "Terraform", "missing"),
+        ({"public_key": ""}, "SSH key", "ok"),
+        ({"public_key": "ssh-rsa AAAA"}, "SSH key", "ok"),
+        ({"public_key": "ecdsa-sha2-nistp256 AAAA"}, "SSH key", "missing"),
+        ({"ask_address": ask_nobody}, "your address", "missing"),
+        ({"ask_address": ask_nobody, "ssh_cidr": "18.9.9.9/32"}, "your address", "ok"),
+        ({"ssh_cidr": "0.0.0.0/0"}, "your address", "missing"),
+    ],
+)
+def test_preflight_checks_this_computer(environment: dict[str, Any], what: str, state: str) -> None:
+    assert run_preflight(a_good_account(), **environment)[what].state == state
 
 
 def test_preflight_compares_the_price_with_the_budget() -> None:

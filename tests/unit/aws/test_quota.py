@@ -59,14 +59,11 @@ def test_assess_needs_the_largest_lab_of_each_quota_not_the_sum() -> None:
         (G, "on-demand"): {"1": 4, "2": 12, "3": 16},
         (STANDARD, "on-demand"): {"2": 2},
     }
+    assert set(quota.needs(LABS, "spot")) == {(G_SPOT, "spot"), (STANDARD, "on-demand")}, "a head stays on demand"
     quotas = by_code(quota.assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=32.0)), LABS))
     assert (quotas[G].needed, quotas[G].limit, quotas[G].used, quotas[G].enough) == (16, 16, 0, True)
     assert quotas[G].modules == ("1", "2", "3")
     assert quotas[STANDARD].enough
-
-
-def test_needs_on_spot_leaves_the_head_on_demand() -> None:
-    assert set(quota.needs(LABS, "spot")) == {(G_SPOT, "spot"), (STANDARD, "on-demand")}
 
 
 def test_assess_counts_what_runs_already_whoever_owns_it() -> None:
@@ -102,16 +99,13 @@ def test_assess_takes_the_default_of_aws_when_no_limit_was_set() -> None:
     assert (quotas[G].limit, quotas[G].enough) == (0, False)
 
 
-def test_assess_is_unknown_when_the_limit_is_refused() -> None:
+def test_assess_is_unknown_when_limit_or_use_is_refused_unless_the_limit_is_too_low() -> None:
     quotas = by_code(quota.assess(account(make_refusal("servicequotas:GetServiceQuota")), LABS))
     assert (quotas[G].limit, quotas[G].enough) == (None, None)
     assert "servicequotas:GetServiceQuota" in quotas[G].reason
-
-
-def test_assess_is_unknown_when_the_use_is_refused_unless_the_limit_is_too_low() -> None:
-    blind = make_refusal("ec2:DescribeInstances")
-    assert by_code(quota.assess(account(limits(L_DB2E81BA=64.0, L_1216C47A=64.0), blind), LABS))[G].enough is None
-    assert by_code(quota.assess(account(limits(L_DB2E81BA=8.0, L_1216C47A=64.0), blind), LABS))[G].enough is False
+    for value, enough in ((64.0, None), (8.0, False)):
+        limited = account(limits(L_DB2E81BA=value, L_1216C47A=64.0), make_refusal("ec2:DescribeInstances"))
+        assert by_code(quota.assess(limited, LABS))[G].enough is enough
 
 
 def make_quota(needed: int, limit: int, used: int | None) -> Quota:
@@ -141,14 +135,5 @@ def test_request_increase_returns_a_request_that_is_open() -> None:
     )
     increase = quota.request_increase(asked, make_quota(16, 0, 0))
     assert (increase.status, increase.opened_before) == ("CASE_OPENED", True)
-
-
-def test_open_request_ignores_closed_cases() -> None:
-    history = {"RequestedQuotas": [request("CASE_CLOSED"), request("DENIED")]}
-    asked = ScriptedAccount({("service-quotas", "list_requested_service_quota_change_history_by_quota"): history})
+    asked.answers["service-quotas", "list_requested_service_quota_change_history_by_quota"] = {"RequestedQuotas": []}
     assert quota.open_request(asked, G) is None
-
-
-def test_console_page_is_in_the_region_of_the_lab() -> None:
-    page = quota.console_page(make_quota(16, 0, 0))
-    assert page == f"https://us-east-2.console.aws.amazon.com/servicequotas/home/services/ec2/quotas/{G}"

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from gpucourse.aws import resource_scan
-from gpucourse.aws.kinds import ApiCall
 from gpucourse.errors import CloudUnreachable, CredentialsError
 from gpucourse.model.cloud import CloudResource
 from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, as_tag_list, error, make_refusal
@@ -94,11 +93,6 @@ def test_find_hides_nothing_of_other_regions_when_one_was_disabled() -> None:
     assert {thing.region for thing in things if thing.kind == "volume"} == {"us-east-2", "us-west-2"}
     with pytest.raises(CredentialsError):
         resource_scan.find(account, stack="s-1", regions=["us-west-2"])
-
-
-def test_command_is_quoted_for_the_shell() -> None:
-    step = ApiCall("ec2", "delete_key_pair", {"KeyName": "a b; rm -rf ~"})
-    assert step.command("us-east-2") == "aws ec2 delete-key-pair --region us-east-2 --key-name 'a b; rm -rf ~'"
 
 
 def test_find_lists_what_may_not_be_seen_so_that_empty_is_a_proof() -> None:

@@ -63,7 +63,7 @@ def an_account(quotas: dict[str, float], offered: tuple[str, ...] = tuple(LISTED
         (None, {G_ON_DEMAND: 8}, ("t4", False)),
     ],
 )
-def test_any_takes_the_cheapest_within_the_quota(
+def test_replace_any_gpu_takes_the_cheapest_within_the_quota(
     spot: bool | None, quotas: dict[str, float], chosen: tuple[str, bool], tmp_path: Path
 ) -> None:
     context, _events = context_in(tmp_path)
@@ -72,7 +72,7 @@ def test_any_takes_the_cheapest_within_the_quota(
     assert f"--gpu {chosen[0]} " in request.command
 
 
-def test_any_says_what_the_cheapest_beats(tmp_path: Path) -> None:
+def test_replace_any_gpu_says_what_the_cheapest_beats(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     account = an_account({G_ON_DEMAND: 8, G_SPOT: 8})
     _request, [note] = replace_any_gpu(context, DeployRequest(module="1", gpu=("ANY",)), account)
@@ -82,36 +82,28 @@ def test_any_says_what_the_cheapest_beats(tmp_path: Path) -> None:
     )
 
 
-def test_any_leaves_out_what_no_zone_offers(tmp_path: Path) -> None:
+def test_replace_any_gpu_takes_only_what_can_be_started(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     account = an_account({G_ON_DEMAND: 8, G_SPOT: 8}, offered=("g4dn.xlarge",))
     request, _notes = replace_any_gpu(context, DeployRequest(module="1", gpu=("any",)), account)
     assert request.gpu == ("t4",)
-
-
-def test_any_is_refused_if_no_gpu_can_be_started(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
     with pytest.raises(MissingError, match="no GPU of the course can be started for module 1 in us-east-2") as caught:
         replace_any_gpu(context, DeployRequest(module="1", gpu=("any",)), an_account({}))
     assert "--target here" in caught.value.hint
 
 
-def test_any_keeps_the_gpu_of_a_lab_that_stands(tmp_path: Path) -> None:
+def test_replace_any_gpu_leaves_named_gpus_and_refuses_both(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    for gpus in ((), ("t4",), ("t4", "l4")):
+        request = DeployRequest(module="1", gpu=gpus)
+        assert replace_any_gpu(context, request, ScriptedAccount({})) == (request, [])
+    with pytest.raises(UsageError, match="cannot be combined"):
+        replace_any_gpu(context, DeployRequest(module="1", gpu=("any", "t4")), ScriptedAccount({}))
+
+
+def test_replace_any_gpu_keeps_the_gpu_of_a_lab_that_exists(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     save(context.paths, deployment_of("1", gpu="l4"))
     request, [note] = replace_any_gpu(context, DeployRequest(module="1", gpu=("any",)), ScriptedAccount({}))
     assert request.gpu == ("l4",)
     assert "keeps its GPU, L4" in note
-
-
-def test_any_beside_another_gpu_is_refused(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
-    with pytest.raises(UsageError, match="cannot be combined"):
-        replace_any_gpu(context, DeployRequest(module="1", gpu=("any", "t4")), ScriptedAccount({}))
-
-
-@pytest.mark.parametrize("gpus", [(), ("t4",), ("t4", "l4")])
-def test_named_gpus_are_left_as_they_are(gpus: tuple[str, ...], tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
-    request = DeployRequest(module="1", gpu=gpus)
-    assert replace_any_gpu(context, request, ScriptedAccount({})) == (request, [])

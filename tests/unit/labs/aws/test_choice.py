@@ -58,11 +58,6 @@ def test_choices_keep_the_smaller_size_of_a_lab(context: Context) -> None:
         choices(context, DeployRequest(module="3", size="2xlarge"))
 
 
-def test_choices_of_several_gpus_are_several_labs(context: Context) -> None:
-    choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4", "t4")))
-    assert [choice.stack for choice in choice_list] == ["03-aws-t4", "03-aws-l4"]
-
-
 def test_choices_mean_the_lab_that_exists_in_its_place(context: Context) -> None:
     standing = stands(context, deployment_of(gpu="l4", instance_type="g6.2xlarge", zone="us-east-2c", hours=6.0))
     [choice] = choices(context, DeployRequest(module="3"))
@@ -83,11 +78,15 @@ def test_choices_do_not_replace_a_lab_that_got_another_gpu(context: Context) -> 
     assert choice.standing is not None
 
 
-def test_choices_of_compared_gpus_do_not_stand_in_for_each_other(context: Context) -> None:
+def test_choices_of_several_gpus_are_labs_that_do_not_stand_in_for_each_other(context: Context) -> None:
     context.paths.settings.write_text("other_gpus: [l4, a10g, l40s]\n")
     stands(context, deployment_of(gpu="l40s", instance_type="g6e.2xlarge"))
-    choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
+    choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4", "t4")))
+    assert [choice.stack for choice in choice_list] == ["03-aws-t4", "03-aws-l4"]
     assert [choice.others for choice in choice_list] == [("g5.2xlarge",), ("g5.2xlarge",)]
+    stands(context, deployment_of(region="us-west-2", zone="us-west-2a"))
+    with pytest.raises(UsageError, match="not in one place"):
+        choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
 
 
 @pytest.mark.parametrize(
@@ -102,21 +101,6 @@ def test_choices_refuse_to_make_another_lab_of_one_that_exists(wish: DeployReque
     stands(context, deployment_of())
     with pytest.raises(UsageError, match=words):
         choices(context, wish)
-
-
-def test_choices_check_the_region_of_the_settings(context: Context) -> None:
-    context.paths.settings.write_text("region: us-gov-west-1\n")
-    with pytest.raises(UsageError, match="partition aws-us-gov"):
-        choices(context, DeployRequest(module="3"))
-
-
-def test_choices_refuse_labs_in_several_regions(context: Context) -> None:
-    stands(context, deployment_of(region="us-west-2", zone="us-west-2a"))
-    with pytest.raises(UsageError, match="not in one place"):
-        choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
-
-
-def test_choices_say_that_a_stopped_lab_is_started_instead(context: Context) -> None:
     stands(context, deployment_of(stopped=True))
     with pytest.raises(MissingError, match="is stopped") as caught:
         choices(context, DeployRequest(module="3"))

@@ -50,48 +50,39 @@ def test_wait_connects_again_when_a_busy_boot_loses_the_connection(tmp_path: Pat
     assert first_boot.wait(context, fleet, pause_s=0.0)["node0"].told.gpus == ["Tesla T4"]
     with pytest.raises(UnreachableError, match="stopped answering"):
         first_boot.wait(context, fleet, pause_s=0.0)
+    questions: list[str] = []
 
-
-def test_wait_ends_at_once_when_another_machine_answers(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
-    asked: list[str] = []
-
-    def answer(node: Node, _command: str) -> CommandResult:
-        asked.append(node.name)
+    def answer_as_another(_node: Node, command: str) -> CommandResult:
+        questions.append(command)
         raise OtherHostKey("another host key", hint="")
 
     with pytest.raises(OtherHostKey):
-        first_boot.wait(context, fleet_of(answer, node("node0")), pause_s=0.0)
-    assert asked == ["node0"]
+        first_boot.wait(context, fleet_of(answer_as_another, node("node0")), pause_s=0.0)
+    assert len(questions) == 1, "it is told at once"
 
 
-def test_wait_shows_the_end_of_the_log_of_a_failed_set_up(tmp_path: Path) -> None:
+SILENT = "\nsilent\nstatus: error\ndetail: ('scripts_user', RuntimeError('Runparts: 1 failures'))\n"
+FAILED = "\nfailed\nstep 'driver' failed at line 108 with status 1: count_gpus\n\nthe driver sees 0 GPUs of 1\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (FAILED, r"node1(.|\n)*the driver sees 0 GPUs of 1"),
+        (SILENT, r"left no message(.|\n)*Runparts"),
+        ("\nstep\ndriver\n", "not set up in time"),
+    ],
+    ids=["failed", "without a message", "never ends"],
+)
+def test_wait_fails_with_what_the_node_says(tmp_path: Path, message: str, words: str) -> None:
     context, events = context_in(tmp_path)
-    log = "step 'driver' failed at line 108 with status 1: count_gpus\n\nthe driver sees 0 GPUs of 1\n"
 
     def answer(node: Node, _command: str) -> CommandResult:
-        return make_completed(f"\nfailed\n{log}") if node.name == "node1" else make_completed(f"\nready\n{READY}\n")
+        return make_completed(message if node.name == "node1" else f"\nready\n{READY}\n")
 
-    with pytest.raises(InfrastructureError) as caught:
-        first_boot.wait(context, fleet_of(answer, node("node0"), node("node1")))
-    assert "the driver sees 0 GPUs of 1" in caught.value.what
-    assert "node1" in caught.value.what
-    assert [event.node for event in events if isinstance(event, NodeEvent) and not event.ok] == ["node1"]
-
-
-def test_wait_shows_what_cloud_init_says_when_the_boot_left_no_message(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
-    told = "\nsilent\nstatus: error\ndetail: ('scripts_user', RuntimeError('Runparts: 1 failures'))\n"
-    with pytest.raises(InfrastructureError, match="left no message") as caught:
-        first_boot.wait(context, fleet_of(lambda _node, _command: make_completed(told), node("node0")))
-    assert "Runparts" in caught.value.what
-
-
-def test_wait_gives_up_a_boot_that_never_ends(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
-    fleet = fleet_of(lambda _node, _command: make_completed("\nstep\ndriver\n"), node("node0"))
-    with pytest.raises(InfrastructureError, match="not set up in time"):
-        first_boot.wait(context, fleet, patience_s=0.0)
+    with pytest.raises(InfrastructureError, match=words):
+        first_boot.wait(context, fleet_of(answer, node("node0"), node("node1")), patience_s=0.0)
+    assert [event.node for event in events if isinstance(event, NodeEvent) and event.ok] == ["node0"]
 
 
 @pytest.mark.parametrize(

@@ -59,14 +59,10 @@ def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, l
     assert [choice.gpu for choice in fitting.later] == ["a10g"]
     limits[G] = None
     assert len(fit(limits, wanted).now) == 3, "what is not known is not refused"
-
-
-def test_fit_counts_a_network_for_each_lab(tmp_path: Path, limits: Limits) -> None:
-    context, _events = context_in(tmp_path)
-    assert limits[G] == 64
-    wanted = [choice_of(module_with(ONE_NODE, context), gpu=gpu) for gpu in ("t4", "l4")]
-    fitting = fit(limits, wanted, networks=4)
-    assert ([choice.gpu for choice in fitting.now], [choice.gpu for choice in fitting.later]) == (["t4"], ["l4"])
+    assert len(fit(limits, wanted, networks=4).now) == 1, "each lab needs a network of its own"
+    limits[STANDARD] = 3
+    clusters = [choice_of(module_with(CLUSTER, context), gpu=gpu) for gpu in ("t4", "l4")]
+    assert [choice.gpu for choice in fit(limits, clusters).later] == ["l4"], "a head counts against a quota of its own"
 
 
 def test_fit_takes_fewer_nodes_when_the_module_works_with_them(tmp_path: Path, limits: Limits) -> None:
@@ -83,14 +79,6 @@ def test_fit_takes_fewer_nodes_when_the_module_works_with_them(tmp_path: Path, l
     limits[G] = 4
     [little] = fit(limits, [cluster]).now
     assert little.nodes == 3
-
-
-def test_fit_counts_the_head_against_a_quota_of_its_own(tmp_path: Path, limits: Limits) -> None:
-    context, _events = context_in(tmp_path)
-    module = module_with(CLUSTER, context)
-    limits[STANDARD] = 3
-    fitting = fit(limits, [choice_of(module, gpu="t4"), choice_of(module, gpu="l4")])
-    assert [choice.gpu for choice in fitting.later] == ["l4"]
 
 
 def measure(choice: Choice, *listed: CloudInstance) -> LabNeed:

@@ -53,12 +53,8 @@ def test_explain_end_says_why_an_instance_is_gone(reason: str, minutes: float | 
 def test_explain_end_of_a_stop_and_of_a_lab_without_a_deadline() -> None:
     assert explain_end(instance(USER, -60, "stopped"), DEADLINE.isoformat()) == "somebody stopped it through the account"
     assert explain_end(instance(USER, 60), "") == "somebody ended it through the account"
-
-
-def test_describe_termination_is_one_line_with_node_id_and_time() -> None:
     line = describe_termination(instance(SPOT, 0), DEADLINE.isoformat())
     assert line == "node0 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC"
-    assert describe_termination(instance(SPOT, None), "") == "node0 (i-1): AWS took the spot instance back"
 
 
 def test_of_its_nodes_leaves_out_a_node_that_was_removed_on_purpose() -> None:

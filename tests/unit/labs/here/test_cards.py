@@ -58,37 +58,31 @@ def test_require_gpus_names_a_card_that_torch_cannot_use(tmp_path: Path) -> None
     assert f"{python} -m pip install torch" in lacks.value.hint
     with pytest.raises(MissingError, match="it has no torch"):
         require_gpus(make_python(tmp_path, "", []), environ, "")
-
-
-@pytest.mark.parametrize("says", ["", "Segmentation fault"])
-def test_require_gpus_fails_when_python_says_nothing(tmp_path: Path, says: str) -> None:
-    python = str(make_program(tmp_path / "bin" / "python", says))
-    with pytest.raises(MissingError, match="could not be asked for torch"):
-        require_gpus(python, {}, "")
-    with pytest.raises(MissingError, match="could not be asked for torch"):
-        require_gpus(f"{sys.executable}-gone", {}, "")
-
-
-def test_propose_needs_as_many_gpus_as_nodes(tmp_path: Path) -> None:
-    context = with_python(tmp_path, "2.11.0", ["NVIDIA L4"])
-    request = DeployRequest(module="3", dry_run=True)
-    with pytest.raises(MissingError, match="over 2 GPUs or more, and this computer has 1"), propose(context, request):
-        pass
-    with propose(with_python(tmp_path, "2.11.0", ["NVIDIA L4"] * 2), request) as proposal:
-        assert (len(proposal.gpus), proposal.changes) == (2, [("create", "node0")])
+    for python in (str(make_program(tmp_path / "bin" / "python", "Segmentation fault")), f"{sys.executable}-gone"):
+        with pytest.raises(MissingError, match="could not be asked for torch"):
+            require_gpus(python, {}, "")
 
 
 @pytest.mark.parametrize(
-    ("request_", "words"),
+    ("request_", "error", "words"),
     [
-        (DeployRequest(module="2"), "module 2 is about a cluster under Slurm, and this is one computer"),
-        (DeployRequest(module="1", nodes=2), "--nodes 2: this computer is one node"),
+        (DeployRequest(module="3"), MissingError, "over 2 GPUs or more, and this computer has 1"),
+        (DeployRequest(module="2"), UsageError, "module 2 is about a cluster under Slurm, and this is one computer"),
+        (DeployRequest(module="1", nodes=2), UsageError, "--nodes 2: this computer is one node"),
     ],
 )
-def test_propose_refuses_what_one_computer_cannot_be(tmp_path: Path, request_: DeployRequest, words: str) -> None:
+def test_propose_refuses_what_one_computer_cannot_be(
+    tmp_path: Path, request_: DeployRequest, error: type[Exception], words: str
+) -> None:
     context = with_python(tmp_path, "2.11.0", ["NVIDIA L4"])
-    with pytest.raises(UsageError, match=words), propose(context, replace(request_, dry_run=True)):
+    with pytest.raises(error, match=words), propose(context, replace(request_, dry_run=True)):
         pass
+
+
+def test_propose_takes_every_gpu(tmp_path: Path) -> None:
+    context = with_python(tmp_path, "2.11.0", ["NVIDIA L4"] * 2)
+    with propose(context, DeployRequest(module="3", dry_run=True)) as proposal:
+        assert (len(proposal.gpus), proposal.changes) == (2, [("create", "node0")])
 
 
 def test_find_requirements_says_what_torch_can_use(tmp_path: Path) -> None:
