@@ -78,20 +78,6 @@ def test_ctrl_c_ends_terraform_gracefully_and_the_next_up_goes_on(
     assert lab.list_resources() == []
 
 
-def test_ctrl_c_pressed_wildly_is_graceful_before_terraform_starts(lab: Lab) -> None:
-    """Nothing is changed by a plan: however often it is pressed, the end is quick, clean and told once."""
-    stack = lab.stack()
-    stack.prepare()
-    with hold_lock(stack.paths.terraform_lock, wait_s=1):
-        child = lab.elsewhere("up")
-        until(lambda: b"waiting for it to end" in lab.output_file.read_bytes(), "the note")
-        for _ in range(3):
-            child.send_signal(signal.SIGINT)
-        assert child.wait(STUCK_S) == ExitCode.INTERRUPTED
-    assert "Interrupted stopped before Terraform was started" in lab.output_file.read_text(encoding="utf-8")
-    assert lab.stack().addresses() == []
-
-
 def test_stack_touches_nothing_while_an_orphan_works(lab: Lab) -> None:
     """It may be about to build its first node: then there is no state yet that would say so."""
     stack = lab.stack(lock_wait_s=0.1)
@@ -140,17 +126,6 @@ def test_down_waits_for_the_terraform_of_a_command_that_was_killed(lab: Lab) -> 
     assert any("waiting for it to end" in note for note in lab.notes())
     assert lab.list_resources() == []
     assert not lab.stack().exists()
-
-
-def test_up_recovers_from_a_command_that_was_killed_while_planning(lab: Lab) -> None:
-    child = lab.elsewhere("up")
-    until(lab.stack().paths.terraform_lock.exists, "its lock")
-    child.kill()
-    child.wait()
-    assert len(lab.stack().up().nodes) == 2
-    assert lab.list_resources() == ["node0", "node1"]
-    lab.stack().down()
-    assert lab.list_resources() == []
 
 
 def test_up_goes_on_after_terraform_was_killed(lab: Lab) -> None:

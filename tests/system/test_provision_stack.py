@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import ExitCode, InfrastructureError, MissingError, TerraformFailed
+from gpucourse.errors import ExitCode, MissingError, TerraformFailed
 from gpucourse.model.event import Event
 from tests.system.provisioning import STACKS, Lab
 
@@ -177,15 +177,3 @@ def test_down_recovers_a_state_that_could_not_be_stored(lab: Lab) -> None:
     assert len(lab.stack().down(lab.watch)) == 4
     assert lab.list_resources() == []
     assert any("recovered the state" in note for note in lab.notes())
-
-
-def test_stack_leaves_a_damaged_state_alone(lab: Lab) -> None:
-    stack = lab.stack()
-    stack.up()
-    whole = stack.paths.state.read_bytes()
-    stack.paths.state.write_bytes(whole[: len(whole) // 2])
-    for verb in (stack.prepare, stack.down, stack.exists, stack.discard_if_empty):
-        with pytest.raises(InfrastructureError, match="is damaged") as caught:
-            verb()
-        assert str(stack.paths.state) in caught.value.hint + caught.value.what
-    assert stack.paths.state.read_bytes() == whole[: len(whole) // 2]

@@ -117,13 +117,6 @@ def test_allow_locks_raises_the_limit_of_open_files_or_ends_runs_in_groups(most:
     assert done.stdout.strip() == locks
 
 
-def test_bring_home_asks_about_a_single_run_by_itself(lab: _Lab) -> None:
-    lab.leaves_runs(1)
-    assert len(lab.brings_home().fetched) == 1
-    lab.check_whole()
-    assert "several" not in lab.nodes.list_verbs("node0")
-
-
 def test_bring_home_takes_all_runs_when_a_file_of_one_is_too_large(lab: _Lab) -> None:
     lab.leaves_runs(3, large=1)
     assert len(lab.brings_home().fetched) == 3

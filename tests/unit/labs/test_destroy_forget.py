@@ -79,24 +79,24 @@ def save_slurm_run(context: Context, later: list[LaterJob]) -> RunRecord:
     return record
 
 
-def test_discard_cancels_jobs_of_a_cluster_that_stays(tmp_path: Path) -> None:
-    context, _ = context_in(tmp_path)
-    record = save_slurm_run(context, [LaterJob(job="8", name="next", state="RUNNING")])
-    head = Head(0, '{"state": "ended", "killed": 1}')
-    context = replace(context, make_transport=lambda _key: head)
-    assert bring_home(context, make_hosts_lab(), discard=True).given_up == [f"{record.id}: discarded with --discard"]
-    [asked] = head.asked
-    assert f"cancel {record.id}" in asked
-
-
-def test_discard_says_that_slurm_did_not_cancel_the_jobs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("code", "answer", "given_up"),
+    [
+        (0, '{"state": "ended", "killed": 1}', "discarded with --discard"),
+        (3, '{"error": "Unable to contact slurm controller", "kind": "slurm"}', "its jobs may still run in Slurm"),
+    ],
+    ids=["cancelled", "not cancelled"],
+)
+def test_discard_cancels_jobs_of_a_cluster_that_stays(tmp_path: Path, code: int, answer: str, given_up: str) -> None:
     context, events = context_in(tmp_path)
     record = save_slurm_run(context, [LaterJob(job="8", name="next", state="RUNNING")])
-    head = Head(3, '{"error": "Unable to contact slurm controller", "kind": "slurm"}')
+    head = Head(code, answer)
     context = replace(context, make_transport=lambda _key: head)
-    [given_up] = bring_home(context, make_hosts_lab(), discard=True).given_up
-    assert "its jobs may still run in Slurm" in given_up
-    assert any(isinstance(event, Note) and f"jobs of run {record.id} may still run" in event.text for event in events)
+    [reason] = bring_home(context, make_hosts_lab(), discard=True).given_up
+    assert given_up in reason
+    assert f"cancel {record.id}" in head.asked[0]
+    warned = any(isinstance(event, Note) and f"jobs of run {record.id} may still run" in event.text for event in events)
+    assert warned == (code != 0)
 
 
 def test_forget_gives_a_command_that_removes_jobs_and_links(tmp_path: Path) -> None:
@@ -119,17 +119,13 @@ def test_forget_gives_a_command_that_removes_jobs_and_links(tmp_path: Path) -> N
 
 
 def test_forget_refuses_a_lab_that_may_be_billed(tmp_path: Path) -> None:
-    context, _ = context_in(tmp_path)
-    deployments.save(context.paths, deployment_of("3"))
-    with pytest.raises(UsageError, match="03-aws-t4 is never forgotten: it may be billed") as caught:
-        survey(context, DestroyRequest(module="3", target="aws", forget_unreachable=True))
-    assert caught.value.hint == "gpucourse destroy 3 --target aws"
-
-
-def test_forget_names_a_billed_lab_among_others_and_takes_it_down_as_usual(tmp_path: Path) -> None:
+    """Among others it is taken down as usual."""
     context, events = context_in(tmp_path)
-    deployments.save(context.paths, make_hosts_lab())
     deployments.save(context.paths, deployment_of("1"))
+    with pytest.raises(UsageError, match="01-aws-t4 is never forgotten: it may be billed") as caught:
+        survey(context, DestroyRequest(module="1", target="aws", forget_unreachable=True))
+    assert caught.value.hint == "gpucourse destroy 1 --target aws"
+    deployments.save(context.paths, make_hosts_lab())
     labs = survey(context, DestroyRequest(module="1", forget_unreachable=True)).labs
     assert {lab.stack for lab in labs} == {"01-hosts", "01-aws-t4"}
     notes = [event.text for event in events if isinstance(event, Note)]

@@ -12,7 +12,6 @@ from gpucourse.labs.request import DeployRequest
 @pytest.mark.parametrize(
     ("request_", "command"),
     [
-        (DeployRequest(target="aws", module="3", dry_run=True), "gpucourse deploy 3 --target aws"),
         (
             DeployRequest(target="aws", module="4", gpu=("t4", "l4"), spot=True),
             "gpucourse deploy 4 --target aws --gpu t4,l4 --spot",
@@ -28,10 +27,6 @@ from gpucourse.labs.request import DeployRequest
         (
             DeployRequest(target="hosts", module="3", hosts=("me@a", "me@b:22"), key=Path("my key"), trust=("SHA256:x",)),
             "gpucourse deploy 3 --target hosts --hosts me@a,me@b:22 --key 'my key' --trust SHA256:x",
-        ),
-        (
-            DeployRequest(target="hosts", module="3", hosts=("me@a",), on_login_node=True),
-            "gpucourse deploy 3 --target hosts --hosts me@a --on-login-node",
         ),
     ],
 )

@@ -82,7 +82,6 @@ def test_choose_target_takes_the_one_that_is_meant(context: Context, request_: D
         (DeployRequest(module="3", target="aws", link="1gbit"), "--link: only for simulated nodes"),
         (DeployRequest(module="3", target="hosts", unpack_slurm=True), "--unpack-slurm: only for simulated nodes"),
         (DeployRequest(module="3", target="local", hosts=("a",), trust=("SHA256:x",)), "--hosts, --trust: only for machines"),
-        (DeployRequest(module="3", target="aws", key=Path("k")), "--key: only for machines that exist already"),
     ],
 )
 def test_choose_target_refuses_a_flag_of_another_target(context: Context, request_: DeployRequest, words: str) -> None:

@@ -83,32 +83,36 @@ def test_failure_names_who_holds_the_state() -> None:
     assert isinstance(failure("plan", 1, transcript(error("Error acquiring the state lock")), LOG), StackBusy)
 
 
-@pytest.mark.parametrize("words", ["write x: no space left on device", "Disk quota exceeded"])
-def test_failure_of_a_full_disk(words: str) -> None:
-    failed = failure("apply", 1, transcript(error("A"), error("Failed to save state", words)), LOG)
-    assert isinstance(failed, StorageError)
-    assert "df -h '/w'" in failed.hint
+@pytest.mark.parametrize(
+    ("summary", "detail", "kind", "words"),
+    [
+        ("Failed to save state", "write x: no space left on device", StorageError, "no space left"),
+        ("Failed to save state", "Disk quota exceeded", StorageError, "no space left"),
+        ("Unsupported Terraform Core version", "needs\n 1.9", MissingError, "needs 1.9"),
+    ],
+)
+def test_failure_has_a_class_of_its_own(summary: str, detail: str, kind: type[Exception], words: str) -> None:
+    failed = failure("plan", 1, transcript(error(summary, detail), error("A")), LOG)
+    assert isinstance(failed, kind)
+    assert words in failed.what
 
 
-def test_failure_of_a_terraform_that_is_too_old() -> None:
-    failed = failure("plan", 1, transcript(error("Unsupported Terraform Core version", "needs\n 1.9")), LOG)
-    assert isinstance(failed, MissingError)
-    assert failed.what.endswith("needs 1.9")
-
-
-def test_failure_reads_an_error_in_plain_text() -> None:
-    box = "╷\n│ Error: Failed to query packages\n│ \n│ could not reach\n│ the registry\n╵\n"
-    assert failure("init", 1, transcript(text=box), LOG).what == (
-        "terraform init failed: Failed to query packages\ncould not reach\nthe registry"
-    )
-
-
-def test_failure_without_an_error_shows_the_last_words() -> None:
-    warning = "There are some problems with the CLI configuration:\n╷\n│ Warning: Unable to open\n│\n╵\n\n"
-    assert failure("apply", 11, transcript(text=warning + "panic: nil\n"), LOG).what == (
-        "terraform apply failed: apply ended with exit code 11\npanic: nil"
-    )
-    assert failure("apply", 2, transcript(), LOG).what == "terraform apply failed: apply ended with exit code 2"
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "╷\n│ Error: Failed to query packages\n│ \n│ could not reach\n│ the registry\n╵\n",
+            "Failed to query packages\ncould not reach\nthe registry",
+        ),
+        (
+            "There are some problems with the CLI configuration:\n╷\n│ Warning: Unable to open\n│\n╵\n\npanic: nil\n",
+            "init ended with exit code 11\npanic: nil",
+        ),
+        ("", "init ended with exit code 11"),
+    ],
+)
+def test_failure_takes_plain_text_when_there_is_no_diagnostic(text: str, words: str) -> None:
+    assert failure("init", 11, transcript(text=text), LOG).what == f"terraform init failed: {words}"
 
 
 @pytest.mark.parametrize(("code", "name"), [(-9, "SIGKILL (is there enough memory?)"), (-11, "SIGSEGV"), (-99, "signal 99")])

@@ -78,7 +78,6 @@ class Presser:
 @pytest.mark.parametrize(
     ("kind", "ends_at", "presses", "signals", "last_note"),
     [
-        ("apply_start", 1, 1, 1, "stopping: Terraform finishes"),
         ("apply_start", 2, 3, 2, "forced: what was in flight"),
         ("apply_start", 99, 4, 2, "forced: what was in flight"),  # the fourth is SIGKILL
         ("apply_progress", 2, 2, 2, "stopping: Terraform finishes"),  # nothing changed yet: the second may force

@@ -108,11 +108,6 @@ def test_read_ignores_junk(line: bytes) -> None:
     assert len(transcript.finished) == 4
 
 
-def test_read_keeps_text_up_to_a_limit() -> None:
-    transcript, _ = read([b"line %d" % number for number in range(100)])
-    assert list(transcript.text) == [f"line {number}" for number in range(60, 100)]
-
-
 def hook(kind: str, action: str | None = "create", **more: object) -> bytes:
     said = {"resource": {"addr": "terraform_data.x"}, **({"action": action} if action else {}), **more}
     return json.dumps(
@@ -142,12 +137,6 @@ def test_read_thins_out_much_output_alone() -> None:
     lines += [hook("apply_complete")]
     events = [event for line in lines for event in transcript.read(line)]
     assert [event.state for event in events if isinstance(event, ResourceEvent)] == ["started", "progress", "done"]
-
-
-def test_read_gives_no_duration_when_a_time_cannot_be_read() -> None:
-    start, end = hook("apply_start"), hook("apply_complete").replace(b"2026-01-01", b"tomorrow")
-    _, events = read([start, end])
-    assert [event.seconds for event in events if isinstance(event, ResourceEvent)] == [0.0, 0.0]
 
 
 def test_read_reports_waiting_for_the_state() -> None:

@@ -29,17 +29,3 @@ def test_every_resource_and_argument_was_held_against_the_guide() -> None:
     table = {f"{kind} {name}".strip(): {*re.findall(r"`(\w+)`", listed)} for kind, name, listed in ROW.findall(page)}
     assert table == find_arguments(*(path.read_text(encoding="utf-8") for path in files))
     assert "aws_instance" in table
-
-
-def test_the_version_that_the_page_names_is_the_one_that_is_locked() -> None:
-    page = (ROOT / "docs" / "terraform.md").read_text(encoding="utf-8")
-    locks = [path.read_text(encoding="utf-8") for path in (ROOT / "terraform" / "stacks").glob("*/.terraform.lock.hcl")]
-    assert {re.findall(r'version\s+= "(\d+\.\d+)\.\d+"', lock)[0] for lock in locks} == {"5.100"}
-    assert "ships the checksums of 5.100" in page
-    allowed = {
-        match
-        for path in (ROOT / "terraform").rglob("versions.tf")
-        for match in re.findall(r' version = "([^"]+)"', path.read_text())
-    }
-    assert allowed == {">= 5.92, < 7.0"}
-    assert "`>= 5.92, < 7.0`" in page

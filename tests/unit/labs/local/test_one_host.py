@@ -35,12 +35,8 @@ def test_fall_back_puts_daemons_on_this_computer_and_says_what_is_missing(
     assert deployment.shared == str(context.paths.stack("02-local").nodes / "shared")
     assert "hostname" in deployment.lacks
     assert deployment.lacks.endswith(f"{REMEDY}; then gpucourse deploy 2")
-
-
-def test_choose_gives_machines_once_namespaces_are_allowed(context: Context, deployment: LocalDeployment) -> None:
-    choose(context, deployment, "slurm", None, computer=STRICT)
     choose(context, deployment, "slurm", None, computer=replace(STRICT, require=lambda **_wanted: None))
-    assert not deployment.variables.one_host
+    assert not deployment.variables.one_host, "once namespaces are allowed it gets machines"
     assert (deployment.shared, deployment.lacks) == ("/shared", "")
 
 
