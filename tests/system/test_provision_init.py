@@ -83,16 +83,6 @@ def test_plan_refuses_a_provider_that_was_exchanged(lab: Lab, mirror: Path) -> N
         made.plan()
 
 
-def test_plan_explains_a_mirror_without_the_provider(lab: Lab) -> None:
-    empty = lab.root / "empty"
-    empty.mkdir()
-    with pytest.raises(TerraformFailed, match="terraform init failed: Failed to query available provider packages") as caught:
-        stack(lab, NEEDS_AWS, plugin_mirror=empty).plan()
-    assert "hashicorp/aws" in caught.value.what
-    assert caught.value.log is not None
-    assert caught.value.log.exists()
-
-
 def test_init_keeps_what_terraform_fetches_for_all_stacks(lab: Lab, mirror: Path) -> None:
     """In the place of a registry: a mirror that only Terraform's own configuration knows."""
     config = lab.root / "terraformrc"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -170,26 +169,3 @@ def test_stop_ends_two_stacks_in_two_threads(lab: Lab) -> None:
         removed = list(pool.map(lambda name: lab.stack(name).down(), names))
     assert [len(addresses) >= 3 for addresses in removed] == [True, True]
     assert [lab.list_resources(name) for name in names] == [[], []]
-
-
-def test_plan_waits_for_a_state_that_another_terraform_holds_then_names_it(lab: Lab) -> None:
-    """Somebody runs Terraform by hand in the stack's folder: no gpucourse lock, only Terraform's own."""
-    lab.stack().up()
-    lab.do(0, "wait", on="undo")
-    with ThreadPoolExecutor(1) as pool:
-        stranger = pool.submit(
-            subprocess.run,
-            [*lab.binary.argv, "destroy", "-auto-approve"],
-            cwd=lab.stack().paths.terraform,
-            capture_output=True,
-            check=True,
-            timeout=STUCK_S,
-        )
-        until(lab.mark(0, "here").exists, "the removal of node 0")
-        with pytest.raises(StackBusy, match="another Terraform holds the state") as caught:
-            lab.stack(lock_wait_s=1).plan(lab.watch)
-        assert "since 20" in caught.value.what
-        assert any("another Terraform holds the state" in note for note in lab.notes())
-        lab.mark(0, "go").touch()
-        stranger.result(STUCK_S)
-    assert lab.stack().down() == []

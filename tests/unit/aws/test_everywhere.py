@@ -38,10 +38,6 @@ def test_find_regions_in_use_asks_the_api_that_lists_by_tag() -> None:
     assert filters == [{"Key": "Project", "Values": ["gpucourse"]}]
 
 
-def test_find_regions_in_use_asks_no_known_region() -> None:
-    assert find_regions_in_use(Places({}), besides=KNOWN) == ([], "")
-
-
 @pytest.mark.parametrize("trouble", [make_refusal("ec2:DescribeVolumes"), error("AuthFailure"), CloudUnreachable("no answer")])
 def test_find_regions_in_use_names_a_region_that_cannot_be_looked_at(trouble: GpucourseError) -> None:
     disk = {"Volumes": [{"VolumeId": "vol-1"}]}

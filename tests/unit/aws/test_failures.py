@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.aws.failures import classify, from_text, pick_deciding, sentence
+from gpucourse.aws.failures import classify, from_text, sentence
 from gpucourse.model.cloud import Failure
 
 FREE = "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, run ..."
@@ -153,13 +153,6 @@ def test_cure_says_what_to_open_to_type_or_to_change() -> None:
     ("text", "code"),
     [
         (
-            (
-                "╷\n│ Error: creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 500,\n"
-                "│ RequestID: x, api error InsufficientInstanceCapacity: We currently do not have sufficient capacity\n╵"
-            ),
-            "InsufficientInstanceCapacity",
-        ),
-        (
             "An error occurred (VcpuLimitExceeded) when calling the RunInstances operation: You have requested more vCPU",
             "VcpuLimitExceeded",
         ),
@@ -192,10 +185,3 @@ def test_from_text_ends_a_message_where_the_next_error_begins() -> None:
     failure = from_text("api error VcpuLimitExceeded: too much operation error EC2: CreateVpc, api error VpcLimitExceeded: x")
     assert failure is not None
     assert failure.message == "too much"
-
-
-def test_pick_deciding_prefers_a_final_failure() -> None:
-    room, quota = classify("InsufficientInstanceCapacity"), classify("VcpuLimitExceeded")
-    assert pick_deciding([room, quota]) is quota
-    assert pick_deciding([room, classify("Unsupported")]) is room
-    assert pick_deciding([]) is None

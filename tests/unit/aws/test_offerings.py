@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,16 +9,6 @@ from gpucourse.aws.offerings import instance_type, type_for
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.cloud import Zone
 from tests.unit.aws.cloud import ScriptedAccount
-
-
-def test_instance_type_knows_what_the_course_takes() -> None:
-    kind = instance_type("g4dn.2xlarge")
-    assert (kind.vcpus, kind.gpus, kind.gpu, kind.vram_mib) == (8, 1, "T4", 16384)
-    assert kind.network_gbps == Decimal(10)
-    assert kind.quota == {"on-demand": "L-DB2E81BA", "spot": "L-3819A6DF"}
-    assert instance_type("p5.4xlarge").quota == {"on-demand": "L-417A185B", "spot": "L-C4BD4855"}
-    assert instance_type("t3.medium").quota == {"on-demand": "L-1216C47A", "spot": "L-34B43A08"}
-    assert not instance_type("t3.medium").cluster_group
 
 
 @pytest.mark.parametrize(

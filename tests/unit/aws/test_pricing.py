@@ -46,12 +46,6 @@ def test_estimate_is_what_was_worked_out_by_hand(need: LabNeed, usd: str) -> Non
     assert cents(need) == usd
 
 
-def test_estimate_on_spot_leaves_the_head_on_demand() -> None:
-    rate = Rate(usd_per_hour=Decimal("0.216"), source=SPOT_HISTORY, date="2026-11-20")
-    book = PriceBook(region="us-east-1", fresh=((("g4dn.xlarge", "spot", "us-east-1b"), rate),))
-    assert cents(lab(HEAD, gpu("g4dn.xlarge", 3)), "spot", book) == "1.65"
-
-
 def test_estimate_names_its_parts_and_they_add_up() -> None:
     total = estimate(BOOK, lab(HEAD, gpu("g4dn.xlarge", 3), storage=10))
     assert [(line.kind, int(line.units)) for line in total] == [

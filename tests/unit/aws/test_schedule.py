@@ -40,19 +40,6 @@ def test_retag_expires_changes_the_group_and_the_role_of_the_stack(moto: MotoAcc
     assert group == role == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
 
 
-def test_arm_calls_the_partition_of_the_role() -> None:
-    account = ScriptedAccount(
-        {
-            ("iam", "get_role"): {"Role": {"Arn": "arn:aws-us-gov:iam::123456789012:role/gpucourse-backstop"}},
-            ("scheduler", "create_schedule_group"): {},
-            ("scheduler", "create_schedule"): {},
-        }
-    )
-    assert schedule.arm(account, ["i-1"], EXPIRES, wanted=TAGS).state == "ok"
-    [made] = account.list_calls("create_schedule")
-    assert made["Target"]["Arn"] == "arn:aws-us-gov:scheduler:::aws-sdk:ec2:terminateInstances"
-
-
 def test_arm_makes_a_role_that_ends_only_what_is_ours_for_schedules_of_this_account(moto: MotoAccount) -> None:
     schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     assert names(moto) == ["gpucourse-backstop-s-1"]

@@ -113,13 +113,3 @@ def test_measure_growth_counts_only_what_a_lab_lacks(tmp_path: Path, limits: Lim
     smaller = deployment_of(instance_type="g4dn.xlarge")
     cluster = measure(choice_of(module_with(CLUSTER, context), standing=smaller), *head)
     assert [(machines.instance_type, machines.count) for machines in cluster.machines] == [("t3.medium", 0), ("g4dn.xlarge", 3)]
-
-
-@pytest.mark.parametrize(("free", "fitting"), [(0, 2), (15, 3), (16, 4), (None, 0)])
-def test_count_fitting_nodes(tmp_path: Path, free: int | None, fitting: int) -> None:
-    context, _events = context_in(tmp_path)
-    choice = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
-    growth = measure(choice, *make_instances("g4dn.2xlarge", "running", "running"))
-    limit = None if free is None else 16 + free
-    known = Quota(code=G, name=G, market="on-demand", region="us-east-2", needed=24, limit=limit, used=16)
-    assert quota_fit.count_fitting_nodes(choice, growth, [known]) == fitting
