@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from gpucourse.aws import console
-from gpucourse.errors import CloudError, PermissionRefused
-from tests.unit.aws.cloud import Clock, ScriptedAccount, error, make_host_key, make_refusal
+from gpucourse.errors import CloudError
+from tests.unit.aws.cloud import Clock, ScriptedAccount, error, make_host_key
 
 ED, OTHER = (make_host_key("ssh-ed25519", bytes([first]) * 32) for first in (7, 9))
 ECDSA = make_host_key("ecdsa-sha2-nistp256", b"nistp256", b"\4" + bytes(64))
@@ -85,8 +85,3 @@ def test_host_key_waits_out_an_error_that_passes(code: str) -> None:
     with pytest.raises(CloudError) as caught:
         console.host_key(account([error(code)]), "i-1", sleep=clock.sleep, clock=clock)
     assert caught.value.cloud_code == code
-
-
-def test_host_key_reports_a_refusal_at_once() -> None:
-    with pytest.raises(PermissionRefused):
-        console.host_key(account([make_refusal("ec2:GetConsoleOutput")]), "i-1")

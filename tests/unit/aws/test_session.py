@@ -128,16 +128,6 @@ def test_identity_refuses_a_profile_that_is_unknown_or_cannot_sign_in(profile: s
     assert "aws configure export-credentials" in caught.value.hint
 
 
-def test_identity_uses_a_profile_of_the_credentials_file(tmp_path: Path) -> None:
-    (tmp_path / "credentials").write_text("[course]\naws_access_key_id = a\naws_secret_access_key = b\n")
-    environ = {"AWS_PROFILE": "course", "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials")}
-    account = Account(REGION, environ | {"AWS_CONFIG_FILE": str(tmp_path / "none")})
-    client = account.client("sts")
-    with Stubber(client) as sts:
-        sts.add_response("get_caller_identity", WHO, {})
-        assert account.identity().account == "123456789012"
-
-
 @pytest.mark.parametrize(
     "error",
     [

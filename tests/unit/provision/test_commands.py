@@ -17,14 +17,8 @@ def test_commands_word_for_word() -> None:
     assert commands.apply("x.tfplan") == ["/usr/bin/terraform", "apply", *CHANGING, "x.tfplan"]
     assert commands.destroy() == ["/usr/bin/terraform", "destroy", *CHANGING, "-auto-approve", "-refresh=false"]
     assert commands.push_state("x.tfstate") == ["/usr/bin/terraform", "state", "push", "-lock-timeout=120s", "x.tfstate"]
-
-
-def test_plan_keeps_addresses_as_they_are() -> None:
-    hard = ["terraform_data.node[0]", 'module.a["x y"].aws_instance.it["k_v"]']
-    assert Commands(("t",)).plan("p", hard)[-2:] == [f"-replace={address}" for address in hard]
-
-
-def test_commands_of_a_terraform_of_several_words() -> None:
-    commands = Commands(("/my python", "/a b/shim.py"), parallelism=64, lock_wait_s=0.4)
-    assert commands.destroy()[:3] == ["/my python", "/a b/shim.py", "destroy"]
-    assert {"-parallelism=64", "-lock-timeout=0s"} <= set(commands.destroy())
+    addresses = ["terraform_data.node[0]", 'module.a["x y"].aws_instance.it["k_v"]']
+    assert commands.plan("p", addresses)[-2:] == [f"-replace={address}" for address in addresses]
+    from_pip = Commands(("/my python", "/a b/shim.py"), parallelism=64, lock_wait_s=0.4).destroy()
+    assert from_pip[:3] == ["/my python", "/a b/shim.py", "destroy"]
+    assert {"-parallelism=64", "-lock-timeout=0s"} <= set(from_pip)

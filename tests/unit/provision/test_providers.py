@@ -66,9 +66,3 @@ def test_find_mirror_takes_the_folder_that_has_the_provider(tmp_path: Path) -> N
     assert providers.find_mirror(folder, {"TF_PLUGIN_MIRROR": "/none"}, named) == named
     with pytest.raises(MissingError, match="does not exist"):
         providers.find_mirror(folder, {"TF_PLUGIN_MIRROR": str(tmp_path / "none")}, None, places)
-
-
-def test_cache_folder(tmp_path: Path) -> None:
-    environ = {"HOME": str(tmp_path)}
-    assert providers.cache_folder(environ) == tmp_path / ".cache/gpucourse/terraform-plugins"
-    assert providers.cache_folder({**environ, "XDG_CACHE_HOME": "/c"}) == Path("/c/gpucourse/terraform-plugins")

@@ -62,6 +62,7 @@ def test_record_outcome_keeps_the_phase_and_says_what_exists(tmp_path: Path) -> 
     context.environ = WITHOUT_CREDENTIALS
     deployment = deployment_of()
     existing = failure_report.describe_existing(context, deployment)
+    assert "cannot be looked up now" in existing, "an account that does not answer is not called empty"
 
     def phase() -> str:
         stored = deployments.load(context.paths, deployment.stack)
@@ -91,9 +92,3 @@ def test_record_outcome_keeps_the_phase_and_says_what_exists(tmp_path: Path) -> 
         raise KeyboardInterrupt
     assert "gpucourse deploy 3 --target aws --gpu t4 continues" in stopped.value.hint, "what exists refuses another --ttl"
     assert phase() == "failed"
-
-
-def test_describe_existing_does_not_call_a_silent_account_empty(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
-    context.environ = WITHOUT_CREDENTIALS
-    assert "cannot be looked up now" in failure_report.describe_existing(context, deployment_of())

@@ -37,10 +37,6 @@ def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(tmp_path: P
     first, ask = caught.value.hint.split("\n")
     assert first == "--nodes 3 fits into the quota as it is"
     assert ask.startswith("gpucourse doctor --target aws --request-quota --module 3 --region us-east-2 --gpu t4 --nodes 5 (")
-
-
-def test_check_growth_refuses_nothing_when_the_quota_cannot_be_read(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
     account = an_account(0.0)
     account.answers["service-quotas", "get_service_quota"] = make_refusal("servicequotas:GetServiceQuota")
-    propose._check_growth(account, choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of()))
+    propose._check_growth(account, larger)  # what cannot be read refuses nothing

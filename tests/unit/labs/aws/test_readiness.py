@@ -52,7 +52,7 @@ class World:
         self.deployment.inventory = Inventory(stack=self.deployment.stack, nodes=NODES)
         self.found = [instance("node0", 1), instance("node1", 2)]
         self.keys: dict[str, str | None] = dict(KEYS)
-        self.smi = "Tesla T4, 595.71\n"
+        self.smi, self.sinfo = "Tesla T4, 595.71\n", ""
         self.boot = f"\nready\n{READY}\n"
         self.refused: list[UnreachableError] = []
         self.account = ScriptedAccount(
@@ -78,6 +78,10 @@ class World:
     def answer(self, node: Node, command: str) -> CommandResult:
         if "nvidia-smi" in command:
             return make_completed(self.smi)
+        if "sinfo" in command:
+            return make_completed(self.sinfo)
+        if command.startswith(("ls ", "if [ -r ")):  # notes of nodes, and logs
+            return make_completed()
         if command.startswith("ip "):
             return make_completed(f"{node.private_address} dev eth0\n")
         if "import socket" in command or "init_process_group" in command:
@@ -166,91 +170,14 @@ def test_wait_until_ready_says_that_this_computer_moved(world: World) -> None:
     assert caught.value.hint == "gpucourse allow-ip 3"
 
 
-class TestSlurm:
-    """The last readiness check of a lab with a scheduler."""
-
-    @pytest.fixture
-    def cluster(self, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
-        world.deployment = deployment_of("2")
-        world.deployment.inventory = Inventory(
-            stack=world.deployment.stack,
-            nodes=(node("node0", role="head", gpus=0, address="10.0.0.1"), node("node1", address="10.0.0.2")),
-        )
-        world.sinfo, world.log = "node1|idle|gpu:1|none\n", ""  # type: ignore[attr-defined]
-        world.notes = "node0\nnode1\n"  # type: ignore[attr-defined]
-        plain = world.answer
-
-        def answer(node: Node, command: str) -> CommandResult:
-            if "slurmctld.log" in command:
-                return make_completed("0\n", code=1)
-            if command.startswith("ls "):
-                return make_completed(world.notes)  # type: ignore[attr-defined]
-            if "rm -f" in command:
-                return world.removed(command)  # type: ignore[attr-defined, no-any-return]
-            if "slurmd.log" in command:
-                return make_completed(world.log)  # type: ignore[attr-defined]
-            if "sinfo" in command:
-                assert node.name == "node0"
-                return make_completed(world.sinfo)  # type: ignore[attr-defined]
-            return plain(node, command)
-
-        monkeypatch.setattr(world, "answer", answer)
-        return world
-
-    def test_slurm_is_ready_when_every_node_has_its_gpu(self, cluster: World) -> None:
-        cluster.sinfo = "node1|idle|gpu:t4:1(S:0-1),tmpdisk:100|none\n"  # type: ignore[attr-defined]
-        cluster.wait_until_ready()
-        assert [event.node for event in cluster.list_events(NodeEvent) if event.step == "slurm"] == ["node0", "node1"]
-        assert cluster.deployment.shared == "/shared"
-
-    @pytest.mark.parametrize(
-        ("line", "why"),
-        [
-            ("node1|drained|gpu:1|gres/gpu count (0 < 1)\n", r"node1: drained \(gres/gpu count \(0 < 1\)\)"),
-            ("node1|idle*|gpu:1|none\n", r"node1: idle\*\n"),
-            ("node1|idle|gpu:16|none\n", r"node1: idle, GPUs gpu:16"),
-            ("", "node1: unknown"),
-        ],
-    )
-    def test_slurm_names_a_node_that_it_lacks_with_reason_and_log(self, cluster: World, line: str, why: str) -> None:
-        cluster.sinfo, cluster.log = line, "error: Munge decode failed\n"  # type: ignore[attr-defined]
-        with pytest.raises(InfrastructureError, match=why) as caught:
-            cluster.wait_until_ready()
-        assert "gpucourse ssh 2 -- sinfo -R" in (caught.value.hint or "")
-        end_of_log = ["node1, the end of /var/log/slurm/slurmd.log:", "error: Munge decode failed"]
-        assert caught.value.what.splitlines()[1:] == end_of_log
-
-    def test_slurm_does_not_wait_for_a_drained_node(self, cluster: World) -> None:
-        cluster.sinfo = "node1|drained|gpu:1|somebody wants it so\n"  # type: ignore[attr-defined]
-        with pytest.raises(InfrastructureError, match=r"after 0 s: node1: drained \(somebody wants it so\)"):
-            cluster.wait_until_ready(replace(AT_ONCE, slurm_s=600.0))
-
-    def test_slurm_forgets_a_node_that_a_smaller_lab_took_away(self, cluster: World) -> None:
-        cluster.notes = "node0\nnode1\nnode2\nnode2.new\n"  # type: ignore[attr-defined]
-        cluster.sinfo += "node2|down*|gpu:1|Not responding\n"  # type: ignore[attr-defined]
-
-        def remove(command: str) -> CommandResult:
-            assert f"{cluster.deployment.uid}/nodes && if [ -w . ]; then rm -f node2; else" in command
-            return make_completed()
-
-        cluster.removed = remove  # type: ignore[attr-defined]
-        with pytest.raises(InfrastructureError, match="node2: taken away, and still in its lists"):
-            cluster.wait_until_ready()
-        cluster.sinfo = "node1|idle|gpu:1|none\n"  # type: ignore[attr-defined]
-        cluster.wait_until_ready()
-
-    def test_slurm_says_that_a_node_may_not_be_forgotten(self, cluster: World) -> None:
-        cluster.notes = "node0\nnode1\nnode2\n"  # type: ignore[attr-defined]
-        cluster.removed = lambda _command: make_completed(code=1, complaint="a password is required")  # type: ignore[attr-defined]
-        cluster.wait_until_ready()
-        assert [note.text for note in cluster.list_events(Note)] == [
-            "Slurm still lists nodes of an earlier, larger lab as down: node2 (a password is required)"
-        ]
-
-    def test_slurm_is_not_looked_for_on_simulated_computers(self, cluster: World) -> None:
-        cluster.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
-        cluster.sinfo = ""  # type: ignore[attr-defined]
-        cluster.wait_until_ready()
-        assert [note.text for note in cluster.list_events(Note) if "so no Slurm is looked for" in note.text] == [
-            "node0, node1: simulated, as the machine itself says: no GPU, so no Slurm is looked for"
-        ]
+def test_wait_until_ready_looks_for_slurm_only_on_real_machines(world: World) -> None:
+    world.deployment.module, world.sinfo = "2", "node0|idle|gpu:1|none\nnode1|idle|gpu:2|none\n"
+    with pytest.raises(InfrastructureError, match="node1: idle, GPUs gpu:2") as caught:
+        world.wait_until_ready()
+    assert "gpucourse ssh 2 -- sinfo -R" in (caught.value.hint or "")
+    world.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
+    world.wait_until_ready()
+    assert [note.text for note in world.list_events(Note) if "so no Slurm is looked for" in note.text] == [
+        "node0, node1: simulated, as the machine itself says: no GPU, so no Slurm is looked for"
+    ]
+    assert world.deployment.shared == "/shared"

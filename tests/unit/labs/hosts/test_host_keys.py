@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import NoAnswer, OtherHostKey
-from gpucourse.labs.hosts.host_keys import check_answers, explain_other_key
+from gpucourse.labs.hosts.host_keys import explain_other_key
 from gpucourse.labs.hosts.nodes import enter
-from gpucourse.remote.fleet import Outcome
 from gpucourse.remote.ssh_config import SshRoute
 from tests.unit.labs.aws.fakes import context_in
 from tests.unit.remote.test_slurm_refusals import HEAD as NODE
@@ -25,18 +24,6 @@ def test_enter_says_how_to_try_a_machine_with_plain_ssh(tmp_path: Path) -> None:
         enter(context, [f"me@127.0.0.1:{port}"], key=None, trust=[])
     assert caught.value.hint == f"see whether plain ssh gets there: ssh -p {port} me@127.0.0.1"
     assert "node0" not in caught.value.what
-
-
-def test_check_answers_names_only_machines_that_do_not_answer() -> None:
-    outcomes = [
-        Outcome(node=replace(NODE, typed="h1"), value="in"),
-        Outcome(node=replace(NODE, typed="me@h2:2222"), error=NoAnswer("me@h2:2222 does not answer SSH")),
-        Outcome(node=replace(NODE, typed="h3"), error=OtherHostKey("h3 shows another host key")),
-        Outcome(node=replace(NODE, typed="h4"), error=NoAnswer("h4 does not answer SSH")),
-    ]
-    with pytest.raises(NoAnswer) as caught:
-        check_answers(outcomes)
-    assert caught.value.hint == "see whether plain ssh gets there: ssh -p 2222 me@h2 or ssh h4"
 
 
 @pytest.mark.parametrize(
