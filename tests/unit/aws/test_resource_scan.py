@@ -82,7 +82,7 @@ def test_find_hides_nothing_of_other_regions_when_one_was_disabled() -> None:
     account = make_account(describe_volumes={"Volumes": [{"VolumeId": "vol-1", "Tags": as_tag_list(TAGS)}]})
 
     def refuse_in_the_west(region: str) -> ScriptedAccount:
-        networks = CredentialsError("not here") if region == "us-west-2" else {}
+        networks: object = CredentialsError("not here") if region == "us-west-2" else {}
         return ScriptedAccount({**account.answers, ("ec2", "describe_vpcs"): networks}, region)
 
     account.in_region = refuse_in_the_west  # type: ignore[method-assign]

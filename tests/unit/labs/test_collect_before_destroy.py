@@ -157,19 +157,6 @@ def test_bring_home_loses_nothing_when_the_agent_is_killed(lab: _Lab, killed_aft
     lab.check_whole()
 
 
-def test_bring_home_asks_by_itself_about_a_run_of_which_many_files_are_here(lab: _Lab) -> None:
-    """Their names would make the request of all runs long: it has to leave its shell free for another command."""
-    lab.leaves_runs(3)
-    outputs = runs.files_of(lab.context.paths, lab.records[1]).node_outputs("node0")
-    outputs.mkdir(parents=True)
-    for number in range(200):
-        (outputs / f"part-{number:03}").write_bytes(b"it was here before")
-    assert len(lab.brings_home().fetched) == 3
-    lab.check_whole()
-    assert lab.nodes.list_verbs("node0")[-3:] == [*FIRST_STREAM, "pack"]
-    assert lab.nodes.list_verbs("node1")[-2:] == FIRST_STREAM
-
-
 def test_bring_home_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> None:
     lab.leaves_runs(4)
     for file in ("job.json", "done"):
