@@ -1,13 +1,16 @@
-"""Exercises as a learner runs them, for tests: by hand, by a command of a learner, or a copy of the script with a fault."""
+"""Exercises as a learner runs them, for tests: by hand, by a command of a learner, or a copy of the files with a fault."""
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from gpucourse.figures.plots import draw
 from gpucourse.grading.checks import evaluate
 from gpucourse.grading.printed import RankLog, find_differences, split_lines
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.model.verdict import ExerciseVerdict
 from tests import forks
 from tests.parts import needs_module
 from tests.ports import take_port
@@ -31,26 +34,29 @@ needs_torch = needs_module("torch")
 FOLDERS = find_course({})
 CATALOG = load(FOLDERS)
 DEADLINE_S = 240  # a busy machine takes several times what an idle one does
-Changes = Sequence[tuple[str, str, str]]
+SLOW_16_BITS = ("min(bench.measure(lambda m=m: m @ m, CPU, budget_s=0.02, threads=1))", "(1.0 if m.dtype == dtype else 0.01)")
+"""A change of 1.1: its processor multiplies 16-bit numbers one by one."""
 FAKE_GPU = Path(__file__).parents[1] / "fake_gpu"
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has ended: how, what it said, what it measured."""
+    """A run that has ended: its exit code, its metrics, and what each rank printed."""
 
     exercise: Exercise
     code: int
-    output: str
+    outputs: Sequence[str]
     metrics: dict[str, Any]
-    ranks: int
 
-    def verdict(self, *, hosts: int = 1) -> ExerciseVerdict:
-        plan = {"world_size": self.ranks, "nodes": hosts}
+    @property
+    def output(self) -> str:
+        """What all ranks printed."""
+        return "\n".join(self.outputs)
+
+    def verdict(self) -> ExerciseVerdict:
+        """The verdict of the checks in the manifest, with the ranks on one node."""
+        plan = {"world_size": len(self.outputs), "nodes": 1}
         return evaluate(self.exercise, self.metrics, plan, {"state": "succeeded"}, mode="local", run_id="test")
-
-    def check(self, name: str) -> CheckResult:
-        return next(check for check in self.verdict().checks if check.id == name)
 
 
 def with_a_gpu(out: Path) -> dict[str, str]:
@@ -59,10 +65,11 @@ def with_a_gpu(out: Path) -> dict[str, str]:
 
 
 def environment(out: Path) -> dict[str, str]:
+    """The environment of a script on a node without a GPU."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(out),
-        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(out / ".cache")),  # the emulator is compiled once
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or _make_cache(),
         "OMP_NUM_THREADS": "1",
         "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
         "GPUCOURSE_BACKEND": "gloo",
@@ -73,8 +80,16 @@ def environment(out: Path) -> dict[str, str]:
     }
 
 
+@functools.cache
+def _make_cache() -> str:
+    """A folder for what scripts compile, such as the emulator, once for all tests of this process."""
+    folder = tempfile.mkdtemp(prefix="gpucourse-tests-cache-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def wait(process: subprocess.Popen[str] | forks.Fork) -> str:
-    """What the process said until it ended; past the deadline it is asked to end."""
+    """Return what the process printed until it ended; past the deadline it is asked to end."""
     try:
         return process.communicate(timeout=DEADLINE_S)[0]
     except subprocess.TimeoutExpired:
@@ -89,101 +104,123 @@ def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.P
     return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def read_finished(exercise: Exercise, code: int, output: str, out: Path, ranks: int) -> Finished:
-    path = out / "metrics.json"
-    metrics = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return Finished(exercise, code, output, metrics, ranks)
-
-
 def flags(exercise: Exercise, **settings: str) -> list[str]:
+    """The words of the command line for these settings, with the local defaults of the others."""
     return list(arguments(exercise, resolve(exercise, settings, local=True)))
 
 
-def lay_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
-    """The exercise's files side by side, as on a node."""
+def lay_out(exercise_id: str, folder: Path, *, solved: bool | Sequence[str] = False) -> tuple[Exercise, Path]:
+    """Lay the exercise's files side by side, as on a node, with the course's solution of some parts or of all."""
     module, exercise = CATALOG.exercise(exercise_id)
     folder.mkdir()
     for name, place in CATALOG.sources(module, exercise).items():
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(FOLDERS.exercises / place, folder / name)
+    solutions = FOLDERS.exercises / CATALOG.folder_name(module) / "solutions"
+    parts = [part.file for part in exercise.yours] if solved is True else solved or ()
+    for part in parts:
+        shutil.copyfile(solutions / part, folder / part)
     return exercise, folder / exercise.script
 
 
-def run_ranks(exercise_id: str, ranks: int, folder: Path, /, **settings: str) -> Finished:
-    """The exercise as it is, by so many ranks that torchrun might have started. (test_exercises_on_nodes.py has torchrun.)"""
-    return run_with_changes(exercise_id, folder, ranks=ranks, **settings)
+def replace_words(script: Path, changes: Sequence[tuple[str, ...]]) -> None:
+    """Replace words that occur once: (old, new) in the script, (file, old, new) in a file beside it."""
+    for *names, old, new in changes:
+        file = script.with_name(names[0]) if names else script
+        text = file.read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file.name}"
+        file.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def run_with_changes(exercise_id: str, folder: Path, /, *changes: tuple[str, str], ranks: Any = 2, **settings: str) -> Finished:
-    """Ranks (a whole number) of a copy of the script in which words were replaced."""
-    exercise, script = lay_out(exercise_id, folder)
-    text = script.read_text(encoding="utf-8")
-    for old, new in changes:
-        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {script.name}"
-        text = text.replace(old, new)
-    script.write_text(text, encoding="utf-8")
-    meeting = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(take_port())}
-    command = [sys.executable, script.name, *flags(exercise, **settings)]
-    processes = [
-        start(command, folder, {**environment(folder), **meeting, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-        for rank in range(ranks)
-    ]
-    outputs = [wait(process) for process in processes]
-    code = max(abs(process.returncode) for process in processes)
-    return read_finished(exercise, code, "\n".join(outputs), folder, ranks)
-
-
-def words(verdict: ExerciseVerdict) -> dict[str, str]:
-    """What did not pass, and why."""
-    return {check.id: f"{check.verdict}: {check.observed}" for check in verdict.checks if check.verdict != "passed"}
-
-
-def replace_words(folder: Path, changes: Changes) -> None:
-    """In each file (name, old, new) of the folder the old words, which stand there once, by the new ones."""
-    for name, old, new in changes:
-        text = (folder / name).read_text(encoding="utf-8")
-        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
-        (folder / name).write_text(text.replace(old, new), encoding="utf-8")
-
-
-def with_faults(exercise_id: str, folder: Path, *changes: tuple[str, str, str], **settings: str) -> Finished:
-    """One process, as on a node, in whose files (name, old, new) words were replaced; none, for a healthy run."""
-    exercise, script = lay_out(exercise_id, folder)
-    replace_words(folder, changes)
-    process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
-    output = wait(process)
-    return read_finished(exercise, process.returncode, output, folder, 1)
-
-
-def run_solved(
-    exercise_id: str, folder: Path, /, *parts: str, changes: Any = (), before: Any = (), **settings: str
+def run_exercise(
+    exercise_id: str,
+    folder: Path,
+    *changes: tuple[str, ...],
+    ranks: int = 0,
+    solved: bool | Sequence[str] = False,
+    env: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
+    before: Sequence[str] = (),
+    **settings: str,
 ) -> Finished:
-    """One process with the course's solutions in the place of these parts, and then `changes` as `with_faults` has them; its
-    log says what its metrics say. `before`: the words of a command that starts it."""
-    exercise, script = lay_out(exercise_id, folder)
-    solutions = FOLDERS.exercises / CATALOG.folder_name(CATALOG.exercise(exercise_id)[0]) / "solutions"
-    for part in parts:
-        shutil.copyfile(solutions / part, folder / part)
-    replace_words(folder, changes)
-    process = start([*before, sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
-    output = wait(process)
-    run = read_finished(exercise, process.returncode, output, folder, 1)
-    assert run.code or list_differences(run) == [], output
+    """Run an exercise in a new folder.
+
+    `changes`: words that are replaced in its files. `ranks`: so many processes, as torchrun starts them; 0 for one process by
+    hand. `env`: variables beside those of a node without a GPU. `files`: texts that lie beside the script. `before`: the words
+    of a command that starts it.
+    """
+    exercise, script = lay_out(exercise_id, folder, solved=solved)
+    for name, text in (files or {}).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    replace_words(script, changes)
+    command = [*before, sys.executable, script.name, *flags(exercise, **settings)]
+    common = {**environment(folder), **(env or {})}
+    meeting = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(take_port())} if ranks else {}
+    own = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(ranks)] or [{}]
+    processes = [start(command, folder, {**common, **meeting, **variables}) for variables in own]
+    outputs = [wait(process) for process in processes]
+    return read_finished(exercise, max(abs(process.returncode) for process in processes), outputs, folder)
+
+
+def run_on_a_gpu(
+    exercise_id: str,
+    folder: Path,
+    *changes: tuple[str, ...],
+    solved: bool = False,
+    env: Mapping[str, str] | None = None,
+    **settings: str,
+) -> Finished:
+    """Run an exercise on a GPU that the processor plays; it has to end well."""
+    variables = with_a_gpu(folder) | dict(env or {})
+    run = run_exercise(exercise_id, folder, *changes, solved=solved, env=variables, **settings)
+    assert run.code == 0, run.output
     return run
 
 
-def by_command_line(learner: Learner, exercise_id: str, code: int | None = 0, /, **settings: str) -> tuple[Finished, Path]:
-    """A run typed by a learner whose lab exists, and that passed (`code` None: or not): what came of it, and the folder that
-    came home."""
+def list_earlier_throughputs() -> dict[str, str]:
+    """The files that runs of 4.3 on a T4 and on an L4 would have left beside 4.4; made up, to test the reckoning."""
+    runs = [("NVIDIA L4", "gpt2", 4000.0), ("Tesla T4", "gpt2", 2000.0), ("NVIDIA L4", "opt-1.3b", 900.0)]
+    files = {}
+    for number, (device, model, speed) in enumerate(runs, 1):
+        metrics = {"device": device, "model": model, "engine": "vllm", "best_batch": 8, "best_tok_per_s": speed,
+                   "best_total_tok_per_s": 2 * speed, "best_power_w": 68.0}  # fmt: skip
+        files[f"earlier-4.3-2026010{number}-000000-otter.json"] = json.dumps(metrics)
+    return files
+
+
+def type_flags(exercise_id: str, folder: Path, *words: str, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Start a script by hand with these flags and no others. Return its exit code and what it printed."""
+    _, script = lay_out(exercise_id, folder)
+    process = start([sys.executable, script.name, *words], folder, environment(folder) | dict(env or {}))
+    output = wait(process)
+    return abs(process.returncode), output
+
+
+def read_finished(exercise: Exercise, code: int, outputs: Sequence[str], out: Path) -> Finished:
+    """Return what a run left."""
+    path = out / "metrics.json"
+    metrics = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return Finished(exercise, code, outputs, metrics)
+
+
+def run_by_command(learner: Learner, exercise_id: str, /, **settings: str) -> tuple[Finished, Path]:
+    """Type `run` as a learner whose lab exists; every check has to pass. Return the run and the folder that came home."""
     words = [word for item in settings.items() for word in ("--set", "=".join(item))]
-    typed = learner.types("run", exercise_id, *words, code=code)
+    typed = learner.types("run", exercise_id, *words)
     folder = learner.run_folder()
-    return read_finished(CATALOG.exercise(exercise_id)[1], typed.code, typed.out + typed.err, folder, 1), folder
+    return read_finished(CATALOG.exercise(exercise_id)[1], typed.code, [typed.out + typed.err], folder), folder
+
+
+def read_mounts() -> str:
+    """Return the mounts of this computer, on Linux."""
+    mounts = Path("/proc/self/mounts")
+    return mounts.read_text(encoding="utf-8") if mounts.exists() else ""
 
 
 def list_differences(run: Finished) -> list[str]:
-    """Where one process did not print what its metrics say."""
-    return list(find_differences(run.exercise.logs, run.metrics, [RankLog(0, split_lines(run.output))]))
+    """The lines in which a rank did not print what the metrics say."""
+    logs = [RankLog(rank, split_lines(output)) for rank, output in enumerate(run.outputs)]
+    return list(find_differences(run.exercise.logs, run.metrics, logs))
 
 
 def list_failed_checks(run: Finished) -> set[str]:
@@ -191,24 +228,31 @@ def list_failed_checks(run: Finished) -> set[str]:
     return {check.id for check in run.verdict().checks if check.verdict == "failed"}
 
 
-def list_unanswered(run: Finished) -> dict[str, str]:
-    """What neither passed nor waits for a GPU, and why."""
+def list_open_checks(run: Finished) -> dict[str, str]:
+    """The checks that neither passed nor wait for a GPU, and why."""
     waits = {check.id for check in run.exercise.checks if check.evidence == "gpu"}
-    return {name: why for name, why in words(run.verdict()).items() if name not in waits}
+    return {
+        check.id: f"{check.verdict}: {check.observed}"
+        for check in run.verdict().checks
+        if check.verdict != "passed" and check.id not in waits
+    }
 
 
-def on_cpu(run: Finished) -> set[str]:
-    """The checks that a CPU cannot answer."""
-    return {check.id for check in run.verdict().checks if check.verdict == "not_measured"}
-
-
-def check_plots_and_tables(run: Finished, folder: Path, *, with_gaps: bool = False, without: str = "") -> None:
-    """What was measured can be drawn and tabled as the manifest says. `with_gaps`: not every row has a cell in every column;
-    `without`: the rows of a table that was not asked for."""
+def check_plots_and_tables(run: Finished, folder: Path) -> None:
+    """Draw every plot of the manifest, and look for the columns of every table in its rows."""
     for plot in (plot for plot in run.exercise.plots if plot.evidence == "logic" or run.metrics["cuda"]):
         assert len(draw(plot, run.metrics, subtitle="test", folder=folder)) == 2
     for table in run.exercise.tables:
         rows = run.metrics[table.rows.removeprefix("metrics.")]
-        assert rows or table.rows == without, f"{table.rows} is empty"
-        groups = [set().union(*rows)] if with_gaps else rows
-        assert all(column.key in keys for keys in groups for column in table.columns)
+        keys = set().union(*rows)
+        assert not rows or all(column.key in keys for column in table.columns), table.rows
+
+
+def check_healthy(run: Finished, folder: Path, *, open_checks: Collection[str] = (), failed: Collection[str] = ()) -> None:
+    """Look at a run that ended well: the checks that failed, and those that are open beside them until a part is written. What
+    was printed agrees with the metrics, and plots and tables can be made of these."""
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == set(failed)
+    assert set(list_open_checks(run)) == {*failed, *open_checks}, list_open_checks(run)
+    assert list_differences(run) == []
+    check_plots_and_tables(run, folder)

@@ -1,4 +1,4 @@
-"""The exercises of module 6 as a learner runs them, with real processes, judged by the checks of their own manifest."""
+"""The exercises of module 6 as a learner runs them, with real ranks, judged by the checks of their own manifest."""
 
 from __future__ import annotations
 
@@ -8,44 +8,26 @@ from pathlib import Path
 import pytest
 
 from tests.system.exercising import (
-    FOLDERS,
+    check_healthy,
     check_plots_and_tables,
-    environment,
-    flags,
-    lay_out,
     list_failed_checks,
-    list_unanswered,
+    list_open_checks,
     needs_torch,
-    read_finished,
-    replace_words,
-    run_solved,
-    start,
-    wait,
-    with_a_gpu,
-    with_faults,
+    run_exercise,
 )
 
 pytestmark = [pytest.mark.system, needs_torch]
 
-FOLDER = FOLDERS.exercises / "06-training-at-scale"
 
-# --- 6.1 ---------------------------------------------------------------------------------------------------------------
+# --- 6.1 ----------------------------------------------------------------------------------------------------------------
 
 SMALL_MODEL = {"layers": "2", "width": "64", "length": "64", "budget_mib": "8"}
-
-
-def read_change(name: str) -> tuple[str, str, str]:
-    """A part as it is delivered and its solution, for `with_faults`."""
-    return name, (FOLDER / name).read_text(encoding="utf-8"), (FOLDER / "solutions" / name).read_text(encoding="utf-8")
-
-
 NO_ESTIMATE = ("memory_optimisation.py", "large = estimates.plan_large()", "large = None")
 """What is estimated for a large model without a device is the same in every run, and takes half of it."""
 
 
-@pytest.mark.slow
 def test_a_plain_step_runs_out_of_memory_and_the_run_goes_on(tmp_path: Path) -> None:
-    run = with_faults("6.1", tmp_path / "work", NO_ESTIMATE, **SMALL_MODEL)
+    run = run_exercise("6.1", tmp_path / "work", NO_ESTIMATE, **SMALL_MODEL)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"fits"}
     assert "out of memory: simulated device out of memory. Tried to allocate" in run.output
@@ -54,45 +36,137 @@ def test_a_plain_step_runs_out_of_memory_and_the_run_goes_on(tmp_path: Path) -> 
     )
     parameters = 2 * (12 * 64**2 + 13 * 64) + 512 * 64 + 64 * 64 + 2 * 64 + 65 * 512
     assert run.metrics["floor_mib"] == pytest.approx(16 * parameters / (1 << 20))
-    assert run.metrics["predicted"] == []
 
 
 @pytest.mark.slow
-def test_a_step_in_parts_passes_every_check_of_a_cpu(tmp_path: Path) -> None:
-    run = run_solved("6.1", tmp_path / "work", "my_step.py", **SMALL_MODEL)
-    assert run.code == 0, run.output
-    assert list_unanswered(run) == {}
+def test_a_step_in_parts_passes_every_check_of_a_processor(tmp_path: Path) -> None:
+    run = run_exercise("6.1", tmp_path / "work", solved=True, **SMALL_MODEL)
+    check_healthy(run, tmp_path)
     assert run.metrics["yours"]["micro_batches"] == 4
     assert len(run.metrics["predicted"]) == 8
     assert (run.metrics["largest_batch_on"], run.metrics["largest_batch_checkpointed"]) == (11, 20)
+
+
+# --- 6.2 ----------------------------------------------------------------------------------------------------------------
+
+SMALL_STAGES = {"ranks_per_node": "1", "layers": "1", "steps": "4", "virtual_ranks": "0"}
+
+
+@pytest.mark.slow
+def test_sharding_as_delivered_is_whole_and_its_parts_are_open(tmp_path: Path) -> None:
+    sizes = SMALL_STAGES | {"virtual_ranks": "64", "layers": "2"}
+    run = run_exercise("6.2", tmp_path / "work", ranks=4, **sizes)
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"formulas-run", "sharded-runs"}, "these two say nothing while their parts are open"
+    assert (run.metrics["parameters"], run.metrics["sent_mb_of_3"]) == (110_400, pytest.approx(0.9936))
+    assert run.metrics["fullest_moments_bytes"] == 229_376
+    assert {row["ranks"] for row in run.metrics["virtual"]} == {4, 64}, run.metrics["not_predicted"]
     check_plots_and_tables(run, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budget", ["0", "64"])
-def test_memory_on_a_gpu_is_the_allocators(tmp_path: Path, budget: str) -> None:
-    exercise, script = lay_out("6.1", tmp_path / "work")
-    replace_words(script.parent, [read_change("my_step.py"), NO_ESTIMATE])
-    words = [sys.executable, script.name, *flags(exercise, **SMALL_MODEL | {"budget_mib": budget})]
-    process = start(words, script.parent, with_a_gpu(script.parent))
-    output = wait(process)
-    assert process.returncode == 0, output
-    metrics = read_finished(exercise, 0, output, script.parent, 1).metrics
-    assert (metrics["measured_peak_mib"], metrics["yours"]["peak_mib"], metrics["simulated"]) == (1, 1, None), "as it plays one"
-    assert metrics["gpu_peak_of_plain"] is None, "a peak of 1 MiB is below the floor"
-    assert (script.parent / "memory-snapshot.pickle").is_file()
+def test_sharding_solved_passes_on_ranks_that_do_not_divide_the_sizes(tmp_path: Path) -> None:
+    run = run_exercise("6.2", tmp_path / "work", ranks=3, solved=True, **SMALL_STAGES)
+    assert run.code == 0, run.output
+    assert set(list_open_checks(run)) <= {"wire"}
+    assert run.metrics["yours"]["kept_for_each"] == pytest.approx(2, abs=0.01)
+    assert run.metrics["stages"][3]["more_on_fullest_bytes"] > 0, "padding"
 
 
-@pytest.mark.parametrize(
-    ("flag", "rule"),
-    [
-        pytest.param("--width=40", "--width must be a multiple of 32", marks=pytest.mark.slow),
-        pytest.param("--steps=1", "--steps must be at least 2", marks=pytest.mark.slow),
-        pytest.param("--budget-mib=-1", "must not be below 0", marks=pytest.mark.slow),
-    ],
-)
-def test_a_model_that_cannot_be_is_refused_with_the_rule(tmp_path: Path, flag: str, rule: str) -> None:
-    _, script = lay_out("6.1", tmp_path / "work")
-    process = start([sys.executable, script.name, flag], script.parent, environment(script.parent))
-    assert rule in wait(process)
-    assert process.returncode == 2
+# --- 6.3 ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_eight_ranks_in_three_dimensions_train_as_one_process_does(tmp_path: Path) -> None:
+    run = run_exercise("6.3", tmp_path / "work", ranks_per_node="8")
+    check_healthy(run, tmp_path, open_checks={"mesh-made", "groups-right", "crossing-predicted"})
+    rows = {row["layout"]: row for row in run.metrics["layouts"]}
+    assert set(rows) == {"2x2x2", "1x2x4", "4x1x2"}
+    assert [rows["2x2x2"][f"{name}_bytes"] for name in ("tp", "pp", "dp")] == [524_288, 65_536, 226_048]
+    assert rows["4x1x2"]["bubble_predicted_percent"] == 0
+    assert rows["2x2x2"]["bubble_predicted_percent"] == pytest.approx(20)
+    mesh = (tmp_path / "work" / "mesh.txt").read_text(encoding="utf-8")
+    assert mesh.startswith("order, slowest first: tp, pp, dp\n\ndp x pp x tp = 2x2x2\n  node0\n    rank 0   copy 0   stage 0")
+
+
+@pytest.mark.slow
+def test_a_written_part_makes_the_mesh_and_predicts_the_bytes(tmp_path: Path) -> None:
+    # the second half of the ranks says that it is on another node
+    other_node = ("three_dimensions.py", "bench.node_label()", 'f"node{2 * rank // size}"')
+    small = {"width": "16", "heads": "2", "length": "8", "batch_size": "8", "micro_batches": "2", "steps": "3"}
+    run = run_exercise("6.3", tmp_path / "work", other_node, solved=True, **small)
+    assert run.code == 0, run.output
+    assert set(list_open_checks(run)) == {"all-nodes"}, "the plan has one node"
+    assert run.metrics["order"] == "pp, dp, tp"
+    first = run.metrics["layouts"][0]
+    assert first["cross_node_bytes"] == first["cross_by_yours"] == first["cross_pp_bytes"] > 0
+
+
+# --- 6.4 ----------------------------------------------------------------------------------------------------------------
+
+SMALL_CHECKPOINTS = {"ranks_per_node": "1", "layers": "1", "width": "64", "steps": "8", "save_at": "4"}
+
+
+@pytest.mark.slow
+def test_checkpoints_as_delivered_hold_the_weights_alone(tmp_path: Path) -> None:
+    run = run_exercise("6.4", tmp_path / "a node's work", ranks=4, **SMALL_CHECKPOINTS)
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"complete", "same-world", "other-worlds", "step-kept", "bytes-by-formula"}
+    assert run.metrics["missing"] == ["optimizer", "step", "generator"]
+    assert [row["ranks"] for row in run.metrics["worlds"]] == [4, 2, 1]
+    assert run.metrics["steps_found"] == [0, 0, 0]
+    assert [row["taken"] for row in run.metrics["folders"]] == ["yes", "no", "no"]
+    check_plots_and_tables(run, tmp_path)
+    assert list(tmp_path.glob("*/checkpoints-*")) == []
+
+
+@pytest.mark.slow
+def test_checkpoints_solved_and_saved_in_the_background_keep_every_loss(tmp_path: Path) -> None:
+    shared = {"asynchronous": "true", "folder": str(tmp_path / "shared")}
+    run = run_exercise("6.4", tmp_path / "work", ranks=3, solved=True, **SMALL_CHECKPOINTS | shared)
+    assert run.code == 0, run.output
+    assert list_open_checks(run) == {}
+    assert [row["ranks"] for row in run.metrics["worlds"]] == [3, 1]
+    assert run.metrics["saved"]["blocked_s"] <= run.metrics["saved"]["seconds"]
+    assert list((tmp_path / "shared").iterdir()) == []
+
+
+# --- 6.6 ----------------------------------------------------------------------------------------------------------------
+
+PLAN = """
+target: 7b
+cluster: 8xa100-80
+puzzle: 1
+ranks: {dp: 2, pp: 2, tp: 2}
+zero: 2
+checkpointing: every-2
+micro_batches: 64
+precision: bf16
+save_every: 6000
+reasons: Memory binds.
+"""
+needs_forks = pytest.mark.skipif(sys.platform == "darwin", reason="ranks are forked, which macOS forbids a process with torch")
+
+
+@pytest.mark.slow
+@needs_forks
+def test_an_open_plan_is_whole_and_trains_copies(tmp_path: Path) -> None:
+    run = run_exercise("6.6", tmp_path / "work", ranks_per_node="8", steps="4")
+    check_healthy(run, tmp_path, open_checks={"rules", "fits", "tp-inside", "better-half", "reasons"})
+    assert (run.metrics["run"]["layout"], run.metrics["plan"]["total_gb"]) == ("8x1x1", None)
+    assert all(row["layout"] is None for row in run.metrics["alternatives"]), "no plan is given away"
+
+
+@pytest.mark.slow
+@needs_forks
+def test_a_plan_in_three_dimensions_with_shards_equals_one_process(tmp_path: Path) -> None:
+    run = run_exercise("6.6", tmp_path / "work", files={"my_plan.yaml": PLAN}, ranks_per_node="8", steps="4")
+    assert run.code == 0, run.output
+    trained, plan = run.metrics["run"], run.metrics["plan"]
+    assert (trained["layout"], trained["zero"], trained["checkpointing"]) == ("2x2x2", 2, "every-2")
+    assert trained["other_bytes"] > 0, "shards were sent"
+    assert trained["loss_off"] < 1e-5
+    assert plan["problems"] == []
+    assert list_failed_checks(run) == {"reasons"} | ({"better-half"} if plan["rank_percent"] > 50 else set())
+    sums = 4.5 * 2 * 16 // 2 * 32 * 64 * 4  # of two layers, one of them computed again, for half of the sequences
+    assert trained["tp_bytes"] == sums

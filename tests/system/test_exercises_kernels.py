@@ -1,8 +1,9 @@
-"""The Triton kernels of module 5 as a learner runs them: as delivered, with the solution, and where Triton serves no GPU."""
+"""The kernels of module 5, in CUDA and in Triton, as a learner runs them: as delivered, solved, and without a GPU."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,98 +11,132 @@ import pytest
 
 from tests.parts import KERNELS, needs_module
 from tests.system.exercising import (
-    FOLDERS,
-    check_plots_and_tables,
-    environment,
-    flags,
-    lay_out,
+    check_healthy,
     list_failed_checks,
-    list_unanswered,
+    list_open_checks,
     needs_torch,
-    read_finished,
-    run_solved,
-    start,
-    wait,
-    with_a_gpu,
-    with_faults,
+    run_exercise,
+    run_on_a_gpu,
+    type_flags,
 )
 
-pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch, needs_module("triton", installed=KERNELS)]
+pytestmark = [pytest.mark.system, needs_torch]
+needs_emulator = pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux"
+)
+needs_triton = needs_module("triton", installed=KERNELS)
 
-FOLDER = FOLDERS.exercises / "05-gpu-programming"
+
+# --- 5.1 and 5.3: kernels in CUDA ---------------------------------------------------------------------------------------
+
+YOUR_KERNELS = {
+    "right", "every-order", "ends", "inside", "no-races", "no-divergence", "written-first", "one-atomic",
+    "transpose-coalesced", "transpose-banks", "clip-warps", "clip-once",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@needs_emulator
+def test_kernels_of_the_course_are_counted_and_yours_are_open(tmp_path: Path) -> None:
+    run = run_exercise("5.1", tmp_path / "work", stride="5")
+    check_healthy(run, tmp_path, open_checks=YOUR_KERNELS)
+    rows = {row["kernel"]: row for row in run.metrics["kernels"]}
+    loads = {name: row["load_sectors_per_request"] for name, row in rows.items()}
+    assert [loads[name] for name in ("copy", "shifted_copy", "strided_copy", "read_field")] == [4, 5, 20, 16]
+    assert [rows[name]["bank_conflicts_per_request"] for name in ("column_of_32", "column_of_33")] == [31, 0]
+    assert (rows["transpose"]["store_sectors_per_request"], rows["clip_sum"]["lanes_per_request"]) == (32, 16)
+    assert rows["vector_add"]["out_of_bounds"] > 0
+    assert rows["vector_add"]["where"].startswith("my_kernels.cu:17: thread (1,0,0) of block (0,0,0) reads")
+    assert (run.metrics["blocks"], run.metrics["bytes_off"], run.metrics["copy_gb_per_s"]) == (16, 0, None)
+
+
+@pytest.mark.slow
+@needs_emulator
+def test_solved_kernels_pass_every_check_of_a_processor(tmp_path: Path) -> None:
+    run = run_exercise("5.1", tmp_path / "work", solved=True, block="64", elements="100000")
+    check_healthy(run, tmp_path)
+    assert (run.metrics["blocks"], run.metrics["sizes"]) == (1563, [1, 31, 257, 1000])
+
+
+def test_kernels_need_a_compiler(tmp_path: Path) -> None:
+    code, output = type_flags("5.1", tmp_path / "work", "--elements=4096", env={"PATH": str(tmp_path)})
+    assert (code, "Traceback" in output) == (1, False)
+    assert "the emulator needs g++, which is not installed here: apt-get install g++" in output
+
+
+@pytest.mark.slow
+@needs_emulator
+def test_three_products_are_counted_and_two_are_open(tmp_path: Path) -> None:
+    run = run_exercise("5.3", tmp_path / "work", n="64", arch="sm_75")
+    check_healthy(run, tmp_path, open_checks={"yours-right", "no-races", "no-conflicts", "tiled-saves", "registers-save"})
+    values = run.metrics
+    assert (values["asked_mb"], values["naive"]["load_sectors_per_request"]) == (8 * 64**3 / 1e6, 16.5)
+    assert (values["coalesced"]["load_sectors_per_request"], values["tensor"]["flop_per_byte"]) == (2.5, 8.0)
+    assert {values[name]["state"] for name in ("tiled", "registers")} == {"not written yet"}
+    assert (values["timed"], values["refused"]) == ([], 0), "what needs a GPU is not made up"
+    assert {row["kernel"] for row in values["compiled"]} in (set(), {"naive", "coalesced", "tensor"}), "with nvcc, or without"
+
+
+@pytest.mark.slow
+@needs_emulator
+def test_an_error_on_line_1_ends_the_run_with_that_line(tmp_path: Path) -> None:
+    run = run_exercise("5.3", tmp_path / "work", files={"my_gemm.cu": "int x = ;\n"}, n="64")
+    assert run.code == 1
+    assert re.search(r"my_gemm\.cu does not compile:\n(.*\n)?my_gemm\.cu:1:(\d+:)? error: ", run.output)
+
+
+# --- 5.6 and 5.10: kernels in Triton ------------------------------------------------------------------------------------
+
 NARROW = {"rows": "16", "columns": "200,256", "archs": "sm_89"}
+SHORT = {"lengths": "40", "heads": "1", "d": "16", "block_q": "16", "block_k": "16", "archs": "sm_89"}
 
 
+@pytest.mark.slow
+@needs_triton
 def test_the_norm_as_delivered_is_wrong_outside_full_blocks_alone(tmp_path: Path) -> None:
-    run = with_faults("5.6", tmp_path / "work", **NARROW)
-    assert run.code == 0, run.output
+    run = run_exercise("5.6", tmp_path / "work", **NARROW)
+    check_healthy(run, tmp_path, failed={"right"}, open_checks=set(list_open_checks(run)))
     short, full = run.metrics["lengths"]
     assert short["error_p0"] > 0.01 > 1e-5 > full["error_p0"]
-    assert list_failed_checks(run) == {"right"}, run.output
-    assert run.metrics["broken"] is None
     assert run.metrics["saving"] == pytest.approx(2.1, rel=0.04)
-    assert run.output.count("no dropout yet") == 1
-    check_plots_and_tables(run, tmp_path)
 
 
+@pytest.mark.slow
+@needs_triton
 def test_the_finished_norm_passes_every_check_of_a_processor(tmp_path: Path) -> None:
-    run = run_solved("5.6", tmp_path / "work", "my_norm.py", **NARROW)
-    assert run.code == 0, run.output
-    assert list_unanswered(run) == {}, run.output
+    run = run_exercise("5.6", tmp_path / "work", solved=True, **NARROW)
+    check_healthy(run, tmp_path)
     assert [row["loads"] for row in run.metrics["passing"]] == [6, 24, 12, 6]
     assert (tmp_path / "work" / "kernel-sm_89.ptx").read_text(encoding="utf-8").count(".target sm_89") == 1
 
 
-def test_a_kernel_that_only_the_interpreter_takes_is_refused_with_its_line(tmp_path: Path) -> None:
-    line = "    y = centred * tl.rsqrt(variance + eps) * weight + bias\n"
-    run = with_faults(
-        "5.6", tmp_path / "work", ("my_norm.py", line, f"{line}    for _ in {{1: 1}}:\n        y += 0\n"), **NARROW
-    )
-    assert run.code == 0, run.output
-    assert list_failed_checks(run) == {"right", "compiles"}, run.output
-    assert re.search(r"yours, at 1000, sm_89: .*for _ in \{1: 1\}", run.output), run.output
-
-
+@pytest.mark.slow
+@needs_triton
 def test_a_gpu_that_triton_does_not_serve_is_named_and_not_measured(tmp_path: Path) -> None:
-    exercise, script = lay_out("5.6", tmp_path / "work")
-    process = start([sys.executable, script.name, *flags(exercise, **NARROW)], script.parent, with_a_gpu(script.parent))
-    output = wait(process)
-    assert process.returncode == 0, output
-    assert "in the interpreter, on the processor: Triton does not support " in output
-    metrics = read_finished(exercise, 0, output, script.parent, 1).metrics
-    assert (metrics["cuda"], metrics["lengths"][0]["median_ms"]) == (None, None)
+    run = run_on_a_gpu("5.6", tmp_path / "work", **NARROW)
+    assert "in the interpreter, on the processor: Triton does not support " in run.output
+    assert (run.metrics["cuda"], run.metrics["lengths"][0]["median_ms"]) == (None, None)
 
 
-SHORT = {"lengths": "40", "heads": "1", "d": "16", "block_q": "16", "block_k": "16", "archs": "sm_89"}
-
-
+@pytest.mark.slow
+@needs_triton
 def test_flash_attention_as_delivered_counts_what_it_loads(tmp_path: Path) -> None:
-    run = with_faults("5.10", tmp_path / "work", **SHORT)
+    run = run_exercise("5.10", tmp_path / "work", **SHORT)
     assert run.code == 0, run.output
-    assert list_failed_checks(run) == set(), run.output
+    assert list_failed_checks(run) == set()
     assert (run.metrics["bytes_off"], run.metrics["broken"], run.metrics["softmax_broken"]) == (0, None, None)
     assert (run.metrics["challenge"], run.metrics["gradients"]) == ("open", [])
     assert run.metrics["saving"] == pytest.approx((4 * 40 + 4 * 16) / (2 * 16 * (1 + 3)), rel=1e-3)
     assert run.metrics["timed"] == [], "no figure of a GPU without one"
 
 
+@pytest.mark.slow
+@needs_triton
 def test_flash_attention_finished_passes_every_check_of_a_processor(tmp_path: Path) -> None:
-    run = run_solved("5.10", tmp_path / "work", "my_softmax.py", "my_attention.py", "my_backward.py", **SHORT)
-    assert run.code == 0, run.output
-    assert list_unanswered(run) == {}, run.output
+    solved = ("my_softmax.py", "my_attention.py", "my_backward.py")
+    run = run_exercise("5.10", tmp_path / "work", solved=solved, **SHORT)
+    check_healthy(run, tmp_path)
     assert len(list((tmp_path / "work").glob("attention-sm_89-*.ptx"))) == 2
     assert run.metrics["challenge"] == "right"
-    assert {(row["gradient"], row["kind"]) for row in run.metrics["gradients"]} == {
-        (x, y) for x in "qkv" for y in ("full", "causal")
-    }
-
-
-def test_a_product_that_a_gpu_would_round_is_seen_in_the_ptx(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    exercise, script = lay_out("5.10", folder)
-    text = (FOLDER / "solutions" / "my_attention.py").read_text(encoding="utf-8")
-    (folder / "my_attention.py").write_text(text.replace(', input_precision="ieee"', ""), encoding="utf-8")
-    settings = flags(exercise, **(SHORT | {"d": "32", "block_q": "32", "block_k": "32"}))
-    process = start([sys.executable, script.name, *settings], folder, environment(folder))
-    output = wait(process)
-    assert list_failed_checks(read_finished(exercise, process.returncode, output, folder, 1)) == {"no-tf32"}, output
+    gradients = {(row["gradient"], row["kind"]) for row in run.metrics["gradients"]}
+    assert gradients == {(name, kind) for name in "qkv" for kind in ("full", "causal")}

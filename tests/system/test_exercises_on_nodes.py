@@ -1,120 +1,83 @@
-"""Every exercise of modules 0 and 3 at a small size: every check that needs no GPU passes, by ranks started here, and as it is
-typed on simulated nodes.
-
-What each measures, and that each check finds its fault, is tested beside this (test_exercises*.py), without nodes.
-"""
+"""Exercises typed by a learner on simulated nodes: what a run needs of its nodes, takes along, and brings home."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import resource
-import threading
+import shutil
+import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.parts import needs_module
 from tests.system.cli import Learner
-from tests.system.exercising import CATALOG, needs_torch, run_ranks
+from tests.system.exercising import FOLDERS, list_open_checks, needs_torch, run_by_command
 from tests.waiting import STUCK_S
 
-pytestmark = [pytest.mark.system, needs_torch]
-
-LIMIT_S = 2 * 30.0
-"""Of a processor: what half a minute on a computer with two of them has, whatever else this one does meanwhile."""
-
-TICKS = os.sysconf("SC_CLK_TCK")
-BY_HAND = ("0.1", "0.2", "3.5", "3.7", "3.8")
-"""What `make test` runs of all whose ranks any launcher can start. The files about 3.3, 3.4, 3.6 and 3.9 start theirs."""
-
-SMALL: dict[str, tuple[int, dict[str, str]]] = {  # the number of nodes, and sizes that a busy machine with 2 cores manages
-    "0.1": (1, {"epochs": "1", "hidden": "32"}),
-    "0.2": (1, {"epochs": "1", "samples": "512"}),
-    "0.3": (1, {"nnodes": "2", "nproc_per_node": "2"}),
-    "3.1": (3, {"elements": "1000"}),
-    "3.3": (2, {"max_bytes": "16384"}),
-    "3.4": (2, {"images": "1024", "batch_size": "16", "epochs": "3"}),
-    "3.5": (2, {"hidden": "64", "steps": "5"}),
-    "3.6": (2, {"hidden": "64", "steps": "3"}),
-    "3.7": (4, {"hidden": "64", "steps": "5"}),
-    "3.8": (2, {"hidden": "64", "steps": "20"}),
-    "3.9": (4, {"steps": "4", "procs": "1"}),
-}
+pytestmark = [pytest.mark.system, needs_torch, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """Somebody with one node for module 0 and four for module 3."""
-    learner = Learner(tmp_path_factory.mktemp("four") / "workspace", before=("env",))  # no forks: their time is not ours
+def learner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """Somebody in a folder whose name has a space and quotes in it, with four nodes for module 3 and one for others."""
+    learner = Learner(tmp_path_factory.mktemp("nodes") / 'it\'s my "work" space')
     learner.takes_ports()
     with learner.leaves_nothing():
-        learner.types("deploy", "0")
         learner.types("deploy", "3", "--nodes", "4")
+        for module in ("0", "1", "4", "5"):
+            learner.types("deploy", module)
         yield learner
 
 
-def test_every_exercise_of_the_two_modules_is_here() -> None:
-    others = {"3.2"}  # the spine, in test_whole_run.py
-    assert set(SMALL) | others == {exercise.id for module in ("0", "3") for exercise in CATALOG.module(module).exercises}
-
-
-@pytest.mark.parametrize("exercise", BY_HAND)
-def test_an_exercise_by_ranks_of_this_computer(exercise: str, tmp_path: Path) -> None:
-    ranks, sizes = SMALL[exercise]
-    run = run_ranks(exercise, ranks, tmp_path / "work", **sizes)
-    assert run.code == 0, run.output
-    checks = run.verdict().checks
-    assert {check.id: check.observed for check in checks if check.verdict in {"failed", "error"}} == {}
-    assert any(check.verdict == "passed" for check in checks)
-
-
-@contextlib.contextmanager
-def processor_time(learner: Learner) -> Iterator[list[float]]:
-    """What a run used of a processor, in seconds, as the only item, after the block: the command, and what ran on the nodes; as
-    that is no child of ours, it is looked at ten times a second."""
-    mark = f"GPUCOURSE_RUN_DIR={learner.workspace}".encode()
-    seen: dict[str, int] = {}
-    used: list[float] = []
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(0.1):
-            for process in Path("/proc").glob("[0-9]*"):
-                with contextlib.suppress(OSError):  # it ended meanwhile
-                    if mark in (process / "environ").read_bytes():
-                        fields = (process / "stat").read_text().rpartition(")")[2].split()
-                        seen[f"{process.name} {fields[19]}"] = int(fields[11]) + int(fields[12])
-
-    watcher = threading.Thread(target=look)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    watcher.start()
-    try:
-        yield used
-    finally:
-        over.set()
-        watcher.join()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ours = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert len(seen) > 1, "ranks were seen"
-    used.append(ours + sum(seen.values()) / TICKS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("exercise", SMALL)
-def test_an_exercise_on_its_nodes(four: Learner, exercise: str) -> None:
-    nodes, sizes = SMALL[exercise]
-    settings = [word for name, value in sizes.items() for word in ("--set", f"{name}={value}")]
-    with processor_time(four) as used:
-        document = four.types("run", exercise, "--nodes", str(nodes), *settings, "--json", timeout=STUCK_S).document
+@pytest.mark.parametrize(
+    ("exercise", "nodes", "settings"),
+    [
+        ("0.2", 1, {"epochs": "1", "samples": "64"}),
+        ("3.1", 3, {"elements": "1000"}),
+        ("3.9", 4, {"steps": "4", "procs": "1"}),
+    ],
+)
+def test_an_exercise_succeeds_on_so_many_nodes(learner: Learner, exercise: str, nodes: int, settings: dict[str, str]) -> None:
+    words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    document = learner.types("run", exercise, "--nodes", str(nodes), *words, "--json", timeout=STUCK_S).document
     record, verdict = document["run"], document["verdict"]
     assert (record["state"], record["diagnoses"], len(record["nodes"])) == ("succeeded", [], nodes)
-    unsure = {check["id"]: check["observed"] for check in verdict["checks"] if check["verdict"] in {"failed", "error"}}
-    assert unsure == {}
+    found = {check["id"]: check["observed"] for check in verdict["checks"] if check["verdict"] in {"failed", "error"}}
+    assert found == {}
     assert any(check["verdict"] == "passed" for check in verdict["checks"])
     if exercise == "3.1":
-        metrics = json.loads((four.run_folder() / "metrics.json").read_text())
+        metrics = json.loads((learner.run_folder() / "metrics.json").read_text())
         assert [rank["sum"] for rank in metrics["ranks"]] == [6, 6, 6]
-        assert metrics["wrong_elements"] == 0
-    assert used[0] < LIMIT_S
+
+
+def test_a_learner_repairs_their_own_copy_and_passes(learner: Learner) -> None:
+    solution = FOLDERS.exercises / "01-basic-gpu" / "solutions" / "my_fix.py"
+    mine = learner.workspace / "exercises" / "01-basic-gpu" / "my_fix.py"
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(solution, mine)
+    run, folder = run_by_command(learner, "1.4", size="1000", budget_mib="64")
+    assert list_open_checks(run) == {}
+    assert (folder / "outputs" / "node0" / "my_fix.py").read_bytes() == solution.read_bytes(), "what was judged came home"
+    assert (folder / "screen.svg").is_file(), "the captured screen"
+    assert run.metrics["fix_peak_bytes"] <= run.metrics["capacity_bytes"] < 4 * 1024 * run.metrics["fix_rows"]
+    assert "(local mode)" in run.output
+
+
+@needs_module("transformers")
+def test_a_run_of_4_3_travels_along_to_4_4_and_its_weights_stay(learner: Learner) -> None:
+    throughput, folder = run_by_command(learner, "4.3", batch_sizes="1", input_len="8", output_len="6", repeats="1")
+    assert not (folder / "outputs/node0/tiny").exists(), "14 MB of weights need not come home"
+    cost, _ = run_by_command(learner, "4.4")
+    assert list_open_checks(cost) == {}
+    assert [run["run"] for run in cost.metrics["measured"]] == [folder.name]
+    assert cost.metrics["reference_tok_per_s"] == throughput.metrics["best_tok_per_s"]
+    assert [row["from"] for row in cost.metrics["rows"] if row["tok_per_s"]] == ["what if"], "a CPU is no T4"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux")
+def test_deliverables_of_kernels_come_home_with_the_pictures_of_a_processor(learner: Learner) -> None:
+    run, folder = run_by_command(learner, "5.1")
+    assert "no picture" not in run.output
+    sources = [item.source for item in run.exercise.deliverables if item.evidence != "gpu"]
+    assert [source for source in sources if not list(folder.glob(source))] == []
+    assert {path.name for path in folder.glob("*.png")} == {"sectors.png"}, "what needs a GPU is not drawn"

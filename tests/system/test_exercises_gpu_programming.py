@@ -1,0 +1,118 @@
+"""The exercises of module 5 with torch as a learner runs them, judged by the checks of their own manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.system.exercising import (
+    check_healthy,
+    list_failed_checks,
+    list_open_checks,
+    needs_torch,
+    run_exercise,
+)
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+
+# --- 5.2, 5.4, 5.5, 5.8 and 5.9: torch ----------------------------------------------------------------------------------
+
+SMALL_LOOP = {"steps": "10", "hidden": "64"}
+
+
+def test_the_loop_as_delivered_runs_and_is_found_wanting(tmp_path: Path) -> None:
+    run = run_exercise("5.2", tmp_path / "work", **SMALL_LOOP)
+    wanting = {"runs-anywhere", "no-syncs", "mixed"}
+    check_healthy(run, tmp_path, failed=wanting, open_checks={"copies-do-not-block"})
+    assert "nothing was moved: device is meta, and the model computed on cpu" in run.output
+    assert run.metrics["training_state_mb"] == pytest.approx(16 * (64**2 + 76 * 64 + 10) / 1e6, rel=0.001)
+    assert 0 < (tmp_path / "work/trace.json.gz").stat().st_size < 5 << 20
+
+
+def test_the_rewritten_loop_passes_every_check_of_a_processor(tmp_path: Path) -> None:
+    run = run_exercise("5.2", tmp_path / "work", solved=True, **SMALL_LOOP)
+    check_healthy(run, tmp_path)
+    assert run.metrics["unscaled_zero_gradient_percent"] > 5
+    assert run.metrics["scaled_zero_gradient_percent"] < 0.1
+    assert (run.metrics["moves"], run.metrics["moves_blocking"]) == (4, 0), "x and y of two steps, the first aside"
+
+
+def test_the_pipeline_as_delivered_is_right_and_overlaps_nothing(tmp_path: Path) -> None:
+    run = run_exercise("5.4", tmp_path / "work")
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"overlaps"}, "which says nothing while the part is as delivered"
+    assert (run.metrics["best_units"], run.metrics["two_buffers_percent"]) == (10, None)
+    assert (tmp_path / "work" / "timeline.txt").read_text(encoding="utf-8").count("copy out") == 2
+    assert max(map(len, run.output.splitlines()[:-2])) <= 72, "beside the rank it fits into 80 columns"
+
+
+def test_the_graph_as_delivered_never_sees_a_second_request(tmp_path: Path) -> None:
+    run = run_exercise("5.5", tmp_path / "work")
+    check_healthy(run, tmp_path, failed={"right", "falls-back"}, open_checks=set(list_open_checks(run)))
+    assert run.metrics["eager_operations"] == run.metrics["operations_by_formula"] == 44
+    assert run.metrics["served"]["wrong"] == 3 * (40 - 1), "the first request of each size is right"
+    assert {row["p50_us"] for row in run.metrics["rows"]} == {None}
+    assert "operation not permitted when stream is capturing" in run.output
+
+
+def test_the_filter_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
+    run = run_exercise("5.8", tmp_path / "work", signals="64", batch_sizes="1,16")
+    assert run.code == 0, run.output
+    open_checks = set(list_open_checks(run)) | {"faster"}  # which compares two times, and a busy computer bends these
+    assert open_checks == {"fast-length", "template-once", "in-batches", "faster"}
+    values = run.metrics
+    assert (values["plain_length"], values["fast_length"], values["best_batch"] in {1, 16}) == (1123, 1125, True)
+    assert (values["delivered_transforms"], values["ring_wrong_scores"], values["ring_found_percent"]) == (128, 123, 0)
+    assert (values["template_transforms"], values["signals_per_call"], values["largest_prime_factor"]) == (64, 1, 1123)
+    assert values["with_copies_us"] is None, "what needs a GPU is not made up"
+
+
+@pytest.mark.slow
+def test_the_training_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
+    run = run_exercise("5.9", tmp_path / "work", samples="32", rounds="1")
+    slow = {"fast", "no-looks", "no-float64", "nothing-kept", "no-copies", "faults-gone"}
+    check_healthy(run, tmp_path, failed=slow)
+    values = run.metrics
+    assert (values["losses_off"], values["weights_off"], values["samples_off"], values["faults_gone"]) == (0, 0, 0, 0)
+    assert values["values_read_delivered"] == pytest.approx(1 + 32 * 11, rel=0.001)
+    assert "function calls" in (tmp_path / "work/profile-before.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_repaired_training_has_no_fault_left(tmp_path: Path) -> None:
+    """How many times as fast it is depends on what else this computer does."""
+    run = run_exercise("5.9", tmp_path / "work", solved=True, samples="256", rounds="1")
+    assert run.code == 0, run.output
+    assert list_open_checks(run).keys() <= {"fast"}
+    assert run.metrics["faults_gone"] == 8
+
+
+# --- 5.7: roofs ---------------------------------------------------------------------------------------------------------
+
+SMALL_ROOFS = {"size": "512", "gemm_small": "8", "gemm_large": "256"}
+
+
+@pytest.mark.slow
+def test_eight_kernels_lie_under_the_roofs_of_this_computer(tmp_path: Path) -> None:
+    run = run_exercise("5.7", tmp_path / "work", **SMALL_ROOFS)
+    check_healthy(run, tmp_path, failed={"stencil-moves-less"}, open_checks={"bounds-run", "words"})
+    values = run.metrics
+    assert [row["kernel"] for row in values["kernels"]] == [
+        "saxpy", "layer norm", "stencil", "sparse x vector", "FFT 4096", "all-pairs forces", "GEMM 8", "GEMM 256",
+        "stencil, yours",
+    ]  # fmt: skip
+    assert values["memory_bound"] + values["compute_bound"] == 8
+    assert values["roof"]["gb_per_s"] == max(loop["gb_per_s"] for loop in values["loops"])
+    assert (values["delivered_bytes"], values["yours_bytes"], values["sheet"]["gb_per_s"]) == (104, 104, None)
+    assert [row["flop_per_byte"] for row in values["drawn"]] == sorted(row["flop_per_byte"] for row in values["drawn"])
+
+
+@pytest.mark.slow
+def test_a_roof_taken_on_a_busy_computer_is_taken_again(tmp_path: Path) -> None:
+    busy = ("roofline.py", '"gb_per_s": width *', '"gb_per_s": (1e-3 if len(loops) < 12 else 1) * width *')
+    run = run_exercise("5.7", tmp_path / "work", busy, **SMALL_ROOFS)
+    assert run.code == 0, run.output
+    assert run.metrics["refused"] == 0, "the computer is no fault of the kernels"
+    assert len(run.metrics["loops"]) >= 16, "the first three times each loop was a thousand times too slow"

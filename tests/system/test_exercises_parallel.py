@@ -1,0 +1,293 @@
+"""The exercises of module 3 as a learner runs them, with real ranks, judged by the checks of their own manifest."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpucourse.ui.loglines import leave_out_tables
+from tests.system.exercising import (
+    CATALOG,
+    FOLDERS,
+    check_healthy,
+    check_plots_and_tables,
+    environment,
+    flags,
+    list_failed_checks,
+    list_open_checks,
+    needs_torch,
+    read_finished,
+    run_exercise,
+    start,
+    wait,
+)
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+
+def test_hello_measures_every_size_with_its_spread(tmp_path: Path) -> None:
+    run = run_exercise("3.1", tmp_path / "a node's work", ranks=2, elements="5000")
+    check_healthy(run, tmp_path)
+    for rank, output in enumerate(run.outputs):
+        assert f"rank {rank}: before {rank + 1}, after the sum 3, as an average 1.5: right on every element" in output
+    assert [row["elements"] for row in run.metrics["sync"]] == [1, 4, 16, 64, 256, 1024, 4096, 5000]
+    for row in run.metrics["sync"]:
+        assert row["bytes"] == 4 * row["elements"]
+        assert 0 < row["p20_ms"] <= row["median_ms"] <= row["p80_ms"]
+
+
+@pytest.mark.slow
+def test_training_on_three_ranks_divides_samples_and_compares_itself(tmp_path: Path) -> None:
+    odd = {"samples": "1001", "hidden": "33", "batch_size": "50", "steps": "5", "epochs": "2"}
+    run = run_exercise("3.2", tmp_path / "work", ranks=3, **odd)
+    check_healthy(run, tmp_path)
+    values = run.metrics
+    assert (values["schema"], values["mode"], values["world_size"], values["backend"]) == ("ddp_training/1", "local", 3, "gloo")
+    assert (values["gpu_memory_bytes"], values["cuda"], values["nccl"], values["peak_gpu_memory_bytes"]) == (None,) * 4
+    assert values["share_samples"] == [333, 333, 333]
+    assert values["gradient_bytes"] == 4 * (784 * 33 + 33 + 33 * 10 + 10)
+    alone = values["comparison"][0]
+    assert [row["ranks"] for row in values["comparison"]] == [1, 3, 3]
+    for row in values["comparison"]:
+        throughput = row["ranks"] * row["batch_per_rank"] / row["median_ms"] * 1e3
+        assert row["samples_per_s"] == pytest.approx(throughput)
+        assert row["speedup"] == pytest.approx(throughput / alone["samples_per_s"])
+        assert row["efficiency_percent"] == pytest.approx(100 * row["speedup"] / row["ranks"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("offered", [{"batch_size": "16"}, {"hidden": "16384"}])
+def test_training_learns_at_the_ends_of_what_is_offered(offered: dict[str, str], tmp_path: Path) -> None:
+    """A small batch, and the widest layer: at a learning rate of 0.05 both diverge. The comparison that follows is not made."""
+    warm_up = "    bench.time_each(step, device, max(5, args.steps // 5))"
+    untimed = (warm_up, f"    return [1e-3] * args.steps\n{warm_up}")
+    run = run_exercise("3.2", tmp_path / "work", untimed, ranks=1, **{"samples": "1024", "steps": "5"} | offered)
+    assert run.code == 0, run.output
+    assert "loss-fell" not in list_open_checks(run)
+
+
+def test_a_script_by_hand_from_a_checkout_is_a_world_of_one(tmp_path: Path) -> None:
+    module, exercise = CATALOG.exercise("3.1")
+    script = FOLDERS.exercises / CATALOG.sources(module, exercise)[exercise.script]
+    env = {key: value for key, value in environment(tmp_path).items() if not key.startswith("GPUCOURSE")}
+    process = start([sys.executable, "-B", str(script), *flags(exercise, elements="100")], tmp_path, env)
+    output = wait(process)
+    run = read_finished(exercise, process.returncode, [output], tmp_path)
+    assert run.code == 0, output
+    assert (run.metrics["world_size"], run.metrics["mode"]) == (1, "by hand")
+    assert list_failed_checks(run) == set()
+
+
+COLLECTIVES = ["AllReduce", "Broadcast", "AllGather", "ReduceScatter"]
+
+
+def test_every_collective_is_measured_at_every_size_with_both_bandwidths(tmp_path: Path) -> None:
+    run = run_exercise("3.3", tmp_path / "work", ranks=2, max_bytes="8192", factor="8")
+    check_healthy(run, tmp_path)
+    sweep = run.metrics["sweep"]
+    assert [(row["collective"], row["bytes"]) for row in sweep] == [
+        (name, size) for name in COLLECTIVES for size in (1024, 8192)
+    ]
+    factors = {"AllReduce": 1.0, "Broadcast": 1.0, "AllGather": 0.5, "ReduceScatter": 0.5}
+    for row in sweep:
+        assert row["algbw_gb_per_s"] == pytest.approx(row["bytes"] / row["median_us"] / 1e3)
+        assert row["busbw_gb_per_s"] == pytest.approx(row["algbw_gb_per_s"] * factors[row["collective"]])
+    shown = [line.decode() for _, line in leave_out_tables([(0.0, line.encode()) for line in run.output.splitlines()])]
+    assert [line.split(":")[0] for line in shown if "GB/s on the bus" in line] == COLLECTIVES, "on the screen a line for each"
+    assert "theoretical link" not in (tmp_path / "bandwidth.svg").read_text(encoding="utf-8"), "a loopback has none"
+
+
+@pytest.mark.slow
+def test_collectives_take_whole_elements_for_each_of_three_ranks(tmp_path: Path) -> None:
+    sizes = {"min_bytes": "4", "max_bytes": "400", "factor": "10"}
+    run = run_exercise("3.3", tmp_path / "work", ranks=3, **sizes, link_gbps="1e-5")
+    check_healthy(run, tmp_path, failed={"below-the-link"})  # nothing is faster than its link
+    assert {row["bytes"] for row in run.metrics["sweep"]} == {12, 36, 396}
+    assert "theoretical link" in (tmp_path / "bandwidth.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_backend_without_reduce_scatter_is_named_and_measured(tmp_path: Path) -> None:
+    missing = "def scatter(*_):\n    raise RuntimeError('ProcessGroupGloo does not support reduce_scatter')"
+    change = ('scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor', missing)
+    run = run_exercise("3.3", tmp_path / "work", change, ranks=2, collective="reduce_scatter", max_bytes="1024")
+    assert run.code == 0, run.output
+    assert "no ReduceScatter here (ProcessGroupGloo does not support reduce_scatter)" in run.output
+    assert {row["via"] for row in run.metrics["sweep"]} == {"all_reduce"}
+    assert list_failed_checks(run) == set()
+
+
+@pytest.mark.slow
+def test_one_worker_and_two_are_compared_in_one_run(tmp_path: Path) -> None:
+    run = run_exercise("3.4", tmp_path / "work", ranks=2, images="1024", batch_size="32", epochs="3")
+    check_healthy(run, tmp_path)
+    alone, strong, weak = run.metrics["comparison"]
+    assert [row["batch_per_rank"] for row in (alone, strong, weak)] == [32, 16, 32]
+    assert [row["steps"] for row in (alone, strong, weak)] == [96, 96, 48], "1,024 pictures, 3 epochs"
+    assert strong["speedup"] == pytest.approx(alone["train_s"] / strong["train_s"])
+    assert weak["speedup"] == pytest.approx(alone["train_s"] / weak["train_s"]), "the same pictures once more"
+
+
+def write_mnist(folder: Path, count: int) -> Path:
+    """Write a packed set in MNIST's format, three classes that differ in brightness."""
+    folder.mkdir()
+    labels = bytes(index % 3 for index in range(count))
+    chance = random.Random(0)
+    pixels = b"".join(bytes(chance.randrange(20) + 100 * label for _ in range(28 * 28)) for label in labels)
+    files = {
+        "train-images-idx3-ubyte": struct.pack(">HBBIII", 0, 8, 3, count, 28, 28) + pixels,
+        "train-labels-idx1-ubyte": struct.pack(">HBBI", 0, 8, 1, count) + labels,
+    }
+    for name, data in files.items():
+        (folder / f"{name}.gz").write_bytes(gzip.compress(data))
+    return folder
+
+
+@pytest.mark.slow
+def test_a_real_set_on_disk_is_shared_evenly_by_three_ranks(tmp_path: Path) -> None:
+    """100 pictures of 3 classes, 20 held out; a batch of 10 becomes 9."""
+    folder = write_mnist(tmp_path / "a real set", 100)
+    settings = {"images": "1000", "batch_size": "10", "width": "2", "epochs": "3"}
+    run = run_exercise("3.4", tmp_path / "work", ranks=3, data=str(folder), **settings)
+    assert run.code == 0, run.output
+    values = run.metrics
+    assert (values["pictures"], values["classes"], values["trained_on"], values["held_out"]) == (str(folder), 3, 80, 20)
+    assert [row["batch_per_rank"] for row in values["comparison"]] == [9, 3, 9]
+    assert values["same_algorithms"], "two trainings are compared loss by loss, and cuDNN chooses anew each time"
+    assert {"all-ranks", "same-data", "parameters-equal", "same-training"}.isdisjoint(list_open_checks(run))
+
+
+@pytest.mark.slow
+def test_every_rank_ends_with_the_reason_when_one_lacks_the_data(tmp_path: Path) -> None:
+    """Otherwise rank 0 would wait for rank 1 until the time-out."""
+    folder = write_mnist(tmp_path / "set", 60)
+    change = ("from_folder(args.data,", "from_folder(args.data * (rank == 0),")
+    run = run_exercise("3.4", tmp_path / "work", change, ranks=2, data=str(folder))
+    assert (run.code, run.metrics) == (1, {})
+    assert run.output.count("rank 1: .: has no train-images-idx3-ubyte, packed by gzip or not") == 2, run.output
+    assert "Traceback" not in run.output
+
+
+WAYS = ["no accumulation", "sync every micro-step", "no_sync", "big batch"]
+SMALL_GROUPS = {"micro_batch": "8", "hidden": "32", "steps": "5"}
+
+
+def test_four_ways_of_accumulation_with_their_traffic(tmp_path: Path) -> None:
+    run = run_exercise("3.5", tmp_path / "work", ranks=2, **SMALL_GROUPS)
+    check_healthy(run, tmp_path)
+    values = run.metrics
+    assert [(row["way"], row["updates"]) for row in values["ways"]] == list(zip(WAYS, (4, 1, 1, 1), strict=True))
+    gradients = values["gradient_bytes"]
+    assert [row["allreduce_bytes"] for row in values["ways"]] == [4 * gradients, 4 * gradients, gradients, gradients]
+    none, last_way, last, _ = values["ways"]
+    assert max(last_way["gradient_error"], last["gradient_error"], last["last_group_error"]) < 1e-5
+    assert none["gradient_error"] > 0.1, "the last micro-batch alone is not the batch"
+    assert values["last_group_error_by_k"] > 0.1, "dividing by k is wrong when the group is not full"
+
+
+@pytest.mark.slow
+def test_a_big_batch_that_does_not_fit_on_one_rank_is_left_out_on_all(tmp_path: Path) -> None:
+    old = "        with model.no_sync():\n            one_group(BIG"
+    new = f"        if rank == 1:\n            raise torch.OutOfMemoryError('injected')\n{old}"
+    run = run_exercise("3.5", tmp_path / "work", (old, new), ranks=2, **SMALL_GROUPS)
+    assert run.code == 0, run.output
+    assert [row["way"] for row in run.metrics["ways"]] == WAYS[:3]
+    assert "The big batch does not fit on every rank" in run.output
+    assert list_open_checks(run)["gradients-equal"].startswith("error: "), "nothing to compare with is not a pass"
+
+
+@pytest.mark.slow
+def test_both_schedules_are_swept_with_both_bubbles(tmp_path: Path) -> None:
+    run = run_exercise("3.6", tmp_path / "work", ranks=2, hidden="64", steps="3")
+    check_healthy(run, tmp_path)
+    sweep = run.metrics["sweep"]
+    assert [(row["way"], row["micro_batches"], row["in_flight"]) for row in sweep] == [
+        *(("gpipe", m, m) for m in (1, 2, 4, 8)),
+        *(("1f1b", m, 2) for m in (2, 4, 8)),
+    ]
+    for row in run.metrics["every_way"]:
+        assert row["bubble_predicted_percent"] == pytest.approx(100 / (row["micro_batches"] + 1))
+        assert row["bubble_wall_percent"] is None, "ranks that share cores show no bubble by the clock"
+    assert "rank 1 of 2 on node0 (cpu) has layers 4 to 7 of 8" in run.output
+    assert "(p - 1) / (m + p - 1)" in (tmp_path / "bubble.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_layers_that_do_not_divide_are_shared_by_three_ranks(tmp_path: Path) -> None:
+    settings = {"hidden": "96", "batch_size": "256", "layers": "7", "steps": "3", "schedule": "gpipe", "micro_batches": "2"}
+    run = run_exercise("3.6", tmp_path / "work", ranks=3, **settings)
+    assert run.code == 0, run.output
+    assert [part["layers"] for part in run.metrics["stages"]] == [2, 2, 3]
+    assert {"gradients-right", "loss-equal", "parameters-equal", "all-layers"}.isdisjoint(list_open_checks(run))
+
+
+def test_the_scaling_curve_holds_its_own_formulas(tmp_path: Path) -> None:
+    run = run_exercise("3.7", tmp_path / "work", ranks=4, hidden="64", steps="5")
+    check_healthy(run, tmp_path)
+    rows = run.metrics["scaling"]
+    assert [(row["mode"], row["workers"], row["batch_per_worker"]) for row in rows] == [
+        *(("weak", n, 128) for n in (1, 2, 4)),
+        *(("strong", n, 128 // n) for n in (1, 2, 4)),
+    ]
+    for row in rows:
+        rate = row["workers"] * row["batch_per_worker"] / row["median_ms"] * 1e3
+        assert row["speedup"] == pytest.approx(rate / rows[0]["samples_per_s"])
+        assert row["efficiency_percent"] == pytest.approx(100 * row["speedup"] / row["workers"])
+        if row["workers"] > 1:
+            parts = row["ideal_ms"] + row["slower_computing_ms"] + row["communication_ms"]
+            assert parts == pytest.approx(row["median_ms"])
+    assert run.output.count("2 workers, weak:") == 2, "only the workers of a group speak"
+
+
+def test_each_hook_sends_its_bytes_and_the_rest_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    run = run_exercise("3.8", tmp_path / "work", ranks=2, hidden="64", batch_size="32", steps="20")
+    check_healthy(run, tmp_path)
+    rows = {row["hook"]: row for row in run.metrics["hooks"]}
+    parameters = 784 * 64 + 64 + 64 * 64 + 64 + 64 * 10 + 10
+    edges, biases = 784 + 64 + 64 + 64 + 64 + 10, 64 + 64 + 10
+    expected = {"none": 4 * parameters, "fp16": 2 * parameters, "powersgd-1": 4 * (edges + biases),
+                "powersgd-2": 4 * (2 * edges + biases)}  # fmt: skip
+    assert {name: row["bytes_per_step"] for name, row in rows.items()} == expected
+    assert rows["powersgd-1"]["bytes_first_step"] == 4 * parameters, "it begins later"
+    assert run.metrics["left_out"] == [{"hook": "bf16", "reason": "DDP takes this hook with NCCL only"}]
+    plain = rows.pop("none")
+    for row in rows.values():
+        compressing = max(0.0, row["without_network_ms"] - plain["without_network_ms"])  # else it is too short to be measured
+        saved = plain["bytes_per_step"] - row["bytes_per_step"]
+        pays_below = pytest.approx(saved * 8 / (compressing / 1e3) / 1e9) if compressing else None
+        assert row["pays_below_gbps"] == pays_below
+
+
+@pytest.mark.slow
+def test_small_buckets_do_not_hang_and_make_more_messages(tmp_path: Path) -> None:
+    small = {"hidden": "64", "batch_size": "32", "steps": "20", "hook": "powersgd-2", "bucket_mb": "0.01"}
+    run = run_exercise("3.8", tmp_path / "work", ranks=2, **small)
+    check_healthy(run, tmp_path)
+    plain, low_rank = run.metrics["hooks"]
+    assert 2 <= plain["messages_per_step"] < low_rank["messages_per_step"]
+
+
+@pytest.mark.slow
+def test_each_layout_of_the_mesh_holds_and_sends_what_the_formulas_say(tmp_path: Path) -> None:
+    run = run_exercise("3.9", tmp_path / "work", ranks=4, steps="4")
+    assert run.code == 0, run.output
+    assert list_open_checks(run) == {}
+    check_plots_and_tables(run, tmp_path)
+    for rank, output in enumerate(run.outputs):
+        assert f"rank {rank} on node0: copy {rank // 2} of 2, slice {rank % 2} of 2" in output
+    compared, *layouts = run.metrics["compared"]
+    assert [(row["dp"], row["tp"]) for row in layouts] == [(2, 2), (4, 1), (1, 4)]
+    cut = 2 * (12 * 64 * 64 + 7 * 64)
+    kept = 2 * 6 * 64 + (64 + 32) * 64 + 2 * 64 + 65 * 64
+    assert compared["parameter_bytes"] == 4 * (cut + kept)
+    for row in layouts:
+        assert row["parameter_bytes"] == 4 * (cut // row["tp"] + kept)
+        assert row["state_bytes"] == 3 * row["parameter_bytes"]
+        assert row["tp_messages"] == (8 if row["tp"] > 1 else 0)
+        assert row["tp_message_bytes"] == (16 // row["dp"] * 32 * 64 * 4 if row["tp"] > 1 else 0)
+        assert row["dp_message_bytes"] == (row["parameter_bytes"] if row["dp"] > 1 else 0)

@@ -1,0 +1,119 @@
+"""Settings of exercises that cannot be: the script ends with a sentence that says the rule, before anything starts."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.system.exercising import SLOW_16_BITS, needs_torch, run_exercise, type_flags
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+REFUSALS = [  # the exercise, the flags, the exit code, what is printed
+    ("0.1", "--hidden=30", 2, "30 is not a multiple of 4"),
+    ("0.1", "--compare-layers=2", 2, "both 2: there is nothing to compare"),
+    ("0.1", "--lr=nan", 2, "every value must be above zero"),
+    ("0.1", "--batch-size=2000", 1, "too few for a step of 2000 pieces of 64 (--batch-size)"),
+    ("0.3", "--nnodes=0", 2, "there must be 1 to 32 processes in all"),
+    ("0.3", "--nproc-per-node=17", 2, "there must be 1 to 32 processes in all"),
+    ("0.3", "--answer=many", 2, "write the first and the last, such as 40-47"),
+    ("1.1", "--small=300 --size=200", 2, "--small < --size"),
+    ("1.2", "--engine=vllm", 1, "vLLM needs a GPU"),
+    ("3.1", "--elements=0", 2, "error:"),
+    ("3.2", "--batch-size=0", 2, "error:"),
+    ("3.2", "--epochs=x", 2, "error:"),
+    ("3.3", "--collective=all", 1, "one rank has nobody to talk to"),
+    ("3.3", "--min-bytes=3", 2, "error:"),
+    ("3.4", "--width=0", 2, "error:"),
+    ("3.5", "--accumulation-steps=1", 2, "error:"),
+    ("3.6", "--batch-size=12", 2, "must be a multiple of each of [1, 2, 4, 8]"),
+    ("4.2", "--sizes=many", 2, "whole numbers with commas"),
+    ("4.2", "--sizes=8", 2, "16 to 32768"),
+    ("4.2", "--dtypes=fp16", 2, "fp16 is not one of"),
+    ("4.2", "--dtypes=float16,tf32", 1, "nothing was measured: cpu multiplies none of float16,tf32"),
+    ("4.3", "--model=tiny --input-len=1000 --output-len=100", 2, "together at most 1024, the longest of tiny"),
+    ("5.1", "--block=96", 2, "--block must be 32, 64, 128, 256, 512 or 1024"),
+    ("5.1", "--stride=65", 2, "--stride from 1 to 64"),
+    ("5.2", "--steps=4", 2, "--steps must be at least 5"),
+    ("5.3", "--n=96,100", 2, "--n 100: a multiple of 32"),
+    ("5.3", "--n=96 --tile=32", 2, "--n 96: a multiple of 64"),
+    ("5.3", "--n=1024", 2, "without a GPU and nvcc the emulator counts"),
+    ("5.3", "--tile=12", 2, "--tile 12: 8, 16 or 32"),
+    ("5.3", "--arch=sm_1", 2, "--arch: sm_1 is not one of"),
+    ("5.4", "--chunks=256 --megabytes=64", 2, "256 chunks of 64 MB are 16,384 MB of page-locked memory"),
+    ("5.4", "--megabytes=0", 2, "--buffers and --megabytes at least 1"),
+    ("5.5", "--width=32 --heads=5", 2, "--width must be a multiple of --heads: 32 over 5 leaves 2"),
+    ("5.7", "--size=8", 2, "--size must be 0 or at least 256"),
+    ("5.7", "--gemm-small=4096", 2, "below --gemm-large"),
+    ("5.7", "--threads=4000", 2, "the cores of this node"),
+    ("5.8", "--template=5000", 2, "at most --samples 4096"),
+    ("5.8", "--batch-sizes=1,x", 2, "whole numbers with commas"),
+    ("5.8", "--batch-sizes=99999", 2, "each must be from 1 to --signals 16384"),
+    ("5.8", "--signals=1", 2, "--signals must be at least 16"),
+    ("5.9", "--samples=100", 2, "--samples must be a multiple of 32"),
+    ("6.1", "--width=40", 2, "--width must be a multiple of 32"),
+    ("6.1", "--steps=1", 2, "--steps must be at least 2"),
+    ("6.1", "--budget-mib=-1", 2, "must not be below 0"),
+    ("6.2", "", 2, "deploy 6 --nodes 2"),
+    ("6.2", "--ranks-per-node=5", 2, "--batch-size (48) must be a multiple of the number of ranks, 5"),
+    ("6.2", "--stages=0,4", 2, "--stages must be different numbers from 0 to 3"),
+    ("6.2", "--width=96 --ranks-per-node=2", 2, "--width (96) must be a multiple of 64"),
+    ("6.3", "--ranks-per-node=1", 1, "one rank has nothing to divide: take two nodes (gpucourse deploy 6 --nodes 2)"),
+    ("6.3", "--ranks-per-node=2 --layouts=2by2", 2, "--layouts must be auto, or numbers such as 2x2x2,1x2x4"),
+    ("6.3", "--ranks-per-node=2 --width=16 --heads=3", 2, "3 heads cannot share 16 units"),
+    ("6.3", "--ranks-per-node=2 --batch-size=7 --micro-batches=2", 2, "--batch-size must be a multiple of --micro-batches"),
+    ("6.4", "--ranks-per-node=1", 1, "one rank has nothing to shard: take two nodes (gpucourse deploy 6 --nodes 2)"),
+    ("7.3", "--record=700", 2, "a multiple of 512"),
+    ("7.4", "--engines=bare,lxc", 2, "there is no engine lxc"),
+    ("B.2", "--tokens=0", 2, "--tokens 1 to 512"),
+    ("B.2", "--engine=torch", 2, "--engine torch needs a GPU"),
+]  # fmt: skip
+needs_emulator = pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux"
+)
+
+
+def list_rows() -> list[object]:
+    """The rows of the table; the first of each exercise is part of `make test`."""
+    rows: list[object] = []
+    exercises = set()
+    for row in REFUSALS:
+        marks = [pytest.mark.slow] if row[0] in exercises else []
+        marks += [needs_emulator] if row[0] == "5.3" else []
+        exercises.add(row[0])
+        rows.append(pytest.param(*row, marks=marks))
+    return rows
+
+
+@pytest.mark.parametrize(("exercise", "words", "code", "sentence"), list_rows())
+def test_a_script_refuses_what_cannot_be_with_the_rule(
+    exercise: str, words: str, code: int, sentence: str, tmp_path: Path
+) -> None:
+    ended, output = type_flags(exercise, tmp_path / "work", *words.split())
+    assert (ended, sentence in output, "Traceback" in output) == (code, True, False), output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("exercise", "ranks", "settings", "sentence"),
+    [
+        ("3.6", 2, {"micro_batches": "1"}, "with 1f1b at least as many micro-batches as ranks (--micro-batches 1)"),
+        ("3.9", 1, {}, "2 copies (--dp) of 2 slices (--tp) are 4 ranks, but there are 1"),
+        ("6.3", 2, {"ranks_per_node": "1", "layouts": "2x2x2"}, "no layout is left: 2x2x2 is left out"),
+    ],
+)  # fmt: skip
+def test_ranks_refuse_what_they_are_too_few_for(
+    exercise: str, ranks: int, settings: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    run = run_exercise(exercise, tmp_path / "work", ranks=ranks, **settings)
+    assert (run.code, sentence in run.output, "Traceback" in run.output) == (1, True, False), run.output
+    assert run.metrics == {}
+
+
+def test_16_bits_are_refused_when_the_processor_has_no_kernel_for_them(tmp_path: Path) -> None:
+    run = run_exercise("1.1", tmp_path / "work", SLOW_16_BITS, small="64", size="256", dtype="float16")
+    assert (run.code, "Traceback" in run.output) == (1, False), run.output
+    assert "no fast kernel for float16: 256 x 256 would take minutes. Use float32" in run.output
