@@ -336,7 +336,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "6.3 sum for an average": Fault(
         changes=[("layouts.py", "    bucket /= copies.size()\n", "")],
-        red={"equal", "weights-equal"}, settings=SMALL_LAYOUTS | {"layouts": "2x1x1,2x2x1,4x1x1", "ranks_per_node": "4"},
+        red={"equal", "weights-equal"}, settings=SMALL_LAYOUTS | {"layouts": "4x1x1,2x2x1,2x1x2", "ranks_per_node": "4"},
     ),
     "6.3 half a plan": Fault(
         changes=[("mesh_model.py", '    "mlp.up": ColwiseParallel(), "mlp.down": RowwiseParallel(),\n', "")],

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import random
-import struct
 import sys
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from tests.system.exercising import (
     run_exercise,
     start,
     wait,
+    write_mnist,
 )
 
 pytestmark = [pytest.mark.system, needs_torch]
@@ -131,21 +129,6 @@ def test_one_worker_and_two_are_compared_in_one_run(tmp_path: Path) -> None:
     assert [row["steps"] for row in (alone, strong, weak)] == [96, 96, 48], "1,024 pictures, 3 epochs"
     assert strong["speedup"] == pytest.approx(alone["train_s"] / strong["train_s"])
     assert weak["speedup"] == pytest.approx(alone["train_s"] / weak["train_s"]), "the same pictures once more"
-
-
-def write_mnist(folder: Path, count: int) -> Path:
-    """Write a packed set in MNIST's format, three classes that differ in brightness."""
-    folder.mkdir()
-    labels = bytes(index % 3 for index in range(count))
-    chance = random.Random(0)
-    pixels = b"".join(bytes(chance.randrange(20) + 100 * label for _ in range(28 * 28)) for label in labels)
-    files = {
-        "train-images-idx3-ubyte": struct.pack(">HBBIII", 0, 8, 3, count, 28, 28) + pixels,
-        "train-labels-idx1-ubyte": struct.pack(">HBBI", 0, 8, 1, count) + labels,
-    }
-    for name, data in files.items():
-        (folder / f"{name}.gz").write_bytes(gzip.compress(data))
-    return folder
 
 
 @pytest.mark.slow

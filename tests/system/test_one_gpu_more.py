@@ -81,7 +81,7 @@ def test_the_copy_is_a_course_without_complaints(program: Path, tmp_path: Path) 
 
 
 def test_the_help_names_it(program: Path, tmp_path: Path) -> None:
-    for command in ("deploy", "doctor", "destroy", "stop", "run"):
+    for command in ("deploy", "run"):
         shown = run_program(program, "-m", "gpucourse", command, "--help", workspace=tmp_path).stdout
         assert "z9" in shown, command
 
