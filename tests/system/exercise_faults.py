@@ -341,7 +341,7 @@ FAULTS: Mapping[str, Fault] = {
     "6.3 half a plan": Fault(
         changes=[("mesh_model.py", '    "mlp.up": ColwiseParallel(), "mlp.down": RowwiseParallel(),\n', "")],
         red={"weights-by-formula", "bytes-by-formula"},
-        settings=SMALL_LAYOUTS | {"layouts": "1x1x2,2x1x1,1x2x1", "ranks_per_node": "2"},
+        settings=SMALL_LAYOUTS | {"layouts": "1x1x2,2x1x1,1x2x1", "ranks_per_node": "2"}, marks=(),
     ),
     "6.3 layer twice": Fault(
         changes=[("mesh_model.py", "self.layers * stage // stages, ", "max(0, self.layers * stage // stages - 1), ")],

@@ -138,6 +138,7 @@ def replace_words(script: Path, changes: Sequence[tuple[str, ...]]) -> None:
 def run_exercise(
     exercise_id: str,
     folder: Path,
+    /,
     *changes: tuple[str, ...],
     ranks: int = 0,
     solved: bool | Sequence[str] = False,
@@ -168,6 +169,7 @@ def run_exercise(
 def run_on_a_gpu(
     exercise_id: str,
     folder: Path,
+    /,
     *changes: tuple[str, ...],
     solved: bool = False,
     env: Mapping[str, str] | None = None,

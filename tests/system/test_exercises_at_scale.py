@@ -26,6 +26,7 @@ NO_ESTIMATE = ("memory_optimisation.py", "large = estimates.plan_large()", "larg
 """What is estimated for a large model without a device is the same in every run, and takes half of it."""
 
 
+@pytest.mark.slow
 def test_a_plain_step_runs_out_of_memory_and_the_run_goes_on(tmp_path: Path) -> None:
     run = run_exercise("6.1", tmp_path / "work", NO_ESTIMATE, **SMALL_MODEL)
     assert run.code == 0, run.output
