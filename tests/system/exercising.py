@@ -140,16 +140,17 @@ def run_exercise(
     folder: Path,
     /,
     *changes: tuple[str, ...],
-    ranks: int = 0,
-    solved: bool | Sequence[str] = False,
-    env: Mapping[str, str] | None = None,
-    files: Mapping[str, str] | None = None,
-    before: Sequence[str] = (),
+    ranks: Any = 0,
+    solved: Any = False,
+    env: Any = None,
+    files: Any = None,
+    before: Any = (),
     **settings: str,
 ) -> Finished:
     """Run an exercise in a new folder.
 
-    `changes`: words that are replaced in its files. `ranks`: so many processes, as torchrun starts them; 0 for one process by
+    Its keywords are of any type, so that a dictionary of settings can be given beside them. `changes`: words that are replaced
+    in its files. `solved`: as `lay_out` has it. `ranks`: so many processes, as torchrun starts them; 0 for one process by
     hand. `env`: variables beside those of a node without a GPU. `files`: texts that lie beside the script. `before`: the words
     of a command that starts it.
     """
@@ -171,13 +172,14 @@ def run_on_a_gpu(
     folder: Path,
     /,
     *changes: tuple[str, ...],
-    solved: bool = False,
-    env: Mapping[str, str] | None = None,
+    solved: Any = False,
+    env: Any = None,
+    files: Any = None,
     **settings: str,
 ) -> Finished:
     """Run an exercise on a GPU that the processor plays; it has to end well."""
     variables = with_a_gpu(folder) | dict(env or {})
-    run = run_exercise(exercise_id, folder, *changes, solved=solved, env=variables, **settings)
+    run = run_exercise(exercise_id, folder, *changes, solved=solved, env=variables, files=files, **settings)
     assert run.code == 0, run.output
     return run
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.parts import needs_module
-from tests.system.exercising import SLOW_16_BITS, flags, lay_out, list_failed_checks, needs_torch, run_on_a_gpu, with_a_gpu
+from tests.system.exercising import SLOW_16_BITS, list_failed_checks, needs_torch, run_on_a_gpu, with_a_gpu
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -39,20 +38,14 @@ def test_a_gpu_without_a_data_sheet_has_derived_ceilings_and_no_percentage(tmp_p
 @needs_module("psutil")
 def test_the_monitor_waits_for_vllm_before_it_records(tmp_path: Path) -> None:
     """The curve of the watched exercise would else begin with a GPU at rest, for as long as the installation takes."""
-    exercise, script = lay_out("1.3", tmp_path / "work")
-    (script.parent / "loads.py").write_text("LOADS = {'idle': lambda device, seconds: exit(print('a load is recorded'))}\n")
     state = tmp_path / "node" / "var/lib/gpucourse/vllm"
     state.parent.mkdir(parents=True)
     state.write_text(f"installing {int(time.time()) + 1000} downloading\n")
-    words = [sys.executable, script.name, *flags(exercise, **{"with": "1.2"})]
-    node = with_a_gpu(script.parent) | {"GPUCOURSE_NODE_ROOT": str(tmp_path / "node")}
-    shown = []
-    with subprocess.Popen(words, cwd=script.parent, env=node, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout or ():
-            shown += [text for text in ("waiting for vLLM", "a load is recorded") if text in line]
-            if "waiting for vLLM" in line:
-                state.write_text("installed\n")
-    assert shown == ["waiting for vLLM", "a load is recorded"]
+    installed = ("engines.py", "time.sleep(pause_s)", "VLLM_STATE.write_text('installed')")
+    files = {"loads.py": "LOADS = {'idle': lambda device, seconds: exit(print('a load is recorded'))}\n"}
+    node = {"GPUCOURSE_NODE_ROOT": str(tmp_path / "node")}
+    run = run_on_a_gpu("1.3", tmp_path / "work", installed, files=files, env=node, **{"with": "1.2"})
+    assert re.findall("waiting for vLLM|a load is recorded", run.output) == ["waiting for vLLM", "a load is recorded"]
 
 
 FAKE_NVCC = """#!/bin/sh
