@@ -24,10 +24,12 @@ from gpucourse.course.locate import CourseFolders, find_course
 from gpucourse.course.schema import write_schema
 from gpucourse.learning.bundle import open_bundle
 from gpucourse.learning.grade import grade
+from gpucourse.model.deployment import LocalDeployment, LocalVariables
+from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.finish import deliver, judge, seal
 from gpucourse.units import now_utc
-from gpucourse.workspace import runs
+from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.locate import open_workspace
 from tests.documents import read_document
@@ -149,6 +151,7 @@ METRICS: dict[str, Any] = {
     "litres_per_s": 4.0,
 }
 FOLDER = "01-rivers"
+NOW = "2026-01-31T14:25:01+00:00"
 
 
 @dataclass(frozen=True)
@@ -226,6 +229,16 @@ class Learning:
             seal(files, mode)
         return record
 
+    def hand_in(self, name: str = "work.zip", by: str = "Noah") -> Path:
+        """Make a bundle of the workspace."""
+        path = self.root / name
+        self.types("grade", "--bundle", str(path), "--by", by)
+        return path
+
+    def leave(self) -> None:
+        """Move the learner's workspace away: what is typed from now on is typed in another one, an instructor's."""
+        self.workspace.rename(self.root / "gone")
+
     def count_answers(self, bundle: Path, exercise: str) -> list[float]:
         """What the answers to an exercise give in a bundle, for each row of the rubric that asks for them."""
         with open_bundle(self.open_context(), bundle) as opened:
@@ -246,12 +259,26 @@ class Learning:
         return Said(answered, out, err, words)
 
 
-class _Terminal(io.StringIO):
+def deploy(learning: Learning) -> LocalDeployment:
+    """Store the record of a lab of the course that exists."""
+    node = Node(name="node0", role="head", mode="local", address="127.0.0.1", port=2200, private_address="127.0.0.1", user="me",
+                gpus=0, instance_type="simulated", python="python3")  # fmt: skip
+    record = LocalDeployment(
+        stack="01-local", uid="u", module="1", template="simulated", phase="ready", created=NOW, updated=NOW, nodes_wanted=1,
+        variables=LocalVariables(link=""), inventory=Inventory(stack="01-local", nodes=(node,)),
+    )  # fmt: skip
+    deployments.save(learning.context.paths, record)
+    return record
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
     def isatty(self) -> bool:
         return True
 
 
-class InterruptedTerminal(_Terminal):
+class InterruptedTerminal(Terminal):
     """A terminal at which the person presses Ctrl-C instead of an answer."""
 
     def readline(self, *_: object) -> str:  # type: ignore[override]  # a StringIO is text, whatever its base says
@@ -261,7 +288,7 @@ class InterruptedTerminal(_Terminal):
 def _make_stdin(text: str | io.StringIO | None) -> io.StringIO:
     if isinstance(text, io.StringIO):
         return text
-    return io.StringIO() if text is None else _Terminal(text)
+    return io.StringIO() if text is None else Terminal(text)
 
 
 @contextmanager

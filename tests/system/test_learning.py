@@ -1,4 +1,4 @@
-"""The learner's loop on a real lab: deploy, sweep, answer, check, grade, watch, reset; and the author's check of a course."""
+"""The learner's loop on a real lab: deploy, sweep, answer, check, grade, rerun, watch, reset; and the author's check."""
 
 from __future__ import annotations
 
@@ -46,6 +46,14 @@ def judge(part: Part) -> None:
 '''
 
 
+PRINTS = 'print("found it")'
+SAYS = "for spring in springs:\n    print(f\"litres {spring['litres']}, busy {spring['busy_percent']} %\")\nprint(\"found it\")"
+PRINTING = SCRIPT.replace(PRINTS, SAYS)
+CHECKS = "    checks:\n"
+LOGS = '    logs: [{line: "litres {litres}, busy {busy_percent} %", rows: metrics.springs}]\n'
+AGAIN = "    same_again: [{value: metrics.springs.litres}]\n"
+
+
 def write_course(root: Path) -> Path:
     for name, text in (
         (f"exercises/{FOLDER}/source.py", SCRIPT),
@@ -67,28 +75,34 @@ def write_course(root: Path) -> Path:
     return root
 
 
-@contextmanager
-def deploy_course(root: Path, course: Path) -> Iterator[Learner]:
-    """A learner with a lab of the course, for the block."""
+@pytest.fixture(scope="module")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """A learner with a lab of the small course, whose script prints what it measures."""
+    root = tmp_path_factory.mktemp("learning")
+    course = write_course(root / "course")
+    course.joinpath(f"exercises/{FOLDER}/source.py").write_text(PRINTING)
+    manifest = course / f"modules/{FOLDER}/module.yaml"
+    manifest.write_text(manifest.read_text().replace(CHECKS, LOGS + AGAIN + CHECKS, 1))
     learner = Learner(root / "workspace", {"GPUCOURSE_COURSE": str(course)})
     try:
         learner.types("deploy", "1")
+        learner.types("run", "1.1", "--dry-run")  # makes the learner's copies
         yield learner
     finally:
         learner.types("destroy", "--all", "--yes", code=None)
         assert learner.processes() == []
 
 
-@pytest.fixture(scope="module")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """A learner with a lab of the small course."""
-    root = tmp_path_factory.mktemp("learning")
-    with deploy_course(root, write_course(root / "course")) as learner:
-        yield learner
+@contextmanager
+def edit(learner: Learner, text: str) -> Iterator[None]:
+    """Replace the learner's copy of the script for the block."""
+    mine = learner.workspace / f"exercises/{FOLDER}/source.py"
+    mine.write_text(text)
+    yield
+    mine.write_text(PRINTING)
 
 
-def test_from_a_sweep_to_points(student: Learner, tmp_path: Path) -> None:
-    student.types("init", str(student.workspace))
+def test_learner_goes_from_a_sweep_to_points(student: Learner, tmp_path: Path) -> None:
     swept = student.documents("run", "1.1", "--sweep", "depth=2,4")["sweep"]
     assert [(point["state"], point["verdict"]) for point in swept["points"]] == [("succeeded", "passed")] * 2
     assert (student.workspace / "deliverables/1.1/sweep-depth.md").is_file()
@@ -112,7 +126,6 @@ def test_from_a_sweep_to_points(student: Learner, tmp_path: Path) -> None:
 
 
 def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
-    student.types("init", str(student.workspace))
     mine = student.workspace / f"exercises/{FOLDER}/source.py"
     before = mine.read_text()
     runs = len(list(student.workspace.glob("runs/1.1/*/run.json")))
@@ -142,18 +155,7 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
     assert mine.read_text() == before
 
 
-def test_the_report_of_the_course_has_the_learners_words(student: Learner) -> None:
-    student.types("run", "1.1")
-    student.types("answer", "1.1", "--set", "why=It falls.", code=None)
-    assert student.documents("report", "--of", "course")["exercises"] >= 1
-    page = (student.workspace / "deliverables/course/report.md").read_text()
-    assert "> It falls." in page
-    assert "on simulated nodes: its times say nothing about GPUs" in page
-    assert "--of course is written as Markdown" in student.types("report", "--of", "course", "--format", "pdf", code=2).err
-
-
-def test_a_fault_in_code_is_found_and_repaired(student: Learner) -> None:
-    student.types("init", str(student.workspace))
+def test_break_code_is_found_and_repaired(student: Learner) -> None:
     broken = student.documents("break", "1.1", "--how", "code")
     assert broken["faults"] == {"ten-times": "the litres are ten times too many"}
     copy = student.workspace / "broken/1.1/helper.py"
@@ -175,8 +177,32 @@ def test_a_fault_in_code_is_found_and_repaired(student: Learner) -> None:
     assert "is gone" in student.types("break", "1.1", "--repaired", code=3).err
 
 
+def test_run_of_a_script_that_only_writes_the_numbers_fails(student: Learner) -> None:
+    with edit(student, SCRIPT):  # writes the same numbers, and prints none
+        said = student.types("run", "1.1", code=5)
+    assert "no rank printed" in " ".join((said.out + said.err).split())
+
+
 @pytest.mark.slow
-def test_an_authors_check_runs_every_exercise_and_its_solution(tmp_path: Path) -> None:
+def test_rerun_of_the_courses_own_script_shows_what_was_invented(student: Learner, tmp_path: Path) -> None:
+    with edit(student, PRINTING.replace("helper.LITRES * depth", "99.0")):
+        for number in ("1.1", "1.2"):
+            student.types("run", number)
+    bundle = tmp_path / "work.zip"
+    student.types("grade", "--bundle", str(bundle))
+    other = Learner(tmp_path / "other", student.environ | {"TMPDIR": str(tmp_path)})
+    said = other.types("grade", "--rerun", str(bundle), "--yes", "--original", "--json", code=5)
+    again = said.document["exercises"]
+    assert [(item["exercise"], item["verdict"]) for item in again] == [("1.1", "differs"), ("1.2", "agrees")]
+    figures = {figure["value"]: (figure["bundle"], figure["again"]) for figure in again[0]["figures"]}
+    assert figures["metrics.springs.litres"] == ("99, 20", "15, 20")
+    assert "came out otherwise: 1.1" in said.err
+    assert not list(tmp_path.glob("gpucourse-*"))
+    assert other.processes() == []
+
+
+@pytest.mark.slow
+def test_dev_check_run_tries_every_exercise_and_its_solution(tmp_path: Path) -> None:
     """1.1 has a hole, and a solution that fills it, and a question without a tolerance; 1.2 has no hole, and a solution that
     is wrong."""
     course = write_course(tmp_path / "course")

@@ -1,14 +1,26 @@
-"""The page of a workspace in a real browser, read from the disk: it sorts, filters and compares, and complains of nothing."""
+"""The page of a workspace, reports and pictures in a real browser: they work, and hostile text does nothing."""
 
 from __future__ import annotations
 
+import http.server
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from gpucourse.figures.plots import draw
 from gpucourse.learning.pages.open_ import open_
+from gpucourse.model.manifest import Plot, Series
+from gpucourse.model.report import Chapter, Grid, Picture, Report, Saying
+from gpucourse.report import html
+from gpucourse.ui.live import Live
+from gpucourse.ui.out import Out
 from gpucourse.ui.page.build import build
 from gpucourse.ui.page.folder import write_folder
+from gpucourse.ui.screen import capture
+from gpucourse.ui.tables import View, facts
 from tests.chromium import Chromium, Tab
 from tests.learning import FOLDER, MANIFEST, METRICS, Learning
 
@@ -20,6 +32,37 @@ PLOT = """    plots:
 """
 CHECKS = "    checks:\n"
 SPRINGS = [{"litres": litres, "busy_percent": percent} for litres, percent in ((9.5, 40), (100.0, 78), (20.0, 96))]
+
+
+class _Counting(http.server.BaseHTTPRequestHandler):
+    paths: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.paths.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """A server on loopback that counts requests."""
+    _Counting.paths.clear()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Counting) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """One browser for all tests, each of which opens its own tab."""
+    with Chromium(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -47,78 +90,166 @@ def is_too_wide(tab: Tab) -> bool:
     return wide
 
 
-def test_pages_open_filter_sort_and_compare_without_complaint(folder: Path, tmp_path: Path) -> None:
-    with Chromium(tmp_path) as browser:
-        tab = browser.open((folder / "index.html").as_uri())
-        assert tab.texts("h1") == ["The course"]
-        tab.go((folder / "book.html").as_uri())
-        tab.type_into("#search", "winter")
-        assert tab.texts("li[data-words] a") == ["Snow"]
-        assert tab.texts("#hits") == ["1 place"]
-        tab.go(run_page(folder))
-        litres = "table.sortable td:first-child"
-        springs = [text for text in tab.texts(litres) if text[0].isdigit()]
-        assert springs == ["9.5", "100.0", "20.0"]
-        tab.evaluate("document.querySelector('table.sortable th button').focus()")
-        tab.press("Enter", "\r")
-        assert [text for text in tab.texts(litres) if text[0].isdigit()] == ["9.5", "20.0", "100.0"]
-        assert tab.evaluate("document.querySelector('table.sortable th').ariaSort") == "ascending"
-        tab.type_into("#log-filter", "LOSS")
-        assert tab.texts("pre.log") == ["loss 2.5\nloss 1.5"]
-        tab.evaluate("document.querySelector('.plot .p').dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))")
-        assert tab.texts("figure.chart .value") == ["busy: 40 at 9.5"]
-        tab.go((folder / "runs.html").as_uri())
-        tab.type_into("input.filter", "depth=25")
-        assert len(tab.texts("table.filtered tbody tr")) == 1
-        tab.go((folder / "compare" / "1.1.html").as_uri())
-        assert "25 +150 %" in tab.texts("table.compare td")
-        tab.click("#only-differences")
-        assert tab.texts("table.compare tr:not(.group) th[scope=row]") == ["depth"]
-        tab.click("input.base-run[value='2']")
-        assert "10 -60 %" in tab.texts("table.compare td")
-        assert tab.complaints() == []
+def make_hostile(address: str) -> str:
+    """Return text that asks the server, and marks the page, if it is taken for mark-up."""
+    mark = "document.documentElement.setAttribute('data-owned','1')"
+    return (
+        f'"\'></text></title></style>]]><script>{mark};fetch("{address}/script")</script>'
+        f'<img src="{address}/image" onerror="{mark}"><image href="{address}/svg"/><iframe src="{address}/frame"></iframe>'
+        f'<link rel="stylesheet" href="{address}/style"><meta http-equiv="refresh" content="0;url={address}/refresh">'
+        f"<style>@import url({address}/import)</style><svg onload=\"{mark};fetch('{address}/onload')\"></svg>"
+    )
+
+
+def without_leaving(markup: str) -> str:
+    """Return the markup without the tag that sends the browser to another page, which no policy forbids."""
+    return markup.replace("http-equiv", "data-was")
+
+
+def is_owned(tab: Tab) -> bool:
+    """Return whether a script of the hostile text has run."""
+    owned: bool = tab.evaluate("document.documentElement.hasAttribute('data-owned')")
+    return owned
+
+
+def draw_picture(folder: Path, text: str) -> Picture:
+    plot = Plot.model_construct(
+        file="peak", title=text, kind="bar", rows="metrics.rows", x="gpu", by=None, x_title=text, y_title=text, log_x=False,
+        log_y=False, ideal=False, ideal_key=None, ideal_label=text,
+        series=(Series.model_construct(key="tflops", label=text, low=None, high=None),),
+    )  # fmt: skip
+    rows = [{"gpu": text, "tflops": 41.2}, {"gpu": "L4", "tflops": 58.9}]
+    png, svg = draw(plot, {"rows": rows}, subtitle=text, folder=folder)
+    return Picture(title=text, png=png.read_bytes(), svg=svg.read_bytes())
+
+
+def make_report(folder: Path, text: str) -> bytes:
+    grid = Grid(title=text, columns=(text, "TFLOP/s"), rows=((text, "41.2"),), numeric=(False, True), note=text)
+    saying = Saying(title=text, question="why", text=text)
+    chapter = Chapter(
+        id="compute", title=text, text=text, grids=(grid,), pictures=(draw_picture(folder, text),), sayings=(saying,),
+        sources=(text,), missing=(text,),
+    )  # fmt: skip
+    return html.render(
+        Report(title=text, author=text, made=text, mode="local", subjects=(text,), chapters=(chapter,), missing=(text,))
+    )
+
+
+def test_pages_open_filter_sort_and_compare_without_complaint(folder: Path, browser: Chromium) -> None:
+    tab = browser.open((folder / "index.html").as_uri())
+    assert tab.texts("h1") == ["The course"]
+    tab.go((folder / "book.html").as_uri())
+    tab.type_into("#search", "winter")
+    assert tab.texts("li[data-words] a") == ["Snow"]
+    assert tab.texts("#hits") == ["1 place"]
+    tab.go(run_page(folder))
+    litres = "table.sortable td:first-child"
+    springs = [text for text in tab.texts(litres) if text[0].isdigit()]
+    assert springs == ["9.5", "100.0", "20.0"]
+    tab.evaluate("document.querySelector('table.sortable th button').focus()")
+    tab.press("Enter", "\r")
+    assert [text for text in tab.texts(litres) if text[0].isdigit()] == ["9.5", "20.0", "100.0"]
+    assert tab.evaluate("document.querySelector('table.sortable th').ariaSort") == "ascending"
+    tab.type_into("#log-filter", "LOSS")
+    assert tab.texts("pre.log") == ["loss 2.5\nloss 1.5"]
+    tab.evaluate("document.querySelector('.plot .p').dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))")
+    assert tab.texts("figure.chart .value") == ["busy: 40 at 9.5"]
+    tab.go((folder / "runs.html").as_uri())
+    tab.type_into("input.filter", "depth=25")
+    assert len(tab.texts("table.filtered tbody tr")) == 1
+    tab.go((folder / "compare" / "1.1.html").as_uri())
+    assert "25 +150 %" in tab.texts("table.compare td")
+    tab.click("#only-differences")
+    assert tab.texts("table.compare tr:not(.group) th[scope=row]") == ["depth"]
+    tab.click("input.base-run[value='2']")
+    assert "10 -60 %" in tab.texts("table.compare td")
+    assert tab.complaints() == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1100, True)])
-def test_every_page_fits_its_window_and_complains_of_nothing(folder: Path, tmp_path: Path, width: int, dark: bool) -> None:
-    with Chromium(tmp_path) as browser:
-        tab = browser.open((folder / "index.html").as_uri(), width=width, dark=dark)
-        for file in sorted(folder.rglob("*.html")):
-            tab.go(file.as_uri())
-            assert not is_too_wide(tab), file.name
-        back = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (back == "rgb(255, 255, 255)") is not dark
-        assert tab.complaints() == []
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1100, False)])
+def test_page_fits_its_window_without_complaint(folder: Path, browser: Chromium, width: int, dark: bool) -> None:
+    tab = browser.open((folder / "index.html").as_uri(), width=width, dark=dark)
+    for file in sorted(folder.rglob("*.html")):
+        tab.go(file.as_uri())
+        assert not is_too_wide(tab), file.name
+    back = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (back == "rgb(255, 255, 255)") is not dark
+    assert tab.complaints() == []
 
 
 @pytest.mark.slow
-def test_without_scripts_all_of_it_is_shown_and_nothing_that_needs_one(folder: Path, tmp_path: Path) -> None:
-    with Chromium(tmp_path) as browser:
-        tab = browser.open(run_page(folder), script=False)
-        assert "loss 2.5\nloss 1.5\nthe end" in tab.texts("pre.log")
-        assert tab.texts(".tools") == []
-        assert tab.texts("th button") == []
-        tab.go((folder / "compare" / "1.1.html").as_uri())
-        assert "25 +150 %" in tab.texts("table.compare td")
-        tab.go((folder / "book.html").as_uri())
-        assert tab.texts("li[data-words] a")[:2] == ["Rivers", "Rain"]
+def test_page_without_scripts_shows_everything_but_its_tools(folder: Path, browser: Chromium) -> None:
+    tab = browser.open(run_page(folder), script=False)
+    assert "loss 2.5\nloss 1.5\nthe end" in tab.texts("pre.log")
+    assert tab.texts(".tools") == []
+    assert tab.texts("th button") == []
+    tab.go((folder / "compare" / "1.1.html").as_uri())
+    assert "25 +150 %" in tab.texts("table.compare td")
+    tab.go((folder / "book.html").as_uri())
+    assert tab.texts("li[data-words] a")[:2] == ["Rivers", "Rain"]
 
 
-@pytest.mark.slow
-def test_text_that_looks_like_a_script_is_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_page_with_hostile_text_runs_and_fetches_nothing(
+    browser: Chromium, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    owned = "document.documentElement.dataset.owned = 1"
-    hostile = f"\"'></pre></script><script>{owned}</script><img src=x onerror='{owned}'><svg onload='{owned}'></svg>"
+    text = make_hostile(address)
     learning = Learning(tmp_path, monkeypatch, capfd)
-    record = learning.record("1.1", METRICS | {"device": hostile}, error=hostile, parameters={hostile: hostile})
-    learning.context.paths.run("1.1", record.id).rank_log("node0", 0).write_text(hostile)
+    record = learning.record("1.1", METRICS | {"device": text}, error=text, parameters={text: text})
+    learning.context.paths.run("1.1", record.id).rank_log("node0", 0).write_text(text)
     context = learning.open_context()
     write_folder(tmp_path / "page", build(context, open_(context)))
-    with Chromium(tmp_path) as browser:
-        tab = browser.open((tmp_path / "page" / "index.html").as_uri())
-        for file in sorted((tmp_path / "page").rglob("*.html")):
-            tab.go(file.as_uri())
-            assert tab.evaluate("document.documentElement.dataset.owned") is None
-        assert tab.complaints() == []
+    tab = browser.open((tmp_path / "page" / "index.html").as_uri())
+    for file in sorted((tmp_path / "page").rglob("*.html")):
+        tab.go(file.as_uri())
+        assert not is_owned(tab)
+    assert tab.complaints() == []
+    assert _Counting.paths == []
+
+
+def test_report_with_hostile_text_runs_and_fetches_nothing(browser: Chromium, address: str, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_bytes(make_report(tmp_path, make_hostile(address)))
+    tab = browser.open(page.as_uri())
+    assert "Not here yet" in tab.evaluate("document.body.textContent")
+    assert not is_owned(tab)
+    assert _Counting.paths == []
+    page.write_text(f"<!doctype html><title>x</title><body>{without_leaving(make_hostile(address))}")
+    tab.go(page.as_uri())
+    assert is_owned(tab), "without escaping and policy the same text runs"
+    assert _Counting.paths
+
+
+def test_report_is_styled_and_shows_its_pictures(browser: Chromium, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_bytes(make_report(tmp_path, "calm"))
+    tab = browser.open(page.as_uri())
+    assert tab.evaluate("getComputedStyle(document.querySelector('h2')).borderTopWidth") == "2px"
+    assert tab.evaluate("document.images[0].naturalWidth") > 0
+
+
+@pytest.mark.slow
+def test_policy_of_a_report_holds_after_an_escape_failed(browser: Chromium, address: str, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    markup = without_leaving(make_hostile(address)).encode()
+    page.write_bytes(make_report(tmp_path, "calm").replace(b"</body>", markup + b"</body>"))
+    assert not is_owned(browser.open(page.as_uri()))
+    assert _Counting.paths == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plot", "screen"])
+def test_picture_opened_by_itself_runs_and_fetches_nothing(browser: Chromium, address: str, tmp_path: Path, name: str) -> None:
+    text = make_hostile(address)
+    page = tmp_path / f"{name}.svg"
+    if name == "plot":
+        page.write_bytes(draw_picture(tmp_path, text).svg)
+    else:
+        with (tmp_path / "err").open("w") as err:
+            live = Live(Out(err), colour=False, moving=False, quiet=True)
+            view = View(title=text, blocks=(facts([(text, text)]),), footer=(text,))
+            capture(page, command=text, live=live, view=view, mode="local")
+    tab = browser.open(page.as_uri())
+    assert tab.evaluate("document.documentElement.tagName") == "svg"
+    assert not is_owned(tab)
+    assert _Counting.paths == []

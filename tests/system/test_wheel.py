@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def test_the_course_travels_in_the_wheel(wheel: Path) -> None:
+def test_wheel_holds_the_course(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     for part in ("modules", "exercises", "terraform", "template"):
         for path in (ROOT / part).rglob("*"):
@@ -36,7 +36,7 @@ def test_the_course_travels_in_the_wheel(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_installed_wheel_does_the_whole_way_from_another_folder(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_that_is_installed_runs_from_another_folder(wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "clean"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     site = next(environment.glob("lib/python3*/site-packages"))

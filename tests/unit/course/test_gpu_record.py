@@ -48,7 +48,7 @@ def read_plots(exercises: Path, **changes: object) -> tuple[dict[str, Any], list
     return dict(find_recorded_plots(exercises, exercise(**changes), warnings.append)), warnings
 
 
-def test_what_the_writer_writes_is_read(tmp_path: Path) -> None:
+def test_find_recorded_plots_reads_what_the_writer_writes(tmp_path: Path) -> None:
     assert save_record(tmp_path).name == FILE
     plots, warnings = read_plots(tmp_path)
     record, plot = plots["speed"]
@@ -57,34 +57,29 @@ def test_what_the_writer_writes_is_read(tmp_path: Path) -> None:
     assert warnings == find_faulty_records(tmp_path) == []
 
 
-def test_a_course_without_a_record_has_none(tmp_path: Path) -> None:
-    assert read_plots(tmp_path) == ({}, [])
-
-
 @pytest.mark.parametrize(
     "changes",
     [
         {"x": "bytes"},
-        {"y_title": "GiB/s"},
         {"kind": "bar"},
         {"by": "way"},
         {"series": [{"key": "best", "label": "copy"}]},
         {"file": "time"},
     ],
 )
-def test_other_axes_or_keys_are_another_plot(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_find_recorded_plots_ignores_other_axes_or_keys(changes: dict[str, Any], tmp_path: Path) -> None:
     save_record(tmp_path)
     assert read_plots(tmp_path, **changes) == ({}, [])
 
 
-def test_the_newest_record_of_a_plot_is_taken(tmp_path: Path) -> None:
+def test_find_recorded_plots_takes_the_newest(tmp_path: Path) -> None:
     save_record(tmp_path, date="2026-01-03", gb_per_s=5.0)
     save_record(tmp_path, gpu="Imaginary GPU 2", date="2026-01-02")
     plots, _ = read_plots(tmp_path)
     assert plots["speed"][1].rows[0]["gb_per_s"] == 5.0
 
 
-def test_the_writer_keeps_a_bounded_number_of_rows() -> None:
+def test_for_plots_keeps_a_bounded_number_of_rows() -> None:
     rows = [{"size": size, "gb_per_s": 1.0} for size in range(3 * MOST_ROWS + 1)]
     kept = for_plots(exercise(), {"rows": rows})["speed"]["rows"]
     assert MOST_ROWS / 2 < len(kept) <= MOST_ROWS
@@ -102,16 +97,14 @@ def plot_of(document: dict[str, Any]) -> dict[str, Any]:
         (lambda document: document.update(format=1), "its format is 1"),
         (lambda document: document.update(gpu="Another GPU"), "it is about Another GPU"),
         (lambda document: document.update(gpu="Imaginary\x1bGPU 1 (a test's)"), "cannot be shown"),
-        (lambda document: document.update(gpu="i" * 100), "too long"),
         (lambda document: document.update(date="yesterday"), "is no date"),
         (lambda document: document.update(versions={str(n): "1" for n in range(9)}), "more than 8 versions"),
         (lambda document: document.update(versions={"torch": 2}), "does not hold what it must"),
         (lambda document: plot_of(document).update(rows=[{"size": [1]}]), "does not hold what it must"),
         (lambda document: plot_of(document).update(rows=[{}] * (MOST_ROWS + 1)), f"more than {MOST_ROWS} rows"),
-        (lambda document: document.pop("exercises"), "does not hold what it must"),
     ],
 )
-def test_what_cannot_be_a_record_is_named_and_not_used(change: Change, reason: str, tmp_path: Path) -> None:
+def test_record_that_cannot_be_right_is_named_and_not_used(change: Change, reason: str, tmp_path: Path) -> None:
     path = save_record(tmp_path)
     document = json.loads(path.read_text())
     change(document)
@@ -123,7 +116,7 @@ def test_what_cannot_be_a_record_is_named_and_not_used(change: Change, reason: s
     assert find_faulty_records(tmp_path) == warnings
 
 
-def test_no_link_no_pipe_and_no_other_format_is_read(tmp_path: Path) -> None:
+def test_record_that_is_a_link_a_pipe_or_no_json_is_not_read(tmp_path: Path) -> None:
     path = save_record(tmp_path)
     elsewhere = path.rename(tmp_path / "elsewhere")
     path.symlink_to(elsewhere)
@@ -137,7 +130,7 @@ def test_no_link_no_pipe_and_no_other_format_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_of_many_records_the_first_are_read(tmp_path: Path) -> None:
+def test_find_recorded_plots_reads_a_bounded_number_of_records(tmp_path: Path) -> None:
     for number in range(17):
         save_record(tmp_path, gpu=f"Imaginary GPU {number}")
     plots, warnings = read_plots(tmp_path)

@@ -16,20 +16,20 @@ def make(root: Path, *parts: str) -> None:
         (root / part).mkdir(parents=True)
 
 
-def test_a_checkout_has_it_beside_the_program() -> None:
+def test_find_course_in_a_checkout() -> None:
     folders = find_course({})
     root = Path(gpucourse.__file__).resolve().parents[2]
     assert (folders.modules, folders.exercises, folders.terraform) == (root / "modules", root / "exercises", root / "terraform")
 
 
-def test_an_installed_package_has_it_inside(tmp_path: Path) -> None:
+def test_find_course_in_an_installed_package(tmp_path: Path) -> None:
     package = tmp_path / "site packages" / "gpucourse"
     make(package / "_course", "modules", "exercises", "terraform")
     (package / "__init__.py").touch()
     assert find_course({}, package).modules == package / "_course" / "modules"
 
 
-def test_neither_is_a_broken_installation(tmp_path: Path) -> None:
+def test_find_course_without_any_is_a_broken_installation(tmp_path: Path) -> None:
     package = tmp_path / "lib" / "gpucourse"
     make(package / "_course", "modules", "exercises")
     with pytest.raises(MissingError, match="modules/, exercises/, terraform/") as caught:
@@ -37,7 +37,7 @@ def test_neither_is_a_broken_installation(tmp_path: Path) -> None:
     assert "pip install" in caught.value.hint
 
 
-def test_an_author_names_their_own(tmp_path: Path) -> None:
+def test_find_course_that_an_author_names(tmp_path: Path) -> None:
     make(tmp_path, "modules", "exercises")
     folders = find_course({"GPUCOURSE_COURSE": str(tmp_path)})
     assert (folders.modules, folders.exercises) == (tmp_path / "modules", tmp_path / "exercises")
@@ -46,11 +46,11 @@ def test_an_author_names_their_own(tmp_path: Path) -> None:
     assert find_course({"GPUCOURSE_COURSE": str(tmp_path)}).terraform == tmp_path / "terraform"
 
 
-def test_an_author_names_a_wrong_one(tmp_path: Path) -> None:
+def test_find_course_in_a_wrong_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="there is no folder modules/") as caught:
         find_course({"GPUCOURSE_COURSE": str(tmp_path)})
     assert "GPUCOURSE_COURSE" in caught.value.hint
 
 
-def test_an_empty_name_is_no_name() -> None:
+def test_find_course_with_an_empty_name_is_the_built_in_one() -> None:
     assert find_course({"GPUCOURSE_COURSE": ""}) == find_course({})

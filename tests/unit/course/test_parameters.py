@@ -36,44 +36,29 @@ DTYPES = {"name": "dtypes", "type": "str", "default": "half", "each": "str", "ch
 KIND = {"name": "kind", "type": "str", "default": "ring", "choices": ["ring", "tree"]}
 
 
-def test_defaults_and_their_smaller_ones_on_simulated_nodes() -> None:
+def test_resolve_uses_smaller_defaults_on_simulated_nodes() -> None:
     sample = exercise(SIZE, RATE, WORDS, FAST)
     assert resolve(sample, {}, local=False) == {"batch_size": 64, "rate": 0.1, "words": "hello", "fast": False}
     assert resolve(sample, {}, local=True)["batch_size"] == 8
 
 
 @pytest.mark.parametrize("name", ["batch_size", "batch-size", "--batch-size"])
-def test_a_name_may_be_written_as_the_scripts_flag(name: str) -> None:
+def test_resolve_accepts_a_name_written_as_a_flag(name: str) -> None:
     assert resolve(exercise(SIZE), {name: "5"}, local=True) == {"batch_size": 5}
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1", 1),
-        ("+7", 7),
-        (" 12 ", 12),
-        ("0012", 12),
-        ("1_000", 1000),
-        ("1e3", 1000),
-        ("2.0", 2),
-        ("1.5e1", 15),
-        ("65536", 65536),
-    ],
+    ("text", "value"), [("+7", 7), (" 12 ", 12), ("0012", 12), ("1_000", 1000), ("1e3", 1000), ("2.0", 2), ("65536", 65536)]
 )
-def test_whole_numbers(text: str, value: int) -> None:
+def test_resolve_whole_numbers(text: str, value: int) -> None:
     resolved = resolve(exercise(SIZE), {"batch_size": text}, local=False)["batch_size"]
     assert (resolved, type(resolved)) == (value, int)
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "", " ", "many", "1.5", "0x10", "0b1", "1e-3", "1e999", "nan", "inf", "-inf", "true", "None", "1__0", "_1", "1,000",
-        "1 000", "٣", "１２", "²", "Ⅷ", "1\n2", "9" * 5000, "1e308", "--5", "5 # comment", "$(id)", "1;2",
-    ],
-)  # fmt: skip
-def test_what_is_no_whole_number(text: str) -> None:
+    "text", ["", "many", "1.5", "0x10", "1e-3", "1e999", "nan", "true", "1__0", "1,000", "٣", "²", "1\n2", "9" * 5000, "$(id)"]
+)
+def test_resolve_refuses_what_is_no_whole_number(text: str) -> None:
     with pytest.raises(UsageError, match="is not a whole number") as caught:
         resolve(exercise(SIZE), {"batch_size": text}, local=False)
     assert caught.value.exit_code == ExitCode.USAGE
@@ -86,44 +71,42 @@ def test_what_is_no_whole_number(text: str) -> None:
     ("text", "said"),
     [("0", "0 is below 1 samples"), ("-3", "-3 is below 1"), ("1e5", "100000 is above 65536 samples")],
 )
-def test_out_of_range(text: str, said: str) -> None:
+def test_resolve_refuses_a_number_out_of_range(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         resolve(exercise(SIZE), {"batch_size": text}, local=False)
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", 1.0), (".5", 0.5), ("1e-3", 0.001), ("-1", -1.0), ("2.", 2.0), ("0", 0.0)])
-def test_numbers(text: str, value: float) -> None:
+def test_resolve_numbers(text: str, value: float) -> None:
     resolved = resolve(exercise(RATE), {"rate": text}, local=False)["rate"]
     assert (resolved, type(resolved)) == (value, float)
 
 
-@pytest.mark.parametrize("text", ["nan", "NaN", "inf", "Infinity", "-inf", "1e999", "0x1p3", "", "1/2", "1,5", "٣.٥"])
-def test_what_is_no_number(text: str) -> None:
+@pytest.mark.parametrize("text", ["nan", "Infinity", "1e999", "0x1p3", "", "1/2", "1,5", "٣.٥"])
+def test_resolve_refuses_what_is_no_number(text: str) -> None:
     with pytest.raises(UsageError, match="is not a number"):
         resolve(exercise(RATE), {"rate": text}, local=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("true", True), ("YES", True), ("on", True), ("1", True), ("False", False), ("0", False)]
-)
-def test_true_and_false(text: str, value: bool) -> None:
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("YES", True), ("on", True), ("1", True), ("0", False)])
+def test_resolve_true_and_false(text: str, value: bool) -> None:
     assert resolve(exercise(FAST), {"fast": text}, local=False) == {"fast": value}
 
 
 @pytest.mark.parametrize("text", ["", "2", "maybe", "t"])
-def test_neither_true_nor_false(text: str) -> None:
+def test_resolve_refuses_what_is_neither_true_nor_false(text: str) -> None:
     with pytest.raises(UsageError, match="is not true or false"):
         resolve(exercise(FAST), {"fast": text}, local=False)
 
 
-def test_choices_are_named() -> None:
+def test_resolve_names_the_choices() -> None:
     assert resolve(exercise(KIND), {"kind": "tree"}, local=False) == {"kind": "tree"}
     with pytest.raises(UsageError, match="'Tree' is not one of ring, tree") as caught:
         resolve(exercise(KIND), {"kind": "Tree"}, local=False)
     assert "one of ring, tree" in caught.value.hint
 
 
-def test_an_unknown_parameter_names_the_near_one() -> None:
+def test_resolve_of_an_unknown_parameter_names_the_near_one() -> None:
     with pytest.raises(UnknownName) as caught:
         resolve(exercise(SIZE, RATE), {"bach_size": "1"}, local=False)
     assert str(caught.value) == "there is no parameter 'bach_size'. Did you mean batch_size?"
@@ -133,7 +116,7 @@ def test_an_unknown_parameter_names_the_near_one() -> None:
     assert caught.value.hint == "7.1 has no parameters"
 
 
-def test_one_parameter_under_two_spellings() -> None:
+def test_resolve_refuses_one_parameter_under_two_spellings() -> None:
     with pytest.raises(UsageError, match="given twice"):
         resolve(exercise(SIZE), {"batch_size": "1", "batch-size": "2"}, local=False)
 
@@ -144,28 +127,24 @@ NASTY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", NASTY)
-def test_any_text_reaches_the_script_as_one_argument(text: str) -> None:
+def test_arguments_carry_any_text_as_one_argument() -> None:
     """Through the argument list, and through one layer of shell quoting, as it travels to a node."""
     sample = exercise(WORDS, FAST)
-    flags = arguments(sample, resolve(sample, {"words": text}, local=False))
-    assert flags == (f"--words={text}", "--no-fast")
     parser = argparse.ArgumentParser()
     parser.add_argument("--words")
     parser.add_argument("--fast", action=argparse.BooleanOptionalAction)
-    assert parser.parse_args(flags).words == text
-    echo = [
-        sys.executable,
-        "-S",
-        "-c",
-        "import sys; sys.stdout.buffer.write(sys.argv[1].encode('utf-8', 'surrogateescape'))",
-        flags[0],
-    ]
-    said = subprocess.run(["/bin/sh", "-c", shlex.join(echo)], capture_output=True, check=True, timeout=STUCK_S).stdout
-    assert said == f"--words={text}".encode()
+    typed = []
+    for text in NASTY:
+        flags = arguments(sample, resolve(sample, {"words": text}, local=False))
+        assert flags == (f"--words={text}", "--no-fast")
+        assert parser.parse_args(flags).words == text
+        typed.append(flags[0])
+    echo = [sys.executable, "-S", "-c", "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, sys.argv[1:])))"]
+    said = subprocess.run(["/bin/sh", "-c", shlex.join([*echo, *typed])], capture_output=True, check=True, timeout=STUCK_S)
+    assert said.stdout.split(b"\0") == [text.encode() for text in typed]
 
 
-def test_no_argument_can_hold_the_character_nul_or_bytes_that_are_no_text() -> None:
+def test_resolve_refuses_nul_and_bytes_that_are_no_text() -> None:
     with pytest.raises(UsageError, match="is not text in UTF-8"):
         resolve(exercise(WORDS), {"words": "a\udcffb"}, local=False)
     with pytest.raises(UsageError, match="NUL"):
@@ -173,7 +152,7 @@ def test_no_argument_can_hold_the_character_nul_or_bytes_that_are_no_text() -> N
 
 
 @pytest.mark.parametrize("text", ["16", "16,64", "16, 32"])
-def test_several_values_in_one_text_stay_as_they_were_typed(text: str) -> None:
+def test_resolve_keeps_several_values_as_they_were_typed(text: str) -> None:
     assert resolve(exercise(SIZES), {"sizes": text}, local=True) == {"sizes": text}
 
 
@@ -182,14 +161,12 @@ def test_several_values_in_one_text_stay_as_they_were_typed(text: str) -> None:
     [
         ("sizes", "16,many", "'many' is not a whole number"),
         ("sizes", "16,,32", "'' is not a whole number"),
-        ("sizes", "", "'' is not a whole number"),
         ("sizes", "1e2", "'1e2' is not a whole number"),
-        ("sizes", "16,65", "65 is above 64 rows"),
         ("sizes", "32,8", "8 is below 16 rows"),
         ("dtypes", "half,double", "'double' is not one of half, single"),
     ],
 )
-def test_each_of_several_values_is_checked(name: str, text: str, said: str) -> None:
+def test_resolve_checks_each_of_several_values(name: str, text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as caught:
         resolve(exercise(SIZES, DTYPES), {name: text}, local=True)
     assert "values with commas between them, each " in caught.value.hint
@@ -205,18 +182,18 @@ def test_each_of_several_values_is_checked(name: str, text: str, said: str) -> N
         (DTYPES | {"choices": ["half", 2]}, "the choice 2 is not text"),
     ],
 )
-def test_a_manifest_with_several_values_is_checked(parameter: dict[str, Any], said: str) -> None:
+def test_manifest_with_several_values_is_checked(parameter: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         exercise(parameter)
 
 
-def test_flags_of_every_type() -> None:
+def test_arguments_of_every_type() -> None:
     sample = exercise(SIZE, RATE, WORDS, FAST)
     values = resolve(sample, {"rate": "1e-07", "fast": "yes"}, local=True)
     assert arguments(sample, values) == ("--batch-size=8", "--rate=1e-07", "--words=hello", "--fast")
 
 
-def test_the_number_of_processes_goes_to_the_launcher_only() -> None:
+def test_arguments_leave_out_the_number_of_processes() -> None:
     count = {"name": "nproc", "type": "int", "default": 2, "min": 1, "max": 8}
     sample = exercise(count, FAST).model_copy(update={"launch": Launch(kind="torchrun", procs_per_node="nproc")})
     values = resolve(sample, {"nproc": "3"}, local=True)

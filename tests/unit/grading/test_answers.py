@@ -30,18 +30,14 @@ BUSY: dict[str, Any] = {"low": "min(metrics.rows.busy)", "high": "max(metrics.ro
     ("keys", "answer", "verdict", "said"),
     [
         ({"value": "metrics.speedup"}, "1.9", "passed", "you said 1.9; your recording shows 1.9"),
-        ({"value": "metrics.speedup"}, 1.9, "passed", "recording shows 1.9"),
         ({"value": "metrics.speedup"}, "1.8", "failed", "you said 1.8; your recording shows 1.9"),
-        ({"value": "metrics.speedup", "tolerance": 0.1}, "2", "passed", "1.9"),
         ({"value": "metrics.speedup", "tolerance": 0.1}, "2.01", "failed", "(± 0.1)"),
-        ({"value": "metrics.speedup", "tolerance_percent": 10}, "2.08", "passed", "1.9"),
         ({"value": "metrics.speedup", "tolerance_percent": 10}, "2.2", "failed", "(± 10%)"),
         (BUSY, "45%", "failed", "you said 45 %; your recording shows 78 to 96 %"),
         (BUSY, "78", "passed", "78 to 96 %"),
         (BUSY, "96 percent", "passed", "78 to 96 %"),
         (BUSY | {"tolerance": 2}, "98", "passed", "78 to 96 %"),
         ({"value": 24}, "24", "passed", "right"),
-        ({"value": 24}, "23", "failed", "23 is incorrect"),
         ({"value": "count(metrics.rows)"}, "2", "passed", "2"),
         ({"value": "metrics.none"}, "2", "error", "your run did not record metrics.none"),
         ({"value": "metrics.gone"}, "2", "error", "metrics.gone is missing"),
@@ -52,14 +48,14 @@ BUSY: dict[str, Any] = {"low": "min(metrics.rows.busy)", "high": "max(metrics.ro
         ({"value": "metrics.speedup"}, None, "open", ""),
     ],
 )
-def test_numbers(keys: dict[str, Any], answer: Any, verdict: str, said: str) -> None:
+def test_judge_numbers(keys: dict[str, Any], answer: Any, verdict: str, said: str) -> None:
     result = judge_answer(answer, wrong_before=1, **keys)
     assert result.verdict == verdict
     assert said in result.said
     assert (result.explanation == "So.") == (verdict in {"passed", "failed"}), "a second wrong answer is final"
 
 
-def test_a_first_wrong_number_tells_nothing_but_its_tolerance() -> None:
+def test_judge_of_a_first_wrong_number_tells_only_its_tolerance() -> None:
     result = judge_answer("45 %", **BUSY, tolerance=2)
     assert (result.verdict, result.share, result.final) == ("failed", 0, False)
     assert result.said == "45 % is incorrect (± 2); one more attempt counts"
@@ -67,14 +63,14 @@ def test_a_first_wrong_number_tells_nothing_but_its_tolerance() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "share"), [(0, 1.0), (1, 0.5), (2, 0.0), (9, 0.0)])
-def test_a_right_number_counts_less_for_each_attempt(wrong: int, share: float) -> None:
+def test_judge_of_a_right_number_counts_less_for_each_attempt(wrong: int, share: float) -> None:
     result = judge_answer("1.9", value="metrics.speedup", wrong_before=wrong)
     assert (result.verdict, result.share) == ("passed", share)
 
 
-@pytest.mark.parametrize("options", range(2, 9))
-@pytest.mark.parametrize("attempts", [1, 2, 8])
-def test_guessing_at_a_choice_gives_nothing(options: int, attempts: int) -> None:
+@pytest.mark.parametrize("options", [2, 3, 5])
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+def test_judge_gives_nothing_for_guessing_at_a_choice(options: int, attempts: int) -> None:
     question = make_question(kind="choice", options=[str(number) for number in range(options)], key="a")
     shares = []
     for order in itertools.permutations(question.choices, min(attempts, options)):
@@ -85,7 +81,7 @@ def test_guessing_at_a_choice_gives_nothing(options: int, attempts: int) -> None
     assert sum(shares) / len(shares) <= 1e-9
 
 
-def test_a_number_on_a_gpu_is_compared_and_without_a_run_it_cannot_be() -> None:
+def test_judge_without_a_run_compares_only_fixed_values() -> None:
     assert judge_answer("1.9", on_gpu=True, value="metrics.speedup", evidence="gpu").verdict == "passed"
     assert judge_answer("1.9", run=False, value="metrics.speedup").said == "there is no run to compare it with"
     assert judge_answer("24", run=False, value=24).verdict == "passed"
@@ -100,7 +96,7 @@ def test_a_number_on_a_gpu_is_compared_and_without_a_run_it_cannot_be() -> None:
         ("42 TFLOPS", "TFLOP/s", 42), ("70 watts", "W", 70), ("1.5 ×", "times", 1.5),
     ],
 )  # fmt: skip
-def test_how_a_number_may_be_written(text: Any, unit: str, value: float) -> None:
+def test_number_reads_units_and_separators(text: Any, unit: str, value: float) -> None:
     assert number(text, unit) == pytest.approx(value)
 
 
@@ -112,15 +108,13 @@ def test_how_a_number_may_be_written(text: Any, unit: str, value: float) -> None
         ("45 ms", "s", "ends in 'ms'; the question asks for s"),
         ("45 %", "", "a number without a unit"),
         ("1,23", "", "'1,23' has a comma that does not separate thousands: write decimals with a point"),
-        ("0,5 %", "%", "write decimals with a point"),
         ("$5", "W", "'$5' is not a number"),
         ("1e999", "", "not a finite number"),
-        ("nan", "", "'nan' is not a number"),
         (True, "", "'True' is not a number"),
         ("__import__('os')", "", "is not a number"),
     ],
 )
-def test_what_is_no_number(text: Any, unit: str, reason: str) -> None:
+def test_number_refuses_what_is_none(text: Any, unit: str, reason: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         number(text, unit)
     assert reason in str(caught.value)
@@ -130,7 +124,7 @@ CHOICE: dict[str, Any] = {"kind": "choice", "options": ["in a lake", "In the sea
 
 
 @pytest.mark.parametrize(("answer", "verdict"), [("b", "passed"), ("B)", "passed"), ("in the sea", "passed"), ("a", "failed")])
-def test_choices(answer: str, verdict: str) -> None:
+def test_judge_choices(answer: str, verdict: str) -> None:
     result = judge_answer(answer, **CHOICE | {"options": [*CHOICE["options"], "nowhere"]})
     assert (result.verdict, result.explanation) == (verdict, "So." if verdict == "passed" else "")
     assert "b" not in result.said.split(), "the letter of the right one is not told"
@@ -139,12 +133,12 @@ def test_choices(answer: str, verdict: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["c", "", "the moon", 3])
-def test_a_choice_that_is_none(answer: Any) -> None:
+def test_letter_refuses_what_is_no_option(answer: Any) -> None:
     with pytest.raises(ValueError, match="is not one of a, b"):
         letter(make_question(**CHOICE), answer)
 
 
-def test_free_text_waits_and_a_judgement_holds_for_these_words_only() -> None:
+def test_judge_of_free_text_waits_for_a_judgement_of_the_same_words() -> None:
     question = Question.model_validate({"id": "q", "text": "Why?"})
     words = "It falls.\n  Always."
     assert fingerprint(words) == fingerprint("It falls. Always.\n") != fingerprint("It falls!")

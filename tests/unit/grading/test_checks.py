@@ -34,13 +34,10 @@ def value(comparison: dict[str, Any], observed: object) -> CheckResult:
     ("comparison", "observed", "verdict"),
     [
         ({"equals": 0}, 0, "passed"),
-        ({"equals": 0}, 0.0, "passed"),
         ({"equals": 0}, 1e-300, "failed"),
         ({"equals": 1, "tolerance": 0.1}, 1.1, "failed"),  # 1.1 - 1 is a little more than 0.1
         ({"equals": 1, "tolerance": 0.11}, 1.1, "passed"),
-        ({"equals": True}, True, "passed"),
         ({"equals": True}, False, "failed"),
-        ({"equals": "gloo"}, "gloo", "passed"),
         ({"equals": "gloo"}, "nccl", "failed"),
         ({"equals": "plan.world_size"}, 2, "passed"),
         ({"equals": "plan.world_size"}, 3, "failed"),
@@ -50,19 +47,17 @@ def value(comparison: dict[str, Any], observed: object) -> CheckResult:
         ({"at_most": 3}, 3, "passed"),
         ({"at_most": "plan.world_size"}, 3, "failed"),
         ({"below": 3}, 3, "failed"),
-        ({"below": 3}, 2.9, "passed"),
         ({"above": 3}, 3, "failed"),
-        ({"above": 3}, 3.1, "passed"),
         ({"equals": 2**60}, 2**60 + 1, "failed"),
     ],
 )
-def test_comparisons(comparison: dict[str, Any], observed: object, verdict: Verdict) -> None:
+def test_evaluate_comparisons(comparison: dict[str, Any], observed: object, verdict: Verdict) -> None:
     assert value(comparison, observed).verdict == verdict
 
 
 @pytest.mark.parametrize("comparison", [{"equals": 0}, {"at_least": 0}, {"at_most": 0}, {"below": 0}, {"above": 0}])
-@pytest.mark.parametrize("observed", [math.nan, math.inf, -math.inf, "nan", "inf", "-inf", "NaN", "Infinity", 10**400])
-def test_what_is_not_finite_fails_whatever_the_comparison(comparison: dict[str, Any], observed: object) -> None:
+@pytest.mark.parametrize("observed", [math.nan, -math.inf, "nan", "Infinity", 10**400])
+def test_evaluate_of_a_value_that_is_not_finite_fails(comparison: dict[str, Any], observed: object) -> None:
     assert value(comparison, observed).verdict == "failed"
 
 
@@ -82,25 +77,25 @@ def test_what_is_not_finite_fails_whatever_the_comparison(comparison: dict[str, 
         ({"equals": 0}, {"a": 0}, "a mapping cannot be compared with 0"),
     ],
 )
-def test_what_cannot_be_compared_is_an_error_and_never_passes(comparison: dict[str, Any], observed: object, said: str) -> None:
+def test_evaluate_of_what_cannot_be_compared_is_an_error(comparison: dict[str, Any], observed: object, said: str) -> None:
     result = value(comparison, observed)
     assert (result.verdict, result.observed) == ("error", said)
     assert "metrics.json" in result.hint
 
 
-def test_a_missing_metric_is_an_error_that_says_which() -> None:
+def test_evaluate_of_a_missing_metric_is_an_error() -> None:
     result = judge({"value": "metrics.rows.ms", "equals": 0}, {})
     assert (result.verdict, result.observed) == ("error", "metrics.rows.ms is missing: metrics has no rows")
     assert result.expected == "0"
 
 
-def test_a_missing_operand_is_an_error_too() -> None:
+def test_evaluate_with_a_missing_operand_is_an_error() -> None:
     result = judge({"value": "metrics.v", "equals": "plan.ranks"}, {"v": 1})
     assert (result.verdict, result.observed) == ("error", "not compared")
     assert result.expected == "unknown: plan.ranks is missing: plan has no ranks"
 
 
-def test_words_with_units() -> None:
+def test_evaluate_writes_values_with_units() -> None:
     result = judge({"value": "metrics.v", "at_least": 50, "unit": "%"}, {"v": 47.4321})
     assert (result.observed, result.expected, result.hint) == ("47.4321 %", "at least 50 %", "do this")
     result = judge({"value": "metrics.v", "equals": "plan.world_size", "unit": "ranks"}, {"v": 2})
@@ -114,7 +109,7 @@ def test_words_with_units() -> None:
 GPU = {"value": "metrics.v", "at_least": 3, "unit": "GB/s", "evidence": "gpu"}
 
 
-def test_simulated_nodes_never_measure_what_needs_a_gpu() -> None:
+def test_evaluate_on_simulated_nodes_measures_nothing_that_needs_a_gpu() -> None:
     for metrics in ({"v": 100}, {"v": 100, "cuda": "13.0"}, {}):
         result = judge(GPU, metrics, "local")
         assert (result.verdict, result.expected) == ("not_measured", "at least 3 GB/s")
@@ -124,19 +119,19 @@ def test_simulated_nodes_never_measure_what_needs_a_gpu() -> None:
 @pytest.mark.parametrize(
     ("bound", "expected"), [("plan.world_size", "at least 2 GB/s (plan.world_size)"), ("metrics.gpu.least", "")]
 )
-def test_without_a_gpu_a_bound_is_shown_where_it_is_known(bound: str, expected: str) -> None:
+def test_evaluate_without_a_gpu_shows_a_known_bound(bound: str, expected: str) -> None:
     result = judge(GPU | {"at_least": bound}, {})
     assert (result.verdict, result.expected) == ("not_measured", expected)
 
 
-def test_nor_on_real_nodes_without_one() -> None:
+def test_evaluate_on_nodes_without_a_gpu_measures_nothing_that_needs_one() -> None:
     assert judge(GPU, {"v": 100, "cuda": None}, "hosts").verdict == "not_measured"
     assert judge(GPU, {"v": 100}, "hosts").verdict == "not_measured", "nobody said that there was one"
     assert judge(GPU, {"v": 100}, "here").verdict == "passed", "such a lab stands only where there is one"
     assert judge(GPU, {"v": 100, "cuda": None}, "here").verdict == "not_measured", "the script did not use it"
 
 
-def test_and_measured_where_there_is_one() -> None:
+def test_evaluate_on_a_gpu() -> None:
     assert judge(GPU, {"v": 100, "cuda": "13.0"}, "aws").verdict == "passed"
     assert judge(GPU, {"v": 1, "cuda": "13.0"}, "aws").verdict == "failed"
     assert judge(GPU, {"cuda": "13.0"}, "aws").verdict == "error"
@@ -152,7 +147,7 @@ def test_and_measured_where_there_is_one() -> None:
         (["passed", "error", "failed"], "failed"),
     ],
 )
-def test_the_word_for_all(words: list[Verdict], word: Verdict) -> None:
+def test_overall(words: list[Verdict], word: Verdict) -> None:
     results = [
         CheckResult(id="c", title="t", verdict=verdict, evidence="logic", observed="", expected="", hint="")
         for verdict in words
@@ -164,11 +159,11 @@ def test_the_word_for_all(words: list[Verdict], word: Verdict) -> None:
     ("observed", "verdict", "told"),
     [(None, "not_measured", "not answered yet"), (True, "passed", "true"), (False, "failed", "false")],
 )
-def test_what_the_learner_left_open_is_no_fault_and_no_pass(observed: bool | None, verdict: Verdict, told: str) -> None:
+def test_evaluate_of_a_value_that_was_left_open(observed: bool | None, verdict: Verdict, told: str) -> None:
     result = value({"equals": True, "when_open": "not answered yet"}, observed)
     assert (result.verdict, result.observed) == (verdict, told)
 
 
-def test_left_open_is_null_and_not_a_value_that_is_missing() -> None:
+def test_evaluate_of_a_missing_value_is_not_left_open() -> None:
     check = {"value": "metrics.gone", "equals": True, "when_open": "not answered yet"}
     assert judge(check, {}).verdict == "error"

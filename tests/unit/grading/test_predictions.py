@@ -27,13 +27,13 @@ def make_number(**other: Any) -> Prediction:
         ("-150", "failed", "-200 %", None),
     ],
 )
-def test_how_far_off_a_number_is(given: str, verdict: str, off: str, ratio: float | None) -> None:
+def test_compare_says_how_far_off_a_number_is(given: str, verdict: str, off: str, ratio: float | None) -> None:
     result = compare(make_number(), given, METRICS, on_gpu=False)
     assert (result.verdict, result.measurement, result.difference) == (verdict, "150 MB", off)
     assert result.ratio == (None if ratio is None else pytest.approx(ratio))
 
 
-def test_a_number_between_the_ends_is_not_off() -> None:
+def test_compare_with_a_band() -> None:
     asked = Prediction.model_validate(
         {"id": "t", "text": "How long?", "low": "min(metrics.times)", "high": "max(metrics.times)", "unit": "ms"}
     )
@@ -42,12 +42,12 @@ def test_a_number_between_the_ends_is_not_off() -> None:
     assert (beyond.verdict, beyond.difference, beyond.ratio) == ("failed", "+100 %", 2.0)
 
 
-def test_of_nothing_there_are_no_percent() -> None:
+def test_compare_with_zero_has_no_percent() -> None:
     result = compare(make_number(value="metrics.nothing"), "5", METRICS, on_gpu=False)
     assert (result.verdict, result.difference, result.ratio) == ("failed", "5 MB", None)
 
 
-def test_what_was_not_measured_is_said() -> None:
+def test_compare_with_what_was_not_measured() -> None:
     for asked, evidence, verdict, words in (
         (make_number(value="metrics.late"), METRICS, "error", "your run did not record metrics.late"),
         (make_number(evidence="gpu"), METRICS, "not_measured", "needs a GPU"),
@@ -58,13 +58,13 @@ def test_what_was_not_measured_is_said() -> None:
         assert words in result.difference
 
 
-def test_a_choice() -> None:
+def test_compare_a_choice() -> None:
     asked = Prediction.model_validate({"id": "which", "text": "Which?", "options": ["this", "that"], "key": "b"})
     right, wrong = (compare(asked, given, METRICS, on_gpu=False) for given in ("b", "this"))
     assert (right.verdict, right.prediction, right.measurement, right.difference) == ("passed", "b. that", "b. that", "right")
     assert (wrong.verdict, wrong.prediction, wrong.difference) == ("failed", "a. this", "not what was measured")
 
 
-def test_what_is_no_number_is_refused() -> None:
+def test_compare_refuses_what_is_no_number() -> None:
     with pytest.raises(ValueError, match="'soon' is not a number"):
         compare(make_number(), "soon", METRICS, on_gpu=False)

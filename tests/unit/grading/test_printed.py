@@ -43,11 +43,11 @@ def differences(metrics: dict[str, Any], *texts: str, **entry: Any) -> list[str]
         ("inf", "inf", True), ("a b", "a  b", True), ("7", "7", True), ("word", 7, False), ("1e9999999999", 1.0, False),
     ],
 )  # fmt: skip
-def test_a_printed_text_says_a_value_to_its_digits(text: str, value: object, same: bool) -> None:
+def test_says_compares_to_the_digits_that_were_printed(text: str, value: object, same: bool) -> None:
     assert says(text, value) is same
 
 
-def test_a_table_says_every_row() -> None:
+def test_find_differences_of_a_table() -> None:
     assert not differences({"rows": SIZES}, TABLE, rows="metrics.rows", table=COLUMNS)
     other = [SIZES[0], SIZES[1] | {"median_ms": 99.0}]
     assert differences({"rows": other}, TABLE, rows="metrics.rows", table=COLUMNS) == [
@@ -58,7 +58,7 @@ def test_a_table_says_every_row() -> None:
     ]
 
 
-def test_a_line_belongs_to_the_rank_that_prints_it() -> None:
+def test_find_differences_of_a_line_of_each_rank() -> None:
     rows = [{"rank": 0, "loss": 1.5}, {"rank": 1, "loss": 2.5}]
     wanted: dict[str, Any] = {"rows": "metrics.rows", "line": LINE, "every_rank": True}
     logs = ["rank 0:   loss 1.50 in 3 s\n", "rank 1: loss 2.5 in 4 s\nbye\n"]
@@ -71,7 +71,7 @@ def test_a_line_belongs_to_the_rank_that_prints_it() -> None:
 @pytest.mark.parametrize(
     ("way", "value", "same"), [("mean", 2.0, True), ("mean", 2.1, False), ("sum", 4.0, True), ("max", 2.5, True)]
 )
-def test_a_value_over_ranks_is_put_together_again(way: str, value: float, same: bool) -> None:
+def test_find_differences_of_a_value_over_ranks(way: str, value: float, same: bool) -> None:
     logs = ["epoch 1 rank 0 loss 9\nepoch 1 rank 0 loss 1.50\n", "epoch 1 rank 1 loss 2.50\nepoch 2 rank 1 loss 7.00\n"]
     line = "epoch {epoch} rank {rank} loss {loss}"
     wanted: dict[str, Any] = {"rows": "metrics.epochs", "line": line, "over_ranks": {"loss": way}}
@@ -79,14 +79,14 @@ def test_a_value_over_ranks_is_put_together_again(way: str, value: float, same: 
     assert "rank 0 did not print it" in differences({"epochs": [{"epoch": 2, "loss": 7.0}]}, *logs, **wanted)[0]
 
 
-def test_a_table_without_rows_is_printed_without_rows() -> None:
+def test_find_differences_of_a_table_without_rows() -> None:
     empty = "\n".join(TABLE.splitlines()[:2]) + "\n\ndone\n"
     assert not differences({"rows": []}, empty, rows="metrics.rows", table=COLUMNS)
     assert differences({"rows": []}, TABLE, rows="metrics.rows", table=COLUMNS) == ["metrics.rows holds no rows"]
     assert differences({"rows": SIZES}, empty, rows="metrics.rows", table=COLUMNS)
 
 
-def test_what_metrics_lack_is_a_difference_unless_it_may_be_missing() -> None:
+def test_find_differences_of_missing_metrics() -> None:
     bad: list[dict[str, Any]] = [{}, {"rows": None}, {"rows": []}, {"rows": 3}, {"rows": [3]}]
     for metrics in bad:
         assert differences(metrics, TABLE, rows="metrics.rows", table=COLUMNS)
@@ -97,8 +97,8 @@ def test_what_metrics_lack_is_a_difference_unless_it_may_be_missing() -> None:
     assert differences({"best": 3}, "loss 1.5", line="loss {best.loss}")
 
 
-def test_a_hostile_log_takes_no_time() -> None:
-    text = ("rank 0: loss " * 100_000) + "\n" + "-" * 1000 + "\n" + "x" * 10 * LONGEST_LINE
+def test_find_differences_of_a_hostile_log_is_bounded() -> None:
+    text = ("rank 0: loss " * 20_000) + "\n" + "-" * 1000 + "\n" + "x" * 10 * LONGEST_LINE
     assert differences({"loss": 1.0}, text, line="rank {rank}: loss {loss} in {a} s {b} {c}")
     tables = "\n".join(TABLE.splitlines()[:2]) + "\n"
     many = [{"size": -1, "median_ms": -1, "label": "none"}] * 5_000
@@ -115,7 +115,7 @@ def test_a_hostile_log_takes_no_time() -> None:
         {"line": "{x}", "rows": "plan.r"},
     ],
 )
-def test_an_entry_of_a_manifest_has_one_form(entry: dict[str, Any]) -> None:
+def test_log_evidence_has_one_form(entry: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         LogEvidence(**entry)
 
@@ -138,7 +138,7 @@ def contradictions(metrics: dict[str, Any], *texts: str, full_logs: tuple[str, .
     return find_contradictions(EXERCISE, record, metrics, [RankLog(rank, split_lines(text)) for rank, text in enumerate(texts)])
 
 
-def test_what_fits_the_run_contradicts_nothing() -> None:
+def test_find_contradictions_of_what_fits_the_run_is_empty() -> None:
     timed = {"rows": [{"median_ms": 100.0, "samples": 90}]}
     assert contradictions(METRICS | timed, "loss 1.5", "here") == ()
 
@@ -156,11 +156,11 @@ def test_what_fits_the_run_contradicts_nothing() -> None:
         ({"loss": 0.1}, ("loss 1.5", "here"), "loss is 0.1, and the log says 1.5"),
     ],
 )
-def test_what_cannot_be_true_of_the_run_is_said(other: dict[str, Any], logs: tuple[str, ...], said: str) -> None:
+def test_find_contradictions_names_what_cannot_be_true(other: dict[str, Any], logs: tuple[str, ...], said: str) -> None:
     assert any(said in sentence for sentence in contradictions(METRICS | other, *logs))
 
 
-def test_a_log_that_was_cut_is_named_as_the_reason() -> None:
+def test_find_contradictions_names_a_log_that_was_cut() -> None:
     assert contradictions(METRICS, "loss 1.5", "here", full_logs=("node0-rank0.log",)) == ()
     assert contradictions(METRICS, "begun", "here", full_logs=("node0-rank0.log",)) == (
         'only the beginning of node0-rank0.log was kept (log_limit in gpucourse.yaml): no rank printed "loss {loss}"',

@@ -35,8 +35,6 @@ EVIDENCE: dict[str, object] = {
     ("expression", "value"),
     [
         ("metrics.speedup", 1.5),
-        ("metrics.name", "gloo"),
-        ("metrics.good", True),
         ("metrics.nothing", None),
         ("plan.world_size", 2),
         ("metrics.rows.ms", [3.0, 1.0, 2.5]),
@@ -46,27 +44,23 @@ EVIDENCE: dict[str, object] = {
         ("min(metrics.rows.ms)", 1.0),
         ("max(metrics.rows.ms)", 3.0),
         ("median(metrics.rows.ms)", 2.5),
-        ("median(metrics.counts)", 5),
         ("sum(metrics.counts)", 15),
-        ("sum(metrics.rows.ms)", 6.5),
         ("sum(metrics.big)", 2**70 + 1),
         ("last(metrics.rows.ms)", 2.5),
-        ("last(metrics.words)", "b"),
         ("count(metrics.rows)", 3),
-        ("count(metrics.rows.ms)", 3),
         ("count(metrics.nested.inner.v)", 3),
         ("count(metrics.empty)", 0),
         ("metrics.endless", -math.inf),
     ],
 )
-def test_reads(expression: str, value: object) -> None:
+def test_read(expression: str, value: object) -> None:
     result = read(expression, EVIDENCE)
     assert result == value
     assert type(result) is type(value)
 
 
 @pytest.mark.parametrize("expression", ["min(metrics.spoiled)", "max(metrics.spoiled)", "sum(metrics.spoiled)", "metrics.nan"])
-def test_not_a_number_is_never_hidden(expression: str) -> None:
+def test_read_never_hides_not_a_number(expression: str) -> None:
     result = read(expression, EVIDENCE)
     assert isinstance(result, float)
     assert math.isnan(result)
@@ -82,9 +76,7 @@ def test_not_a_number_is_never_hidden(expression: str) -> None:
         ("metrics.rows.9.ms", "metrics.rows has 3 elements, none with number 9"),
         ("metrics.ragged.ms", "metrics.ragged.ms is missing: metrics.ragged has no ms"),
         ("min(metrics.speedup)", "metrics.speedup is one value, not a list, so there is no min of it"),
-        ("count(metrics.name)", "metrics.name is one value, not a list, so there is no count of it"),
         ("max(metrics.empty)", "metrics.empty is an empty list, so there is no max of it"),
-        ("last(metrics.empty)", "metrics.empty is an empty list, so there is no last of it"),
         ("max(metrics.words)", "metrics.words holds the text 'a', so there is no max of it"),
         ("max(metrics.rows.ok)", "metrics.rows.ok holds true, so there is no max of it"),
         ("sum(metrics.holes)", "metrics.holes holds null (not measured), so there is no sum of it"),
@@ -93,7 +85,7 @@ def test_not_a_number_is_never_hidden(expression: str) -> None:
         ("metrics.__class__", "metrics.__class__ is missing: metrics has no __class__"),
     ],
 )
-def test_says_what_is_not_there(expression: str, said: str) -> None:
+def test_read_says_what_is_not_there(expression: str, said: str) -> None:
     with pytest.raises(Unreadable) as caught:
         read(expression, EVIDENCE)
     assert str(caught.value) == said

@@ -42,28 +42,28 @@ def give(learning: Learning, *answers: str) -> str:
         (["speedup=1", "speedup=2", "speedup=1.9"], 0, True),
     ],
 )
-def test_what_an_answer_counts(learning: Learning, answers: list[str], share: float, final: bool) -> None:
+def test_answer_counts_less_after_each_wrong_attempt(learning: Learning, answers: list[str], share: float, final: bool) -> None:
     learning.record()
     give(learning, *answers)
     answer = read_answer(learning, answers[0].partition("=")[0])
     assert (answer["share"], answer["final"]) == (share, final)
 
 
-def test_the_explanation_waits_for_a_right_or_the_final_answer(learning: Learning) -> None:
+def test_explanation_is_shown_after_a_right_or_the_final_answer(learning: Learning) -> None:
     learning.record()
     assert "All rivers" not in give(learning, "where=a")
     assert "All rivers run into the sea." in give(learning, "where=c")
     assert "final" in give(learning, "where=c")
 
 
-def test_a_good_text_is_described_once_there_is_one(learning: Learning) -> None:
+def test_look_for_is_shown_after_the_text_was_answered(learning: Learning) -> None:
     learning.record()
     assert "it falls" not in learning.types("answer", "1.1", "--set", "where=b").out
     assert "A good answer says why it falls" in give(learning, "why=Because of the moon.")
     assert "it falls" in learning.types("answer", "1.1", typing="The moon.\n").out
 
 
-def test_wrong_choices_take_points_and_no_row_falls_below_nothing(learning: Learning) -> None:
+def test_wrong_choices_take_points_and_no_row_falls_below_zero(learning: Learning) -> None:
     learning.record()
     give(learning, "speedup=1.9", "busy=80")
     assert read_points(learning) == 5
@@ -74,7 +74,7 @@ def test_wrong_choices_take_points_and_no_row_falls_below_nothing(learning: Lear
     assert read_points(learning) == 0
 
 
-def test_what_stands_in_the_sheet_only_is_not_given(learning: Learning) -> None:
+def test_answers_only_in_the_sheet_are_not_submitted(learning: Learning) -> None:
     learning.record()
     give(learning, "where=a")
     sheet = learning.workspace / SHEET
@@ -88,7 +88,7 @@ def test_what_stands_in_the_sheet_only_is_not_given(learning: Learning) -> None:
     assert read_answer(learning, "where")["share"] == 0, "the second attempt of three options"
 
 
-def test_attempts_that_were_removed_leave_answers_without_points(learning: Learning) -> None:
+def test_answers_without_their_attempts_file_have_no_points(learning: Learning) -> None:
     learning.record()
     give(learning, "where=a", "where=b", "speedup=1.9")
     assert read_points(learning) == 2.5
@@ -97,7 +97,7 @@ def test_attempts_that_were_removed_leave_answers_without_points(learning: Learn
     assert read_points(learning) == 0
 
 
-def test_a_bundle_holds_the_attempts(learning: Learning) -> None:
+def test_bundle_holds_the_attempts(learning: Learning) -> None:
     learning.record()
     give(learning, "where=a", "where=b", "speedup=1.9")
     bundle = str(learning.root / "work.zip")

@@ -11,15 +11,14 @@ from gpucourse.model.score import ExerciseEvidence, Signs
 from gpucourse.model.verdict import CheckResult, PartResult
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
-from tests.learning import Learning
-from tests.unit.learning.test_predicting import deploy
+from tests.learning import Learning, deploy
 
 
 def say_next(learning: Learning) -> str:
     return " ".join(learning.types("next").out.split())
 
 
-def test_the_next_step_from_the_lab_to_the_bundle(learning: Learning) -> None:
+def test_next_leads_from_the_lab_to_the_bundle(learning: Learning) -> None:
     assert "1.1 Source – ran – answered The lab of module 1 is not deployed gpucourse deploy 1" in say_next(learning)
     deploy(learning)
     assert say_next(learning).endswith("and run it gpucourse run 1.1")
@@ -60,7 +59,7 @@ def test_next_stays_where_the_learner_is(learning: Learning, monkeypatch: pytest
     assert find_next() == ("3.2", f"gpucourse logs {run_id} -f")
 
 
-def test_the_same_words_on_every_screen(learning: Learning) -> None:
+def test_list_show_and_grade_use_the_same_words(learning: Learning) -> None:
     learning.record()
     listed = " ".join(learning.types("list").out.split())
     assert "exercise min ran yours answered 1.1 Source 20 ✓ passed (simulated) –" in listed
@@ -93,7 +92,7 @@ def make_answer(verdict: str, **other: object) -> AnswerResult:
         ({"answers": (make_answer("open", evidence="gpu"),), "level": "gpu"}, Signs(ran=True, answered=False)),
     ],
 )
-def test_each_sign(other: dict[str, object], signs: Signs) -> None:
+def test_read_signs(other: dict[str, object], signs: Signs) -> None:
     made = {"exercise": "1.1", "run": "r", "level": "logic"} | other
     assert read_signs(ExerciseEvidence(**made)) == signs  # type: ignore[arg-type]
     assert signs.is_done == all(value is not False for value in (signs.ran, signs.yours, signs.answered))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from typing import Any
 
 import pytest
 
-from gpucourse.course.locate import find_course
-from gpucourse.course.quiz import read_quiz
-from gpucourse.grading.answers import judge
+from gpucourse.errors import UsageError
+from gpucourse.learning import quiz as quizzes
+from gpucourse.model.quiz import Tries
+from gpucourse.workspace.files import read_record
 from tests.learning import InterruptedTerminal, Learning
 
 QUIZ = """\
@@ -30,50 +29,7 @@ def quiz(learning: Learning) -> Learning:
     return learning
 
 
-FOUND = read_quiz(find_course({}).modules)
-QUESTIONS = FOUND.questions if FOUND else ()
-
-
-def test_letter_of_the_right_choice_tells_nothing() -> None:
-    keys = [question.key for question in QUESTIONS if question.key]
-    assert all(keys.count(key) <= len(keys) // 2 for key in "abcd")
-
-
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
-def test_the_right_answer_is_right_and_every_other_is_not(question: Any) -> None:
-    if question.kind == "choice":
-        right = [name for name in question.choices if judge(question, name, {}, on_gpu=False).verdict == "passed"]
-        assert right == [question.key]
-    else:
-        assert judge(question, question.value, {}, on_gpu=False).verdict == "passed"
-        assert judge(question, question.value * 1.01 + 0.1, {}, on_gpu=False).verdict == "failed"
-
-
-def test_what_the_numbers_of_this_quiz_are_made_of() -> None:
-    by_name = {question.id: question.value for question in QUESTIONS}
-    assert by_name["blocks"] == -(-10_000 // 256)
-    assert by_name["ring-bytes"] == 2 * (4 - 1) / 4 * 100
-    assert by_name["global-rank"] == 2 * 8 + 5
-    assert by_name["efficiency"] == 100 * (120 / 40) / 4
-    assert by_name["bubble"] == 100 * (4 - 1) / (12 + 4 - 1)
-    assert by_name["adam-bytes"] == 2 + 2 + 4 + 4 + 4
-    assert by_name["strided-load"] == len({4 * 8 * lane // 32 for lane in range(32)})
-    assert by_name["column-of-a-tile"] == max(Counter(32 * row % 32 for row in range(32)).values())
-    assert by_name["attention-scores"] == 8 * 16 * 4096**2 * 2 / 2**30
-    assert by_name["three-kernels"] == 3 * (1 + 1) / (1 + 1)
-    assert by_name["zero-one"] == pytest.approx(1.3 * (2 + 2 + 12 / 4))
-    assert by_name["steps-again"] == 237 - 200
-    assert by_name["young"] == pytest.approx((2 * 60 * 3 * 3600) ** 0.5 / 60, abs=0.1)
-    assert by_name["step-bound"] == pytest.approx(6 * 7e9 * 1e6 / (64 * 0.5 * 312e12), abs=0.05)
-    assert f"{32 * 1024 * 50257 * 4 / 2**30:.2f} GiB" in next(item.text for item in QUESTIONS if item.id == "which-tensor")
-    assert by_name["one-slow-hop"] == 1000 * 2 * (4 - 1) / 4 * 2 / min(300, 25)
-    lower = -(-60 // (40 // 2))
-    assert by_name["switches-in-all"] == lower + -(-lower * 20 // 40)
-    assert by_name["beside-a-4g"] == min(len([start for start in range(7) if start >= 4]), 7 - 4)
-    assert by_name["roofline"] == pytest.approx(10 * 320 / 1000)
-
-
-def test_a_try_is_left_and_taken_up_again(quiz: Learning) -> None:
+def test_quiz_goes_on_where_it_was_left(quiz: Learning) -> None:
     said = quiz.types("quiz", typing="a\n\n")  # right; the second left open; then Ctrl-D
     assert "1 of 3 answered, 1 right so far" in said.out
     assert "It is." in said.out
@@ -85,12 +41,12 @@ def test_a_try_is_left_and_taken_up_again(quiz: Learning) -> None:
     assert "1 of 3 right" in quiz.types("quiz").out, "the result stays"
 
 
-def test_an_interrupted_quiz_keeps_its_answers(quiz: Learning) -> None:
+def test_quiz_that_is_interrupted_keeps_its_answers(quiz: Learning) -> None:
     said = quiz.types("quiz", typing=InterruptedTerminal(), code=130).err
     assert "the quiz is interrupted; every answer so far is kept" in said
 
 
-def test_the_best_try_counts(quiz: Learning) -> None:
+def test_quiz_counts_the_best_attempt(quiz: Learning) -> None:
     quiz.types("quiz", "--set", "wet=a", "--set", "cold=0 C", "--set", "white=b")
     quiz.types("quiz", "--again", "--set", "wet=b")
     quiz.types("quiz", "--end")
@@ -101,7 +57,7 @@ def test_the_best_try_counts(quiz: Learning) -> None:
     assert "2 of 3, the best of 2 attempts" in quiz.types("grade").out
 
 
-def test_questions_without_their_keys(quiz: Learning) -> None:
+def test_quiz_list_shows_no_keys(quiz: Learning) -> None:
     said = quiz.types("quiz", "--list").out
     assert "a. yes" in said
     assert "It melts." not in said
@@ -117,12 +73,12 @@ def test_questions_without_their_keys(quiz: Learning) -> None:
         ([], "the quiz needs a terminal"),
     ],
 )
-def test_wrong_words(quiz: Learning, words: list[str], said: str) -> None:
+def test_quiz_with_wrong_words_names_them(quiz: Learning, words: list[str], said: str) -> None:
     assert said in quiz.types("quiz", *words, code=2).err
     assert not (quiz.workspace / ".gpucourse/quiz.json").exists()
 
 
-def test_an_answer_stays_and_a_finished_try_too(quiz: Learning) -> None:
+def test_quiz_refuses_a_second_answer_and_a_finished_attempt(quiz: Learning) -> None:
     quiz.types("quiz", "--set", "wet=b")
     assert "was answered in this attempt already" in quiz.types("quiz", "--set", "wet=a", code=2).err
     quiz.types("quiz", "--end")
@@ -130,7 +86,7 @@ def test_an_answer_stays_and_a_finished_try_too(quiz: Learning) -> None:
     assert "the last attempt is finished" in quiz.types("quiz", "--end", code=2).err
 
 
-def test_tries_of_a_newer_version_or_damaged_are_refused_and_kept(quiz: Learning) -> None:
+def test_quiz_with_attempts_of_a_newer_version_or_damaged_ones_is_refused(quiz: Learning) -> None:
     quiz.types("quiz", "--set", "wet=b")
     path = quiz.workspace / ".gpucourse/quiz.json"
     for text, said in ((path.read_text().replace('"version": 1', '"version": 2'), "has format 2"), ("{", "is damaged")):
@@ -139,7 +95,7 @@ def test_tries_of_a_newer_version_or_damaged_are_refused_and_kept(quiz: Learning
         assert path.read_text() == text
 
 
-def test_a_course_without_a_quiz_and_one_that_is_wrong(learning: Learning) -> None:
+def test_quiz_of_a_course_without_one_or_with_mistakes_is_refused(learning: Learning) -> None:
     assert "this course has no quiz" in learning.types("quiz", code=3).err
     for old, new, said in (
         ("value: 0", "value: metrics.cold", "a quiz asks about no run"),
@@ -149,3 +105,20 @@ def test_a_course_without_a_quiz_and_one_that_is_wrong(learning: Learning) -> No
     ):
         learning.put("modules/quiz.yaml", QUIZ.replace(old, new))
         assert said in learning.types("quiz", "--list", code=2).err
+
+
+def test_quiz_in_two_terminals_is_one_try(quiz: Learning) -> None:
+    context = quiz.open_context()
+    first, second = quizzes.sit(context), quizzes.sit(context)
+    assert first is not None
+    assert second is not None
+    quizzes.take(context, first, {"wet": "a"})
+    quizzes.take(context, second, {"cold": "0"})
+    with pytest.raises(UsageError, match="cold was answered in this attempt already"):
+        quizzes.take(context, first, {"cold": "4"})
+    quizzes.take(context, first, {"white": "b"})
+    with pytest.raises(UsageError, match="finished in another terminal"):
+        quizzes.take(context, second, {"white": "a"})
+    kept = read_record(context.paths.quiz, Tries)
+    assert kept is not None
+    assert [len(attempt.answers) for attempt in kept.tries] == [3]

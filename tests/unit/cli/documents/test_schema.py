@@ -1,0 +1,72 @@
+"""`--json`: small objects with a schema for each command, never the record that is stored."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+
+from gpucourse.cli.app import tree
+from gpucourse.cli.documents.schema import DOCUMENTS, format_schema
+from gpucourse.cli.help import COMMANDS
+from tests.documents import SCHEMA
+from tests.learning import Learning, deploy
+
+LINES = """
+list
+show 1
+show 1.1
+show 1.1 --run 1.1
+show 7
+next
+runs
+status
+grade
+grade --bundle work.zip
+hint 1.1
+check 1.1
+check --all
+answer 1.1 --set speedup=1.9
+answer 1.1 --template
+doctor
+reset 1.1
+trust --list
+dev check
+cost
+compare 1.1 1.9
+destroy --all
+cancel 1.1
+run 1.2 --dry-run --gpu t4
+""".split("\n")[1:-1]
+
+
+def test_schema_in_the_docs_is_current() -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == format_schema(), (
+        "python -m gpucourse.cli.documents.schema > docs/json.schema.json"
+    )
+
+
+def test_schema_has_every_command_with_json_and_no_other() -> None:
+    commands = typer.main.get_command(tree()).commands  # type: ignore[attr-defined]
+    assert {name for name in COMMANDS if any("--json" in item.opts for item in commands[name].params)} == set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_document_of_each_command_matches_its_schema(
+    learning: Learning, line: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    learning.record()
+    if line == "status":
+        deploy(learning)
+    said = learning.types(*line.split(), "--json", code=None)
+    assert said.document["version"] == 1
+
+
+def test_document_of_a_run_is_not_the_stored_record(learning: Learning) -> None:
+    record = learning.record()
+    [shown] = learning.types("runs", "--json").document["runs"]
+    stored = json.loads((learning.folder(record) / "run.json").read_text())
+    assert (shown["id"], shown["verdict"], shown["detail"]) == (record.id, "passed", "")
+    assert {"outputs", "rank_exits", "phases_s", "full_logs", "silence_s"} <= set(stored) - set(shown)

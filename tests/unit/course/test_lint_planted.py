@@ -1,0 +1,101 @@
+"""A mistake in any part of a course, and the sentence that `dev check` says about it: the place, and what to write instead."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpucourse.course.catalog import load
+from gpucourse.course.lint import lint
+from gpucourse.course.locate import course_in
+from gpucourse.course.new_course import start_course
+
+MISTAKES = yaml.safe_load((Path(__file__).parents[2] / "data/manifests/planted.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def right_course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("new") / "course"
+    start_course(folder)
+    return folder
+
+
+@pytest.fixture
+def course(right_course: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(right_course, tmp_path / "course"))
+
+
+def check(course: Path) -> list[str]:
+    return lint(load(course_in(course, named_by="DIR", hint="")))
+
+
+def test_lint_of_a_new_course_has_no_complaints(course: Path) -> None:
+    assert check(course) == []
+
+
+def test_lint_of_an_empty_course(tmp_path: Path) -> None:
+    for part in ("modules", "exercises"):
+        (tmp_path / part).mkdir()
+    assert check(tmp_path) == ["modules: holds no module, which is a folder such as 01-name with a module.yaml"]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=[mistake["says"].partition(": ")[2][:60] for mistake in MISTAKES])
+def test_lint_names_a_planted_mistake(course: Path, mistake: dict[str, str]) -> None:
+    file = course / mistake.get("file", "modules/01-rounding/module.yaml")
+    if "old" in mistake:
+        text = file.read_text(encoding="utf-8")
+        assert text.count(mistake["old"]) == 1, "the words to change must stand there once"
+        file.write_text(text.replace(mistake["old"], mistake["new"]), encoding="utf-8")
+    elif "new" in mistake:
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text(mistake["new"], encoding="utf-8")
+    else:
+        file.unlink()
+    said = check(course)
+    assert any(line.startswith(mistake["says"]) for line in said), said
+
+
+def test_lint_names_modules_that_need_each_other_and_share_a_fault(course: Path) -> None:
+    for part in ("modules", "exercises"):
+        shutil.copytree(course / part / "01-rounding", course / part / "02-sums")
+    for folder, number, other in (("01-rounding", "1", "2"), ("02-sums", "2", "1")):
+        manifest = course / "modules" / folder / "module.yaml"
+        text = (
+            manifest.read_text()
+            .replace('id: "1', f'id: "{number}')
+            .replace("    packages", f'    builds_on: ["{other}.1"]\n    packages')
+        )
+        manifest.write_text(text.replace("hours: 1", f'hours: 1\nneeds: ["{other}"]'))
+    assert check(course) == [
+        "modules/01-rounding/module.yaml: needs: 1 needs 2 needs 1: nobody could begin",
+        "modules/01-rounding/module.yaml: 1.1.builds_on: 1.1 builds on 2.1 builds on 1.1: nobody could begin",
+        "modules/02-sums/module.yaml: needs: 2 needs 1 needs 2: nobody could begin",
+        "modules/02-sums/module.yaml: 2.1.builds_on: 2.1 builds on 1.1 builds on 2.1: nobody could begin",
+        "modules/02-sums/module.yaml: 2.1.faults.rounds-too-late: 1.1 has a fault of this id",
+    ]
+
+
+def test_lint_names_an_exercise_without_a_check(course: Path) -> None:
+    manifest = course / "modules/01-rounding/module.yaml"
+    before, _, rest = manifest.read_text().partition("    checks:\n")
+    manifest.write_text(
+        before.replace("        checks: [pairs-lose-nothing]\n", "")
+        + "    questions:\n"
+        + rest.partition("    questions:\n")[2]
+    )
+    assert "modules/01-rounding/module.yaml: 1.1.checks: no check says what must hold after a run" in check(course)
+
+
+def test_lint_names_a_second_solution_that_is_the_first_one(course: Path) -> None:
+    solutions = course / "exercises/01-rounding/solutions"
+    (solutions / "other/my_sum.py").write_bytes((solutions / "my_sum.py").read_bytes())
+    assert any("a truly different way must pass, too" in line for line in check(course))
+
+
+def test_lint_names_a_part_that_is_delivered_solved(course: Path) -> None:
+    scripts = course / "exercises/01-rounding"
+    (scripts / "my_sum.py").write_bytes((scripts / "solutions/my_sum.py").read_bytes())
+    assert any("so there is nothing to solve" in line for line in check(course))

@@ -1,0 +1,82 @@
+"""What this course's points are given for: somebody who only presses buttons gets at most 35 of 100."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import pytest
+
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import find_course
+from gpucourse.course.rubric import parts_of, read_rubric
+from gpucourse.grading.answers import judge
+from gpucourse.grading.points import grade
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.questions import Question
+from gpucourse.model.rubric import Rubric
+from gpucourse.model.score import ExerciseEvidence, Grade
+from gpucourse.model.verdict import CheckResult
+from gpucourse.runs.parts import make_open
+
+MOST = 35
+Answer = Callable[[Question], str | None]
+
+
+def give(question: Question, answer: str | None) -> AnswerResult:
+    """The result of an answer to a question that needs no run; others stay open."""
+    return judge(question, answer if question.kind == "choice" else None, None, on_gpu=False)
+
+
+def press_buttons(exercise: Exercise, answer: Answer) -> ExerciseEvidence:
+    """An exercise that was run as delivered, with every check passed and every file there; nothing was written."""
+    checks = tuple(
+        CheckResult(id=check.id, title=check.title, verdict="passed", evidence="logic", observed="", expected="")
+        for check in exercise.checks
+    )
+    files = tuple(deliverable.title for deliverable in exercise.deliverables)
+    return ExerciseEvidence(
+        exercise=exercise.id,
+        run="r",
+        level="logic",
+        checks=checks,
+        answers=tuple(give(question, answer(question)) for question in exercise.questions),
+        prediction=give(exercise.predict, answer(exercise.predict)) if exercise.predict else None,
+        parts=tuple(make_open(part) for part in exercise.yours),
+        wanted=files,
+        handed_in=files,
+    )
+
+
+@functools.cache
+def read_course() -> tuple[tuple[Module, ...], Rubric | None]:
+    """Return the modules and the rubric of this course."""
+    folders = find_course({})
+    return load(folders).modules, read_rubric(folders.modules)
+
+
+def walk(answer: Answer) -> Grade:
+    """The points for the whole course, walked like that."""
+    modules, rubric = read_course()
+    exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
+    evidence = {exercise.id: press_buttons(exercise, answer) for module in modules for exercise in module.exercises}
+    return grade(parts_of(rubric, modules), exercises, evidence)
+
+
+def test_grade_has_the_titles_of_the_modules() -> None:
+    titles = {module.id: module.title for module in read_course()[0]}
+    assert {part.module: part.title for part in walk(lambda _question: None).parts} == titles
+
+
+@pytest.mark.parametrize("letter", [None, "a", "b", "c", "d"])
+def test_grade_of_pressing_buttons_and_one_letter_everywhere_is_low(letter: str | None) -> None:
+    points = walk(lambda question: letter if letter in question.choices else None)
+    assert points.points == 100
+    assert points.earned <= MOST
+    own = [part for part in points.parts if part.counts == "own"]
+    assert sum(part.earned for part in own) <= MOST / 100 * sum(part.points for part in own)
+
+
+def test_grade_of_right_choices_is_above_pressing_buttons() -> None:
+    assert walk(lambda question: question.key).earned > walk(lambda _question: None).earned

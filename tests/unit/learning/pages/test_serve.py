@@ -1,0 +1,109 @@
+"""`open --serve`: the page over HTTP on loopback, for whoever knows the token."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.learning.pages.serve import PageServer
+from tests.waiting import STUCK_S
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PageServer]:
+    folder = tmp_path / "page"
+    folder.joinpath("runs").mkdir(parents=True)
+    folder.joinpath("index.html").write_text("<title>first</title>")
+    folder.joinpath("runs", "a.html").write_text("<title>run</title>")
+    folder.joinpath("notes.txt").write_text("text")
+    tmp_path.joinpath("secret.html").write_text("secret")
+    folder.joinpath("link.html").symlink_to(tmp_path / "secret.html")
+    with PageServer(folder) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server: PageServer, path: str, *, host: str = "127.0.0.1", method: str = "GET") -> tuple[int, bytes, dict[str, str]]:
+    """The status, the body and the headers of the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=STUCK_S)
+    connection.request(method, path, headers={"Host": host})
+    answer = connection.getresponse()
+    body, headers = answer.read(), dict(answer.getheaders())
+    connection.close()
+    return answer.status, body, headers
+
+
+def test_serve_answers_with_the_page_for_the_token(server: PageServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    assert server.url == f"http://127.0.0.1:{server.port}/{server.token}/index.html"
+    assert len(server.token) >= 32
+    for path, words in (("", b"first"), ("index.html", b"first"), ("runs/a.html?x=1", b"run")):
+        status, body, headers = ask(server, f"/{server.token}/{path}", host=f"localhost:{server.port}")
+        assert (status, words in body) == (200, True)
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert ask(server, f"/{server.token}/index.html", method="HEAD")[:2] == (200, b"")
+
+
+def test_serve_without_the_token_or_outside_the_folder_answers_not_found(server: PageServer) -> None:
+    own = f"/{server.token}"
+    paths = [
+        "/",
+        "/index.html",
+        "/x/index.html",
+        f"{own[:-1]}/index.html",
+        own.upper() + "/index.html",
+    ]
+    paths += [
+        f"{own}/../secret.html",
+        f"{own}/%2e%2e/secret.html",
+        f"{own}//etc/passwd",
+        f"{own}/link.html",
+        f"{own}/notes.txt",
+    ]
+    paths += [f"{own}/runs", f"{own}/.gpucourse-page", f"{own}/no.html", f"{own}/%00.html"]
+    for path in paths:
+        status, body, _ = ask(server, path)
+        assert (status, body) == (404, b"There is no such page.\n"), path
+    assert ask(server, f"{own}/index.html", host="evil.example")[0] == 404
+    assert ask(server, f"{own}/index.html", method="POST")[0] == 501
+
+
+@pytest.mark.parametrize("host", ["[::1", "[", "::1", "localhost@evil.example", "127.0.0.1.evil.example", "", "\xff"])
+def test_serve_with_a_host_that_is_no_name_of_it_answers_not_found(
+    server: PageServer, host: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(server, f"/{server.token}/index.html", host=host)[0] == 404
+    assert capfd.readouterr() == ("", "")
+
+
+class _Watched(PageServer):
+    """Says when a request ended with an error."""
+
+    def __init__(self, folder: Path) -> None:
+        self.failed = threading.Event()
+        super().__init__(folder)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        super().handle_error(request, client_address)
+        self.failed.set()
+
+
+def test_serve_prints_nothing_when_a_client_resets_its_connection(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with _Watched(tmp_path) as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(b"GET /")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() then sends a reset
+        server.handle_request()
+        assert server.failed.wait(STUCK_S)
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,94 @@
+"""`grade --rerun`: the runs of a bundle done again, and what its code may see."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from gpucourse.learning.review.commands import type_command
+from gpucourse.learning.review.rerun import compare_checks, list_settings, list_start_options, make_environment, make_home
+from gpucourse.runs.results import verdict_on
+from gpucourse.storage import write_text
+from tests.learning import METRICS, Learning
+from tests.unit.learning.test_evidence_printed import PRINTED, put_logs, record_with_log
+
+
+def test_rerun_without_yes_or_with_other_options_is_refused(learning: Learning) -> None:
+    learning.record(metrics=METRICS | {"cuda": "12.8"}, mode="aws")
+    path = str(learning.hand_in())
+    said = learning.types("grade", "--rerun", path, code=2)
+    assert "runs the learner's code on this computer" in " ".join(said.err.split())
+    assert f"gpucourse grade --rerun {path} --yes" in said.err
+    assert "cannot be combined" in learning.types("grade", "--rerun", path, "--csv", code=2).err
+    assert "belong to --rerun" in learning.types("grade", "--yes", code=2).err
+    said = learning.types("grade", "--rerun", path, "--yes", code=3)
+    assert "it was measured on a GPU; simulated nodes have none" in " ".join(said.out.split())
+    assert (
+        "there is no run or part of '1.2'" in learning.types("grade", "--rerun", path, "--yes", "--exercise", "1.2", code=2).err
+    )
+
+
+def test_compare_checks_names_a_check_that_fails_in_one_run(learning: Learning) -> None:
+    put_logs(learning)
+    record, again = (record_with_log(learning, log) for log in (PRINTED, PRINTED.replace("2.5", "3.5")))
+    context = learning.open_context()
+    exercise = context.catalog.exercise("1.1")[1]
+    same, other = ([asdict(check) for check in verdict_on(context, exercise, run).checks] for run in (record, again))
+    assert compare_checks(context, exercise, record, same) == ""
+    assert compare_checks(context, exercise, record, other) == "check logs-agree: not in the bundle, failed again"
+    assert compare_checks(context, exercise, again, same) == "check logs-agree: failed in the bundle, passed again"
+
+
+def test_rerun_shows_scripts_no_credentials(learning: Learning, tmp_path: Path) -> None:
+    environ = {
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "GITHUB_TOKEN": "x",
+        "GPUCOURSE_COURSE_TOKEN": "x",
+        "SSH_AUTH_SOCK": "x",
+        "XDG_RUNTIME_DIR": "x",
+        "XDG_CONFIG_HOME": "x",
+        "PATH": "/bin",
+        "HOME": str(tmp_path / "instructor"),
+        "GPUCOURSE_COURSE": "/course",
+        "GPUCOURSE_WORKSPACE": "/mine",
+    }
+    for secret in (".ssh/id_ed25519", ".aws/credentials", ".config/gpucourse/trusted.json", ".cache/gpucourse/provider"):
+        write_text(tmp_path / "instructor" / secret, "x")
+    home = make_home({"HOME": environ["HOME"]}, tmp_path / "home")
+    kept = make_environment(environ, learning.open_context().paths, home)
+    kept.pop("PYTHONUSERBASE", None)
+    workspace = str(learning.workspace)
+    assert kept == {"PATH": "/bin", "GPUCOURSE_COURSE": "/course", "HOME": str(home), "GPUCOURSE_WORKSPACE": workspace}
+    there = {path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()}
+    assert there == {".config/gpucourse/trusted.json"}
+    assert (home / ".cache/gpucourse/provider").is_file(), "what was downloaded is not downloaded again"
+
+
+def test_rerun_follows_no_name_out_of_a_bundle(learning: Learning) -> None:
+    (learning.root / "secret.txt").write_text("hidden words\n")
+    evil = ["../../../../secret.txt", str(learning.root / "secret.txt"), "/dev/zero", "helper.py"]
+    parameters = {"depth": "1; touch /tmp/x", "--sweep": "depth=1,2", "nodes": [1]}
+    learning.record(edited=evil, parameters=parameters)
+    path = learning.hand_in()
+    shown = learning.types("grade", "--open", str(path), "--exercise", "1.1").out
+    assert "hidden words" not in shown
+    assert "helper.py" in shown
+    assert "edited, and no copy of it is with the run" in shown
+    said = learning.types("grade", "--rerun", str(path), "--yes", code=3)
+    assert "helper.py was edited, and is not in the bundle" in " ".join(said.out.split())
+    exercise = learning.context.catalog.exercise("1.1")[1]
+    record = learning.record(edited=evil, parameters=parameters)
+    assert list_settings(exercise, record) == ["--set", "depth=1; touch /tmp/x"], "one word, which the manifest refuses"
+
+
+def test_rerun_uses_the_variables_that_were_typed(learning: Learning) -> None:
+    record = learning.record(environment={"A": "b c"}, torchrun="--max-restarts=1")
+    assert list_start_options(record) == ["--env", "A=b c", "--torchrun", "--max-restarts=1"]
+    code, document = type_command({}, "run", "1.1", "--env", "A=\0")
+    assert (code, document["error"]["what"]) == (2, "it cannot be typed: embedded null byte")
+
+
+def test_rerun_of_a_run_with_values_that_were_not_stored_is_refused(learning: Learning) -> None:
+    learning.record(handed_on=["TOKEN"])
+    said = learning.types("grade", "--rerun", str(learning.hand_in()), "--yes", code=3)
+    assert "whose values are not stored: TOKEN" in " ".join(said.out.split())

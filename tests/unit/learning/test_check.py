@@ -1,0 +1,168 @@
+"""`check`: four verdicts with their evidence, every exercise verified again, and what regressed loses its mark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+from tests.learning import METRICS, Learning, deploy
+
+
+def verdict_of(learning: Learning, exercise: str = "1.1") -> Any:
+    return json.loads((learning.workspace / f"deliverables/{exercise}/verdict.json").read_text())
+
+
+def test_check_shows_each_verdict_with_its_evidence(learning: Learning) -> None:
+    learning.record(metrics={**METRICS, "springs": [{"litres": -1.0, "busy_percent": 3}], "wet": None})
+    said = learning.types("check", "1.1", "--verbose", code=5)
+    rows: dict[str, str] = {}
+    for line in said.out.splitlines():
+        if line[1:3] == "  ":
+            rows.setdefault(line[:1], line)
+    assert "It flows" in rows["✗"]
+    assert "-1 l" in rows["✗"]
+    assert "above 0 l" in rows["✗"]
+    assert "It is wet" in rows["!"]
+    assert "It is deep" in rows["–"]
+    assert rows["–"].endswith("GPUs only")
+    assert rows["✗"].endswith("every lab")
+    assert "Wait for rain." in said.out
+    deploy(learning)
+    brief = learning.types("check", "1.1", code=5).out
+    assert "✗ failed on simulated nodes: 1 failed, 1 error, 1 not measured" in brief
+    assert "! It is wet: " in brief
+    assert "✗ and 1 more did not pass" in brief
+    assert len(brief.splitlines()[2:]) <= 8, "below the line that says simulated nodes"
+    assert brief.splitlines()[-1] == "Next: gpucourse hint 1.1"
+
+
+def test_check_of_one_run_by_name_changes_no_mark(learning: Learning) -> None:
+    bad, good = learning.record(metrics={**METRICS, "wet": False}), learning.record()
+    document = learning.types("check", "1.1", "--run", bad.id, "--json", code=5).document
+    assert (document["run"], document["verdict"]["verdict"]) == (bad.id, "failed")
+    assert verdict_of(learning)["run"] == good.id
+    assert learning.types("check", "1.1", "--json").document["run"] == good.id
+    for words, said in (
+        (["1.2", "--run", bad.id], f"run {bad.id} is a run of 1.1, not of 1.2"),
+        (["1.1", "--run", "no-such"], "there is no run 'no-such'"),
+        (["--all", "--run", bad.id], "--run needs one exercise, and no --diagnosis"),
+    ):
+        assert said in " ".join(learning.types("check", *words, code=2).err.split())
+
+
+def test_check_all_verifies_every_exercise(learning: Learning) -> None:
+    learning.record()
+    said = learning.types("check", "--all")
+    assert "1 of 2 exercises pass." in said.out
+    assert "not yet" in said.out
+    document = learning.types("check", "--all", "--json").document
+    assert [(exercise["exercise"], exercise["before"], exercise["regressed"]) for exercise in document["exercises"]] == [
+        ("1.1", "passed", False), ("1.2", None, False)
+    ]  # fmt: skip
+
+
+def test_check_all_after_the_course_asks_more_takes_the_mark(learning: Learning) -> None:
+    learning.record()
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    manifest.write_text(manifest.read_text().replace("above: 0, unit: l", "above: 2, unit: l"))
+    said = learning.types("check", "--all", code=5)
+    assert "No longer passed: 1.1" in said.out
+    assert "flows: 1.5 l" in said.out
+    assert verdict_of(learning)["verdict"] == "failed"
+    assert "0 of 2 exercises passed" in learning.types("list").out
+    manifest.write_text(manifest.read_text().replace("above: 2, unit: l", "above: 0, unit: l"))
+    learning.types("check", "--all")
+    assert verdict_of(learning)["verdict"] == "passed", "what holds again is marked again"
+
+
+def test_check_of_a_changed_file_takes_the_mark(learning: Learning) -> None:
+    record = learning.record()
+    metrics = learning.folder(record) / "metrics.json"
+    before = metrics.read_text()
+    metrics.write_text(before.replace("1.9", "19.0"))
+    said = learning.types("check", "--all", code=5)
+    assert "unchanged: changed: metrics.json" in said.out
+    assert "run it again: gpucourse run 1.1" in said.out
+    assert "changed: metrics.json" in learning.types("check", "1.1", code=5).out
+    metrics.write_text(before)
+    learning.types("check", "1.1")
+    assert "1 of 2 exercises pass." in learning.types("check", "--all").out
+
+
+def test_check_does_not_break_the_seal(learning: Learning) -> None:
+    record = learning.record()
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    manifest.write_text(manifest.read_text().replace("above: 0, unit: l", "above: 2, unit: l"))
+    learning.types("check", "1.1", code=5)
+    assert json.loads((learning.folder(record) / "run.json").read_text())["verdict"] == "failed"
+    manifest.write_text(manifest.read_text().replace("above: 2, unit: l", "above: 0, unit: l"))
+    learning.types("check", "1.1")
+
+
+def test_check_names_a_truncated_file_a_lost_run_and_a_lost_seal(learning: Learning) -> None:
+    record = learning.record()
+    folder = learning.folder(record)
+    (folder / "metrics.json").write_text('{"wet": tr')
+    said = learning.types("check", "--all", code=5)
+    assert "metrics.json is damaged" in said.out
+    assert "metrics.json is damaged" in learning.types("check", "1.1", code=5).out
+    shutil.rmtree(folder)
+    said = learning.types("check", "--all", code=5)
+    assert f"run {record.id} is gone" in said.out
+    assert "run it again: gpucourse run 1.1" in said.out
+    learning.types("check", "1.1", code=3)
+    again = learning.record()
+    (learning.folder(again) / "hashes.json").unlink()
+    assert "changed: hashes.json" in learning.types("check", "--all", code=5).out
+
+
+def test_check_names_a_missing_deliverable(learning: Learning) -> None:
+    learning.record()
+    (learning.workspace / "deliverables/1.1/logs/node0-rank0.log").unlink()
+    assert "not in deliverables/: The log" in learning.types("check", "--all").out
+
+
+def test_check_with_a_verdict_of_a_newer_version_is_refused(learning: Learning) -> None:
+    learning.record()
+    path = learning.workspace / "deliverables/1.1/verdict.json"
+    path.write_text(path.read_text().replace('"version": 1', '"version": 9'))
+    for words in (["check", "--all"], ["list"], ["check", "1.1"]):
+        assert "has format 9" in learning.types(*words, code=3).err
+    assert '"version": 9' in path.read_text()
+
+
+def test_check_with_wrong_words_names_them(learning: Learning) -> None:
+    assert "name one exercise, or all of them" in learning.types("check", code=2).err
+    assert "name one exercise, or all of them" in learning.types("check", "1.1", "--all", code=2).err
+    assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
+    assert "0 of 2 exercises pass." in learning.types("check", "--all").out
+
+
+def test_show_lists_what_is_still_open(learning: Learning) -> None:
+    said = learning.types("show", "1.1").out
+    assert "Still open\n  • a good run: gpucourse run 1.1\n" in said
+    assert "depth          100         10  int 1 to 1,000" in said
+    assert "b. in the sea" in said
+    record = learning.record(metrics={**METRICS, "wet": False})
+    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=9", code=5)
+    said = learning.types("show", "1.1").out
+    assert "a check that passes: It is wet" in said
+    assert "answers to why, where, power: gpucourse answer 1.1" in said
+    assert "better answers to busy: gpucourse answer 1.1" in said
+    assert "to hand in: The log, The measurements" in said
+    assert "✓ speedup" in said
+    (learning.folder(record) / "metrics.json").write_text("{")
+    assert "metrics.json is damaged" in " ".join(learning.types("show", "1.1").out.split())
+    assert "metrics.json is damaged" in learning.types("show", "1.1", "--json").document["open"][0]
+
+
+def test_list_shows_points(learning: Learning) -> None:
+    learning.record()
+    said = learning.types("list").out
+    assert "Rivers (1.5 h, 10 of 25 points)" in said
+    assert "10 of 25 points: gpucourse grade." in said
+    learning.put("modules/rubric.yaml", "format: 2\n")
+    broken = learning.types("list", code=2).out
+    assert "1 of 2 exercises passed" in broken
+    assert "modules/rubric.yaml: format: " in broken

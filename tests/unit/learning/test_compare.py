@@ -1,0 +1,126 @@
+"""compare: runs of one exercise side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.learning import FOLDER, MANIFEST, METRICS, Learning
+
+PLOT = """\
+    plots:
+      - file: flow
+        title: Flow
+        kind: line
+        rows: metrics.springs
+        x: busy_percent
+        series: [{key: litres, label: flow}]
+        x_title: busy (%)
+        y_title: flow (l)
+"""
+PLOTTED = MANIFEST.replace("    deliverables:", PLOT + "    deliverables:", 1)
+
+
+def test_compare_of_two_runs_writes_table_and_chart(learning: Learning) -> None:
+    learning.put(f"modules/{FOLDER}/module.yaml", PLOTTED)
+    first = learning.record(parameters={"depth": 10})
+    second = learning.record("1.1", METRICS | {"springs": [{"litres": 7.25, "busy_percent": 50}]}, parameters={"depth": 20})
+    said = learning.types("compare", first.id, second.id)
+    for words in ("depth 10", "depth 20", "2.5", "7.2", "comparison-flow.png", "mode: local"):
+        assert words in said.out + said.err
+    folder = learning.workspace / "deliverables" / "1.1"
+    assert (folder / "comparison-flow.svg").is_file()
+    page = (folder / "comparison.md").read_text()
+    assert "mode: local" in page
+    assert "| row 1 · litres | 1.5 | 7.2 | ? +383 % |" in page
+    assert "Set differently: depth. 1 difference: 1 of unknown spread." in page
+    assert "| row 2 · litres | 2.5 | – |" in page
+    document = learning.types("compare", first.id, second.id, "--json").document
+    assert document["labels"] == {first.id: "depth 10", second.id: "depth 20"}
+
+
+DERIVED = MANIFEST.replace(
+    "columns: [{key: litres, title: litres, digits: 1}]",
+    "columns: [{key: ranks, title: ranks}, {key: median_ms, title: ms, digits: 1}, {key: rate, title: rows/s, digits: 1}, "
+    "{key: speedup, title: speed-up, digits: 2}, {key: loss, title: loss, digits: 3}, {key: sent, title: bytes}]",
+)
+
+
+def measure(slow: float, fast: float, *, loss: float, sent: int) -> dict[str, object]:
+    """The metrics of a run on one rank and on two, whose steps take so many milliseconds, each with a spread of 20 %."""
+    rows = [
+        {
+            "ranks": ranks, "median_ms": ms, "p20_ms": 0.8 * ms, "p80_ms": 1.2 * ms, "rate": 1e3 / ms, "speedup": slow / ms,
+            "loss": loss, "sent": sent, "litres": 1.0, "busy_percent": 9,
+        }
+        for ranks, ms in ((1, slow), (2, fast))
+    ]  # fmt: skip
+    return METRICS | {"springs": rows}
+
+
+def test_compare_marks_every_number_computed_from_times_that_overlap(learning: Learning) -> None:
+    learning.put(f"modules/{FOLDER}/module.yaml", DERIVED)
+    runs = [
+        learning.record(metrics=measure(10, 5, loss=2.5, sent=40)).id,
+        learning.record(metrics=measure(12, 10, loss=3.5, sent=50)).id,
+    ]
+    said = learning.types("compare", *runs).out
+    lines = {line.partition("  ")[0]: line for line in said.splitlines() if " · " in line}
+    assert "≈ +20 %" in lines["ranks 1 · ms"]
+    assert "≈ -16.7 %" in lines["ranks 1 · rows/s"]
+    assert lines["ranks 2 · ms"].endswith("  +100 %"), "5 and 10 ms are further apart than both spreads"
+    assert lines["ranks 2 · rows/s"].endswith("  -50 %")
+    assert "≈ -40 %" in lines["ranks 2 · speed-up"], "1.33 to 3 times and 0.8 to 1.8 times overlap"
+    assert "? +40 %" in lines["ranks 2 · loss"]
+    assert lines["ranks 2 · bytes"].endswith("  +25 %"), "a count"
+    assert "? the spread was not measured" in said
+    assert "≈ may be noise: the runs' own spreads (p20 to p80) overlap" in said
+
+
+def test_compare_of_equal_settings_says_that_differences_are_chance(learning: Learning) -> None:
+    learning.put(f"modules/{FOLDER}/module.yaml", DERIVED)
+    runs = [learning.record(metrics=measure(ms, 5, loss=2.5, sent=40)).id for ms in (10, 12)]
+    said = " ".join(learning.types("compare", *runs).out.split())
+    assert "The settings are the same in all runs. 3 differences: 3 that may be noise. They come from noise" in said
+    assert " Next: gpucourse " in said
+
+
+def test_compare_of_other_settings_names_the_command_that_shows_the_noise(learning: Learning) -> None:
+    learning.put(f"modules/{FOLDER}/module.yaml", DERIVED)
+    runs = [
+        learning.record(metrics=measure(ms, 5, loss=2.5, sent=40), parameters={"depth": depth}).id
+        for ms, depth in ((10, 10), (12, 20))
+    ]
+    said = " ".join(learning.types("compare", *runs).out.split())
+    assert "Set differently: depth. 3 differences: 3 that may be noise." in said
+    assert "Run it again, and compare that run: gpucourse run 1.1 --set depth=20 Next: gpucourse " in said
+
+
+def test_compare_of_three_runs_says_how_far_each_is_from_the_first(learning: Learning) -> None:
+    runs = [
+        learning.record("1.1", METRICS | {"springs": [{"litres": litres, "busy_percent": 1}]}).id for litres in (2.0, 3.0, 2.0)
+    ]
+    (line,) = [line for line in learning.types("compare", *runs).out.splitlines() if "row 1" in line]
+    assert line.split() == ["row", "1", "·", "litres", "2.0", "3.0", "(?", "+50", "%)", "2.0"]
+
+
+def test_compare_of_runs_with_equal_settings_labels_them_by_their_word(learning: Learning) -> None:
+    runs = [learning.record().id for _ in range(2)]
+    document = learning.types("compare", *runs, "--json").document
+    assert document["labels"] == {run: run.rsplit("-", 1)[-1] for run in runs}
+
+
+@pytest.mark.parametrize("second", ["same", "other exercise", "unknown", "without metrics"])
+def test_compare_of_runs_that_cannot_be_compared_is_refused(learning: Learning, second: str) -> None:
+    run = learning.record().id
+    if second == "same":
+        code, other, words = 2, run, "two different runs"
+    elif second == "other exercise":
+        code, other, words = 2, learning.record("1.2").id, "different exercises: 1.1, 1.2"
+    elif second == "unknown":
+        code, other, words = 2, "20010101-000000-wombat", "there is no run"
+    else:
+        record = learning.record()
+        (learning.folder(record) / "metrics.json").unlink()
+        code, other, words = 3, record.id, "has no metrics"
+    said = learning.types("compare", run, other, code=code)
+    assert words in said.err

@@ -1,0 +1,151 @@
+"""A script of the learner's own counts for no exercise, whatever numbers it writes, now or as an earlier version booked it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gpucourse.learning import watch
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.workspace.files import write_record
+from tests.learning import METRICS, Learning
+
+OWN = "/home/me/thesis/my train.py"
+
+
+def read_earned_points(learning: Learning) -> dict[str, float]:
+    document = learning.types("grade", "--json", code=None).document
+    return {row["id"]: row["earned"] for row in document["parts"][0]["rows"]}
+
+
+def book_an_earlier_run(learning: Learning) -> RunRecord:
+    """A run of an own script that an earlier version judged by the exercise's checks, passed, and handed in."""
+    record = learning.record(own_script="fake.py", place=None)
+    record.verdict = "passed"
+    write_record(learning.folder(record) / "run.json", record)
+    wet = CheckResult(id="wet", title="It is wet", verdict="passed", evidence="logic", observed="true", expected="true")
+    verdict = ExerciseVerdict(exercise="1.1", run=record.id, mode="local", verdict="passed", checks=(wet,))
+    handed_in = learning.workspace / "deliverables" / "1.1"
+    for folder in (learning.folder(record), handed_in):
+        write_record(folder / "verdict.json", verdict)
+    (handed_in / "metrics.json").write_text(json.dumps(METRICS))
+    return record
+
+
+def test_own_script_passes_nothing_and_hands_in_nothing(learning: Learning) -> None:
+    record = learning.record(own_script=OWN)
+    assert record.verdict is None
+    assert not (learning.folder(record) / "verdict.json").exists()
+    assert not (learning.workspace / "deliverables").exists()
+    assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
+    learning.types("check", "--all")
+    assert "0 of 2 exercises passed" in learning.types("list").out
+    assert "none has succeeded yet" in learning.types("answer", "1.1", "--set", "speedup=1.9", code=3).err
+    assert set(read_earned_points(learning).values()) == {0}
+    assert "nothing to hand in yet" in learning.types("grade", "--bundle", str(learning.root / "w.zip"), code=2).err
+
+
+def test_own_script_takes_no_points_away(learning: Learning) -> None:
+    good = learning.record()
+    learning.types("answer", "1.1", "--set", "speedup=1.9")
+    before = read_earned_points(learning)
+    own = learning.record(metrics={"wet": False, "speedup": 77.0}, own_script=OWN)
+    learning.types("check", "1.1")
+    learning.types("check", "--all")
+    assert read_earned_points(learning) == before
+    assert before["completed"] == 5
+    learning.types("answer", "1.1", "--set", "speedup=1.9")
+    assert read_earned_points(learning) == before
+    refused = learning.types("answer", "1.1", "--run", own.id, "--set", "speedup=77", code=2).err
+    assert "ran my train.py, a script of your own" in refused
+    assert "ran my train.py" in learning.types("check", "1.1", "--run", own.id, code=2).err
+    learning.types("grade", "--bundle", str(learning.root / "w.zip"))
+    with zipfile.ZipFile(learning.root / "w.zip") as bundle:
+        names = bundle.namelist()
+    assert any(good.id in name for name in names)
+    assert not any(own.id in name for name in names)
+
+
+def test_own_script_that_an_earlier_version_booked_loses_its_mark(learning: Learning) -> None:
+    own = book_an_earlier_run(learning)
+    assert "0 of 2 exercises passed" in learning.types("list").out
+    assert set(read_earned_points(learning).values()) == {0}
+    said = learning.types("check", "--all", code=5).out
+    assert "No longer passed: 1.1" in said
+    assert f"run {own.id} ran a script of your own" in " ".join(said.split())
+    assert "0 of 2 exercises passed" in learning.types("list").out
+
+
+def test_runs_names_an_own_script_and_compare_refuses_it(learning: Learning) -> None:
+    good, own = learning.record(), book_an_earlier_run(learning)
+    listed = learning.types("runs").out
+    assert "fake.py" in listed
+    assert "passed" not in next(line for line in listed.splitlines() if own.id in line)
+    refused = learning.types("compare", good.id, own.id, code=2).err
+    assert f"run {own.id} ran fake.py, a script of your own" in refused
+    assert not list((learning.workspace / "deliverables").glob("*/comparison*"))
+
+
+def test_compare_of_runs_of_one_own_script(learning: Learning) -> None:
+    first = learning.record(metrics={"steps_per_s": 100.0, "loss": 2.5}, own_script=OWN, environment={"LR": "1"})
+    second = learning.record(metrics={"steps_per_s": 150.0, "loss": 2.5}, own_script=OWN, environment={"LR": "2"})
+    told = learning.types("compare", first.id, second.id)
+    assert "my train.py your own script, compared" in told.out
+    row = next(line for line in told.out.splitlines() if "steps_per_s" in line)
+    assert row.split() == ["steps_per_s", "100", "150", "?", "+50", "%"]
+    assert "--env LR" in told.out
+    assert "Saved" not in told.out
+    assert learning.types("compare", first.id, second.id, "--json").document["exercise"] == "my train.py"
+    other = learning.record(own_script="other.py")
+    assert (
+        "ran my train.py, a script of your own, and another did not"
+        in learning.types("compare", first.id, other.id, code=2).err
+    )
+    assert not (learning.workspace / "deliverables").exists()
+
+
+def test_own_scripts_of_one_name_are_told_apart(learning: Learning) -> None:
+    first = learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py")
+    second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py")
+    listed = learning.types("runs").out
+    assert "a/train.py" in listed
+    assert "b/train.py" in listed
+    told = learning.types("compare", first.id, second.id).out
+    assert "train.py 2 scripts of your own with one name, compared" in told
+    assert f"{first.id} script a/train.py" in " ".join(told.split())
+    assert "/home/me/b/train.py" in learning.types("show", "train.py", "--run", second.id).out
+
+
+def test_check_says_which_own_script_of_that_name(learning: Learning) -> None:
+    checks = [{"id": "low", "title": "It is low", "value": "metrics.loss", "below": 3, "hint": "Go on."}]
+    learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py", checks=checks)
+    second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py", checks=checks)
+    said = " ".join(learning.types("check", "train.py").err.split())
+    assert f"run {second.id} is of /home/me/b/train.py; /home/me/a/train.py has runs too: --run RUN names one" in said
+
+
+def test_show_of_an_own_script_whose_name_begins_with_a_dash(learning: Learning) -> None:
+    record = learning.record(own_script="/home/me/-x.py")
+    refused = learning.types("show", "-x.py", "--run", record.id, code=2).err
+    assert "-x.py begins with a dash, so it is taken for an option" in refused
+    assert f"gpucourse show --run {record.id} -- -x.py" in " ".join(refused.split())
+    shown = learning.types("show", "--run", record.id, "--", "-x.py").out
+    assert f"gpucourse show --run {record.id} --verbose -- -x.py" in " ".join(shown.split())
+
+
+def test_current_exercise_is_never_that_of_an_own_script(learning: Learning) -> None:
+    learning.record("1.1")
+    learning.record("1.2", own_script=OWN)
+    assert watch.current(learning.open_context()).id == "1.1"
+
+
+@pytest.mark.parametrize(("own_script", "subject"), [(None, "1.1"), (OWN, "my train.py"), ("job.sbatch", "job.sbatch")])
+def test_subject_of_a_run_is_what_ran(own_script: str | None, subject: str, learning: Learning) -> None:
+    record = learning.record(own_script=own_script)
+    assert record.subject == subject
+    assert record.is_evidence == (own_script is None)
+    assert Path(learning.folder(record)).is_dir()

@@ -1,0 +1,292 @@
+"""Points for a part that the learner writes: only with a run or a `try` of the very file that is handed in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import KeptParts, PartResult
+from gpucourse.runs.finish import seal
+from gpucourse.runs.parts import LARGEST, keep_started_files
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import write_record
+from gpucourse.workspace.seals import sha256
+from tests.learning import FOLDER, MANIFEST, Learning
+from tests.unit.learning.test_try import JUDGE, RIGHT, SAME, STUB, YOURS, write
+
+RUBRIC = """\
+format: 1
+parts:
+  - module: "1"
+    title: Rivers
+    rows: [{id: written, title: Parts written, points: 10, evidence: [yours], exercises: ["1.2"]}]
+"""
+DRY = "DRY = True\n"
+METRICS = {"schema": 1, "device": "a CPU", "cuda": None, "wet": True}
+
+
+@pytest.fixture
+def writer(learning: Learning) -> Learning:
+    """A learner of a course with two parts: one with a judge, and one that a check of the run decides."""
+    learning.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS)
+    learning.put("modules/rubric.yaml", RUBRIC)
+    learning.put(f"exercises/{FOLDER}/my_double.py", STUB)
+    learning.put(f"exercises/{FOLDER}/my_dry.py", "DRY = None\n")
+    learning.put(f"exercises/{FOLDER}/judges/my_double.py", JUDGE)
+    return learning
+
+
+def run_both(learning: Learning, double: str = RIGHT, dry: str = DRY, **metrics: Any) -> RunRecord:
+    """A run that started with these parts, judged and sealed."""
+    write(learning, double)
+    write(learning, dry, "my_dry.py")
+    context = learning.open_context()
+    record = learning.record("1.2", METRICS | metrics)
+    keep_started_files(context, context.catalog.exercise("1.2")[1], record)
+    seal(runs.files_of(context.paths, record), record.mode)
+    learning.types("check", "1.2", code=None)
+    return record
+
+
+def forge(learning: Learning, *, double: str = RIGHT, dry: str = DRY, run: str = "", **change: Any) -> None:
+    """Hand in both parts as if they had passed, by hand."""
+    paths = learning.open_context().paths
+    kept = {}
+    for part, text in (("double", double), ("dry", dry)):
+        file = paths.yours_file("1.2", f"my_{part}.py")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        result = PartResult(id=part, title="t", file=file.name, verdict="passed", sha256=sha256(file) or "", run=run)
+        kept[part] = replace(result, **change)
+    write_record(paths.yours("1.2"), KeptParts(parts=kept))
+
+
+def read_row(learning: Learning, *words: str) -> dict[str, Any]:
+    """The row of parts in the grade of the workspace, or of a bundle that `words` open."""
+    document = learning.types("grade", *words, "--json", code=None).document
+    (row,) = (document["bundles"][0]["grade"] if words else document)["parts"][0]["rows"]
+    return dict(row)
+
+
+def read_points(learning: Learning) -> tuple[float, str]:
+    """The points for parts in a bundle of the workspace, and what is missing."""
+    table = learning.types("grade", "--open", str(learning.hand_in()), "--csv", code=None).out
+    row = next(csv.DictReader(io.StringIO(table)))
+    return float(row["earned"]), row["missing"]
+
+
+def test_grade_with_a_run_of_both_parts_gives_all_points(writer: Learning) -> None:
+    run_both(writer)
+    row = read_row(writer, "--open", str(writer.hand_in()))
+    assert (row["earned"], row) == (10, read_row(writer))
+
+
+def test_grade_after_a_newer_run_without_the_part_keeps_its_points(writer: Learning) -> None:
+    run_both(writer)
+    run_both(writer, double=STUB, dry="DRY = None\n")
+    assert read_points(writer)[0] == 10
+
+
+def test_grade_with_a_try_of_the_part_gives_its_points(writer: Learning) -> None:
+    write(writer, RIGHT)
+    writer.types("try", "1.2")
+    assert read_points(writer)[0] == 5
+
+
+def test_grade_with_the_courses_own_files_handed_in_gives_no_points(writer: Learning) -> None:
+    writer.record("1.2", METRICS)
+    forge(writer, double=STUB, dry="DRY = None\n")
+    assert read_points(writer)[0] == 0
+
+
+def test_a_part_that_checks_decide_gets_no_points_without_a_run(writer: Learning) -> None:
+    writer.record("1.2", METRICS)
+    forge(writer)
+    earned, missing = read_points(writer)
+    assert earned == 5, "the part with a judge may come from a try"
+    assert "dry: checks of a run decide" in missing
+
+
+@pytest.mark.parametrize("run", ["20260101-000000-otter", "../../elsewhere"])
+def test_grade_with_a_run_that_is_not_there_gives_no_points(writer: Learning, run: str) -> None:
+    writer.record("1.2", METRICS)
+    forge(writer, run=run)
+    earned, missing = read_points(writer)
+    assert (earned, "is not here" in missing) == (0, True)
+
+
+def test_grade_with_a_run_that_had_other_files_gives_no_points(writer: Learning) -> None:
+    record = run_both(writer, double=STUB, dry="DRY = None\n")
+    forge(writer, run=record.id)
+    earned, missing = read_points(writer)
+    assert (earned, f"run {record.id} did not have this file" in missing) == (0, True)
+
+
+def test_grade_with_files_put_into_a_run_later_gives_no_points(writer: Learning) -> None:
+    record = run_both(writer, double=STUB, dry="DRY = None\n")
+    forge(writer, run=record.id)
+    kept = writer.open_context().paths.yours_file("1.2", "x").parent
+    shutil.copytree(kept, writer.folder(record) / "yours", dirs_exist_ok=True)
+    earned, missing = read_points(writer)
+    assert (earned, f"run {record.id} was changed after it had ended" in missing) == (0, True)
+
+
+def test_grade_with_a_run_whose_checks_say_no_gives_no_points(writer: Learning) -> None:
+    record = run_both(writer, wet=False)
+    forge(writer, run=record.id)
+    assert read_points(writer)[0] == 5, "the other part has no checks"
+
+
+@pytest.mark.parametrize("change", [{"state": "failed"}, {"own_script": "/home/me/other.py"}, {"profiled": True}])
+def test_grade_with_a_run_that_judges_no_part_gives_no_points(writer: Learning, change: dict[str, Any]) -> None:
+    record = run_both(writer)
+    context = writer.open_context()
+    files = runs.files_of(context.paths, record)
+    write_record(files.record, asdict(runs.reread(context.paths, record)) | change)
+    seal(files, record.mode)
+    assert read_points(writer)[0] == 0
+
+
+BODY = """    half = n / 2
+    quarter = half / 2
+    whole = 4 * quarter
+    return int(2 * whole)
+"""
+SOLUTION = '"""A way to double."""\n\n\ndef double(n):\n    """Return n + n."""\n' + BODY
+
+
+def test_grade_with_a_solution_gives_points_once_a_reviewer_accepts(writer: Learning) -> None:
+    writer.put(f"exercises/{FOLDER}/solutions/my_double.py", SOLUTION)
+    write(writer, SOLUTION.replace("quarter", "fourth"))
+    assert "solution" not in writer.types("try", "1.2").err
+    assert read_points(writer)[0] == 5, "other code"
+    write(writer, "# mine\n\n" + SOLUTION.replace("half =", "half  =").replace("n / 2", "n / 2  # half of it"))
+    said = writer.types("try", "1.2")
+    assert "my_double.py is a solution of the course: it gives no points until an instructor accepts it" in said.err
+    earned, missing = read_points(writer)
+    assert (earned, "as the course's solution: double" in missing) == (0, True)
+    assert "handed in; a solution of the course, comments and blanks apart" in " ".join(show_part(writer).split())
+    bundle = str(writer.root / "work.zip")
+    writer.leave()
+    assert "5 more points are pending review by you" in writer.types("grade", "--open", bundle).out
+    shown = writer.types("grade", "--open", bundle, "--review", typing="Ada\n\n")
+    assert "its code is that of a solution of the course. Does it count?" in " ".join(shown.out.split())
+    assert "quarter = half / 2" in shown.out
+    writer.types("grade", "--open", bundle, "--judge", "1.2/double=100", "--by", "Ada")
+    grade = writer.types("grade", "--open", bundle, "--json").document["bundles"][0]["grade"]
+    assert (grade["earned"], grade["waiting"]) == (5, 0)
+
+
+def test_grade_with_a_part_that_a_reviewer_marks_down_gives_what_is_left(writer: Learning) -> None:
+    run_both(writer)
+    bundle = str(writer.hand_in())
+    writer.leave()
+    writer.types("grade", "--open", bundle, "--judge", "1.2/double=0", "--judge", "1.2/dry=50", "--by", "Ada")
+    said = writer.types("grade", "--open", bundle, "--csv").out
+    assert "marked down: double, dry" in said
+    assert writer.types("grade", "--open", bundle, "--json").document["bundles"][0]["grade"]["earned"] == 2.5
+
+
+def test_judge_of_a_part_by_the_learner_is_refused(writer: Learning) -> None:
+    run_both(writer)
+    said = writer.types("grade", "--judge", "1.2/double=100", code=2)
+    assert "1.2 double is a part: an instructor judges it, on your bundle" in said.err
+
+
+def test_judge_of_a_part_that_is_not_handed_in_is_refused(writer: Learning) -> None:
+    writer.record("1.2", METRICS)
+    bundle = str(writer.hand_in())
+    writer.leave()
+    said = writer.types("grade", "--open", bundle, "--judge", "1.2/double=100", code=2)
+    assert "1.2 double is not handed in" in said.err
+
+
+def show_part(learning: Learning) -> str:
+    """What an instructor sees of exercise 1.2."""
+    return learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.2", code=None).out
+
+
+def test_open_of_an_exercise_without_a_run_shows_the_handed_in_part(writer: Learning) -> None:
+    write(writer, RIGHT)
+    writer.types("try", "1.2")
+    shown = show_part(writer)
+    assert "+    return 2 * n" in shown, "with its indentation"
+    shown = " ".join(shown.split())
+    assert "my_double.py: 1 added, 1 removed, which the learner writes" in shown
+    assert "handed in; right, as only the learner's computer says" in shown
+
+
+def test_open_of_an_exercise_shows_also_what_a_newer_run_had(writer: Learning) -> None:
+    run_both(writer)
+    run_both(writer, double=RIGHT.replace("2 * n", "3 * n"))
+    shown = show_part(writer)
+    assert shown.index("+    return 3 * n") < shown.index("+    return 2 * n")
+    assert shown.count("my_dry.py: ") == 1
+
+
+def test_open_of_an_exercise_says_what_a_forged_part_is(writer: Learning) -> None:
+    writer.record("1.2", METRICS)
+    forge(writer, double=STUB)
+    shown = " ".join(show_part(writer).split())
+    assert "handed in as the course delivers it: open" in shown
+    assert "handed in; not judged: checks of a run decide: gpucourse run 1.2" in shown
+    writer.open_context().paths.yours_file("1.2", "my_double.py").write_text(RIGHT)
+    assert "handed in; another file than the one that was judged: open" in " ".join(show_part(writer).split())
+
+
+def test_open_names_the_parts_that_only_the_learner_judged(writer: Learning) -> None:
+    run_both(writer)
+    bundle = str(writer.hand_in())
+    words = " ".join(writer.types("grade", "--open", bundle).out.split())
+    assert "parts that only the learner's computer judged: 1.2 double; judge them again: gpucourse grade --rerun" in words
+    grade = writer.types("grade", "--open", bundle, "--json").document["bundles"][0]["grade"]
+    assert grade["learner_judged"] == {"1.2": ["double"]}, "the checks of a run that is here decide about the other part"
+    rows = csv.DictReader(io.StringIO(writer.types("grade", "--open", bundle, "--csv").out))
+    assert [row["learner_judged"] for row in rows] == ["1.2 double", "1.2 double", ""]
+    shutil.copy(bundle, writer.root / "b.zip")
+    words = " ".join(writer.types("grade", "--open", bundle, "--open", str(writer.root / "b.zip")).out.split())
+    assert "parts not judged here" in words
+    writer.leave()
+    writer.types("grade", "--open", bundle, "--judge", "1.2/double=80", "--by", "Ada")
+    grade = writer.types("grade", "--open", bundle, "--json").document["bundles"][0]["grade"]
+    assert grade["learner_judged"] == {}
+
+
+def judge_again(learning: Learning, code: int) -> tuple[str, str, list[tuple[str, str, str]]]:
+    """What `--rerun` finds of exercise 1.2: the verdict, why, and each part with both words."""
+    said = learning.types("grade", "--rerun", str(learning.hand_in()), "--exercise", "1.2", "--yes", "--json", code=code)
+    (done,) = said.document["exercises"]
+    figures = [(figure["value"], figure["bundle"], figure["again"]) for figure in done["figures"]]
+    return done["verdict"], done["why"], figures
+
+
+def test_rerun_of_a_part_that_is_right_agrees(writer: Learning) -> None:
+    write(writer, RIGHT)
+    writer.types("try", "1.2")
+    assert judge_again(writer, 0) == ("agrees", "no run that counts", [("part double", "passed", "passed")])
+
+
+def test_rerun_of_a_part_that_is_called_right_and_is_wrong_differs(writer: Learning) -> None:
+    forge(writer, double=SAME)
+    assert judge_again(writer, 5) == ("differs", "no run that counts", [("part double", "passed", "failed")])
+
+
+@pytest.mark.parametrize("change", [{"id": "dry"}, {"id": "nothing"}, {"file": "../my_double.py"}])
+def test_grade_with_a_result_of_another_part_gives_no_points(writer: Learning, change: dict[str, str]) -> None:
+    writer.record("1.2", METRICS)
+    forge(writer, **change)
+    assert read_points(writer)[0] == 0
+
+
+def test_grade_with_a_part_that_is_too_large_gives_no_points(writer: Learning) -> None:
+    forge(writer, double=RIGHT + "#" * LARGEST)
+    assert read_points(writer)[0] == 0
+    write(writer, RIGHT + "#" * LARGEST)
+    said = writer.types("try", "1.2", code=5)
+    assert "my_double.py has 64.1 KiB, and a part may have 64.0 KiB" in " ".join(said.out.split())

@@ -1,0 +1,346 @@
+"""`grade`: points from evidence, a reviewer's judgement, the instructor's table, the bundle that shows what was changed."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.learning import METRICS, Learning
+
+
+def rows(learning: Learning, *words: str, code: int = 0) -> dict[str, float]:
+    document = learning.types("grade", "--json", *words, code=code).document
+    part = (document if not words else document["bundles"][0]["grade"])["parts"][0]
+    return {row["id"]: row["earned"] for row in part["rows"]}
+
+
+def hand_in(learning: Learning) -> Path:
+    """A learner with a good run and answers."""
+    learning.record()
+    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=80", "--set", "where=b", "--set", "why=It falls.")
+    return learning.hand_in()
+
+
+def test_grade_counts_evidence_alone(learning: Learning) -> None:
+    assert rows(learning) == {"completed": 0, "deliverables": 0, "understanding": 0}
+    learning.record()
+    assert rows(learning) == {"completed": 5, "deliverables": 5, "understanding": 0}
+    learning.record("1.2")
+    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=9", "--set", "why=It falls.", code=5)
+    assert rows(learning) == {"completed": 10, "deliverables": 5, "understanding": 2.5}, "one of four that need no GPU"
+    said = learning.types("grade").out
+    assert "17.5 of 25 points and 0 of 10 as a bonus" in said
+    assert "2.5 of 10 (+2.5 waiting)" in said
+    assert "logic (simulated)" in said
+    assert "1.1: 1 open, 1 wrong, 1 needs review" in said
+    assert "9  Clouds: 0 of 10, bonus (not in this course)" in said
+
+
+def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -> None:
+    learning.record()
+    learning.record("1.2")
+    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=9", "--set", "why=It falls.", code=5)
+    document = learning.types("grade", "1.1", "--json").document
+    assert (document["points"], document["earned"], document["waiting"], document["exercises"]) == (20, 12.5, 2.5, 1)
+    assert {row["id"]: row["earned"] for row in document["parts"][0]["rows"]} == {
+        "completed": 5,
+        "deliverables": 5,
+        "understanding": 2.5,
+    }
+    said = learning.types("grade", "1.1").out
+    assert said.startswith("Points of 1.1 ")
+    assert "open: where" in said
+    assert "1.2" not in said
+    other = learning.types("grade", "1.2", "--json").document
+    assert document["points"] + other["points"] == 25
+    whole = learning.types("grade", "1", "--json").document
+    assert whole["parts"][0]["rows"] == learning.types("grade", "--json").document["parts"][0]["rows"]
+
+
+def test_grade_of_what_is_no_exercise_says_what_can_be_typed(learning: Learning) -> None:
+    assert "there is no exercise '1.7'" in learning.types("grade", "1.7", code=2).err
+    assert "there is no module '7'" in learning.types("grade", "7", code=2).err
+    assert "gpucourse grade --open work.zip" in learning.types("grade", "work.zip", code=2).err
+    assert "takes only --json or --csv" in learning.types("grade", "1.1", "--review", code=2).err
+    assert "takes only --json or --csv" in learning.types("grade", "1.1", "1.2", code=2).err
+
+
+def test_grade_of_a_module_that_is_not_begun_is_one_line(learning: Learning) -> None:
+    said = learning.types("grade").out
+    assert "Not begun: module 1. Its rows: gpucourse grade --verbose" in said
+    assert "no run yet" not in said
+    assert "1.1, 1.2: no run yet" in learning.types("grade", "--verbose").out
+    learning.record()
+    said = learning.types("grade").out
+    assert "Not begun" not in said
+    rows = {line.partition("  ")[0]: line.rpartition("  ")[2] for line in said.splitlines()}
+    assert rows["All exercises completed"] == "1.2: no run yet"
+    assert rows["Understanding shown"] == "1.1: 4 open"
+
+
+def test_grade_of_a_run_with_a_failed_check_gives_partial_points(learning: Learning) -> None:
+    learning.record(metrics={**METRICS, "wet": False})
+    assert rows(learning) == {"completed": 2.5, "deliverables": 0, "understanding": 0}
+
+
+def read_judgements(learning: Learning) -> list[dict[str, Any]]:
+    """What the workspace keeps of its owner's judgements on other learners' work."""
+    kept = learning.workspace.glob(".gpucourse/reviews/*/1.1.json")
+    return [judgement for path in kept for judgement in json.loads(path.read_text())["judgements"]]
+
+
+@pytest.mark.parametrize("review", [["--review"], []])
+def test_judge_by_the_learner_is_shown_and_never_counts(learning: Learning, review: list[str]) -> None:
+    hand_in(learning)
+    said = learning.types("grade", *review, "--judge", "1.1/why=100", "--by", "Ada")
+    assert "17.5 of 25 points" in said.out
+    assert "1 needs review (1 self-judged, not counted)" in " ".join(said.out.split())
+    assert "2.5 more points are pending review by an instructor: gpucourse grade --bundle work.zip" in said.out
+    assert "your own judgement is not counted" in said.err
+    answers = learning.types("answer", "1.1").out
+    assert "self-judged, not counted: 100% good" in " ".join(answers.split())
+    path = learning.root / "judged.zip"
+    learning.types("grade", "--bundle", str(path))
+    learning.leave()
+    opened = learning.types("grade", "--open", str(path)).out
+    assert "17.5 then, 17.5 as counted here" in opened
+    assert f"2.5 more points are pending review by you: gpucourse grade --open {path} --review" in " ".join(opened.split())
+
+
+def test_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learning) -> None:
+    hand_in(learning)
+    words = hashlib.sha256(b"It falls.").hexdigest()
+    stored = {"question": "why", "share": 1.0, "by": "Ada", "at": "2026-11-21T10:00:00", "comment": "", "answer_sha256": words}
+    learning.workspace.joinpath("deliverables/1.1/review.json").write_text(
+        json.dumps({"version": 1, "exercise": "1.1", "judgements": [stored]})
+    )
+    assert rows(learning)["understanding"] == 7.5
+    assert "1 self-judged, not counted" in learning.types("grade").out
+
+
+def test_judge_of_a_bundle_of_the_own_workspace_is_refused(learning: Learning) -> None:
+    path = hand_in(learning)
+    said = learning.types("grade", "--open", str(path), "--judge", "1.1/why=100", code=2)
+    assert "was made in this workspace: your own judgement would not be counted" in said.err
+    assert rows(learning, "--open", str(path))["understanding"] == 7.5
+
+
+def test_judge_by_a_reviewer_counts_for_the_same_words_only(learning: Learning) -> None:
+    path = hand_in(learning)
+    learning.types("grade", "--judge", "1.1/why=0")
+    second = learning.root / "second.zip"
+    learning.types("grade", "--bundle", str(second))
+    learning.types("answer", "1.1", "--set", "why=It falls down.")
+    third = learning.root / "third.zip"
+    learning.types("grade", "--bundle", str(third))
+    learning.leave()
+    said = learning.types("grade", "--open", str(path), "--judge", "1.1/why=80", "--by", "Ada")
+    assert "9.5 of 10" in said.out
+    assert [(judgement["by"], judgement["share"], bool(judgement["at"])) for judgement in read_judgements(learning)] == [
+        ("Ada", 0.8, True)
+    ]
+    assert rows(learning, "--open", str(second))["understanding"] == 9.5, "the same words, and the learner's 0% is not counted"
+    assert rows(learning, "--open", str(third))["understanding"] == 7.5, "other words were not judged"
+
+
+def test_review_at_the_terminal_asks_for_each_text(learning: Learning) -> None:
+    path = str(hand_in(learning))
+    learning.types("grade", "--judge", "1.1/why=100")
+    learning.leave()
+    said = learning.types("grade", "--open", path, "--review", typing="Ada\nmany\n120\n50\nnot all of it\n")
+    assert "look for  it falls" in said.out
+    assert said.err.count("is not a whole number from 0 to 100") == 2
+    assert [(judgement["comment"], judgement["by"]) for judgement in read_judgements(learning)] == [("not all of it", "Ada")]
+    assert "nothing is waiting for review" in learning.types("grade", "--open", path, "--review", typing="").err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--review", "--judge", "1.1/why=120"], "120% is not from 0 to 100%"),
+        (["--review", "--judge", "1.1/why"], "not of the form 3.2/why=80"),
+        (["--review", "--judge", "1.1/why=50", "--judge", "1.1/whi=80"], "there is no question 'whi'"),
+        (["--review", "--judge", "1.9/why=80"], "there is no exercise '1.9'"),
+        (["--review", "--judge", "1.1/where=80"], "1.1 where is not free text"),
+        (["--review", "--judge", "1.1/why=80", "--by", " "], "a judgement needs a name"),
+        (["--review"], "answers to review: 1; this is not a terminal"),
+        (["--csv", "--json"], "--csv and --json cannot be combined"),
+        (["--bundle", "x.zip", "--csv"], "--bundle cannot be combined with other options"),
+        (["--open", "/nowhere.zip"], "/nowhere.zip cannot be read"),
+    ],
+)
+def test_grade_with_wrong_words_names_them(learning: Learning, words: list[str], said: str) -> None:
+    hand_in(learning)
+    answered = learning.types("grade", *words, code=2)
+    assert said in answered.err + answered.out
+    assert not (learning.workspace / "deliverables/1.1/review.json").exists(), "nothing was kept, or all of it"
+
+
+def test_grade_with_nothing_to_judge_or_hand_in_is_refused(learning: Learning) -> None:
+    assert "has no answer yet" in learning.types("grade", "--review", "--judge", "1.1/why=80", code=2).err
+    assert "nothing to hand in yet" in learning.types("grade", "--bundle", "x.zip", code=2).err
+
+
+def test_csv_has_every_row_and_the_total(learning: Learning) -> None:
+    hand_in(learning)
+    table = list(csv.DictReader(io.StringIO(learning.types("grade", "--csv").out)))
+    assert [row["row"] for row in table] == ["completed", "deliverables", "understanding", "rain", "total", "bonus"]
+    assert {row["row"]: float(row["earned"]) for row in table}["total"] == 17.5
+    assert table[2]["missing"] == "1.1: 1 needs review"
+
+
+def test_csv_with_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None:
+    hand_in(learning)
+    path = learning.root / "evil.zip"
+    learning.types("grade", "--bundle", str(path), "--by", '\t=HYPERLINK("a", 1)')
+    other = change_bundle(path, "bundle.json", b'"made": "2', b'"made": "=1+2')
+    said = learning.types("grade", "--open", str(other), "--csv").out
+    table = list(csv.reader(io.StringIO(said)))
+    assert {row[0] for row in table[1:]} == {'\'=HYPERLINK("a", 1)'}
+    assert not [cell for row in table for cell in row if cell.startswith(("=", "+", "-", "@"))]
+
+
+def test_open_of_a_bundle_in_another_workspace_shows_the_same_points(learning: Learning) -> None:
+    path = hand_in(learning)
+    learning.leave()
+    assert rows(learning, "--open", str(path)) == {"completed": 5, "deliverables": 5, "understanding": 7.5}
+    said = learning.types("grade", "--open", str(path)).out
+    assert "Points of Noah" in said
+    assert "every file is as it was when the bundle was made" in said
+    assert "17.5 then, 17.5 as counted here" in said
+    learning.types("grade", "--open", str(path), "--review", "--judge", "1.1/why=100", "--by", "Ada")
+    assert rows(learning, "--open", str(path))["understanding"] == 10, "judgements are kept in the reviewer's workspace"
+
+
+def change_bundle(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: tuple[str, bytes] | None = None) -> Path:
+    """The bundle with one file changed."""
+    target = path.with_name("changed.zip")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as copy:
+        for member in source.infolist():
+            data = source.read(member)
+            copy.writestr(member.filename, data.replace(old, new) if member.filename.endswith(name_ends) else data)
+        if extra:
+            copy.writestr(*extra)
+    return target
+
+
+def test_open_of_a_class_is_one_table_beside_a_broken_bundle(learning: Learning) -> None:
+    whole = hand_in(learning)
+    second = learning.root / "second one.zip"
+    learning.types("grade", "--bundle", str(second), "--by", "Ada\x1b[2J")
+    changed = change_bundle(whole, "metrics.json", b"1.9", b"9.9")
+    broken = learning.root / "broken.zip"
+    broken.write_bytes(b"no zip")
+    learning.leave()
+    names = [str(path) for path in (whole, second, broken, changed, whole)]  # as a shell makes of --open *.zip
+    said = learning.types("grade", "--open", *names, code=5)
+    lines = [line for line in said.out.splitlines() if ".zip" in line]
+    assert [line.split()[0] for line in lines] == ["Ada", "Noah", "Noah", "Next:"], "by name, each bundle once"
+    assert "17.5" in lines[0]
+    assert "2 files" in next(line for line in lines if "changed.zip" in line)
+    assert "3 bundles, and 1 that cannot be opened, median 17.5 of 25 points" in said.out
+    assert lines[-1].endswith(f"gpucourse grade --open '{second}' --review")
+    assert "broken.zip" in said.err
+    assert "\x1b" not in said.out
+    assert learning.types("grade", "--open", *names, code=5).out == said.out, "opened again, it is the same"
+    document = learning.types("grade", "--json", "--open", *names, code=5).document
+    assert ([len(document[key]) for key in ("bundles", "errors")]) == [3, 1]
+    assert "--open" in learning.types("grade", str(whole), code=2).err
+
+
+def test_open_names_a_file_that_was_changed_in_the_bundle(learning: Learning) -> None:
+    other = change_bundle(hand_in(learning), "metrics.json", b"1.9", b"9.9")
+    said = learning.types("grade", "--open", str(other), code=5)
+    assert "Changed since the bundle was made" in said.out
+    assert "Changed after the run, so it gives no points" in said.out
+    assert "metrics.json" in said.out
+    assert rows(learning, "--open", str(other), code=5)["completed"] == 0
+
+
+def test_open_names_a_file_that_was_changed_before_the_bundle_was_made(learning: Learning) -> None:
+    record = learning.record()
+    metrics = learning.folder(record) / "metrics.json"
+    metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
+    path = learning.root / "work.zip"
+    learning.types("grade", "--bundle", str(path))
+    said = learning.types("grade", "--open", str(path), code=5)
+    assert "every file is as it was when the bundle was made" in said.out
+    assert "1.1: metrics.json" in said.out
+    assert "changed.zip" not in said.err
+    assert "files were changed: work.zip" in said.err
+
+
+@pytest.mark.parametrize("name", ["deliverables/1.1/extra.txt", "deliverables/1.1/review.json", "runs/1.1/x/run.json"])
+def test_open_names_a_file_that_was_added_and_counts_nothing_for_it(learning: Learning, name: str) -> None:
+    other = change_bundle(hand_in(learning), "nothing", b"", b"", extra=(name, b"{}"))
+    said = learning.types("grade", "--open", str(other), code=5)
+    assert f"files were changed: changed.zip: {name}" in said.err
+    assert "17.5 then, 17.5 as counted here" in said.out
+    assert rows(learning, "--open", str(other), code=5)["understanding"] == 7.5
+
+
+def test_bundle_of_files_with_odd_dates_and_names_is_made(learning: Learning) -> None:
+    path = hand_in(learning)
+    os.utime(learning.workspace / "deliverables/1.1/answers.yaml", (0, 0))
+    odd = os.fsdecode(os.fsencode(learning.workspace / "deliverables/1.1") + b"/odd\xff.txt")
+    Path(odd).write_text("x")
+    assert "left out  deliverables/1.1/odd\\udcff.txt" in learning.types("grade", "--bundle", str(path)).out
+    assert rows(learning, "--open", str(path))["understanding"] == 7.5
+
+
+def test_bundle_holds_only_runs_whatever_a_sheet_names(learning: Learning) -> None:
+    path = hand_in(learning)
+    sheet = learning.workspace / "deliverables/1.1/answers.yaml"
+    sheet.write_text(re.sub("run: .*", "run: ../../exercises", sheet.read_text()))
+    learning.types("grade", "--bundle", str(path))
+    with zipfile.ZipFile(path) as bundle:
+        assert not [name for name in bundle.namelist() if ".." in name]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("text", b"hello", "is not a whole bundle"),
+        ("cut", None, "is not a whole bundle"),
+        ("other", "zip", "it holds no bundle.json"),
+        ("outside", "../owned", "leads out of it"),
+        ("long", "a" * 300, "has a part longer than 255 bytes"),
+    ],
+)
+def test_open_of_a_file_that_is_no_bundle_is_refused(
+    learning: Learning, name: str, data: bytes | str | None, said: str
+) -> None:
+    path = learning.root / f"{name}.zip"
+    if isinstance(data, str):
+        with zipfile.ZipFile(path, "w") as bundle:
+            bundle.writestr("x.txt" if data == "zip" else data, "x")
+    else:
+        path.write_bytes(hand_in(learning).read_bytes()[:900] if data is None else data)
+    answered = learning.types("grade", "--open", str(path), code=2)
+    assert said in answered.err
+    assert "gpucourse grade --bundle makes it" in answered.err
+    assert not (learning.root / "owned").exists()
+
+
+def test_grade_with_a_wrong_rubric_names_the_place(learning: Learning) -> None:
+    learning.put("modules/rubric.yaml", "format: 1\nparts:\n  - {module: '1', title: x, rows: []}\n")
+    assert "modules/rubric.yaml: parts.0.rows: is empty, line 3" in learning.types("grade", code=2).err
+
+
+def test_bundle_of_a_course_scored_separately_has_its_points(learning: Learning) -> None:
+    rubric = learning.course / "modules/rubric.yaml"
+    rubric.write_text(rubric.read_text().replace("title: Rivers\n", "title: Rivers\n    counts: own\n"))
+    learning.record()
+    said = learning.types("grade", "--bundle", str(learning.root / "work.zip"))
+    assert "0 of 0" not in said.out
+    assert "10 of 25 scored separately" in " ".join(said.out.split())
+    assert "10 of 25" in learning.types("grade", "--open", str(learning.root / "work.zip")).out

@@ -1,0 +1,149 @@
+"""A mutation: the learner says which check goes red after an edit, and only that run counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpucourse.cli.outcome import code_of
+from gpucourse.errors import CheckFailed, UnknownName, UsageError
+from gpucourse.learning.evidence import gather
+from gpucourse.model.record import RunRecord
+from gpucourse.runs.mutations import check_expectation, confirm_expectation, find_edited_files
+from gpucourse.runs.results import verdict_on
+from gpucourse.workspace.exercises import ensure_copies
+from tests.learning import FOLDER, METRICS, InterruptedTerminal, Learning, deploy
+
+QUESTION = "      - {id: dry, kind: mutation, text: Dry it., check: wet, edit: source.py, explanation: No water.}\n"
+DRY: dict[str, Any] = METRICS | {"wet": False}
+
+
+@pytest.fixture
+def learning(learning: Learning) -> Learning:
+    """A learner whose exercise 1.1 asks for a mutation."""
+    manifest = learning.course / f"modules/{FOLDER}/module.yaml"
+    questions = "    questions:\n      - {id: why"
+    manifest.write_text(manifest.read_text().replace(questions, f"    questions:\n{QUESTION}      - {{id: why"))
+    learning.context = learning.open_context()
+    return learning
+
+
+def mutate(learning: Learning, expected: str, metrics: dict[str, Any], edited: tuple[str, ...] = ("source.py",)) -> RunRecord:
+    """A run after an edit, of which the learner said which check goes red."""
+    return learning.record(metrics=metrics, expected_red=expected, edited=list(edited))
+
+
+def judge(learning: Learning) -> tuple[str, float | None]:
+    evidence = gather(learning.open_context(), learning.context.catalog.exercise("1.1")[1], thorough=False)
+    answer = next(answer for answer in evidence.answers if answer.id == "dry")
+    return answer.verdict, answer.share
+
+
+def test_mutation_that_fails_the_named_check_alone_passes(learning: Learning) -> None:
+    assert judge(learning) == ("open", None)
+    mutate(learning, "wet", DRY)
+    assert judge(learning) == ("passed", 1)
+
+
+@pytest.mark.parametrize(
+    ("expected", "metrics", "edited"),
+    [
+        ("flows", METRICS | {"springs": [{"litres": 0, "busy_percent": 1}]}, ("source.py",)),
+        ("wet", DRY | {"springs": [{"litres": 0, "busy_percent": 1}]}, ("source.py",)),
+        ("wet", METRICS, ("source.py",)),
+    ],
+)
+def test_mutation_with_another_result_is_an_attempt(
+    learning: Learning, expected: str, metrics: dict[str, Any], edited: tuple[str, ...]
+) -> None:
+    mutate(learning, expected, metrics, edited)
+    assert judge(learning) == ("failed", 0)
+    mutate(learning, "wet", DRY)
+    assert judge(learning) == ("passed", 0.5)
+
+
+def test_mutation_of_another_file_is_no_attempt(learning: Learning) -> None:
+    mutate(learning, "wet", DRY, ("helper.py",))
+    assert judge(learning) == ("open", None)
+
+
+def test_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -> None:
+    mutate(learning, "wet", METRICS)
+    assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run is None
+    assert not (learning.workspace / "deliverables/1.1/metrics.json").exists()
+    good = learning.record()
+    mutate(learning, "wet", DRY)
+    assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run == good.id
+    bundle = learning.root / "work.zip"
+    learning.types("grade", "--bundle", str(bundle))
+    assert learning.count_answers(bundle, "1.1") == [0.5]
+
+
+def test_mutated_run_exits_0_only_if_the_expected_check_failed(learning: Learning) -> None:
+    exercise = learning.context.catalog.exercise("1.1")[1]
+    right = mutate(learning, "wet", DRY)
+    verdict = verdict_on(learning.context, exercise, right)
+    assert code_of(right, verdict) == 0
+    assert confirm_expectation(right, verdict) == "as you predicted: wet failed, and no other check"
+    for expected, metrics, words in (("flows", DRY, "wet failed"), ("wet", METRICS, "no check failed")):
+        wrong = mutate(learning, expected, metrics)
+        with pytest.raises(CheckFailed, match=words):
+            code_of(wrong, verdict_on(learning.context, exercise, wrong))
+
+
+def test_check_expectation_without_an_edit_or_a_known_check_is_refused(learning: Learning) -> None:
+    module, exercise = learning.context.catalog.exercise("1.1")
+    names = learning.context.catalog.sources(module, exercise)
+    ensure_copies(learning.context.paths, learning.context.folders.exercises, names.values())
+    with pytest.raises(UnknownName, match="dry"):
+        check_expectation(learning.context, module, exercise, "dry")
+    with pytest.raises(UsageError, match="as it was delivered"):
+        check_expectation(learning.context, module, exercise, "wet")
+    copy = learning.context.paths.exercises / names["source.py"]
+    copy.write_text(copy.read_text() + "\n# dry\n")
+    check_expectation(learning.context, module, exercise, "wet")
+    assert list(find_edited_files(learning.context, module, exercise)) == ["source.py"]
+
+
+def test_run_with_an_unknown_check_is_refused_before_the_prediction_is_asked(learning: Learning) -> None:
+    terminal = InterruptedTerminal()  # an answer that is asked for would interrupt the command, with another exit code
+    assert "there is no check 'CHECK'" in learning.types("run", "1.1", "--expect-red", "CHECK", typing=terminal, code=2).err
+
+
+COMMAND = "gpucourse run 1.1 --expect-red CHECK"
+
+
+def test_answer_of_a_mutation_names_the_run(learning: Learning) -> None:
+    learning.record()
+    refused = learning.types("answer", "1.1", "--set", "dry=wet", code=2).err
+    assert "it is answered by a run after an edit of source.py" in refused
+    assert COMMAND in refused
+
+
+def test_answer_at_a_terminal_names_the_run_of_a_mutation(learning: Learning) -> None:
+    learning.record()
+    said = learning.types("answer", "1.1", typing="It falls.\n").out
+    assert f"1 of 6 is answered by a run: {COMMAND}" in said
+    assert f"dry is answered by a run: {COMMAND}" in said
+    assert "Still open: speedup, busy, where, power." in said
+    mutate(learning, "wet", DRY)
+    assert "is answered by a run" not in learning.types("answer", "1.1", typing="").out
+
+
+def test_next_names_the_run_when_a_mutation_alone_is_open(learning: Learning) -> None:
+    deploy(learning)
+    learning.record()
+    document = learning.types("next", "--json").document
+    assert (document["what"], document["command"]) == ("answer why, speedup, busy, where", "gpucourse answer 1.1")
+    given = ("why=It falls.", "speedup=1.9", "busy=80", "where=b")
+    said = learning.types("answer", "1.1", *(word for item in given for word in ("--set", item))).out
+    assert f"Next: {COMMAND}" in said
+    assert "Next: gpucourse answer 1.1" not in said
+    document = learning.types("next", "--json").document
+    assert document["command"] == COMMAND
+    assert document["what"] == "Dry it. The checks of 1.1: wet, flows, deep"
+    mutate(learning, "flows", DRY)
+    assert learning.types("next", "--json").document["command"] == COMMAND, "a wrong prediction is no answer"
+    mutate(learning, "wet", DRY)
+    assert learning.types("next", "--json").document["command"] == "gpucourse run 1.2"

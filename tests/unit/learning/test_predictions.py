@@ -1,0 +1,169 @@
+"""A prediction is asked for at a terminal, kept before the run begins, and shown beside the measurement."""
+
+from __future__ import annotations
+
+import io
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.cli.options import Options
+from gpucourse.cli.prediction import ask_prediction, read_prediction
+from gpucourse.cli.session import Session
+from gpucourse.errors import UnknownName, UsageError
+from gpucourse.learning.calibration import draw_calibration, draw_files
+from gpucourse.learning.evidence import gather
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import GivenPrediction
+from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.run import new_record
+from gpucourse.ui.console import Console
+from gpucourse.workspace import runs
+from tests.learning import FOLDER, Learning, Terminal, deploy
+
+PREDICT = "{id: faster, text: How much faster will it be?, value: metrics.speedup, unit: times, tolerance_percent: 10}"
+
+
+@pytest.fixture
+def learning(learning: Learning) -> Learning:
+    """A learner whose exercise 1.1 asks for a prediction."""
+    manifest = learning.course / f"modules/{FOLDER}/module.yaml"
+    tasks = "    tasks: [Walk upstream., Note the day.]\n"
+    text = manifest.read_text().replace("    no_predict: Nobody knows a river before.\n", "", 1)
+    manifest.write_text(text.replace(tasks, f"    predict: {PREDICT}\n{tasks}"))
+    learning.context = learning.open_context()
+    return learning
+
+
+def ask(
+    monkeypatch: pytest.MonkeyPatch, typed: str, *, json: bool = False, out: io.StringIO | None = None, **request: Any
+) -> tuple[GivenPrediction | None, str]:
+    """What a person who types this at a terminal has predicted of 1.1, and what was shown."""
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    shown = Terminal() if out is None else out
+    face = Console(json=json, quiet=False, verbose=False, stdout=shown, stderr=shown, environ={"TERM": "dumb"})
+    session = Session(options=Options(json=json), console=face)
+    return ask_prediction(session, RunRequest(**({"exercise": "1.1"} | request))), shown.getvalue()
+
+
+def test_ask_prediction_repeats_until_the_answer_is_a_number(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(learning)
+    given, shown = ask(monkeypatch, "soon\n1.8 GB\n1.8 times\n", settings={"depth": "20"})
+    assert given == GivenPrediction(id="faster", answer="1.8 times")
+    assert "How much faster will it be?" in shown
+    assert "depth=20" in shown
+    assert "'soon' is not a number" in shown
+    assert "the question asks for times" in shown
+    assert shown.count("times> ") == 3
+
+
+def test_ask_prediction_with_enter_or_end_of_input_is_none(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(learning)
+    assert [ask(monkeypatch, typed)[0] for typed in ("\n", "")] == [None, None]
+
+
+def test_ask_prediction_without_terminal_lab_or_question_asks_nothing(
+    learning: Learning, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    assert ask(monkeypatch, "1.8\n") == (None, ""), "no lab stands"
+    deploy(learning)
+    assert ask(monkeypatch, "1.8\n", json=True) == (None, "")
+    assert ask(monkeypatch, "1.8\n", out=io.StringIO()) == (None, "")
+    assert ask(monkeypatch, "1.8\n", exercise="1.2") == (None, "")
+    assert ask(monkeypatch, "1.8\n", script=tmp_path / "mine.py") == (None, "")
+
+
+def test_read_prediction_checks_what_was_typed(learning: Learning) -> None:
+    _, exercise = learning.context.catalog.exercise("1.1")
+    assert read_prediction(exercise, "faster= 1.8 ") == GivenPrediction(id="faster", answer="1.8")
+    for typed, kind, words in (
+        ("1.8", UsageError, "not of the form faster=VALUE"),
+        ("faster=", UsageError, "not of the form faster=VALUE"),
+        ("fast=1.8", UnknownName, "fast"),
+        ("faster=soon", UsageError, "'soon' is not a number"),
+    ):
+        with pytest.raises(kind, match=words):
+            read_prediction(exercise, typed)
+    _, other = learning.context.catalog.exercise("1.2")
+    with pytest.raises(UsageError, match=r"1\.2 asks for no prediction"):
+        read_prediction(other, "faster=1.8")
+
+
+def test_new_record_holds_the_prediction_before_the_run_starts(learning: Learning) -> None:
+    lab, context = deploy(learning), learning.context
+    run_id = runs.new_run(context.paths, "1.1")
+    plan = LaunchPlan(
+        run_id=run_id, exercise="1.1", launcher="python", mode="local", script="source.py", parameters={}, commands=(),
+        uploads=(), master_address="", master_port=0, timeout_s=60.0, collective_timeout_s=60.0,
+    )  # fmt: skip
+    given = GivenPrediction(id="faster", answer="1.8")
+    module, _ = context.catalog.exercise("1.1")
+    record = new_record(context, module, lab, plan, RunRequest(exercise="1.1", prediction=given))
+    assert record.state == "planned"
+    assert runs.reread(context.paths, record).prediction == given
+
+
+def test_show_puts_the_prediction_beside_the_measurement(learning: Learning) -> None:
+    record = learning.record(prediction=GivenPrediction(id="faster", answer="1.5"))
+    shown = " ".join(learning.types("show", "1.1", "--run", record.id).out.split())
+    assert "predicted ✗ 1.5 times, measured 1.9 times: -21.1 %" in shown
+    whole = " ".join(learning.types("show", "1.1", "--run", record.id, "--verbose").out.split())
+    assert "Your prediction predicted 1.5 times measured 1.9 times off by ✗ -21.1 %" in whole
+    document = learning.types("show", "1.1", "--run", record.id, "--json").document
+    assert document["run"]["prediction"] == {"id": "faster", "answer": "1.5"}
+    assert document["prediction"]["difference"] == "-21.1 %"
+    assert "is a run of 1.1, not of 1.2" in learning.types("show", "1.2", "--run", record.id, code=2).err
+
+
+def test_prediction_counts_less_after_a_wrong_one(learning: Learning) -> None:
+    def share(*runs: tuple[str | None, int]) -> float | None:
+        for answer, depth in runs:
+            given = None if answer is None else GivenPrediction(id="faster", answer=answer)
+            learning.record(prediction=given, parameters={"depth": depth})
+        evidence = gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False)
+        assert evidence.prediction is not None
+        return evidence.prediction.share
+
+    assert share((None, 10)) is None, "open"
+    assert share(("5", 20)) == 0
+    assert share(("1.9", 20)) == 0.5, "a later one"
+    assert share(("1.9", 30)) == 0.5, "the first right one counts"
+
+
+@pytest.mark.parametrize(("before", "share"), [((), 1.0), ((10,), 0.5), ((20,), 1.0)])
+def test_prediction_after_a_run_with_the_same_parameters_counts_half(
+    learning: Learning, before: tuple[int, ...], share: float
+) -> None:
+    for depth in before:
+        learning.record(parameters={"depth": depth})
+    learning.record(prediction=GivenPrediction(id="faster", answer="1.9"), parameters={"depth": 10})
+    evidence = gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False)
+    assert evidence.prediction is not None
+    assert evidence.prediction.share == share
+
+
+def test_bundle_holds_predictions_and_their_order(learning: Learning) -> None:
+    for answer in ("5", "1.9", None):
+        learning.record(prediction=None if answer is None else GivenPrediction(id="faster", answer=answer))
+    bundle = learning.root / "work.zip"
+    learning.types("grade", "--bundle", str(bundle))
+    assert learning.count_answers(bundle, "1.1") == [0.5]
+
+
+def test_report_draws_predictions_over_measurements(learning: Learning, tmp_path: Path) -> None:
+    context = learning.context
+    learning.record()
+    assert draw_calibration(context, partial(draw_files, tmp_path)) == ()
+    learning.record(prediction=GivenPrediction(id="faster", answer="3.8"), parameters={"depth": 20})
+    learning.record(prediction=GivenPrediction(id="faster", answer="1.9"), parameters={"depth": 30})
+    (chapter,) = draw_calibration(context, partial(draw_files, tmp_path))
+    assert chapter.grids[0].rows == (("1.1", "How much faster will it be?", "3.8 times", "1.9 times", "+100 %"),)
+    (picture,) = chapter.pictures
+    assert picture.png.startswith(b"\x89PNG")
+    assert b"<svg" in picture.svg
+    learning.types("report", "--of", "course")
+    assert "![Predicted over measured, exercise by exercise](calibration.png)" in context.paths.course_report.read_text()
+    assert (context.paths.course_report.parent / "calibration.png").is_file()

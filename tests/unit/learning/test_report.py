@@ -1,0 +1,138 @@
+"""report: put together from recorded runs and answers; what is missing is named, and nothing is filled in."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.learning import METRICS, Learning
+
+PLAN = """\
+format: 1
+title: Rivers compared
+enough: {gpus: 2, models: 2, models_of: "1.1"}
+chapters:
+  - id: flow
+    title: Flow
+    text: How much each river carries.
+    exercise: "1.1"
+    by: depth
+    figures:
+      - {id: most, value: max(metrics.springs.litres), title: most litres, digits: 2}
+      - {id: power, value: metrics.power_w, title: power (W)}
+    tables: [Springs]
+    charts:
+      - file: most
+        title: Most litres
+        kind: bar
+        rows: metrics.subjects
+        x: subject
+        series: [{key: most, label: most}]
+        x_title: river
+        y_title: litres
+    words: [{question: why, title: What I recommend}]
+  - id: mouth
+    title: Mouth
+    text: Where it ends.
+    exercise: "1.2"
+"""
+
+
+@pytest.fixture
+def rivers(learning: Learning) -> Learning:
+    learning.put("modules/report.yaml", PLAN)
+    return learning
+
+
+def read_report(rivers: Learning, ending: str) -> str:
+    return unescape((rivers.workspace / "deliverables" / "final" / f"report.{ending}").read_bytes().decode("utf-8", "replace"))
+
+
+def test_report_without_runs_is_refused(rivers: Learning) -> None:
+    said = rivers.types("report", code=3)
+    assert "no good run of 1.1, 1.2" in said.err
+    assert "gpucourse run 1.1" in said.err
+    assert not (rivers.workspace / "deliverables" / "final").exists()
+
+
+def test_report_shows_the_newest_good_run_of_each_subject(rivers: Learning) -> None:
+    rivers.record("1.1", METRICS | {"springs": [{"litres": 1.0, "busy_percent": 5}]})
+    kept = rivers.record("1.1", METRICS | {"springs": [{"litres": 3.25, "busy_percent": 5}]})
+    other = rivers.record("1.1", METRICS, parameters={"depth": 20})
+    bad = rivers.record("1.1", METRICS | {"wet": False, "springs": [{"litres": 99.0, "busy_percent": 5}]})
+    ended = rivers.record("1.1", METRICS, state="failed", parameters={"depth": 30})
+    document = rivers.types("report", "--json").document
+    assert document["subjects"] == ["a CPU"]
+    text = read_report(rivers, "html")
+    for words in (kept.id, other.id, "3.25", "a CPU, 20", "Simulated nodes (mode: local)", "– not measured"):
+        assert words in text
+    for words in (bad.id, ended.id, "99.00", "a CPU, 30"):
+        assert words not in text
+
+
+def test_report_names_what_is_missing_with_its_command(rivers: Learning) -> None:
+    rivers.record()
+    missing = " ".join(rivers.types("report", "--json").document["missing"])
+    for words in (
+        "2 GPUs; the runs here used none",
+        "2 models",
+        "gpucourse answer 1.1",
+        "a good run of 1.2, Mouth. `gpucourse run 1.2`",
+    ):
+        assert words in missing
+    said = rivers.types("report")
+    assert "Still missing" in said.out
+
+
+def test_report_has_the_learners_own_words(rivers: Learning) -> None:
+    rivers.record()
+    words = "Take the <Danube> & don't look back."
+    rivers.types("answer", "1.1", "--set", f"why={words}", code=None)
+    rivers.types("report")
+    assert words in read_report(rivers, "html")
+    assert "gpucourse answer 1.1" not in read_report(rivers, "html")
+
+
+@pytest.mark.parametrize(
+    ("ending", "files"), [("html", ["report.html"]), ("pdf", ["report.pdf"]), ("md", ["flow-1.png", "report.md"])]
+)
+def test_report_in_one_format_writes_its_files(rivers: Learning, ending: str, files: list[str]) -> None:
+    rivers.record()
+    rivers.types("report", "--format", ending, "--author", "Ada Example")
+    assert sorted(path.name for path in (rivers.workspace / "deliverables" / "final").iterdir()) == files
+
+
+def test_report_leaves_out_a_damaged_run(rivers: Learning) -> None:
+    rivers.record()
+    record = rivers.record(parameters={"depth": 20})
+    (rivers.folder(record) / "metrics.json").write_text('{"schema": 1, "dev')
+    said = rivers.types("report")
+    assert f"left out: run {record.id}" in said.err
+    assert record.id not in read_report(rivers, "html")
+
+
+def test_report_of_a_course_without_a_plan_is_refused(learning: Learning) -> None:
+    assert "report.yaml" in learning.types("report", code=3).err
+
+
+def test_report_of_a_plan_with_mistakes_names_them_all(rivers: Learning) -> None:
+    rivers.put("modules/report.yaml", PLAN.replace("digits: 2", "digits: many").replace('exercise: "1.2"', "exercise: mouth"))
+    said = rivers.types("report", code=2).err
+    assert "chapters.0.figures.0.digits" in said
+    assert "chapters.1.exercise" in said
+
+
+def test_report_of_the_course_shows_the_words_of_the_learner_as_text(learning: Learning) -> None:
+    hostile = "<img src=x onerror=alert(1)>![](http://evil/p.png)"
+    learning.record()
+    learning.types("answer", "1.1", "--set", f"why=first {hostile}\n\n<script>alert(2)</script>")
+    learning.types("report", "--of", "course", "--author", f"Ada {hostile}\n# X")
+    shown = MarkdownIt("commonmark").render(learning.open_context().paths.course_report.read_text())
+    assert not re.search(r"<(?:img|script)\b", shown)
+    assert unescape(shown).count(hostile) == 2
+    assert "on simulated nodes: its times say nothing about GPUs" in shown
+    said = learning.types("report", "--of", "course", "--format", "pdf", code=2)
+    assert "--of course is written as Markdown" in said.err

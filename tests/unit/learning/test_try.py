@@ -1,0 +1,337 @@
+"""A learner writes a part: `try` judges it alone, a run judges it at its end, and `check` again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import course_in
+from gpucourse.course.new_course import start_course
+from gpucourse.errors import MissingError
+from gpucourse.judge.client import Judge
+from gpucourse.learning.check import check
+from gpucourse.learning.rehearse import RehearsalPlace, prove_parts
+from gpucourse.learning.try_ import TriedPart
+from gpucourse.model.event import ignore_event
+from gpucourse.model.verdict import PartResult, PartVerdict
+from gpucourse.runs.finish import judge_again, seal
+from gpucourse.runs.parts import LARGEST, judge_part, keep_started_files, list_part_files, prepare_judge, read_part_results
+from gpucourse.ui.tables import Paragraph
+from gpucourse.ui.views.parts import show_tried
+from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.paths import WorkspacePaths
+from tests.learning import FOLDER, MANIFEST, Learning, deploy
+from tests.waiting import STUCK_S
+
+YOURS = """\
+    yours:
+      - {id: double, title: Twice, file: my_double.py, write: "Write the body of double.", torch: false}
+      - {id: dry, title: Dry, file: my_dry.py, write: "Dry it.", judge: false, checks: [wet]}
+"""
+STUB = '"""Doubles."""\n\n\ndef double(n):\n    raise NotImplementedError("double: what is n + n?")\n'
+JUDGE = """
+from gpucourse.judge import Case, Way
+
+WAYS = {"same": Way("you gave {given} back as it was", ("2 *", "1 *"))}
+
+
+def judge(part):
+    double = part.function("double")
+    part.compare([Case(f"n = {n}", part.call(double, n), 2 * n, {"same": n}) for n in (3, 4)])
+    part.note("two numbers")
+"""
+RIGHT, SAME = STUB.replace("raise NotImplementedError", "return 2 * n  # "), "def double(n):\n    return n\n"
+
+
+@pytest.fixture
+def writer(learning: Learning) -> Learning:
+    learning.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS)
+    learning.put(f"exercises/{FOLDER}/my_double.py", STUB)
+    learning.put(f"exercises/{FOLDER}/my_dry.py", "DRY = None\n")
+    learning.put(f"exercises/{FOLDER}/judges/my_double.py", JUDGE)
+    return learning
+
+
+def own(learning: Learning, name: str = "my_double.py") -> Path:
+    return learning.workspace / "exercises" / FOLDER / name
+
+
+def write(learning: Learning, text: str, name: str = "my_double.py") -> None:
+    own(learning, name).parent.mkdir(parents=True, exist_ok=True)
+    own(learning, name).write_text(text)
+
+
+def states(learning: Learning) -> list[str]:
+    context = learning.open_context()
+    return [part.verdict for part in read_part_results(context, context.catalog.exercise("1.2")[1])]
+
+
+def test_try_of_a_part_as_delivered_is_open_and_shows_its_place(writer: Learning) -> None:
+    said = writer.types("try", "1.2")
+    assert "Twice: open" in said.out
+    assert "Write the body of double." in said.out
+    assert str(own(writer)) in said.out
+    assert "type: gpucourse try 1.2" in said.out
+
+
+def test_try_of_a_wrong_part_names_the_way_and_exits_5(writer: Learning) -> None:
+    write(writer, SAME)
+    said = writer.types("try", "1.2", code=5)
+    assert "Twice: wrong (same)" in said.out
+    assert "you gave 3 back as it was" in said.out
+    assert "n = 3" in said.out
+    (part, dry) = writer.types("try", "1.2", "--json", code=5).document["parts"]
+    assert (part["id"], part["verdict"], part["way"], dry["verdict"]) == ("double", "failed", "same", "open")
+    writer.types("reset", "1.2")
+    assert own(writer).read_text() == STUB
+
+
+def test_try_of_a_right_part_hands_it_in_for_good(writer: Learning) -> None:
+    write(writer, RIGHT)
+    assert "Twice: right" in writer.types("try", "1.2").out
+    write(writer, SAME)
+    writer.types("try", "1.2", code=5)
+    assert states(writer) == ["passed", "open"]
+
+
+def test_try_of_an_exercise_without_a_part_is_refused(writer: Learning) -> None:
+    assert "has no part" in writer.types("try", "1.1", code=2).err
+
+
+def test_try_of_a_deleted_part_brings_it_back(writer: Learning) -> None:
+    writer.types("try", "1.2")
+    own(writer).unlink()
+    assert "open" in writer.types("try", "1.2").out
+    assert own(writer).read_text() == STUB
+
+
+@pytest.mark.parametrize("kind", ["folder", "large", "link"])
+def test_try_of_what_is_no_plain_file_is_named(writer: Learning, kind: str, tmp_path: Path) -> None:
+    writer.types("try", "1.2")
+    own(writer).unlink()
+    if kind == "folder":
+        own(writer).mkdir()
+    elif kind == "large":
+        own(writer).write_bytes(b"#" * (LARGEST + 1))
+    else:
+        own(writer).symlink_to(tmp_path / "nowhere")
+    said = writer.types("try", "1.2", code=0 if kind == "link" else 5)
+    words = {"folder": "is not a file", "large": "and a part may have 64.0 KiB", "link": "Twice: open"}
+    assert words[kind] in " ".join(said.out.split()), "whatever the length of the path before it, at which a line breaks"
+
+
+def run_with(learning: Learning, text: str, dry: str = "DRY = None\n", **metrics: object) -> tuple[int, list[str], str]:
+    """What a run comes to that started with these parts: its exit code by `check`, the parts, and the screen."""
+    write(learning, text)
+    write(learning, dry, "my_dry.py")
+    context = learning.open_context()
+    record = learning.record("1.2", {"schema": 1, "device": "a CPU", "cuda": None, "wet": True, **metrics})
+    keep_started_files(context, context.catalog.exercise("1.2")[1], record)
+    seal(runs.files_of(context.paths, record), record.mode)
+    said = learning.types("check", "1.2", "--json", code=None)
+    screen = learning.types("check", "1.2", code=None)
+    return said.code, [part["verdict"] for part in said.document["verdict"]["parts"]], screen.out
+
+
+def test_run_with_the_parts_as_delivered_passes_and_leaves_them_open(writer: Learning) -> None:
+    code, parts, screen = run_with(writer, STUB)
+    assert (code, parts) == (0, ["open", "open"])
+    assert "your part  open: my_double.py" in screen
+    assert screen.strip().splitlines()[-1] == "Next: gpucourse try 1.2"
+
+
+def test_next_stays_in_the_exercise_that_was_tried(writer: Learning) -> None:
+    writer.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS.partition("      - {id: dry")[0])
+    writer.record("1.1")
+    write(writer, RIGHT)
+    for command in ("deploy 1", "run 1.2"):
+        assert f"Next: gpucourse {command}" in writer.types("try", "1.2").out
+        assert writer.types("next", "--json").document["command"] == f"gpucourse {command}"
+        lab = deploy(writer)
+        lab.created = "2098-01-01T00:00:00+00:00"  # after the `try`, for its exercise
+        deployments.save(writer.context.paths, lab)
+        assert writer.types("next", "--json").document["command"] == "gpucourse run 1.2"
+    writer.record("1.1", created="2099-01-01T00:00:00.000+00:00")
+    assert writer.types("next", "--json").document["command"] == "gpucourse answer 1.1"
+
+
+def test_run_of_a_copy_has_the_part_in_the_copy(writer: Learning, tmp_path: Path) -> None:
+    write(writer, SAME)
+    context = writer.open_context()
+    copies = tmp_path / "broken"
+    copies.mkdir()
+    (copies / "my_double.py").write_text(STUB, encoding="utf-8")
+    record = writer.record("1.2", {"schema": 1, "device": "a CPU", "cuda": None, "wet": False})
+    keep_started_files(context, context.catalog.exercise("1.2")[1], record, copies)
+    seal(runs.files_of(context.paths, record), record.mode)
+    verdict = writer.types("check", "1.2", "--json", code=0).document["verdict"]
+    assert {part["file"]: part["verdict"] for part in verdict["parts"]}["my_double.py"] == "open", "it ran the course's own"
+
+
+def test_run_with_a_wrong_part_exits_5(writer: Learning) -> None:
+    code, parts, screen = run_with(writer, SAME)
+    assert (code, parts) == (5, ["failed", "open"])
+    assert "you gave 3 back as it was" in screen
+
+
+def test_checks_of_a_part_are_open_until_it_is_written(writer: Learning) -> None:
+    assert run_with(writer, STUB, wet=False)[:2] == (0, ["open", "open"])
+    code, parts, _ = run_with(writer, STUB, "DRY = True\n", wet=False)
+    assert (code, parts) == (5, ["open", "failed"])
+    assert run_with(writer, STUB, "DRY = True\n", wet=True)[:2] == (0, ["open", "passed"])
+
+
+def test_batch_file_counts_only_if_it_was_submitted(writer: Learning) -> None:
+    writer.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS.replace("checks: [wet]", "checks: [wet], submit: true"))
+    assert run_with(writer, STUB, "DRY = True\n", wet=False)[:2] == (0, ["open", "open"])
+
+
+def test_run_judges_the_part_as_it_was_at_its_start(writer: Learning) -> None:
+    assert run_with(writer, RIGHT)[:2] == (0, ["passed", "open"])
+    assert states(writer) == ["passed", "open"]
+    write(writer, SAME)
+    context = writer.open_context()
+    _, verdict = check(context, "1.2")
+    assert [part.verdict for part in verdict.parts] == ["passed", "open"]
+    context.close()
+
+
+def test_check_of_a_part_that_the_course_judges_otherwise_takes_its_mark(writer: Learning) -> None:
+    write(writer, RIGHT)
+    writer.types("try", "1.2")
+    writer.record("1.2")
+    writer.put(f"exercises/{FOLDER}/judges/my_double.py", JUDGE.replace("2 * n", "3 * n"))
+    writer.types("check", "1.2", code=None)
+    assert states(writer) == ["failed", "open"]
+
+
+def test_watch_judges_a_part_on_each_save_without_a_lab(writer: Learning) -> None:
+    write(writer, STUB)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpucourse", "watch", "1.2"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            if "watching 5 files of 1.2" in line:
+                write(writer, SAME)
+            elif "Twice: wrong (same)" in line:
+                write(writer, RIGHT)
+            elif "Twice: right" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=STUCK_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert "no longer watching" in rest
+    assert process.returncode == 0
+    assert states(writer) == ["passed", "open"]
+
+
+def test_show_lists_the_parts_with_file_and_state(writer: Learning) -> None:
+    write(writer, RIGHT)
+    writer.types("try", "1.2")
+    said = writer.types("show", "1.2").out
+    assert "Your part: Twice" in said
+    assert str(own(writer)) in said
+    assert "so far  right" in said
+
+
+def test_prove_parts_tries_every_solution(writer: Learning) -> None:
+    folder = f"exercises/{FOLDER}/solutions"
+    writer.put(f"{folder}/my_double.py", RIGHT)
+    writer.put(f"{folder}/other/my_double.py", SAME)
+    context = writer.open_context()
+    module, exercise = context.catalog.exercise("1.2")
+    with Judge() as judge:
+        place = RehearsalPlace(context.catalog, writer.course, context.paths, ignore_event, judge)
+        complaints = list(prove_parts(place, module, exercise))
+    assert complaints == ["yours.double: the other solution is failed same: you gave 3 back as it was, and should be passed"]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("half_sums.py", "add(", "add(", ""),
+        (
+            "judges/my_sum.py",
+            "import struct",
+            "import no_such_module",
+            "yours.pairs: its judge cannot be loaded: ModuleNotFound",
+        ),
+        ("judges/my_sum.py", "if given == 2048.0:", "if given == 5.0:", "yours.pairs: way in-order is failed other"),
+        (
+            "judges/fault_rounds_too_late.py",
+            "if given != 2048:",
+            "if given < 0:",
+            "faults.rounds-too-late: with the fault is passed",
+        ),
+        ("judges/fault_rounds_too_late.py", "!= 2048", "!= 1", "faults.rounds-too-late: as the course has it is failed still"),
+    ],
+)
+def test_prove_parts_names_what_an_author_got_wrong(tmp_path: Path, file: str, old: str, new: str, said: str) -> None:
+    start_course(tmp_path / "course")
+    path = tmp_path / "course/exercises/01-rounding" / file
+    path.write_text(path.read_text().replace(old, new))
+    catalog = load(course_in(tmp_path / "course", named_by="DIR", hint=""))
+    with Judge() as judge:
+        place = RehearsalPlace(catalog, tmp_path, WorkspacePaths(tmp_path), ignore_event, judge)
+        complaints = list(prove_parts(place, *catalog.exercise("1.1")))
+    assert [line[: len(said)] for line in complaints] == ([said] if said else [])
+
+
+class NoTorch(Judge):
+    """A judge on a computer without torch."""
+
+    def start(self, *, torch: bool) -> None:
+        raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
+
+
+def test_run_without_torch_here_is_whole_and_its_part_not_judged(writer: Learning) -> None:
+    run_with(writer, RIGHT)
+    context = writer.open_context()
+    vars(context)["judge"] = NoTorch()
+    _, exercise = context.catalog.exercise("1.2")
+    (record,) = runs.readable(context.paths, "1.2")[0]
+    assert prepare_judge(context, exercise, record)
+    verdict = judge_again(context, exercise, record)
+    assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
+    assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"
+    assert states(writer)[0] == "passed", "what was handed in before stays"
+
+
+def test_judge_part_without_its_package_starts_no_process(writer: Learning) -> None:
+    context = writer.open_context()
+    _, exercise = context.catalog.exercise("1.2")
+    part = exercise.yours[0].model_copy(update={"packages": ("json", "no_such_package")})
+    file = list_part_files(context, exercise)[part.id]
+    assert judge_part(context, exercise, part, file).verdict == "open", "as delivered there is nothing to judge"
+    file.write_text(RIGHT, encoding="utf-8")
+    vars(context)["judge"] = NoTorch()
+    with pytest.raises(MissingError, match=r"^no_such_package is not installed on this computer$") as error:
+        judge_part(context, exercise, part, file)
+    assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")
+
+
+@pytest.mark.parametrize(("verdict", "words"), [("open", "type: gpucourse try 1.2"), ("passed", "decide: gpucourse run 1.2")])
+def test_show_tried_of_a_part_with_judge_and_checks_names_the_next_command(
+    writer: Learning, verdict: PartVerdict, words: str
+) -> None:
+    _, exercise = writer.open_context().catalog.exercise("1.2")
+    part = exercise.yours[0].model_copy(update={"checks": ("wet",)})
+    result = PartResult(id=part.id, title=part.title, file=part.file, verdict=verdict)
+    tried = TriedPart(part=part, file=Path(part.file), result=result, waited_s=0.1)
+    last = show_tried(exercise, [tried]).blocks[-1]
+    assert isinstance(last, Paragraph)
+    assert words in last.text

@@ -1,0 +1,86 @@
+"""The process groups that the ranks of a run made, beside those that were planned."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpucourse.model.record import RankExit, RunRecord
+from tests.learning import MANIFEST, METRICS, Learning
+
+
+def ends(*sizes: int | None, restart: int = 0) -> list[RankExit]:
+    return [
+        RankExit(node=f"node{rank}", rank=rank, code=0, at=1.0, restart=restart, group=size) for rank, size in enumerate(sizes)
+    ]
+
+
+def make_record(*sizes: int | None, launcher: str = "torchrun", state: str = "succeeded") -> RunRecord:
+    return RunRecord(
+        id="20260102-100000-lynx", exercise="3.1", module="3", stack="03-local", mode="local", launcher=launcher,
+        state=state, created="2026-01-02T10:00:00+00:00", world_size=len(sizes), rank_exits=ends(*sizes),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ((2, 2), ""),
+        ((None, None), ""),
+        ((1,), ""),
+        ((8, 8), ""),  # each rank started four processes
+        ((3, 3), "2 ranks were planned as one process group, and they made 1 group of 3 ranks"),
+        ((0, 0), "torch made no process group: 2 ranks worked alone, each a world of one"),
+        ((1, 1), "2 ranks were planned as one process group, and they made 2 groups of 1 rank"),
+        ((2, 2, 2, 2), "4 ranks were planned as one process group, and they made 2 groups of 2 ranks"),
+        ((3, 3, 3, 0), "4 ranks were planned as one process group, and they made none on 1 rank, 1 group of 3 ranks"),
+    ],
+)
+def test_split_world_names_the_groups(sizes: tuple[int | None, ...], words: str) -> None:
+    assert make_record(*sizes).split_world == words
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count"), [((2, 2), 2), ((4, 4), 4), ((None, None), 2), ((1, 1), 2), ((3, 3), 2), ((0, 0), 2), ((64, 4), 2)]
+)
+def test_rank_count_is_the_group_when_each_rank_starts_as_many(sizes: tuple[int | None, ...], count: int) -> None:
+    assert make_record(*sizes).rank_count == count
+
+
+def test_result_counts_the_ranks_that_the_planned_ranks_forked(learning: Learning) -> None:
+    record = learning.record(metrics=METRICS, world_size=2, launcher="torchrun", rank_exits=ends(4, 4))
+    shown = learning.types("show", "1.1", "--run", record.id).out
+    assert f"{record.id}, 4 ranks on 1 node" in shown
+    assert "planned" not in shown
+
+
+def test_split_world_is_empty_unless_torchrun_ended_well() -> None:
+    assert make_record(0, 0, launcher="python").split_world == ""
+    assert make_record(0, 0, state="failed").split_world == ""
+
+
+def test_group_sizes_are_those_after_the_last_restart() -> None:
+    record = make_record(1, 1)
+    record.rank_exits += ends(2, 2, restart=1)
+    assert (record.group_sizes, record.split_world) == ([2, 2], "")
+
+
+def test_split_world_fails_an_exercise_about_all_ranks_and_warns_an_own_script(learning: Learning) -> None:
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    check = "      - {id: all, title: All, value: count(metrics.springs), equals: plan.world_size, hint: Look.}\n"
+    manifest.write_text(manifest.read_text().replace("    checks:\n", f"    checks:\n{check}", 1))
+    assert check in MANIFEST.replace("    checks:\n", f"    checks:\n{check}", 1)
+    metrics = {**METRICS, "springs": METRICS["springs"][:2]}
+    good = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(2, 2))
+    assert good.verdict == "passed"
+    split = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(1, 1))
+    assert split.verdict == "failed"
+    said = learning.types("check", "1.1", "--run", split.id, code=5).out
+    assert "All ranks are in one process group: 2 ranks were planned as one process group" in " ".join(said.split())
+    own = learning.record(own_script="/home/me/train.py", world_size=2, launcher="torchrun", rank_exits=ends(0, 0))
+    assert "torch made no process group" in learning.types("show", "train.py", "--run", own.id).out
+    document = learning.types("show", "train.py", "--run", own.id, "--json").document
+    assert document["run"]["group_sizes"] == [0, 0]
+    assert document["run"]["warnings"] == [own.split_world]
+    assert json.loads((learning.folder(own) / "run.json").read_text())["rank_exits"][0]["group"] == 0

@@ -1,0 +1,200 @@
+"""`run --sweep` and `run --all`: one record over several runs; the runs themselves are recorded ones here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gpucourse.errors import Interrupted, MissingError, UnreachableError
+from gpucourse.runs import parameter_sweep, run_module
+from gpucourse.runs.follow import FollowedRun
+from gpucourse.runs.run import RunResult
+from gpucourse.workspace import deployments
+from tests.learning import METRICS, Learning, deploy
+
+PLOT = """    plots:
+      - file: flow
+        title: Flow
+        kind: line
+        rows: metrics.springs
+        x: busy_percent
+        series: [{key: litres, label: flow}]
+        x_title: busy (%)
+        y_title: flow (l)
+    checks:
+      - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}
+      - {id: flows"""
+
+
+@pytest.fixture
+def lacking() -> set[str]:
+    """The exercises that need what no node has."""
+    return set()
+
+
+@pytest.fixture
+def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPatch) -> Learning:
+    """A learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
+
+    def run(_context: Any, order: Any, **_other: Any) -> RunResult:
+        if order.exercise in lacking:
+            raise MissingError("torch is not installed on node0")
+        depth = int(order.settings.get("depth", 10))
+        if depth == 15:
+            raise UnreachableError("node0 does not answer")
+        if depth == 16:
+            raise Interrupted("let go", hint="gpucourse logs -f")
+        springs = [{"litres": depth / 2, "busy_percent": 78}, {"litres": 1.0 * depth, "busy_percent": 96}]
+        state = "failed" if depth == 13 else "succeeded"
+        values = {**METRICS, "springs": springs, "wet": depth != 14}
+        own = str(order.script) if order.script else None
+        record = learning.record(order.exercise, values, parameters={"depth": depth}, state=state, own_script=own)
+        return RunResult(plan=None, record=record, followed_run=FollowedRun(record=record, verdict=None))  # type: ignore[arg-type]
+
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    old = PLOT[PLOT.index("    checks:") :]
+    assert manifest.read_text().count(old) == 1
+    manifest.write_text(manifest.read_text().replace(old, PLOT))
+    # These tests type whole commands, which pass nothing in; a run itself would need a lab.
+    monkeypatch.setattr(parameter_sweep, "run", run)
+    monkeypatch.setattr(run_module, "run", run)
+    return learning
+
+
+def test_sweep_of_an_own_script_hands_nothing_in(running: Learning) -> None:
+    (running.root / "mine.py").write_text("print('mine')\n")
+    said = running.types("run", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8", "--verbose")
+    assert "mine.py by depth" in said.out
+    assert "deliverable" not in said.out
+    table = next((running.workspace / "runs/scripts/mine.py").glob("*/sweep.md"))
+    assert str(table) in said.out
+    assert table.read_text().startswith("# mine.py, by depth")
+    assert [point["verdict"] for point in record_of(running, "scripts/mine.py")["points"]] == [None, None]
+    assert not (running.workspace / "deliverables").exists()
+
+
+def record_of(learning: Learning, place: str = "1.1") -> Any:
+    (path,) = (learning.workspace / "runs" / place).glob("*/sweep.json")
+    return json.loads(path.read_text())
+
+
+def test_sweep_keeps_every_value_in_one_record_table_and_plot(running: Learning) -> None:
+    said = running.types("run", "1.1", "--sweep", "depth=4,8,32")
+    assert said.err.splitlines()[-3:] == [
+        f"✓ {number} of 3, depth={depth}: succeeded" for number, depth in ((1, 4), (2, 8), (3, 32))
+    ]
+    for words in (
+        "1.1 by depth",
+        "✓ 3 of 3 values of depth passed",
+        "Springs",
+        "32.0",
+        "Side by side: gpucourse compare",
+        "Next: gpucourse ",
+    ):
+        assert words in said.out, words
+    assert "sweep-depth.png" not in said.out, "--verbose lists the files"
+    record = record_of(running)
+    assert [(point["value"], point["state"], point["verdict"]) for point in record["points"]] == [
+        (4, "succeeded", "passed"), (8, "succeeded", "passed"), (32, "succeeded", "passed")
+    ]  # fmt: skip
+    assert (record["state"], record["mode"], record["columns"]) == ("done", "local", ["depth", "litres"])
+    assert record["rows"][-1] == ["32", "32.0"]
+    handed_in = running.workspace / "deliverables/1.1"
+    assert {path.name for path in handed_in.glob("sweep-depth.*")} == {
+        f"sweep-depth.{end}" for end in ("json", "md", "png", "svg")
+    }
+    assert "| 32 | 32.0 |" in (handed_in / "sweep-depth.md").read_text()
+    assert len(running.types("runs", "--json").document["runs"]) == 3
+
+
+def test_sweep_goes_on_after_a_value_that_fails(running: Learning) -> None:
+    said = running.types("run", "1.1", "--sweep", "depth=4,13,15,8", code=4)
+    assert "2 of 4 values of depth failed: 13, 15" in said.err
+    record = record_of(running)
+    assert [point["state"] for point in record["points"]] == ["succeeded", "failed", "failed", "succeeded"]
+    assert record["points"][2]["error"] == "node0 does not answer"
+    assert ["13", "failed"] in record["rows"]
+
+
+def test_sweep_names_a_check_that_does_not_pass(running: Learning) -> None:
+    said = running.types("run", "1.1", "--sweep", "depth=14,4", code=5)
+    assert "checks did not pass for depth=14" in said.err
+    run = record_of(running)["points"][0]["run"]
+    assert said.err.rstrip().endswith(f"gpucourse check 1.1 --run {run}")
+    assert "expected true [wet]" in running.types("check", "1.1", "--run", run, code=5).out
+    running.types("check", "1.1")
+
+
+def test_sweep_that_is_interrupted_keeps_what_was_done(running: Learning) -> None:
+    said = running.types("run", "1.1", "--sweep", "depth=4,16,8", code=130)
+    assert "the sweep stopped after 1 of 3 values" in said.err
+    record = record_of(running)
+    assert (record["state"], len(record["points"]), record["values"]) == ("stopped", 1, [4, 16, 8])
+
+
+def test_sweep_that_never_ran_keeps_nothing(running: Learning) -> None:
+    running.types("run", "1.1", "--sweep", "depth=15,4", code=7)
+    assert not list((running.workspace / "runs/1.1").glob("*"))
+
+
+def test_sweep_has_a_document(running: Learning) -> None:
+    document = running.types("run", "1.1", "--sweep", "depth=4,8", "--json").document
+    assert [point["value"] for point in document["sweep"]["points"]] == [4, 8]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sweep", "deepth=1,2"], "there is no parameter 'deepth'. Did you mean depth?"),
+        (["--sweep", "depth=1,5000"], "5000 is above 1000"),
+        (["--sweep", "depth=1,many"], "--sweep depth=many: 'many' is not a whole number"),
+        (["--sweep", "depth=1,2", "--sweep", "depth=3,4"], "--sweep takes one parameter at a time, and was given 2 times"),
+        (["--sweep", "depth=1"], "at least two values are needed"),
+        (["--sweep", "depth"], "not of the form name=1,2,3"),
+        (["--sweep", "depth=1,2,1"], "1 appears twice"),
+        (["--sweep", "depth=1,2", "--set", "depth=3"], "depth is both swept and set"),
+        (["--sweep", "depth=" + ",".join(map(str, range(1, 40)))], "39 values are more than 32"),
+        (["--sweep", "depth=1,2", "--detach"], "cannot be combined"),
+        (["--sweep", "depth=1,2", "--all"], "cannot be combined"),
+    ],
+)
+def test_sweep_with_wrong_words_names_them(running: Learning, words: list[str], said: str) -> None:
+    assert said in running.types("run", "1.1", *words, code=2).err
+    assert not (running.workspace / "runs").exists()
+
+
+def test_sweep_without_a_lab_is_refused(learning: Learning) -> None:
+    assert "the lab of module 1 is not deployed" in learning.types("run", "1.1", "--sweep", "depth=1,2", code=3).err
+    assert "the lab of module 1 is not deployed" in learning.types("run", "1", "--all", code=3).err
+
+
+@pytest.fixture
+def two_labs(running: Learning) -> Learning:
+    for name in ("01-local", "01-other"):
+        lab = deploy(running)
+        lab.stack = name
+        deployments.save(running.context.paths, lab)
+    return running
+
+
+def test_run_all_runs_the_module_on_every_lab(two_labs: Learning) -> None:
+    document = two_labs.types("run", "1", "--all", "--json").document
+    assert [(step["lab"], step["exercise"], step["verdict"]) for step in document["steps"]] == [
+        (lab, exercise, "passed") for lab in ("01-local", "01-other") for exercise in ("1.1", "1.2")
+    ]
+    said = two_labs.types("run", "1", "--all")
+    assert "2 of 2, 01-other, 1.2 Mouth: " in said.err
+    assert "Side by side: gpucourse compare" in said.out
+
+
+def test_run_all_goes_on_after_an_exercise_that_fails(two_labs: Learning, lacking: set[str]) -> None:
+    lacking.add("1.1")
+    said = two_labs.types("run", "1", "--all", code=4)
+    assert "2 of 4 did not pass: 1.1 on 01-local, 1.1 on 01-other" in said.err
+    assert "torch is not installed on node0" in said.out
+
+
+def test_run_all_of_an_exercise_is_refused(two_labs: Learning) -> None:
+    assert "there is no module '1.1'" in two_labs.types("run", "1.1", "--all", code=2).err

@@ -1,0 +1,153 @@
+"""One file of a workspace that cannot be used, whoever wrote it: an honest script, a full disk, somebody else. Commands that
+are about others go on, and nobody calls it a fault of the program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.model.deployment import LocalDeployment
+from gpucourse.model.event import Note
+from gpucourse.model.record import NodeExit
+from gpucourse.remote.fleet import Fleet
+from gpucourse.runs import finish
+from gpucourse.workspace import deployments, runs
+from tests.learning import Learning
+
+NOW = "2026-01-31T14:25:01+00:00"
+CONTENTS: dict[str, Callable[[Path], object]] = {
+    "deep": lambda path: path.write_bytes(b'{"a":' + b"[" * 3000 + b"]" * 3000 + b"}"),
+    "digits": lambda path: path.write_bytes(b'{"wet": ' + b"9" * 400 + b', "version": 1}'),
+    "large": lambda path: path.write_bytes(b'{"wet": 1e308, "springs": [{"litres": 1e308}, {"litres": -1e308}]}'),
+    "surrogate": lambda path: path.write_bytes(b'{"wet": "\\ud800"}'),
+    "null": lambda path: path.write_bytes(b"null"),
+    "list": lambda path: path.write_bytes(b"[1]"),
+    "wrong": lambda path: path.write_bytes(b'{"id": 7, "stack": [], "runs": {}, "commands": [{"node": 7}], "sha256": [1]}'),
+    "elsewhere": lambda path: path.write_bytes(
+        b'{"exercise": "1.1", "run": "../../../../x", "mode": "local", "verdict": "passed", "checks": []}'
+    ),
+    "empty": lambda path: path.write_bytes(b""),
+    "bytes": lambda path: path.write_bytes(b"\xff\xfe"),
+    "endless": lambda path: path.symlink_to("/dev/zero"),
+    "pipe": os.mkfifo,
+    "folder": lambda path: path.mkdir(),
+}  # fmt: skip
+OF_A_RUN = ("run.json", "metrics.json", "plan.json", "hashes.json", "verdict.json")
+OF_THE_WORKSPACE = (
+    "deliverables/1.1/verdict.json", "deliverables/1.1/review.json", "deliverables/1.1/answers.yaml", ".gpucourse/quiz.json",
+    ".gpucourse/delivered.json", ".gpucourse/deployments/01-local.json", ".gpucourse/regions.json", ".gpucourse/ledger.jsonl",
+)  # fmt: skip
+COMMANDS = (
+    ["runs"], ["logs"], ["status"], ["grade"], ["list"], ["show", "1.1"], ["check", "--all"], ["check", "1.2"],
+    ["answer", "1.1"],
+    ["compare", "1.1", "1.2"], ["quiz", "--list"], ["cost"], ["destroy", "--all", "--yes", "--discard"],
+)  # fmt: skip
+
+
+def damage(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    CONTENTS[content](path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [(name, "wrong") for name in (*OF_A_RUN, *OF_THE_WORKSPACE)]
+    + [("metrics.json", content) for content in CONTENTS if content != "wrong"],
+)
+def test_every_command_goes_on_beside_a_damaged_file(learning: Learning, name: str, content: str) -> None:
+    first, second = learning.record(), learning.record("1.2")
+    damage(learning.folder(first) / name if name in OF_A_RUN else learning.workspace / name, content)
+    learning.types("trust", str(learning.workspace))  # the endless file belongs to root
+    for words in COMMANDS:
+        said = learning.types(*words, code=None)
+        assert said.code in {0, 2, 3, 5}, f"{words}: {said.err}"
+    assert second.id in learning.types("runs", code=None).out
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [*((name, "wrong") for name in OF_A_RUN), ("run.json", "deep"), ("run.json", "empty")]
+)
+def test_other_runs_are_shown_beside_a_damaged_one(learning: Learning, name: str, content: str) -> None:
+    first, second = learning.record(), learning.record("1.2")
+    damage(learning.folder(first) / name, content)
+    assert second.id in learning.types("runs", code=None).out
+    assert "found it" in learning.types("logs", second.id).out
+    if name == "run.json":
+        assert "run.json is damaged" in learning.types("logs", first.id, code=3).err
+    learning.types("status")
+    learning.types("destroy", "--all")
+    assert learning.types("grade", code=None).code in {0, 5}
+
+
+def lab(learning: Learning, module: str, **changed: str) -> None:
+    record: dict[str, Any] = {"created": NOW, "updated": NOW, **changed}
+    stack = f"0{module}-local"
+    made = LocalDeployment(stack=stack, uid="u", module=module, template="simulated", phase="ready", nodes_wanted=0, **record)
+    deployments.save(learning.context.paths, made)
+    if "updated" in changed:
+        path = learning.context.paths.deployment(stack)
+        path.write_text(path.read_text().replace(made.updated, changed["updated"]))
+
+
+@pytest.mark.parametrize("content", ["wrong", "endless", "pipe"])
+def test_other_labs_are_destroyed_beside_a_damaged_one(learning: Learning, content: str) -> None:
+    lab(learning, "1")
+    damage(learning.context.paths.deployment("02-local"), content)
+    learning.types("trust", str(learning.workspace))  # the endless file belongs to root
+    said = learning.types("status")
+    assert "01-local" in said.out
+    assert "02-local.json is damaged" in said.err
+    gone = learning.types("destroy", "--all", code=3)
+    assert "02-local.json is damaged" in gone.err
+    assert not learning.context.paths.deployment("01-local").exists()
+    learning.types("destroy", "1")  # it is not about the other
+
+
+@pytest.mark.parametrize("changed", [{"created": ""}, {"created": "2026-01-31T14:25:01"}, {"updated": "soon"}])
+def test_lab_with_a_wrong_time_is_damaged(learning: Learning, changed: dict[str, str]) -> None:
+    lab(learning, "1", **changed)
+    typed = learning.types("status")
+    assert "01-local.json is damaged" in typed.err
+    assert "Nothing is deployed" not in typed.out
+
+
+def test_lab_under_another_name_is_damaged(learning: Learning) -> None:
+    lab(learning, "1")
+    path = learning.context.paths.deployment("01-local")
+    path.write_text(path.read_text().replace('"01-local"', '"../../.."'))
+    assert "01-local.json is damaged" in learning.types("destroy", "--all", code=3).err
+    assert learning.workspace.is_dir()
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        b'{"wet": ' + b"[" * 3000 + b"]" * 3000 + b"}",
+        b'{"wet": true, "power_w": ' + b"9" * 400 + b"}",
+        b'{"springs": [' + b'{"litres": 1},' * 400_000 + b"{}]}",
+        b'{"wet": "\\ud800"}',
+    ],
+    ids=["deep", "digits", "rows", "surrogate"],
+)
+def test_run_with_metrics_that_cannot_be_used_ends_as_an_error(learning: Learning, metrics: bytes) -> None:
+    notes: list[str] = []
+    record = learning.record()
+    context = learning.open_context()
+    context.watch = lambda event: notes.append(event.text) if isinstance(event, Note) else None
+    record.node_exits = [NodeExit(node="node0", code=0)]
+    files = runs.files_of(context.paths, record)
+    files.metrics.unlink()
+    files.node_outputs("node0").mkdir(parents=True)
+    (files.node_outputs("node0") / "metrics.json").write_bytes(metrics)
+    verdict = finish.finish(context, Fleet(context.transport, ()), record)  # the node's files are here already
+    assert verdict is not None
+    assert verdict.verdict == "error"
+    assert "what the script measured is not used" in notes[0]
+    assert "error" in learning.types("runs").out
+    assert "found it" in learning.types("logs").out
