@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.parts import need
+from tests.waiting import STUCK_S
 
-PATIENCE_S = 120.0  # for one answer, on a machine that is busy with something else
 WORDS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-component-update", "--hide-scrollbars")
 COMPLAINTS = {"Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"}
 
@@ -62,7 +62,7 @@ class Chromium:
         self._send("Browser.close", {}, "")
         os.close(self._to)
         try:
-            self.process.wait(timeout=PATIENCE_S)
+            self.process.wait(timeout=STUCK_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -107,7 +107,7 @@ class Chromium:
                     self.events.append(message)
                 if is_wanted(message):
                     return message
-            ready, _, _ = select.select([self._from], [], [], PATIENCE_S)
+            ready, _, _ = select.select([self._from], [], [], STUCK_S)
             data = os.read(self._from, 1 << 16) if ready else b""
             assert data, "the browser does not answer"
             self._rest += data

@@ -16,13 +16,6 @@ def read_answer(learning: Learning, name: str, *words: str) -> dict[str, object]
     return dict(next(answer for answer in answers if answer["id"] == name))
 
 
-def read_points(learning: Learning, *words: str) -> float:
-    """The points for understanding, of 10, from five questions of which one needs a GPU."""
-    rows = learning.types("grade", "--json", *words).document
-    grade = rows["bundles"][0]["grade"] if words else rows
-    return float(next(row["earned"] for row in grade["parts"][0]["rows"] if row["id"] == "understanding"))
-
-
 def give(learning: Learning, *answers: str) -> str:
     """Give one answer after the other; what was said of the last."""
     said = [learning.types("answer", "1.1", "--set", answer, code=None).out for answer in answers]
@@ -66,12 +59,12 @@ def test_look_for_is_shown_after_the_text_was_answered(learning: Learning) -> No
 def test_wrong_choices_take_points_and_no_row_falls_below_zero(learning: Learning) -> None:
     learning.record()
     give(learning, "speedup=1.9", "busy=80")
-    assert read_points(learning) == 5
+    assert learning.read_points()["understanding"] == 5
     give(learning, "where=a", "where=c")
-    assert read_points(learning) == 2.5
+    assert learning.read_points()["understanding"] == 2.5
     learning.record()
     give(learning, "speedup=0", "busy=0")
-    assert read_points(learning) == 0
+    assert learning.read_points()["understanding"] == 0
 
 
 def test_answers_only_in_the_sheet_are_not_submitted(learning: Learning) -> None:
@@ -83,7 +76,7 @@ def test_answers_only_in_the_sheet_are_not_submitted(learning: Learning) -> None
         answer = read_answer(learning, name)
         assert (answer["verdict"], answer["explanation"]) == ("open", "")
         assert "not submitted yet" in str(answer["said"])
-    assert read_points(learning) == 0
+    assert learning.read_points()["understanding"] == 0
     assert "2 right" in learning.types("answer", "1.1").out
     assert read_answer(learning, "where")["share"] == 0, "the second attempt of three options"
 
@@ -91,10 +84,10 @@ def test_answers_only_in_the_sheet_are_not_submitted(learning: Learning) -> None
 def test_answers_without_their_attempts_file_have_no_points(learning: Learning) -> None:
     learning.record()
     give(learning, "where=a", "where=b", "speedup=1.9")
-    assert read_points(learning) == 2.5
+    assert learning.read_points()["understanding"] == 2.5
     (learning.workspace / ATTEMPTS).unlink()
     assert "attempts at this exercise were removed" in give(learning, "where=b")
-    assert read_points(learning) == 0
+    assert learning.read_points()["understanding"] == 0
 
 
 def test_bundle_holds_the_attempts(learning: Learning) -> None:
@@ -102,4 +95,4 @@ def test_bundle_holds_the_attempts(learning: Learning) -> None:
     give(learning, "where=a", "where=b", "speedup=1.9")
     bundle = str(learning.root / "work.zip")
     learning.types("grade", "--bundle", bundle)
-    assert read_points(learning, "--open", bundle) == 2.5
+    assert learning.read_points("--open", bundle)["understanding"] == 2.5

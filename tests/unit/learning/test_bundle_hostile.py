@@ -181,7 +181,7 @@ def test_open_of_a_bundle_with_one_huge_value_needs_little_memory_and_time(learn
     files = run_files(CHANGED_RECORDS.get(change), metrics_json=json.dumps(METRICS).encode(), plan_json=b"{}")
     files |= {f"{RUN}/logs/node0-rank0.log": LINES[:44], **CHANGED_FILES.get(change, {})}
     path = bundle(learning.root / "evil.zip", files)
-    limits = "ulimit -v 1000000 && ulimit -t 20 && exec"
+    limits = "ulimit -v 1000000 && ulimit -t 60 && exec"
     opening = subprocess.run(
         ["sh", "-c", f'{limits} "$@"', "sh", sys.executable, "-m", "gpucourse", "grade", "--open", path], check=False
     )

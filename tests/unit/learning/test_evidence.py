@@ -21,11 +21,6 @@ from gpucourse.workspace.paths import RunPaths
 from tests.learning import METRICS, Learning
 
 
-def rows(learning: Learning) -> dict[str, float]:
-    document = learning.types("grade", "--json", code=None).document
-    return {row["id"]: row["earned"] for row in document["parts"][0]["rows"]}
-
-
 def change_metrics(learning: Learning, record: RunRecord) -> Path:
     """The run's metrics, written over by hand."""
     metrics = learning.folder(record) / "metrics.json"
@@ -76,19 +71,19 @@ def test_answer_is_not_compared_with_metrics_that_were_changed(learning: Learnin
     assert f"metrics.json of run {record.id} changed after it had ended" in said.err
     assert "gpucourse run 1.1" in said.err
     learning.types("answer", "1.1", "--set", "why=It falls.")
-    assert rows(learning)["understanding"] == 2.5, "the choice; no number"
+    assert learning.read_points()["understanding"] == 2.5, "the choice; no number"
     assert "nothing is compared with it" in " ".join(learning.types("answer", "1.1").out.split())
     before.write_text(before.read_text().replace("9.9", "1.9"))
-    assert rows(learning)["understanding"] == 5
+    assert learning.read_points()["understanding"] == 5
 
 
 def test_answer_about_another_run_than_the_one_that_counts_has_no_points(learning: Learning) -> None:
     first = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9")
     learning.record()
-    assert rows(learning)["understanding"] == 2.5
+    assert learning.read_points()["understanding"] == 2.5
     change_metrics(learning, first)
-    assert rows(learning)["understanding"] == 0
+    assert learning.read_points()["understanding"] == 0
 
 
 def test_metrics_that_were_added_later_have_no_points(learning: Learning) -> None:
@@ -99,16 +94,16 @@ def test_metrics_that_were_added_later_have_no_points(learning: Learning) -> Non
     (folder / "hashes.json").write_text(json.dumps(hashes))
     (folder / "metrics.json").write_text(json.dumps(METRICS))
     assert "changed: metrics.json" in learning.types("check", "1.1", code=5).out
-    assert rows(learning)["completed"] == 0
+    assert learning.read_points()["completed"] == 0
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "run.json"])
 def test_damaged_run_spoils_only_the_answers_about_it(learning: Learning, name: str) -> None:
     record = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b", "--set", "why=It falls.")
-    assert rows(learning)["understanding"] == 5
+    assert learning.read_points()["understanding"] == 5
     (learning.folder(record) / name).write_text('{"schema": 1, "dev')
-    assert rows(learning)["understanding"] == 2.5, "the choice"
+    assert learning.read_points()["understanding"] == 2.5, "the choice"
     assert "1 needs review" in learning.types("grade").out
     assert f"{name} is damaged" in " ".join(learning.types("show", "1.1").out.split())
 
@@ -120,9 +115,9 @@ def test_deliverable_of_several_files_needs_all_of_them(learning: Learning) -> N
     context = learning.open_context()
     finish.seal(runs.files_of(context.paths, record), "local")
     finish.deliver(context, context.catalog.exercise("1.1")[1], record)
-    assert rows(learning)["deliverables"] == 5
+    assert learning.read_points()["deliverables"] == 5
     (learning.workspace / "deliverables/1.1/logs/node1-rank1.log").unlink()
-    assert rows(learning)["deliverables"] == 2.5
+    assert learning.read_points()["deliverables"] == 2.5
 
 
 def test_older_run_is_handed_in_again_after_the_newer_one_is_gone(learning: Learning) -> None:
@@ -130,7 +125,7 @@ def test_older_run_is_handed_in_again_after_the_newer_one_is_gone(learning: Lear
     shutil.rmtree(learning.folder(newer))
     learning.types("check", "1.1")
     assert json.loads((learning.workspace / "deliverables/1.1/verdict.json").read_text())["run"] == older.id
-    assert rows(learning) == {"completed": 5, "deliverables": 5, "understanding": 0}
+    assert learning.read_points() == {"completed": 5, "deliverables": 5, "understanding": 0}
 
 
 def test_run_that_cannot_be_handed_in_is_sealed(learning: Learning) -> None:
@@ -196,5 +191,5 @@ def test_run_that_ended_unseen_gets_its_screen_at_the_next_look(learning: Learni
     assert "found it" in told.err
     assert "✓ passed" in told.out
     assert (learning.workspace / "deliverables/1.1/screen.svg").is_file()
-    assert rows(learning)["deliverables"] == 5
+    assert learning.read_points()["deliverables"] == 5
     assert "✓ passed" not in learning.types("logs", record.id, "-f").out, "the second time these are logs"

@@ -17,11 +17,6 @@ from tests.learning import METRICS, Learning
 OWN = "/home/me/thesis/my train.py"
 
 
-def read_earned_points(learning: Learning) -> dict[str, float]:
-    document = learning.types("grade", "--json", code=None).document
-    return {row["id"]: row["earned"] for row in document["parts"][0]["rows"]}
-
-
 def book_an_earlier_run(learning: Learning) -> RunRecord:
     """A run of an own script that an earlier version judged by the exercise's checks, passed, and handed in."""
     record = learning.record(own_script="fake.py", place=None)
@@ -45,21 +40,21 @@ def test_own_script_passes_nothing_and_hands_in_nothing(learning: Learning) -> N
     learning.types("check", "--all")
     assert "0 of 2 exercises passed" in learning.types("list").out
     assert "none has succeeded yet" in learning.types("answer", "1.1", "--set", "speedup=1.9", code=3).err
-    assert set(read_earned_points(learning).values()) == {0}
+    assert set(learning.read_points().values()) == {0}
     assert "nothing to hand in yet" in learning.types("grade", "--bundle", str(learning.root / "w.zip"), code=2).err
 
 
 def test_own_script_takes_no_points_away(learning: Learning) -> None:
     good = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9")
-    before = read_earned_points(learning)
+    before = learning.read_points()
     own = learning.record(metrics={"wet": False, "speedup": 77.0}, own_script=OWN)
     learning.types("check", "1.1")
     learning.types("check", "--all")
-    assert read_earned_points(learning) == before
+    assert learning.read_points() == before
     assert before["completed"] == 5
     learning.types("answer", "1.1", "--set", "speedup=1.9")
-    assert read_earned_points(learning) == before
+    assert learning.read_points() == before
     refused = learning.types("answer", "1.1", "--run", own.id, "--set", "speedup=77", code=2).err
     assert "ran my train.py, a script of your own" in refused
     assert "ran my train.py" in learning.types("check", "1.1", "--run", own.id, code=2).err
@@ -73,7 +68,7 @@ def test_own_script_takes_no_points_away(learning: Learning) -> None:
 def test_own_script_that_an_earlier_version_booked_loses_its_mark(learning: Learning) -> None:
     own = book_an_earlier_run(learning)
     assert "0 of 2 exercises passed" in learning.types("list").out
-    assert set(read_earned_points(learning).values()) == {0}
+    assert set(learning.read_points().values()) == {0}
     said = learning.types("check", "--all", code=5).out
     assert "No longer passed: 1.1" in said
     assert f"run {own.id} ran a script of your own" in " ".join(said.split())

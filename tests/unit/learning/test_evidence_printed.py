@@ -38,16 +38,10 @@ def record_with_log(learning: Learning, log: str, **other: Any) -> RunRecord:
     return record
 
 
-def read_points(learning: Learning, *words: str) -> dict[str, float]:
-    document = learning.types("grade", "--json", *words).document
-    part = (document if not words else document["bundles"][0]["grade"])["parts"][0]
-    return {row["id"]: row["earned"] for row in part["rows"]}
-
-
 def test_grade_of_a_run_that_printed_its_numbers(printing: Learning) -> None:
     record_with_log(printing, PRINTED)
     printing.types("check", "1.1")
-    assert read_points(printing) == {"completed": 5, "deliverables": 5, "understanding": 0}
+    assert printing.read_points() == {"completed": 5, "deliverables": 5, "understanding": 0}
     printing.types("answer", "1.1", "--set", "busy=80")
 
 
@@ -58,14 +52,14 @@ def test_grade_of_numbers_that_no_rank_printed_gives_no_points(printing: Learnin
     assert why in " ".join(said.out.split())
     refused = printing.types("answer", "1.1", "--set", "busy=80", code=None)
     assert "are not what its ranks printed" in " ".join((refused.out + refused.err).split())
-    assert read_points(printing) == {"completed": 0, "deliverables": 0, "understanding": 0}
+    assert printing.read_points() == {"completed": 0, "deliverables": 0, "understanding": 0}
     path = printing.hand_in()
     printing.leave()
     said = printing.types("grade", "--open", str(path))
     assert f"1.1: not what the ranks printed: {why}" in " ".join(said.out.split())
-    assert read_points(printing, "--open", str(path)) == {"completed": 0, "deliverables": 0, "understanding": 0}
+    assert printing.read_points("--open", str(path)) == {"completed": 0, "deliverables": 0, "understanding": 0}
 
 
 def test_grade_of_a_run_without_a_log_gives_no_points(printing: Learning) -> None:
     record_with_log(printing, "")
-    assert read_points(printing)["completed"] == 0
+    assert printing.read_points()["completed"] == 0

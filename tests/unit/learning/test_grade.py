@@ -17,12 +17,6 @@ import pytest
 from tests.learning import METRICS, Learning
 
 
-def rows(learning: Learning, *words: str, code: int = 0) -> dict[str, float]:
-    document = learning.types("grade", "--json", *words, code=code).document
-    part = (document if not words else document["bundles"][0]["grade"])["parts"][0]
-    return {row["id"]: row["earned"] for row in part["rows"]}
-
-
 def hand_in(learning: Learning) -> Path:
     """A learner with a good run and answers."""
     learning.record()
@@ -31,12 +25,12 @@ def hand_in(learning: Learning) -> Path:
 
 
 def test_grade_counts_evidence_alone(learning: Learning) -> None:
-    assert rows(learning) == {"completed": 0, "deliverables": 0, "understanding": 0}
+    assert learning.read_points() == {"completed": 0, "deliverables": 0, "understanding": 0}
     learning.record()
-    assert rows(learning) == {"completed": 5, "deliverables": 5, "understanding": 0}
+    assert learning.read_points() == {"completed": 5, "deliverables": 5, "understanding": 0}
     learning.record("1.2")
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=9", "--set", "why=It falls.", code=5)
-    assert rows(learning) == {"completed": 10, "deliverables": 5, "understanding": 2.5}, "one of four that need no GPU"
+    assert learning.read_points() == {"completed": 10, "deliverables": 5, "understanding": 2.5}, "one of four that need no GPU"
     said = learning.types("grade").out
     assert "17.5 of 25 points and 0 of 10 as a bonus" in said
     assert "2.5 of 10 (+2.5 waiting)" in said
@@ -89,7 +83,7 @@ def test_grade_of_a_module_that_is_not_begun_is_one_line(learning: Learning) -> 
 
 def test_grade_of_a_run_with_a_failed_check_gives_partial_points(learning: Learning) -> None:
     learning.record(metrics={**METRICS, "wet": False})
-    assert rows(learning) == {"completed": 2.5, "deliverables": 0, "understanding": 0}
+    assert learning.read_points() == {"completed": 2.5, "deliverables": 0, "understanding": 0}
 
 
 def read_judgements(learning: Learning) -> list[dict[str, Any]]:
@@ -123,7 +117,7 @@ def test_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learnin
     learning.workspace.joinpath("deliverables/1.1/review.json").write_text(
         json.dumps({"version": 1, "exercise": "1.1", "judgements": [stored]})
     )
-    assert rows(learning)["understanding"] == 7.5
+    assert learning.read_points()["understanding"] == 7.5
     assert "1 self-judged, not counted" in learning.types("grade").out
 
 
@@ -131,7 +125,7 @@ def test_judge_of_a_bundle_of_the_own_workspace_is_refused(learning: Learning) -
     path = hand_in(learning)
     said = learning.types("grade", "--open", str(path), "--judge", "1.1/why=100", code=2)
     assert "was made in this workspace: your own judgement would not be counted" in said.err
-    assert rows(learning, "--open", str(path))["understanding"] == 7.5
+    assert learning.read_points("--open", str(path))["understanding"] == 7.5
 
 
 def test_judge_by_a_reviewer_counts_for_the_same_words_only(learning: Learning) -> None:
@@ -148,8 +142,10 @@ def test_judge_by_a_reviewer_counts_for_the_same_words_only(learning: Learning) 
     assert [(judgement["by"], judgement["share"], bool(judgement["at"])) for judgement in read_judgements(learning)] == [
         ("Ada", 0.8, True)
     ]
-    assert rows(learning, "--open", str(second))["understanding"] == 9.5, "the same words, and the learner's 0% is not counted"
-    assert rows(learning, "--open", str(third))["understanding"] == 7.5, "other words were not judged"
+    assert learning.read_points("--open", str(second))["understanding"] == 9.5, (
+        "the same words, and the learner's 0% is not counted"
+    )
+    assert learning.read_points("--open", str(third))["understanding"] == 7.5, "other words were not judged"
 
 
 def test_review_at_the_terminal_asks_for_each_text(learning: Learning) -> None:
@@ -212,13 +208,13 @@ def test_csv_with_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning
 def test_open_of_a_bundle_in_another_workspace_shows_the_same_points(learning: Learning) -> None:
     path = hand_in(learning)
     learning.leave()
-    assert rows(learning, "--open", str(path)) == {"completed": 5, "deliverables": 5, "understanding": 7.5}
+    assert learning.read_points("--open", str(path)) == {"completed": 5, "deliverables": 5, "understanding": 7.5}
     said = learning.types("grade", "--open", str(path)).out
     assert "Points of Noah" in said
     assert "every file is as it was when the bundle was made" in said
     assert "17.5 then, 17.5 as counted here" in said
     learning.types("grade", "--open", str(path), "--review", "--judge", "1.1/why=100", "--by", "Ada")
-    assert rows(learning, "--open", str(path))["understanding"] == 10, "judgements are kept in the reviewer's workspace"
+    assert learning.read_points("--open", str(path))["understanding"] == 10, "judgements are kept in the reviewer's workspace"
 
 
 def change_bundle(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: tuple[str, bytes] | None = None) -> Path:
@@ -263,7 +259,7 @@ def test_open_names_a_file_that_was_changed_in_the_bundle(learning: Learning) ->
     assert "Changed since the bundle was made" in said.out
     assert "Changed after the run, so it gives no points" in said.out
     assert "metrics.json" in said.out
-    assert rows(learning, "--open", str(other), code=5)["completed"] == 0
+    assert learning.read_points("--open", str(other), code=5)["completed"] == 0
 
 
 def test_open_names_a_file_that_was_changed_before_the_bundle_was_made(learning: Learning) -> None:
@@ -285,7 +281,7 @@ def test_open_names_a_file_that_was_added_and_counts_nothing_for_it(learning: Le
     said = learning.types("grade", "--open", str(other), code=5)
     assert f"files were changed: changed.zip: {name}" in said.err
     assert "17.5 then, 17.5 as counted here" in said.out
-    assert rows(learning, "--open", str(other), code=5)["understanding"] == 7.5
+    assert learning.read_points("--open", str(other), code=5)["understanding"] == 7.5
 
 
 def test_bundle_of_files_with_odd_dates_and_names_is_made(learning: Learning) -> None:
@@ -294,7 +290,7 @@ def test_bundle_of_files_with_odd_dates_and_names_is_made(learning: Learning) ->
     odd = os.fsdecode(os.fsencode(learning.workspace / "deliverables/1.1") + b"/odd\xff.txt")
     Path(odd).write_text("x")
     assert "left out  deliverables/1.1/odd\\udcff.txt" in learning.types("grade", "--bundle", str(path)).out
-    assert rows(learning, "--open", str(path))["understanding"] == 7.5
+    assert learning.read_points("--open", str(path))["understanding"] == 7.5
 
 
 def test_bundle_holds_only_runs_whatever_a_sheet_names(learning: Learning) -> None:

@@ -21,6 +21,12 @@ def record(learning: Learning, metrics: dict[str, Any] | None = None, **other: A
     learning.record(metrics=metrics, **other)
 
 
+def fail_after_success(learning: Learning) -> None:
+    """A good run, and a newer one that failed a check."""
+    record(learning)
+    record(learning, metrics=DRY)
+
+
 def answer(learning: Learning, *answers: str) -> None:
     """A good run of 1.1, and answers to its questions."""
     record(learning)
@@ -46,6 +52,7 @@ STATES: dict[str, Callable[[Learning], object]] = {
     "ran": record,
     "failed": lambda learning: record(learning, state="failed"),
     "a check failed": lambda learning: record(learning, metrics=DRY),
+    "a check failed after a good run": fail_after_success,
     "answered": lambda learning: answer(learning, *RIGHT),
     "done": finish,
     "destroyed": destroy,

@@ -277,6 +277,7 @@ def test_prove_parts_tries_every_solution(writer: Learning) -> None:
             "if given < 0:",
             "faults.rounds-too-late: with the fault is passed",
         ),
+        ("judges/fault_rounds_too_late.py", "import struct", "import no_such", "faults.rounds-too-late: its judge cannot"),
         ("judges/fault_rounds_too_late.py", "!= 2048", "!= 1", "faults.rounds-too-late: as the course has it is failed still"),
     ],
 )
