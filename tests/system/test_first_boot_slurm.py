@@ -21,7 +21,7 @@ IDLE = 'echo "idle gpu:1 none"'
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The script of each kind of node."""
-    nodes = {
+    nodes: dict[str, dict[str, object]] = {
         "head": {"gpus": 0, "shared_address": "10.77.1.20"},
         "worker": {"name": "node1", "role": "worker", "shared_address": "10.77.1.20"},
     }
