@@ -1,1 +1,1 @@
-"""The failure coach: from what a run left behind to the symptom that it shows, and what to do next."""
+"""The failure coach: recognises a symptom in the logs and exit codes of a run, and suggests what to do next."""

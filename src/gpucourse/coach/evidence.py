@@ -1,4 +1,4 @@
-"""What the coach looks at: the end of every log, how every rank ended, and what was noticed on the way."""
+"""The evidence that the coach reads: the end of every log, how every rank ended, and what was noticed during the run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gpucourse.model.diagnosis import LogQuote, Silence
 from gpucourse.model.record import NodeExit
 
 TAIL_BYTES = 1 << 16
-"""How much of the end of each log is read: a traceback through torch with C++ frames takes up to 20 KB."""
+"""The part of each log's end that is read: a traceback through torch with C++ frames is up to 20 KB long."""
 
-_SIGNALS = 128  # an exit code above is 128 and the number of the signal
+_SIGNALS = 128  # an exit code above 128 is 128 plus the number of the signal
 
 _NOISE = re.compile(rf"^\s*{LABEL}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """The end of one log. `rank` is None for a launcher; `code` None if nobody saw it end; `at` orders the ends of
-    ranks (seconds, one clock); `ended_by_us`: the rank did not end by itself, it was ended after another had failed."""
+    """The end of one log. `rank` is None for a launcher; `code` is None if the end of the process was not observed; `at` orders
+    the ends of ranks (seconds, one clock); `ended_by_us`: gpucourse ended the rank after another had failed."""
 
     node: str
     rank: int | None
@@ -32,22 +32,23 @@ class Log:
 
     @property
     def chose_exit_code(self) -> bool:
-        """Whether its process chose its exit code, as far as anybody saw: no signal ended it."""
+        """Return whether the process chose its exit code: no signal ended it, as far as is known."""
         return not self.ended_by_us and (self.code is None or self.code < _SIGNALS)
 
     @cached_property
     def telling_text(self) -> str:
-        """The text without what the script only printed on its way: what is left may say how it ended. Places are the same."""
+        """Return the text with ordinary output of the script blanked: the rest may say how it ended. Positions do not
+        change."""
         return self.text if self.rank is None else blank_all_but_last_words(self.text, ended_itself=self.chose_exit_code)
 
     @property
     def last(self) -> str:
-        """The last line that says something; what srun says of a task's end comes after that."""
+        """Return the last line that is not empty, before what srun writes about the end of a task."""
         lines = [line for line in map(strip_rank_prefix, self.text.splitlines()) if line.strip()]
         return next((line for line in reversed(lines) if not OF_SLURM.match(line)), lines[-1] if lines else "")
 
     def quote(self, start: int) -> LogQuote:
-        """The line of the log that holds this place of the text."""
+        """Return the line of the log that contains this position of the text."""
         begin = self.text.rfind("\n", 0, start) + 1
         end = self.text.find("\n", start)
         line = self.text[begin : len(self.text) if end < 0 else end]
@@ -59,9 +60,10 @@ class Log:
 class Evidence:
     """One run that did not end well.
 
-    `logs` holds the ranks and launchers that have a log; `planned` the ranks of every node; `silences` who had fallen
-    silent; `skew_s` how far each node's clock is ahead of this computer's; `lost` why nodes are out of reach. `typed` is the
-    command line of the first node with its environment, `python` the Python of each node; both are empty if nobody knows.
+    `logs` holds the ranks and launchers that have a log; `planned` the ranks of every node; `silences` the ranks that had
+    fallen silent; `skew_s` how far each node's clock is ahead of this computer's; `lost` the reason why nodes cannot be
+    reached. `typed` is the command line of the first node with its environment, `python` the Python of each node; both are
+    empty if unknown.
     """
 
     exercise: str
@@ -80,24 +82,25 @@ class Evidence:
 
     @property
     def world_size(self) -> int:
-        """How many ranks were planned."""
+        """Return how many ranks were planned."""
         return sum(map(len, self.planned.values()))
 
     def rank(self, number: int) -> Log | None:
-        """The log of that rank; None if it never had one."""
+        """Return the log of that rank; None if it never had one."""
         return next((log for log in self.logs if log.rank == number), None)
 
     def node_of(self, number: int) -> str:
-        """The node that rank was planned on."""
+        """Return the node on which that rank was planned."""
         return next((node for node, ranks in self.planned.items() if number in ranks), "")
 
     def suspects(self) -> list[Log]:
-        """The logs that may tell a cause: ranks that failed, in the order of their ends, those nobody saw end, launchers."""
+        """Return the logs that may show a cause: failed ranks in the order of their ends, ranks whose end was not observed,
+        launchers."""
         bad = [log for log in self.logs if log.code != 0]
         late = float("inf")
         return sorted(bad, key=lambda log: (log.rank is None, late if log.at is None else log.at, log.rank or 0))
 
 
 def strip_rank_prefix(line: str) -> str:
-    """A line without the `[rank1]: ` that torch puts before the lines of a traceback."""
+    """Return a line without the `[rank1]: ` that torch puts before the lines of a traceback."""
     return _NOISE.sub("", line, count=1)

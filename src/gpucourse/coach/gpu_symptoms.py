@@ -1,4 +1,5 @@
-"""The symptoms that only show where GPUs are, or should be: NCCL, CUDA, drivers. `source` as in `symptoms`."""
+"""The symptoms that appear only on nodes with GPUs, or that should have GPUs: NCCL, CUDA, drivers. `source` as in
+`symptoms`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a run under Slurm that nobody saw end, by what Slurm says of its jobs."""
+"""The diagnosis of a run under Slurm whose end was not observed, from the states that Slurm reports for its jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.slurm import JobRow
 
 SIGNALLED = "a signal ended it"
-"""The reason that the agent on the nodes gives such a job."""
+"""The reason that the agent on the nodes records for a job that a signal ended."""
 
 _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 

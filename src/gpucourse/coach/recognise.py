@@ -1,4 +1,4 @@
-"""From evidence to diagnoses. Causes come before what follows from them; among equals the rank that ended first counts."""
+"""From evidence to diagnoses. Causes come before their consequences; among equals, the rank that ended first comes first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpucourse.model.diagnosis import Diagnosis, LogQuote
 
 _QUOTES = 3
 _MOST = 2
-_WAITED = {"collective-timeout", "nccl-timeout"}  # said by ranks that came to a collective, of one that did not
+_WAITED = {"collective-timeout", "nccl-timeout"}  # printed by ranks that reached a collective, about a rank that did not
 
 
 @dataclass
@@ -30,9 +30,9 @@ class _Occurrence:
 
 
 def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
-    """What the run suffered from, the likeliest first; what only follows from another diagnosis is left out.
+    """Return what the run suffered from, the likeliest first; leave out what only follows from another diagnosis.
 
-    Empty if the run succeeded, was cancelled by the person, or shows nothing that is known.
+    Empty if the run succeeded, was cancelled by the user, or shows no known symptom.
     """
     if evidence.state in {"succeeded", "cancelled"}:
         return ()
@@ -103,14 +103,14 @@ def _make_diagnosis(evidence: Evidence, occurrence: _Occurrence) -> Diagnosis:
 
 
 def _choose_next(evidence: Evidence, symptom: Symptom, words: dict[str, str]) -> str:
-    """What to do next: what was typed for the run already is not advised again."""
+    """Return what to do next; advice that the command line of the run already follows is replaced."""
     followed = _fill_in(symptom.followed, {name: re.escape(value) for name, value in words.items()})
     return symptom.instead if followed and re.search(followed, evidence.typed) else symptom.next
 
 
 def _fill_in(text: str, words: dict[str, str]) -> str:
-    """The text with {names} filled in. What a log said is put in as it stands, braces and all; a full stop at its end is the
-    sentence's own."""
+    """Return the text with {names} filled in. Words of a log are inserted unchanged, braces included; a full stop after a word
+    that already ends in punctuation is dropped."""
 
     def fill_in_word(match: re.Match[str]) -> str:
         word = words.get(match[1]) or "it"
@@ -120,7 +120,7 @@ def _fill_in(text: str, words: dict[str, str]) -> str:
 
 
 def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list[Diagnosis]:
-    """The script's own mistake: the first rank that ended with a traceback which is nobody else's doing."""
+    """Return the script's own mistake: the first rank that ended with a traceback which no other failure explains."""
     explained = {
         (log.node, log.rank) for occurrence in words for log in occurrence.logs if _explains(evidence, occurrence, log)
     }
@@ -146,8 +146,8 @@ def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list
 
 
 def _explains(evidence: Evidence, occurrence: _Occurrence, log: Log) -> bool:
-    """Whether the occurrence is about this rank. In a log that a launcher and several ranks share, what a victim says is about
-    the rank only where its own exception says it."""
+    """Return whether the occurrence is about this rank. In a log that a launcher and several ranks share, a consequence is
+    about the rank only if the rank's own exception shows it."""
     if occurrence.symptom.weight == "cause" or evidence.planned:
         return True
     error = find_exception(log.telling_text)
@@ -155,7 +155,7 @@ def _explains(evidence: Evidence, occurrence: _Occurrence, log: Log) -> bool:
 
 
 def _diagnose_clocks(evidence: Evidence) -> list[Diagnosis]:
-    """Nodes whose clock is far from this computer's: what is ordered by time is then in doubt."""
+    """Return the nodes whose clock is far from this computer's: conclusions from the order of events are then in doubt."""
     limit_s = 2.0
     off = {node: skew for node, skew in (evidence.skew_s or {}).items() if abs(skew) > limit_s}
     if not off:

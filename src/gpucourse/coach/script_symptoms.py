@@ -1,5 +1,4 @@
-"""The symptoms of a script and of what it finds around it: arguments, files, modules, variables, workers. `source` as in
-`symptoms`."""
+"""The symptoms of a script and its surroundings: arguments, files, modules, variables, workers. `source` as in `symptoms`."""
 
 from __future__ import annotations
 
@@ -9,13 +8,14 @@ _OTHER_PROGRAMS = (
     r"srun|slurmstepd|sbatch|salloc|scancel|squeue|sinfo|sacct"
     r"|cc1|collect2|ld:|ld\.|gcc|g\+\+|c\+\+|clang|nvcc|\S*(?:\(\d+\)|:\d+)(?::\d+)*:"
 )
-"""What writes `NAME: error: ` as argparse does, and is no script: Slurm's commands, and compilers, which name a line."""
+"""Programs that write `NAME: error: ` as argparse does but are not scripts: Slurm's commands, and compilers, which name a
+line."""
 
 _FETCH = (
     r"(?:<urlopen error |HTTPS?ConnectionPool\(host='(?P<name>[^']+)'|httpx\.Connect(?:Error|Timeout): )"
     r"(?:(?!ProxyError)[^\n])*?"
 )
-"""What begins the word of a library that fetches something; the reason follows, and only the reason says what is wrong."""
+"""The beginning of an error message of a library that downloads something; only the reason after it says what is wrong."""
 _NO_REASON = r"\A(?![\s\S]*(?:CERTIFICATE_VERIFY_FAILED|Connection refused|timed out))[\s\S]*"
 
 SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
@@ -63,7 +63,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
         word="command-missing",
         title="A program that the script starts is missing on {node}",
-        signs=(  # the last frame is that of subprocess: what is missing is no file that the script opens
+        signs=(  # the last frame is in subprocess: the missing file is a program, not a file that the script opens
             r"raise child_exception_type\(errno_num, err_msg, err_filename\)\n"
             r"[^\n]*FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
         ),

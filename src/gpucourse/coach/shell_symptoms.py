@@ -1,11 +1,11 @@
-"""The symptoms that a shell tells of: a batch file that it cannot read, and commands that are not on the node."""
+"""The symptoms that a shell reports: a batch file that it cannot read, and commands that are not on the node."""
 
 from __future__ import annotations
 
 from gpucourse.coach.symptom import Symptom
 
 _WHERE = r"(?m)^(?:\d+: )?(?P<file>[^\s:]+): line (?P<line>\d+): "
-_ELSEWHERE = r"(?![\s\S]*Traceback(?![\s\S]*ModuleNotFoundError))"  # a script that began and failed is another story
+_ELSEWHERE = r"(?![\s\S]*Traceback(?![\s\S]*ModuleNotFoundError))"  # a script that started and failed has another symptom
 _ENDED = r"(?![\s\S]*Traceback)"  # the shell continues after these
 
 SHELL_SYMPTOMS: tuple[Symptom, ...] = (

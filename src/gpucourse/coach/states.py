@@ -1,4 +1,4 @@
-"""Symptoms that show in how ranks ended, or that they did not: killed, lost, left early, silent, never started."""
+"""Symptoms that show in how ranks ended, or that they did not end: killed, lost, left early, silent, never started."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gpucourse.coach.symptoms import MISSING_KEY
 from gpucourse.model.diagnosis import Diagnosis, LogQuote, Silence
 
 _KILLED, _SIGNALS = 137, 128
-_LAST_SIGNAL = 64  # what is beyond is a code of the process's own: Slurm's commands end with 255
+_LAST_SIGNAL = 64  # larger numbers are exit codes, not signals: Slurm's commands end with 255
 _UNOPENED = _SIGNALS + 53
-"""Slurm ends a job with signal 53 where it cannot open the job's output or error file."""
+"""Slurm ends a job with signal 53 if it cannot open the job's output or error file."""
 _CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
 
 
 def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
-    """Ranks that waited at the meeting point for one that did not come: does it exist, was it started, does it wait itself?"""
+    """Diagnose ranks that waited at the rendezvous for a missing rank: whether it exists, was started, or waits itself."""
     waiting: dict[int, list[Log]] = {}
-    for log in evidence.suspects() if evidence.planned else ():  # without a plan nobody knows who should have come
+    for log in evidence.suspects() if evidence.planned else ():  # without a plan, the missing rank is unknown
         for match in MISSING_KEY.finditer(log.telling_text):
             missing = (
                 int(match["missing"]) if match["missing"] else _find_missing_rank(evidence, int(match["told"] or match["size"]))
@@ -32,8 +32,10 @@ def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
 
 
 def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnosis]:
-    """Nodes that were lost; ranks that a signal ended; ranks that ended well while others still needed them. `victims`:
-    the logs that tell of what others did; a watchdog that gives up ends its process by a signal, too."""
+    """Diagnose lost nodes, ranks that a signal ended, and ranks that ended well while others still needed them.
+
+    `victims` are the logs that report failures of other ranks; a watchdog that gives up also ends its process by a signal.
+    """
     lost = [node_exit.node for node_exit in evidence.node_exits if node_exit.reason == "lost"]
     if lost or evidence.lost:
         return [_diagnose_lost_nodes(evidence, lost)]
@@ -49,8 +51,10 @@ def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnos
 def diagnose_silences(
     evidence: Evidence, *, waiting: bool, victims: Sequence[Log], unconnected: Sequence[Diagnosis] = ()
 ) -> list[Diagnosis]:
-    """A rank that ended without a word of why; ranks that said nothing, never began, or ran into the time limit. Where ranks
-    tell that they could not connect, all others are silent for that reason: `unconnected` says so."""
+    """Diagnose ranks that ended without a reason, printed nothing, never began, or reached the time limit.
+
+    If ranks report that they could not connect, all others are silent for that reason, and `unconnected` is returned.
+    """
     own = _find_own_failures(evidence, victims)
     if own and not waiting:  # the others waited for it, and were silent for that reason
         return [
@@ -77,7 +81,8 @@ def diagnose_silences(
 
 
 def _find_own_failures(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
-    """The ranks that failed by themselves, in the order of their ends: nobody ended them, and they tell of no other's end."""
+    """Return the ranks that failed by themselves, in the order of their ends: not ended by gpucourse, not victims of
+    another."""
     return [
         log
         for log in evidence.suspects()
@@ -125,7 +130,8 @@ def _signal(number: int) -> str:
 
 
 def _find_missing_rank(evidence: Evidence, told: int) -> int:
-    """Which rank a count of clients lacks: the last one of a larger world that a process was given, else one without a log."""
+    """Return the rank that a count of clients lacks: the last one of a larger world size that a process was given, else one
+    without a log."""
     if told > evidence.world_size:
         return told - 1
     started = {log.rank for log in evidence.logs}
@@ -291,13 +297,14 @@ def _diagnose_time_limit(evidence: Evidence) -> Diagnosis:
 
 
 def _culprits(silences: tuple[Silence, ...]) -> list[Silence]:
-    """Who of the silent ones to look at: not those that wait, where another one is stopped, computes, or never started."""
+    """Return the silent ranks to look at: if any is stopped, computing or not started, leave out those that only wait."""
     busy = [silence for silence in silences if silence.doing in {"stopped", "computing", "not started"}]
     return busy or list(silences)
 
 
 def _find_absent_ranks(evidence: Evidence) -> list[Silence]:
-    """Where some ranks timed out in a collective: those that were still running then, and had to be ended."""
+    """Return the ranks that were still running, and had to be ended, when others timed out in a collective; empty if all
+    were."""
     there = [log for log in evidence.logs if log.rank is not None and (log.ended_by_us or log.code is None)]
     if len(there) == sum(log.rank is not None for log in evidence.logs):
         return []

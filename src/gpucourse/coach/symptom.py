@@ -1,4 +1,4 @@
-"""What a symptom is that shows in the words of a log: an entry of a table."""
+"""One symptom that shows in the text of a log: an entry of a table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Weight = Literal["cause", "follows"]
 
 @dataclass(frozen=True, kw_only=True)
 class Symptom:
-    """One symptom. A `cause` explains a run by itself; what `follows` is said by the victims of something else. What is
-    `general` counts only in a log that shows no cause which says more. `instead` is the next step where `next` was followed
-    already: `followed` is what shows that, in what was typed for the run."""
+    """One symptom. A `cause` explains a run by itself; a symptom that `follows` is printed by ranks that another failure
+    affected. A `general` symptom counts only in a log that shows no more specific cause. `instead` is the next step if the
+    command line of the run matches `followed`, which means that it already follows `next`."""
 
     word: str
     title: str
@@ -27,7 +27,8 @@ class Symptom:
     source: Literal["seen", "documented"] = "seen"
 
     def read_words(self, text: str) -> dict[str, str]:
-        """What the named groups of all signs match in the text: the sign that was found last need not hold every one."""
+        """Return what the named groups of all signs match in the text: the last sign that matches need not contain every
+        group."""
         return {
             name: value
             for sign in self.signs
@@ -37,7 +38,7 @@ class Symptom:
         }
 
     def search(self, text: str) -> re.Match[str] | None:
-        """The last place where the text shows this symptom: the last words of a log weigh most."""
+        """Return the last place where the text shows this symptom: the end of a log counts most."""
         last: re.Match[str] | None = None
         for sign in self.signs:
             for match in re.finditer(sign, text):

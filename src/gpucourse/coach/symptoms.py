@@ -1,8 +1,8 @@
-"""The symptoms that are known by their words, as data: one entry a symptom, the signs as regular expressions.
+"""The symptoms that are recognised by log text, as data: one entry per symptom, with signs as regular expressions.
 
-`source` says where a sign was taken from: `seen` in a log that this course's tests produce again with real torch and gloo,
-`documented` by the library that prints it (NCCL and CUDA need GPUs). A sign is searched in the whole end of a log; its named
-groups may stand in `why` and `next`, beside {rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
+`source` says where a sign comes from: `seen` in a log that this course's tests reproduce with real torch and gloo, `documented`
+by the library that prints it (NCCL and CUDA need GPUs). A sign is searched in the whole end of a log; `why` and `next` may
+contain its named groups, and {rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
 """
 
 from __future__ import annotations
@@ -235,4 +235,4 @@ MISSING_KEY = re.compile(
     r"|(?:\d+/(?P<told>\d+) (?:clients|workers) joined|world_size=(?P<size>\d+), worker_count=\d+)",
     re.MULTILINE,
 )
-"""Whom the store of the process group waited for in vain: gloo waits for the key of each rank in turn."""
+"""The rank that the store of the process group waited for in vain: gloo waits for the key of each rank in turn."""

@@ -1,4 +1,4 @@
-"""One log of several ranks, as a batch job writes it: a log for each of them, by the label that stands before its lines."""
+"""Splitting one log of several ranks, as a batch job writes it, into one log for each rank, by the label before each line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _TORCH = re.compile(r"(?:\x1b\[[0-9;]*m)*(?:\[[A-Za-z]+\d+\]:|\d+: )?\[rank(\d+)
 _SRUN = re.compile(r"(\d+): ")
 _TRACEBACK = re.compile(r"^(\d+): Traceback \(most recent call last\)", re.MULTILINE)
 _SOONER = 1e-6
-"""Seconds between the ends of ranks of one log, which only their order tells."""
+"""Seconds added between the ends of ranks that share a log: only the order of their lines is known."""
 
 
 def part_shared_logs(evidence: Evidence) -> Evidence:
-    """The evidence with a log for every rank that a shared log names, the one whose lines begin first before the others.
+    """Return the evidence with one log for every rank that a shared log names; the rank whose lines begin first comes first.
 
-    A line without a label may be of any of them, so that all of them keep it.
+    A line without a label may be from any of them, so all of them keep it.
     """
     return replace(evidence, logs=tuple(part for log in evidence.logs for part in _part(log)))
 
@@ -26,7 +26,7 @@ def _part(log: Log) -> list[Log]:
     if log.rank is None:
         return [log]
     lines = log.text.splitlines(keepends=True)
-    label = _SRUN if _TRACEBACK.search(log.text) else _TORCH  # `3: ` may also be what a script prints
+    label = _SRUN if _TRACEBACK.search(log.text) else _TORCH  # a script may print `3: ` too
     ranks = [int(match[1]) if (match := label.match(line)) else None for line in lines]
     named = list(dict.fromkeys(rank for rank in ranks if rank is not None))
     if len(named) < 2:

@@ -1,8 +1,8 @@
-"""What in a log counts as a word on how its process ended, and what the script only printed on its way.
+"""Telling what in a log says how its process ended from what the script only printed while it ran.
 
-A script may print anything, also "CUDA out of memory, trying 16", and continue. So signs are looked for in three places only:
-in the last traceback and what follows it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and at
-the very end. A launcher that shares a log with its ranks adds a traceback which only says that one of them failed: it is none
+A script may print anything, also "CUDA out of memory, trying 16", and continue. So signs are searched in three places only: in
+the last traceback and what follows it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and at the
+very end. A launcher that shares a log with its ranks adds a traceback which only says that one of them failed: it is ignored
 here.
 """
 
@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 LABEL = r"(?:\x1b\[[0-9;]*m)*(?:\[(?!rank)[A-Za-z]+\d+\]:|\d+: )?(?:\[rank\d+\]: ?)?"
-"""What stands before a line of a rank: torchrun's `[default0]:`, srun's `0: `, and torch's `[rank0]: `."""
+"""The label before a line of a rank: torchrun's `[default0]:`, srun's `0: `, and torch's `[rank0]: `."""
 
 _PREFIX = re.compile(LABEL)
 _HEADER = "Traceback (most recent call last)"
@@ -26,7 +26,7 @@ _FRAME_OF_TORCHRUN = re.compile(r'torch/distributed/(?:run|elastic/\S+)\.py", li
 _NESTED = re.compile(r"traceback\s*: Traceback")  # of a rank, in a launcher's report
 _RULE = "=" * 20  # torchrun frames its summary with longer ones
 OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): ")
-"""What begins a line of Slurm's own commands."""
+"""The beginning of a line that Slurm's own commands write."""
 
 _LIBRARY = re.compile(
     r"""
@@ -55,18 +55,18 @@ _ABRUPT = re.compile(
 _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)|│ (?P<rich>\S+\.py):(?P<at>\d+) in ')
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<|/bin/[^/.]+$")
 _ENDING = 8
-"""Of a log without a traceback: how many of the last lines may tell of its end."""
+"""How many of the last lines of a log without a traceback may say how it ended."""
 _LONG_ENDING = 40
 _HYDRA = "HYDRA_FULL_ERROR=1"
-"""hydra prints no traceback, but its message, the options that there are, and at last how to get a traceback."""
+"""hydra prints no traceback, but its message, the available options, and at last how to get a traceback."""
 _AFTERWARDS = {True: 60, False: 3}
-"""After a traceback that ended its process stand its message and little else; more lines, and the process had gone on."""
+"""How many lines may follow a traceback that ended its process: after more lines, the process had continued."""
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
-    """The text with a blank for every character that is not a word on the end, so that places in it stay what they were.
+    """Return the text with a blank for every character that says nothing about the end, so that positions stay the same.
 
-    `ended_itself`: the process ended with an exit code of its own, not by a signal; only then its last lines may say why.
+    `ended_itself`: the process chose its exit code and no signal ended it; only then its last lines may say why.
     """
     lines = _blank_launchers(text.splitlines(keepends=True))
     first = _last_traceback(lines, ended_itself=ended_itself)
@@ -76,7 +76,7 @@ def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
 
 
 def find_exception(text: str) -> tuple[str, int] | None:
-    """The kind of the exception that the last traceback of a text ends with, and where that line begins."""
+    """Return the kind of the exception at the end of the last traceback of a text, and the position where that line begins."""
     lines = text.splitlines(keepends=True)
     headers = _headers(lines)
     for number in range(headers[-1] + 1, len(lines)) if headers else reversed(range(len(lines))):
@@ -87,16 +87,18 @@ def find_exception(text: str) -> tuple[str, int] | None:
 
 
 def find_message(text: str, place: int) -> str:
-    """The whole message of the exception whose line begins at that place: up to a line that a library or launcher writes."""
+    """Return the whole message of the exception whose line begins at that position: up to a line that a library or launcher
+    writes."""
     lines = text[place:].splitlines(keepends=True)
     end = next((number for number, line in enumerate(lines) if number and (_is_library(line) or not line.strip())), len(lines))
     return "".join(lines[:end])
 
 
 def find_line(text: str) -> str:
-    """The script's line that the traceback at the end of a text leads to, as `train.py, line 12`; empty if there is none.
+    """Return the script's line to which the traceback at the end of a text leads, as `train.py, line 12`; empty if there is
+    none.
 
-    The last frame outside the libraries: an error inside torch is looked for where the script called it.
+    This is the last frame outside the libraries: an error inside torch is attributed to the line of the script that called it.
     """
     begin = max(0, text.rfind(_HEADER))  # a SyntaxError has no traceback
     frames = [(match["file"] or match["rich"], match["line"] or match["at"]) for match in _FRAME.finditer(text, begin)]
@@ -105,13 +107,13 @@ def find_line(text: str) -> str:
 
 
 def _blank_launchers(lines: list[str]) -> list[str]:
-    """The lines without the tracebacks of launchers: those that only say that a process of theirs failed, and, where a rank's
-    own traceback stands before, all others of torchrun."""
+    """Return the lines with the tracebacks of launchers blanked: those which only report that a child process failed and, if a
+    rank's own traceback comes before them, all others of torchrun."""
     headers = _headers(lines)
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]
     if reports and reports[0] == blocks[0] and _COMMAND.match(_bare(lines[blocks[0][1]])) and _find_script(lines, blocks[0]):
-        reports = reports[1:]  # a script's own command failed: no launcher began with that
+        reports = reports[1:]  # a command of the script failed: a launcher's report does not come first
     if blocks and not _is_of_torchrun(lines, blocks[0]) and blocks[0] not in reports:
         reports += [block for block in blocks if _is_of_torchrun(lines, block)]
     elif any(map(_NESTED.search, lines)):
@@ -128,31 +130,32 @@ def _find_exception_line(lines: Sequence[str], header: int, limit: int) -> int:
 
 
 def _is_of_torchrun(lines: Sequence[str], block: tuple[int, int]) -> bool:
-    """Whether a traceback runs through torchrun's own code and through no script."""
+    """Return whether a traceback contains frames of torchrun and no frame of a script."""
     return any(map(_FRAME_OF_TORCHRUN.search, lines[block[0] : block[1]])) and not _find_script(lines, block)
 
 
 def _find_script(lines: Sequence[str], block: tuple[int, int]) -> str:
-    """The script's line that a traceback leads to; empty if it runs through libraries alone."""
+    """Return the script's line to which a traceback leads; empty if it contains only frames of libraries."""
     return find_line("".join(lines[block[0] : block[1]]))
 
 
 def _find_end_of_summary(lines: Sequence[str], end: int) -> int:
-    """The last line of the framed summary that torchrun prints after its exception; the exception's own where none follows."""
+    """Return the last line of the framed summary that torchrun prints after its exception, or the exception's line if there is
+    none."""
     if end + 1 >= len(lines) or not _bare(lines[end + 1]).startswith(_RULE):
         return end
     return next((number for number in range(end + 2, len(lines)) if _bare(lines[number]).startswith(_RULE)), end)
 
 
 def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
-    """Where the last traceback begins, with those that it followed from; None if the process continued after it."""
+    """Return the line where the last traceback begins, with its chained ones; None if the process continued after it."""
     headers = _headers(lines)
-    while len(headers) > 1 and not any(map(_is_speech, lines[headers[-1] :])):  # its process ended while it wrote this one
+    while len(headers) > 1 and not any(map(_is_speech, lines[headers[-1] :])):  # the process ended while it wrote this one
         headers.pop()
     if not headers:
         return None
     after = [line for line in lines[headers[-1] :] if _is_speech(line)]
-    if len(after) > _AFTERWARDS[ended_itself] + 1:  # and the line of the exception itself
+    if len(after) > _AFTERWARDS[ended_itself] + 1:  # plus the line of the exception itself
         return None
     first = headers[-1]
     for header in reversed(headers[:-1]):
@@ -164,7 +167,7 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
 
 
 def _last_error(lines: Sequence[str]) -> int:
-    """The first of the last lines that reads like an error; what follows belongs to it."""
+    """Return the first of the last lines that reads like an error; the lines after it belong to it."""
     spoken = [number for number, line in enumerate(lines) if line.strip()]
     spoken = spoken[-_LONG_ENDING if spoken and _HYDRA in lines[spoken[-1]] else -_ENDING :]
     for number in spoken:
@@ -189,7 +192,7 @@ def _headers(lines: Sequence[str]) -> list[int]:
 
 
 def _bare(line: str) -> str:
-    """A line without the `[rank1]: ` that torch puts before the lines of a traceback; spaces before its words stay."""
+    """Return a line without the label of its rank; spaces before its text stay."""
     return _PREFIX.sub("", line, count=1)
 
 
