@@ -1,7 +1,8 @@
-"""Judging what a learner wrote: a judge file of the course calls the learner's code in a child process, and says what is wrong.
+"""Judging what a learner wrote: a judge file of the course calls the learner's code in a child process and reports what is
+wrong.
 
-`part` is what a judge file is written with, `cases` compares values, `ranks` starts several ranks for it, `child` is the
-process, and `client` asks it.
+A judge file is written with `part`. `cases` compares values, `ranks` starts several ranks, `child` is the process, and `client`
+sends it requests.
 """
 
 from gpucourse.judge.cases import Case

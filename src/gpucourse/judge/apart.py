@@ -1,6 +1,7 @@
-"""One part, judged in a process of its own: whatever it does (no end, a crash, exit, 200 MB of prints), the answer says so.
+"""Judging one part in a separate process: if it does not end, crashes, exits or prints 200 MB, the answer says so.
 
-The process has a session, a folder, and limits of time, memory and prints; it is ended with everything that it started.
+The process has a session, a folder, and limits on time, memory and output; it is ended together with everything that it
+started.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from gpucourse.judge.ranks import run_ranks
 from gpucourse.judge.stacks import end_with_parent, line_of_stack
 
 OUTPUT_LIMIT = 1 << 20  # bytes that a part may print before it is ended
-OUTPUT_SHOWN = 8 << 10  # bytes of it that the answer has
-ANSWER_LIMIT = 1 << 20  # bytes of an answer; an honest one has a few hundred
-MEMORY_LIMIT = 4 << 30  # bytes of data that a part may hold; torch itself takes less than a tenth
+OUTPUT_SHOWN = 8 << 10  # bytes of it that the answer contains
+ANSWER_LIMIT = 1 << 20  # bytes of an answer; a normal one has a few hundred
+MEMORY_LIMIT = 4 << 30  # bytes of data that a part may hold; torch itself uses less than a tenth
 FILE_LIMIT = 256 << 20  # bytes of a file that a part may write
 
 _SET_SUBREAPER = 36  # of Linux' prctl
@@ -36,22 +37,22 @@ _LOOK_S = 0.02
 
 
 class Asker(Protocol):
-    """Whoever waits for the answer: `pipe` can be read when something of theirs came, or when they have gone."""
+    """The process that waits for the answer: `pipe` becomes readable when it sends something or goes away."""
 
     pipe: int
 
     def have_ended(self) -> bool:
-        """Whether they have gone."""
+        """Return whether the process that waits has gone away."""
 
 
 def adopt_orphans() -> None:
-    """On Linux, what a part leaves behind becomes a child of this process, which can then end it."""
+    """Make what a part leaves behind a child of this process, which can then end it (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_SUBREAPER, 1)
 
 
 def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
-    """Judge one part in a fork, within `limit_s` seconds; None if the asker went away meanwhile."""
+    """Judge one part in a fork, within `limit_s` seconds; return None if the asker goes away meanwhile."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
         output_reader, output_writer = os.pipe()
@@ -79,7 +80,7 @@ def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
 
 
 def _make_answer(request: dict[str, Any], pipes: _Pipes, place: str, code: int | None) -> dict[str, Any]:
-    """What the part's process said, or why it said nothing; `code` is None if it had to be ended."""
+    """Return the answer of the part's process, or why there is none; `code` is None if the process had to be ended."""
     if pipes.printed > OUTPUT_LIMIT:
         return _make_failure("too-much-output", f"it printed more than {OUTPUT_LIMIT >> 20} MB and was ended: print less")
     if pipes.end == "late":
@@ -100,9 +101,9 @@ def _make_failure(way: str, says: str) -> dict[str, Any]:
 
 
 class _Pipes:
-    """What comes from the part's process: its prints, bounded, and its answer, which ends with a line end.
+    """Reads what comes from the part's process: its bounded output, and its answer, which ends with a newline.
 
-    `end` says how reading ended: an answer, too much, the pipe closed without an answer, too late, the asker gone.
+    `end` says how reading ended: an answer, too much, the pipe closed without an answer, too late, or the asker gone.
     """
 
     def __init__(self, output: int, answer: int, asker: Asker) -> None:
@@ -113,7 +114,7 @@ class _Pipes:
         self._open = {output, answer}
 
     def read(self, deadline: float) -> str:
-        """Read until one of the ends."""
+        """Read until one of these ends, and return it."""
         while not self.end:
             wanted = [*self._open, self.asker.pipe]
             ready = select.select(wanted, [], [], max(0.0, deadline - time.monotonic()))[0]
@@ -123,7 +124,7 @@ class _Pipes:
                 self.end = "gone"
             self._take(ready)
         while self.end == "answer" and (ready := select.select(self._open & {self.output}, [], [], 0)[0]):
-            self._take(ready)  # what it printed last
+            self._take(ready)  # the last output
         return self.end
 
     def _take(self, ready: list[int]) -> None:
@@ -145,7 +146,8 @@ class _Pipes:
 
 
 def _ask_for_place(child: int, folder: Path, name: str) -> str:
-    """`my_ring.py:14: `, the line of the learner's file where its process is; empty if it does not say."""
+    """Return `my_ring.py:14: `, the line of the learner's file that its process executes; empty if the process does not report
+    it."""
     with suppress(ProcessLookupError):
         os.kill(child, signal.SIGUSR1)
     deadline = time.monotonic() + 0.5
@@ -157,11 +159,13 @@ def _ask_for_place(child: int, folder: Path, name: str) -> str:
 
 
 def _end(child: int, patience: float) -> int | None:
-    """End the process, after it had until `patience` to end by itself, and all that it left. Its exit code, negative for a
-    signal; None if it had to be ended."""
+    """End the process, after giving it until `patience` to end by itself, and everything that it left.
+
+    Return its exit code, negative for a signal; None if it had to be ended.
+    """
     while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < patience:
         time.sleep(_LOOK_S)
-    for kill in (os.killpg, os.kill):  # it may have no group of its own yet
+    for kill in (os.killpg, os.kill):  # it may not lead a process group yet
         with suppress(ProcessLookupError, PermissionError):
             kill(child, signal.SIGKILL)
     if done[0] == 0:
@@ -171,7 +175,7 @@ def _end(child: int, patience: float) -> int | None:
 
 
 def _end_orphans() -> None:
-    """End what a part started in a session of its own: `adopt_orphans` made it this process's child."""
+    """End what a part started in another session: `adopt_orphans` made it a child of this process."""
     deadline = time.monotonic() + 2.0
     while sys.platform == "linux" and time.monotonic() < deadline and (orphans := list(_list_children())):
         for orphan in orphans:
@@ -195,10 +199,10 @@ def _list_children() -> list[int]:
 
 
 def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) -> NoReturn:
-    """The part's process: judge, write the answer, end. Nothing returns from here."""
+    """Judge the part in this process, write the answer, and end the process. Never returns."""
     code = 1
     try:
-        with suppress(PermissionError):  # it leads a session already
+        with suppress(PermissionError):  # it already leads a session
             os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         end_with_parent(request["limit_s"])
@@ -214,7 +218,7 @@ def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) ->
             start_ranks = FreshRanks(request) if request.get("fresh") else run_ranks
             own = os.getpid()
             data = json.dumps(judge_here(request, start_ranks)).encode() + b"\n"
-            if os.getpid() != own:  # a fork that the part made came back from it, too
+            if os.getpid() != own:  # a fork that the part made also returned from it
                 os._exit(0)
             with suppress(OSError, ValueError):
                 page.flush()
@@ -228,7 +232,7 @@ def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) ->
 
 
 def be_fresh_part(order: str, folder: str, answer: str) -> NoReturn:
-    """The same in a new process that is not a fork, whose output is where it should be."""
+    """Do the same in a new process that is not a fork and whose output is already redirected."""
     request: dict[str, Any] = pickle.loads(Path(order).read_bytes())  # noqa: S301  # from the process that started this one
     _be_part(request, Path(folder), 1, int(answer))
 
@@ -239,7 +243,7 @@ def _close_all_but(kept: int) -> None:
 
 
 def _set_limits() -> None:
-    """Limits of what a part may take. What is limited already stays so."""
+    """Set the limits on what a part may use. Limits that are already lower stay."""
     limits = [(resource.RLIMIT_FSIZE, FILE_LIMIT), (resource.RLIMIT_CORE, 0)]
     if sys.platform == "linux":
         limits.append((resource.RLIMIT_DATA, MEMORY_LIMIT))

@@ -1,4 +1,4 @@
-"""Judging a batch file: its options are read as sbatch reads them, its body is executed with programs that only note calls."""
+"""Judging a batch file: its options are read as sbatch reads them; its body runs with programs that only record calls."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ trap '[ -z "$!" ] || : > "$BACKGROUND"' EXIT
 
 @dataclass(frozen=True)
 class Call:
-    """A program that the body of a file called: its words after the name, the folder it was called in, and of the variables
-    in NOTED those that were set there."""
+    """A program that the body of a file called: the words after its name, the folder in which it was called, and those
+    variables in NOTED that were set there."""
 
     program: str
     words: tuple[str, ...]
@@ -93,12 +93,13 @@ class Call:
     variables: Mapping[str, str]
 
     def runs(self, script: str, submitted_in: Path) -> bool:
-        """Whether it runs the course's script, by a path that leads there from where it was called."""
+        """Return whether it runs the course's script, by a path that leads there from the folder of the call."""
         wanted = (submitted_in / "work" / script).resolve()
         return any((self.folder / word).resolve() == wanted for word in self.words if word.endswith(script))
 
     def value(self, flag: str) -> str | None:
-        """What follows a flag of the script, as --flag=VALUE or --flag VALUE: the last, as argparse takes it; else None."""
+        """Return the value of a flag of the script, as --flag=VALUE or --flag VALUE: the last one, as in argparse; else
+        None."""
         value = None
         for word, following in zip(self.words, (*self.words[1:], None), strict=True):
             if word.startswith(f"{flag}="):
@@ -110,7 +111,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Execution:
-    """What a body did: its calls in order, the folder that it was submitted in, its exit code, what it said of errors, and
+    """What a body did: its calls in order, the folder in which it was submitted, its exit code, its last error line, and
     whether bash started something in the background."""
 
     calls: tuple[Call, ...]
@@ -120,19 +121,19 @@ class Execution:
     background: bool = False
 
     def of(self, program: str) -> list[Call]:
-        """The calls of one program."""
+        """Return the calls of one program."""
         return [call for call in self.calls if call.program == program]
 
     def list_runs_of(self, script: str) -> list[Call]:
-        """The calls that run the course's script; srun only starts what does."""
+        """Return the calls that run the course's script, without srun, which only starts them."""
         return [call for call in self.calls if call.program != "srun" and call.runs(script, self.folder)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a body is executed: as Slurm would start it on `nodes` machines, `per_node` processes on each. `array_task` is the
-    number of an array's task. `arguments` are typed after the file's name. `files` lie in work/. Every program that the body
-    calls ends with the code `ends_with`."""
+    """The conditions in which a body is executed: as Slurm would start it on `nodes` machines, with `per_node` processes on
+    each. `array_task` is the number of an array's task. `arguments` are typed after the file's name. `files` are in work/.
+    Every program that the body calls ends with the code `ends_with`."""
 
     nodes: int = 1
     per_node: int = 1
@@ -143,7 +144,7 @@ class Place:
     job: str = FIRST_JOB
 
     def variables(self) -> dict[str, str]:
-        """What Slurm tells the body."""
+        """Return the variables that Slurm sets for the body."""
         names = f"node[1-{self.nodes}]" if self.nodes > 1 else "node1"
         told = {
             "SLURM_JOB_ID": self.job, "SLURM_JOB_NODELIST": names, "SLURM_NODELIST": names, "SLURM_JOB_PARTITION": "gpu",
@@ -157,8 +158,10 @@ class Place:
 
 
 def read_options(part: Part) -> SlurmOptions:
-    """The options of the learner's batch file. Raises Verdict for what sbatch refuses, and the known way "below-command"
-    for a request that it would not see."""
+    """Return the options of the learner's batch file.
+
+    Raises Verdict for what sbatch refuses, and the known way "below-command" for a request that sbatch would not see.
+    """
     if not is_written(part.text):
         raise Verdict("open", says="no request and no command yet: begin with the lines #SBATCH --...")
     try:
@@ -175,7 +178,7 @@ def read_options(part: Part) -> SlurmOptions:
 
 @contextmanager
 def blame_comments(options: SlurmOptions) -> Iterator[None]:
-    """Where the block finds something wrong and the file has lines that only look like requests, these are the reason."""
+    """Replace a verdict of the block if the file has lines that only look like requests: these are then the reason."""
     try:
         yield
     except Verdict:
@@ -187,13 +190,13 @@ def blame_comments(options: SlurmOptions) -> Iterator[None]:
 
 
 def is_written(text: str, setup: str = "setup.sh") -> bool:
-    """Whether a file holds more than comments and the line that the course has put there."""
+    """Return whether a file contains more than comments and the line that the course put there."""
     lines = (line.strip() for line in text.splitlines())
     return any(line.startswith("#SBATCH") or (line and not line.startswith("#") and not line.endswith(setup)) for line in lines)
 
 
 def read_srun(call: Call) -> SlurmOptions:
-    """The options of a call of srun. Raises Verdict for what it refuses."""
+    """Return the options of a call of srun. Raises Verdict for what srun refuses."""
     try:
         return read_words(call.words)
     except OptionRefused as error:
@@ -201,7 +204,7 @@ def read_srun(call: Call) -> SlurmOptions:
 
 
 def execute(part: Part, place: Place, *, case: str = "") -> Execution:
-    """What the learner's file does where Slurm starts it. Raises Verdict if it does not end, or fails."""
+    """Return what the learner's file does when Slurm starts it. Raises Verdict if it does not end, or cannot be started."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-batch-") as name:
         root = Path(name).resolve()
         folder = root / "run"
@@ -213,7 +216,7 @@ def execute(part: Part, place: Place, *, case: str = "") -> Execution:
             (folder / "work" / file).touch()
         copy, notes, background = root / "spool" / "slurm_script", root / "notes", root / "background"
         (root / "at_exit").write_text(_AT_EXIT, encoding="utf-8")
-        copy.write_text(part.text, encoding="utf-8")  # slurmd starts a copy of its own
+        copy.write_text(part.text, encoding="utf-8")  # slurmd starts a copy too
         variables = {
             "PATH": f"{root / 'programs'}:{os.environ.get('PATH', '/usr/bin:/bin')}", "HOME": str(root), "NOTES": str(notes),
             "NOTED_NAMES": " ".join(NOTED), "SLURM_SUBMIT_DIR": str(folder), "LC_ALL": "C",
@@ -247,7 +250,7 @@ def _start(
 
 
 def _interpreter(text: str) -> list[str]:
-    """What the first line names; bash where it names nothing, as for a line that is typed."""
+    """Return the interpreter that the first line names; bash if it names none, as for a line that is typed."""
     first = text.split("\n", 1)[0]
     return (first[2:].split() if first.startswith("#!") else []) or ["bash"]
 

@@ -1,4 +1,5 @@
-"""Comparing what a part gave with what is right, and saying what was seen: on which input, where, and beside what passes."""
+"""Comparing what a part returned with what is right, and describing the difference: the input, the place, and an input that
+passes."""
 
 from __future__ import annotations
 
@@ -7,18 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_SHORT = 100  # characters of a value that is shown whole
-MAX_CHANGES = 3  # that are named, of those that make an input pass
+MAX_SHORT = 100  # characters of a value that is shown in full
+MAX_CHANGES = 3  # maximum number of changes named, of those that make an input pass
 Knobs = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One input: `name` for the learner, what the part gave, what is right, and what each wrong way gives.
+    """One input: `name` for the learner, the part's value, the right value, and the value of each wrong way.
 
-    A way that gives what is right here is left out of `ways`; a way that may go wrong in several forms has keys (way, form).
-    `values` fill the names in the words of a way. `knobs` are the sizes and settings of this input, by their names in words:
-    where no way is known, the simplest input that fails is shown, beside the nearest with the same knobs that passes.
+    A way whose value is right here is left out of `ways`; a way that may go wrong in several forms has keys (way, form).
+    `values` fill the names in the text of a way. `knobs` are the sizes and settings of this input, by their names in words: if
+    no way matches, the simplest input that fails is shown, beside the nearest with the same knobs that passes.
     """
 
     name: str
@@ -30,7 +31,8 @@ class Case:
 
 
 def same(given: Any, right: Any, tolerance: float) -> bool:
-    """Return whether two values are equal: numbers to `tolerance` of the larger, sequences, mappings, tensors item by item."""
+    """Return whether two values are equal: numbers within `tolerance` of the larger, sequences, mappings, tensors item by
+    item."""
     given, right = plain(given), plain(right)
     if isinstance(right, bool) or isinstance(given, bool) or right is None:
         return given is right
@@ -50,24 +52,24 @@ def same(given: Any, right: Any, tolerance: float) -> bool:
 
 
 def is_list(value: Any) -> bool:
-    """Return whether a value is a sequence of values, and not a text."""
+    """Return whether a value is a sequence of values, but not text."""
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def plain(value: Any) -> Any:
-    """Return a tensor or an array as nested lists, a number of one of their types as a number, everything else as it is."""
+    """Return a tensor or an array as nested lists, one of their scalars as a number, everything else unchanged."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def brief(value: Any) -> str:
-    """Return a value as text, at most MAX_SHORT characters."""
+    """Return a value as text of at most MAX_SHORT characters."""
     value = plain(value)
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= MAX_SHORT else f"{text[: MAX_SHORT - 3]}..."
 
 
 def describe(given: Any, right: Any, tolerance: float) -> str:
-    """Return what is wrong with a value: both values where they are short, otherwise the first place that differs."""
+    """Return what is wrong with a value: both values if they are short, otherwise the first place that differs."""
     given, right = plain(given), plain(right)
     if len(str(right)) <= MAX_SHORT and len(str(given)) <= MAX_SHORT:
         return f"it gave {brief(given)}; right is {brief(right)}"
@@ -82,7 +84,7 @@ def describe(given: Any, right: Any, tolerance: float) -> str:
 
 
 def _walk(given: Any, right: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each pair of values that are no sequences or mappings of the same shape, with its place."""
+    """Yield each pair of leaf values, with its place; whatever does not have the same shape on both sides is a leaf."""
     if is_list(given) and is_list(right) and len(given) == len(right):
         for number, (mine, its) in enumerate(zip(given, right, strict=True)):
             yield from _walk(mine, its, f"{place}[{number}]")
@@ -94,13 +96,13 @@ def _walk(given: Any, right: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
 
 
 def find_simplest(knobs: Sequence[Knobs]) -> int:
-    """Return the number of the simplest input: the one whose sizes are the smallest of all; the first of several."""
+    """Return the index of the simplest input: the one whose sizes are the smallest of all; the first of several."""
     places = _rank_values(knobs)
     return min(range(len(knobs)), key=lambda at: sum(places[name][value] for name, value in knobs[at].items()))
 
 
 def describe_passing(bad: Knobs, passing: Sequence[Knobs]) -> str:
-    """Return what to change in the input that fails so that it passes, as a sentence to append; empty if nothing is known."""
+    """Return what to change in the failing input so that it passes, as a sentence to append; empty if unknown."""
     alike = [knobs for knobs in passing if knobs.keys() == bad.keys() and knobs != bad]
     if not alike:
         return ""
@@ -122,7 +124,7 @@ def describe_passing(bad: Knobs, passing: Sequence[Knobs]) -> str:
 
 
 def _rank_values(knobs: Sequence[Knobs]) -> dict[str, dict[Any, int]]:
-    """Return the place of each value among all of its knob: numbers by size, others in the order in which they come."""
+    """Return the rank of each value among all values of its knob: numbers by size, others in the order in which they come."""
     values: dict[str, list[Any]] = {}
     for setting in knobs:
         for name, value in setting.items():

@@ -1,7 +1,7 @@
 """The process in which parts are judged: `main` imports torch once, and starts a process for each part.
 
 It reads requests as lines of JSON and writes an answer for each: {"word", "way", "says", "case", "notes", "output", "seconds"}.
-Where whoever asks goes away, the part that is being judged ends, and this process with it.
+If the asker goes away, the part that is being judged ends, and this process with it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gpucourse.judge.no_compiler import leave_compiler_out
 
 
 class Requests:
-    """The lines on a pipe, one at a time."""
+    """Reads lines from a pipe, one at a time."""
 
     def __init__(self, pipe: int) -> None:
         self.pipe = pipe
         self._text = b""
 
     def read(self) -> dict[str, Any] | None:
-        """The next request, waited for; None if whoever asks has gone."""
+        """Wait for the next request and return it; None if the asker has gone."""
         while b"\n" not in self._text:
             if not self._take():
                 return None
@@ -37,7 +37,7 @@ class Requests:
         return json.loads(line)  # type: ignore[no-any-return]
 
     def have_ended(self) -> bool:
-        """Whether the pipe, which is ready to be read, is at its end."""
+        """Return whether the pipe, which is ready to be read, is at its end."""
         return not select.select([self.pipe], [], [], 0)[0] or not self._take()
 
     def _take(self) -> bool:
@@ -47,9 +47,9 @@ class Requests:
 
 
 def main(folder: str) -> NoReturn:
-    """Answer requests from standard input until that ends, then end at once: Python takes a second to take torch apart.
+    """Answer requests from standard input until it ends, then end at once: Python needs a second to unload torch.
 
-    What parts write lies in `folder`, which is removed at the end.
+    Parts write into `folder`, which is removed at the end.
     """
     code: int | str | None = 1
     try:
@@ -64,12 +64,12 @@ def main(folder: str) -> NoReturn:
 
 
 def _serve() -> None:
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # so that what it started is ended first
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # so that its children are ended first
     adopt_orphans()
     requests = Requests(os.dup(0))
     answers = os.fdopen(os.dup(1), "wb")
     silence = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1):  # neither is for a part
+    for stream in (0, 1):  # a part uses neither
         os.dup2(silence, stream)
     while (request := requests.read()) is not None:
         fault = _import_torch() if request["torch"] and not request["fresh"] else ""
@@ -84,13 +84,13 @@ def _serve() -> None:
 
 
 def _judge(request: dict[str, Any], requests: Requests) -> dict[str, Any] | None:
-    """The answer to a request, with a cause only where that is proved; None if the asker went away."""
+    """Return the answer to a request, with a cause only if it is proved; None if the asker went away."""
     answer = judge_apart(request, requests)
     return answer and settle(request, answer, lambda other: judge_apart(other, requests))
 
 
 def _import_torch() -> str:
-    """Import torch once, for all forks; why it cannot be, empty if it can."""
+    """Import torch once, for all forks; return why that fails, empty if it does not."""
     try:
         leave_compiler_out()  # which imports torch
     except (ImportError, OSError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""Asking for a verdict on a part: a `Judge` keeps the process that has imported torch, and passes parts to it."""
+"""Getting a verdict on a part: a `Judge` keeps the process that has imported torch, and passes parts to it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from gpucourse.errors import MissingError
 
 Word = Literal["passed", "failed", "open", "error"]
 
-# The search path of this process, and not the folder that the person happens to be in.
+# The search path of this process, not the current folder of the user.
 _BEGIN = "import sys; sys.path[:] = sys.argv[2:]; from gpucourse.judge.child import main; main(sys.argv[1])"
-_IMPORT_S = 120.0  # importing torch from a cold disk
+_IMPORT_S = 120.0  # seconds to import torch from a cold disk
 _LEAVING_S = 5.0
-_SYSTEM = ":/usr/sbin:/sbin"  # a part may call chroot or mount, which a plain user of Debian has not on PATH
-_FRESH_TIMES = 5  # so much longer may a part take whose ranks import torch one by one
+_SYSTEM = ":/usr/sbin:/sbin"  # a part may call chroot or mount, which a plain user of Debian does not have on PATH
+_FRESH_TIMES = 5  # factor on the time limit of a part whose ranks import torch one by one
 
 
 class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on a part: `way` names the wrong way that was recognised, `says` the reason, `case` the input it failed on,
-    `notes` what was counted, `output` the beginning of what it printed, `seconds` how long it took."""
+    """The verdict on a part: `way` is the wrong way that was recognised, `says` the reason, `case` the input that failed,
+    `notes` what was counted, `output` the beginning of what the part printed, `seconds` how long it took."""
 
     word: Word
     way: str = ""
@@ -46,16 +46,16 @@ class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judge:
-    """A process that judges parts, begun when it is needed and kept until `close`, so that torch is imported once.
+    """A process that judges parts, started when it is needed and kept until `close`, so that torch is imported once.
 
-    `has_torch` says whether the process was asked to import it. `fresh`: a part that needs torch gets a new process that
-    imports it, and so does each rank, because macOS ends a fork of a process that has its frameworks open.
+    `has_torch` says whether the process was told to import it. `fresh`: a part that needs torch gets a new process that imports
+    it, and so does each rank, because macOS ends a fork of a process that uses its frameworks.
     """
 
     def __init__(self, *, fresh: bool = sys.platform == "darwin") -> None:
         self.has_torch, self.fresh = False, fresh
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder = ""  # where its parts write; the process removes it, too, where this one cannot any more
+        self._folder = ""  # where its parts write; the process removes it as well, in case this one no longer can
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +64,7 @@ class Judge:
         self.close()
 
     def start(self, *, torch: bool) -> None:
-        """Begin the process, and have it import torch; returns at once. Raises MissingError if torch is not installed."""
+        """Start the process, and let it import torch; return at once. Raises MissingError if torch is not installed."""
         if torch and importlib.util.find_spec("torch") is None:
             raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
         if self._process is None or self._process.poll() is not None:
@@ -92,10 +92,10 @@ class Judge:
         path: Sequence[Path] = (),
         metrics: Mapping[str, Any] | None = None,
     ) -> JudgeAnswer:
-        """The verdict of the course's `judge_file` on the learner's `file`. `path`: folders that the file may import from;
-        `metrics`: what a run of it measured.
+        """Return the verdict of the course's `judge_file` on the learner's `file`. `path`: folders from which the file may
+        import; `metrics`: what a run of it measured.
 
-        Raises MissingError if torch is needed and not here, or the process did not answer.
+        Raises MissingError if torch is needed but not installed, or the process did not answer.
         """
         self.start(torch=torch)
         fresh = torch and self.fresh
@@ -115,7 +115,7 @@ class Judge:
         )
         try:
             answer = self._read_line(time.monotonic() + limit_s + _IMPORT_S)
-        except BaseException:  # Ctrl-C: the answer that comes later is not that of the next part
+        except BaseException:  # Ctrl-C: the answer that comes later does not belong to the next part
             self.close()
             raise
         if answer is None:
@@ -131,7 +131,7 @@ class Judge:
         return judged
 
     def _explain_silence(self, file: Path) -> JudgeAnswer:
-        """The verdict where the process gave no answer. Raises MissingError if that is not the part's doing."""
+        """Return the verdict if the process sent no answer. Raises MissingError if the part did not cause that."""
         code = self._process.poll() if self._process else None
         self.close()
         number = 0 if code is None else -code if code < 0 else code - 128
@@ -144,17 +144,17 @@ class Judge:
 
     def _send(self, request: Mapping[str, object]) -> None:
         pipe = cast("IO[bytes]", cast("subprocess.Popen[bytes]", self._process).stdin)
-        with contextlib.suppress(BrokenPipeError):  # no answer will come, which is noticed there
+        with contextlib.suppress(BrokenPipeError):  # no answer will come, which is handled there
             pipe.write(json.dumps(request).encode() + b"\n")
             pipe.flush()
 
     def _read_line(self, deadline: float) -> bytes | None:
-        """The next line that the process says; None if it ended, or said none until then."""
+        """Return the next line that the process writes; None if it ended, or wrote none before the deadline."""
         process = cast("subprocess.Popen[bytes]", self._process)
         pipe = cast("IO[bytes]", process.stdout)
         if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
             return None
-        line = pipe.readline()  # it writes a line at once
+        line = pipe.readline()  # it always writes whole lines
         if line.endswith(b"\n"):
             return line
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -162,7 +162,7 @@ class Judge:
         return None
 
     def close(self) -> None:
-        """End the process; a part that it judges ends with it. May be called again."""
+        """End the process; a part that it judges ends with it. It may be called again."""
         process, self._process, self.has_torch = self._process, None, False
         if process is None:
             return

@@ -1,8 +1,8 @@
-"""Naming a cause only if it is one: the course's own version of a wrong way must give the same output on the same case.
+"""Naming a cause only if it is proved: the course's own version of a wrong way must produce the same output on the same case.
 
 A judge that recognises a way by its effects may be mistaken, because another error can have the same effects. So a `Way` with
-`seen` is a suspicion. `settle` judges the solution with the change of this way in it. Only if that gets the same verdict on the
-same case, with the same output, the learner is told the cause; otherwise the learner is told what was seen.
+`seen` is a suspicion. `settle` judges the solution with the change of this way. Only if that gets the same verdict on the same
+case, with the same output, the learner sees the cause; otherwise the learner sees what was observed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 
 from gpucourse.judge.cases import is_list, plain
 
-MAX_ITEMS = 200  # of each list in an output that is compared; of a longer one, as many places all over it
+MAX_ITEMS = 200  # of each list in an output that is compared; a longer one is sampled evenly
 TOLERANCE, NEAR_ZERO = 1e-4, 1e-6  # relative, and absolute
 Answer = dict[str, Any]
 
 
 class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes with a verdict on a suspected way: its `change` to the solution, what was `seen`, the part's `output`."""
+    """What comes with a verdict on a suspected way: its `change` to the solution, what was `seen`, and the part's `output`."""
 
     change: tuple[str, str]
     seen: str
@@ -33,7 +33,7 @@ class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
 def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer], Answer | None]) -> Answer | None:
     """Return the answer with its cause if that is proved, otherwise with what was seen; None if the asker went away meanwhile.
 
-    `judge` judges another request.
+    `judge` is called to judge another request.
     """
     given = answer.pop("suspicion", None)
     if given is None:
@@ -60,12 +60,13 @@ def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer],
 
 
 def _find_solution(request: Mapping[str, Any]) -> Path:
-    """Return where the course's solution of the judged file lies: beside the folder of its judges."""
+    """Return the path of the course's solution of the judged file: beside the folder of its judges."""
     return Path(request["judge"]).parent.parent / "solutions" / Path(request["file"]).name
 
 
 def sample(value: Any) -> Any:
-    """Return an output as what JSON can hold: tensors as lists, of long lists their length and the items at some places."""
+    """Return an output in a form that JSON can hold: tensors as lists; long lists as their length and an even sample of
+    items."""
     value = plain(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
@@ -78,7 +79,8 @@ def sample(value: Any) -> Any:
 
 
 def is_alike(output: Any, other: Any) -> bool:
-    """Return whether two samples are the same output: numbers that another order of sums may change need only be close."""
+    """Return whether two samples are the same output: numbers need only be close, because another order of sums may change
+    them."""
     if isinstance(output, dict) and isinstance(other, dict):
         return output.keys() == other.keys() and all(is_alike(output[key], other[key]) for key in output)
     if isinstance(output, list) and isinstance(other, list):

@@ -1,7 +1,7 @@
-"""Processes that are not forks, because one that has imported torch must not fork on macOS: a part's, and its ranks'.
+"""Processes that are not forks, because a process that has imported torch must not fork on macOS: a part's, and its ranks'.
 
-A rank cannot be handed the judge's function, so it executes the whole judge: it is given what earlier calls of `on_ranks` gave,
-and at the call that it was started for it becomes the rank. A judge is deterministic, so it arrives there.
+The judge's function cannot be passed to a rank, so the rank executes the whole judge: it gets the results of earlier calls of
+`on_ranks`, and at the call for which it was started it becomes the rank. A judge is deterministic, so it arrives there.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, NoReturn
 from gpucourse.judge.inside import judge_here
 from gpucourse.judge.ranks import Body, Call, be_rank, run_ranks
 
-START_S = 60.0  # what new processes may take to import torch, on a computer that is busy with other things
+START_S = 60.0  # seconds that new processes may need to import torch on a busy computer
 _BEGIN = "import sys; sys.path[:] = sys.argv[4:]; from gpucourse.judge.{} import {}; {}(*sys.argv[1:4])"
 
 
 def start_part(request: dict[str, Any], folder: Path, output: int, answer: int) -> int:
-    """Start the process of a part; its number."""
+    """Start the process of a part and return its number."""
     return _spawn(_BEGIN.format("apart", "be_fresh_part", "be_fresh_part"), request, folder, output, answer)
 
 
 def start_rank(what: object, folder: Path, writer: int) -> int:
-    """Start the process of a rank; its number."""
+    """Start the process of a rank and return its number."""
     return _spawn(_BEGIN.format("fresh", "be_fresh_rank", "be_fresh_rank"), what, folder, 1, writer)
 
 
@@ -43,14 +43,14 @@ def _spawn(program: str, what: object, folder: Path, output: int, pipe: int) -> 
 
 
 class FreshRanks:
-    """Starts each rank as a new process. Takes the place of `run_ranks` in a part that is not a fork itself."""
+    """Starts each rank as a new process. Replaces `run_ranks` in a part that is not a fork itself."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
         self._earlier: list[list[Any]] = []
 
     def __call__(self, call: Call, size: int, body: Body, limit_s: float, file_name: str) -> list[Any]:
-        """What `run_ranks` gives."""
+        """Return what `run_ranks` returns."""
 
         def start(number: int, folder: Path, writer: int) -> int:
             return start_rank((self.request, self._earlier, number, limit_s + START_S), folder, writer)
@@ -61,7 +61,7 @@ class FreshRanks:
 
 
 class _OneRank:
-    """Knows what earlier calls gave; at the next one this process becomes a rank."""
+    """Returns the results of earlier calls; at the next call, this process becomes a rank."""
 
     def __init__(self, earlier: list[list[Any]], number: int, folder: Path, writer: int, limit_s: float) -> None:
         self._earlier, self._number, self._folder, self._writer = iter(earlier), number, folder, writer
@@ -75,7 +75,7 @@ class _OneRank:
 
 
 def be_fresh_rank(order: str, folder: str, writer: str) -> NoReturn:
-    """A rank's process: nothing returns from here."""
+    """Run a rank in this process. Never returns."""
     request, earlier, number, limit_s = pickle.loads(Path(order).read_bytes())  # noqa: S301  # from the part's own judge
     judge_here(request, start_ranks=_OneRank(earlier, number, Path(folder), int(writer), limit_s))
     os._exit(1)

@@ -1,4 +1,4 @@
-"""Judging a part in this very process: what `apart` does in the process that it started."""
+"""Judging a part in this very process: `apart` calls it in the process that it started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_SENTENCE, LONGEST_CASE, MOST_NOTES = 2000, 500, 20
 
 
 def judge_here(request: dict[str, Any], start_ranks: StartRanks = run_ranks) -> dict[str, Any]:
-    """The verdict as an answer: {"word", "way", "says", "case", "notes"}, each of a bounded length."""
+    """Return the verdict as an answer: {"word", "way", "says", "case", "notes"}, each of a bounded length."""
     sys.path[:0] = [*request.get("path", ()), str(Path(request["judge"]).parent)]
     sys.dont_write_bytecode = True
     part = Part(
@@ -47,7 +47,7 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
         judge_file.judge(part)
     except Verdict as verdict:
         return verdict
-    except BaseException as error:  # noqa: BLE001  # whose fault it is shows in where it happened
+    except BaseException as error:  # noqa: BLE001  # the place of the error shows whose fault it is
         if part.is_own_fault(error):
             return part.make_verdict(error)
         traceback.print_exc(file=sys.stdout)
@@ -56,7 +56,8 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
 
 
 def load_judge(path: Path, more: tuple[Path, ...] = ()) -> Any:
-    """A judge file of the course, as a module with `WAYS` and `judge`. It may import files beside it, and of `more` folders."""
+    """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files beside it and in `more`
+    folders."""
     sys.path += [folder for folder in map(str, (path.parent, *more)) if folder not in sys.path]
     spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
     if spec is None or spec.loader is None:
@@ -68,6 +69,6 @@ def load_judge(path: Path, more: tuple[Path, ...] = ()) -> Any:
 
 
 def _shorten(text: str, longest: int) -> str:
-    """A text that UTF-8 can hold, cut where it is longer than `longest`."""
+    """Return a text that UTF-8 can encode, cut to at most `longest` characters."""
     safe = text.encode("utf-8", "replace").decode()
     return safe if len(safe) <= longest else f"{safe[: longest - 4]} ..."

@@ -1,7 +1,7 @@
-"""What a judge file is written with: the learner's part, its functions, comparisons that name the wrong way.
+"""The interface of a judge file: the learner's part, its functions, and comparisons that name the wrong way.
 
-A judge file has a dictionary `WAYS` of the wrong ways it knows, and a function `judge(part)`. The function returns where the
-part is right, and raises `Verdict` (by `Part.wrong`, `Part.compare`, `Part.call`) where it is not.
+A judge file has a dictionary `WAYS` of the wrong ways that it recognises, and a function `judge(part)`. The function returns if
+the part is right, and raises `Verdict` (by `Part.wrong`, `Part.compare`, `Part.call`) if it is not.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from gpucourse.outside.yaml_reader import Document
 
 LINES_SHOWN, LONGEST_LINE = 12, 1000  # of a traceback
-_CPP_PLACE = re.compile(r"\[(?:enforce fail at )?/\S+:\d+\]\s*")  # before the words of an error of torch or gloo
-_CPP_STACK = "\nException raised from "  # after them
+_CPP_PLACE = re.compile(r"\[(?:enforce fail at )?/\S+:\d+\]\s*")  # before the message of an error of torch or gloo
+_CPP_STACK = "\nException raised from "  # after it
 
 
 @dataclass(frozen=True)
 class Way:
-    """A wrong way: what the learner is told, and the change to the solution that leads there, as old and new text.
+    """A wrong way: the message for the learner, and the change to the solution that produces it, as old and new text.
 
-    `says` and `seen` may hold names in braces, which `Part.wrong` fills in. `change` proves that the judge knows this way.
+    `says` and `seen` may contain names in braces, which `Part.wrong` fills in. `change` proves that the judge knows this way.
 
     Leave `seen` out if `says` only reports what was seen. If `says` names a cause, and another error could have the same
-    effect, `seen` has the words for a learner whose output is not that of the solution with this change.
+    effect, `seen` is the message for a learner whose output differs from that of the solution with this change.
     """
 
     says: str
@@ -50,9 +50,9 @@ class Way:
 
 @dataclass
 class Part:
-    """What the learner wrote: `file`, with the wrong ways that its judge knows. `notes` are facts for the screen.
+    """What the learner wrote: `file`, with the wrong ways that its judge recognises. `notes` are facts for the screen.
 
-    `metrics` is what a run of it measured, where it is judged after a run; else empty.
+    `metrics` is what a run of it measured, if it is judged after a run; else empty.
     """
 
     file: Path
@@ -60,14 +60,14 @@ class Part:
     ways: Mapping[str, Way] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     start_ranks: StartRanks = run_ranks
-    deadline: float = math.inf  # by the monotonic clock: when judging it ends in any case
-    times: float = 1.0  # so much longer may ranks take that import torch one by one
+    deadline: float = math.inf  # by the monotonic clock: when judging ends in any case
+    times: float = 1.0  # factor on the time limit of ranks that import torch one by one
     _module: ModuleType | None = None
     _passed: list[Knobs] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        """The file's text, line ends as "\\n". Raises Verdict if it is not text."""
+        """Return the file's text, with line ends as "\\n". Raises Verdict if it is not text."""
         try:
             return self.file.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
@@ -75,7 +75,8 @@ class Part:
 
     @property
     def document(self) -> Document:
-        """The learner's file as YAML: its data, and the line of each key. Raises Verdict, with the line, where it is none."""
+        """Return the learner's file as YAML: its data, and the line of each key. Raises Verdict, with the line, if it is not
+        YAML."""
         from gpucourse.outside.yaml_reader import read_document  # PyYAML takes 20 ms to import, and few parts are YAML
 
         document = read_document(self.text.encode())
@@ -87,7 +88,7 @@ class Part:
 
     @property
     def module(self) -> ModuleType:
-        """The learner's file as a Python module, imported once. Raises Verdict if it cannot be imported."""
+        """Return the learner's file as a Python module, imported once. Raises Verdict if it cannot be imported."""
         if self._module is None:
             self._module = self.call(self._load)
         return self._module
@@ -104,7 +105,7 @@ class Part:
         return module
 
     def function(self, name: str) -> Callable[..., Any]:
-        """The learner's function (or class) of that name. Raises Verdict if there is none."""
+        """Return the learner's function (or class) of that name. Raises Verdict if there is none."""
         given = getattr(self.module, name, None)
         if callable(given):
             return given  # type: ignore[no-any-return]
@@ -116,7 +117,8 @@ class Part:
         )
 
     def function_alone(self, name: str, **names: Any) -> Callable[..., Any]:
-        """A function of a script that cannot be imported: its code alone, without decorators, with `names` as its globals.
+        """Return a function of a script that cannot be imported: its code alone, without decorators, with `names` as its
+        globals.
 
         Raises Verdict if the file has no such function.
         """
@@ -125,11 +127,11 @@ class Part:
         if not nodes:
             raise Verdict("failed", "no-function", f"{self.file.name} has no function {name}: keep its name")
         nodes[0].decorator_list = []
-        exec(compile(ast.Module([nodes[0]], []), str(self.file), "exec"), names)  # noqa: S102  # what the judge is for
+        exec(compile(ast.Module([nodes[0]], []), str(self.file), "exec"), names)  # noqa: S102  # the judge has to run it
         return names[name]  # type: ignore[no-any-return]
 
     def call(self, function: Callable[..., Any], *arguments: Any, case: str = "", **named: Any) -> Any:
-        """What the learner's function returns. Whatever it raises becomes a verdict with the line of the learner's file.
+        """Return what the learner's function returns. Any exception becomes a verdict with the line of the learner's file.
 
         NotImplementedError means that the part is still open.
         """
@@ -141,7 +143,7 @@ class Part:
             raise self.make_verdict(error, case) from None
 
     def make_verdict(self, error: BaseException, case: str = "") -> Verdict:
-        """What the learner is told of an error that came out of the learner's code. Prints the traceback from there on."""
+        """Return the verdict on an error that came out of the learner's code. Prints the traceback from there on."""
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
             return Verdict("open", says=_describe(error) or "not written yet")
         where = self._where(error)
@@ -161,11 +163,11 @@ class Part:
         return Verdict("failed", "error", f"{where}{type(error).__name__}: {_describe(error)}", case)
 
     def is_own_fault(self, error: BaseException) -> bool:
-        """Whether an error came out of the learner's file, wherever it was called from."""
+        """Return whether an error came out of the learner's file, wherever it was called from."""
         return bool(self._frames(error))
 
     def _is_raised_here(self, error: BaseException) -> bool:
-        """Whether the learner's file itself raised it, and no library that it called."""
+        """Return whether the learner's file raised it, not a library that it called."""
         frames = traceback.extract_tb(error.__traceback__)
         return bool(frames) and Path(frames[-1].filename) == self.file
 
@@ -177,21 +179,21 @@ class Part:
         return (frames[-1].line or "") if frames else ""
 
     def _where(self, error: BaseException) -> str:
-        """`my_ring.py:14: `, the last line of the learner's file on the way to the error; empty if there is none."""
+        """Return `my_ring.py:14: `, the last line of the learner's file on the way to the error; empty if there is none."""
         own = self._frames(error)
         return f"{self.file.name}:{own[-1].lineno}: " if own else ""
 
     def _show(self, error: BaseException) -> None:
-        """Print the traceback from the learner's own line on: what is above it is the judge's."""
+        """Print the traceback from the learner's first line on: the frames above belong to the judge."""
         trace: Any = error.__traceback__
         while trace is not None and Path(trace.tb_frame.f_code.co_filename) != self.file:
             trace = trace.tb_next
-        with suppress(Exception):  # of an exception that cannot be printed, or of a page that the part has closed
+        with suppress(Exception):  # for an exception that cannot be printed, or output that the part has closed
             lines = traceback.format_exception(type(error), error, trace, limit=LINES_SHOWN)
             sys.stdout.write("".join(line[:LONGEST_LINE] for line in lines))
 
     def wrong(self, way: str, case: str = "", *, output: Any = None, **values: object) -> Verdict:
-        """The verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`.
+        """Return the verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`.
 
         A way that has `seen` needs the `output` by which it is recognised, as numbers, texts, lists, dictionaries or tensors.
         """
@@ -202,10 +204,10 @@ class Part:
         return verdict
 
     def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:
-        """Return if every case is right: numbers (and nested sequences of them, and tensors) to `tolerance` of the larger.
+        """Return if every case is right: numbers (and nested sequences of them, and tensors) within `tolerance` of the larger.
 
-        Otherwise name the wrong way that gives what the learner's part gave in every case. If none does, show the simplest case
-        that is wrong, beside the nearest that is right. Raises Verdict.
+        Otherwise raise Verdict: it names the wrong way that produces the learner's value in every case. If there is none, it
+        shows the simplest case that is wrong, beside the nearest that is right.
         """
         wrong = [case for case in cases if not same(case.given, case.right, tolerance)]
         if not wrong:
@@ -225,7 +227,7 @@ class Part:
     def trying(self, knobs: Knobs) -> Iterator[None]:
         """Judge one of several inputs in this block: inputs are tried one after the other, the simplest first.
 
-        A verdict that knows no way then says which change to the input makes it pass, of the inputs tried before.
+        A verdict without a known way then says which change to the input makes it pass, among the inputs tried before.
         """
         try:
             yield
@@ -239,21 +241,22 @@ class Part:
         self._passed.append(knobs)
 
     def note(self, text: str) -> None:
-        """A fact for the screen: what was counted, how often it was tried."""
+        """Add a fact for the screen: what was counted, how often it was tried."""
         self.notes.append(text)
 
     def on_ranks(self, size: int, body: Callable[[int, int], Any], *, limit_s: float = 15.0) -> list[Any]:
-        """What `body(rank, size)` returns on each of `size` ranks that share a gloo process group on this computer.
+        """Return what `body(rank, size)` returns on each of `size` ranks that share a gloo process group on this computer.
 
-        Raises Verdict if a rank fails, or where they wait for each other longer than `limit_s` seconds.
+        Raises Verdict if a rank fails, or if they wait for each other longer than `limit_s` seconds.
         """
         limit_s *= self.times
-        left_s = self.deadline - time.monotonic() - 1.0  # so that the ranks can say where they are
+        left_s = self.deadline - time.monotonic() - 1.0  # so that the ranks can report where they are
         return self.start_ranks(self.call, size, body, min(limit_s, left_s), self.file.name)
 
 
 def _describe(error: BaseException) -> str:
-    """The words of an error, bounded, without places in C++; what the learner's own class says of itself may fail, too."""
+    """Return the text of an error, bounded, without places in C++; empty if the learner's exception class fails to produce
+    it."""
     try:
         return _CPP_PLACE.sub("", str(error).partition(_CPP_STACK)[0])[:1000]
     except Exception:  # noqa: BLE001

@@ -1,9 +1,9 @@
-"""Proof that a judge of the course is right: what is delivered is open, every solution passes, every wrong way gets its words.
+"""Proof that a judge of the course is right: the delivered file is open, every solution passes, every wrong way is recognised.
 
-A file that runs as it is delivered, with an error in it to repair, is failed by its judge instead: a learner who changes a
-comment in it has repaired nothing.
+A file that runs as it is delivered, with an error to repair, fails its judge instead: a learner who changes a comment in it has
+repaired nothing.
 
-python -m gpucourse.judge.proof exercises/03-parallel-computing/my_bandwidth.py    says what each version gets
+python -m gpucourse.judge.proof exercises/03-parallel-computing/my_bandwidth.py    prints the verdict on each version
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ SOLUTIONS, OTHER, JUDGES = "solutions", "other", "judges"
 
 @dataclass(frozen=True)
 class Proof:
-    """One version of a part as it was judged: its name, the verdict, and what is wrong with that; empty if nothing is."""
+    """One version of a part as it was judged: its name, the verdict, and what is wrong with that verdict; empty if nothing
+    is."""
 
     version: str
     answer: JudgeAnswer
@@ -33,7 +34,7 @@ class Proof:
 
 
 def judge_of(file: Path) -> Path:
-    """The judge of a learner's file."""
+    """Return the path of the judge of a learner's file."""
     return file.parent / JUDGES / f"{file.stem}.py"
 
 
@@ -47,9 +48,11 @@ def prove_fault(
     limit_s: float,
     sources: Mapping[str, Path],
 ) -> Iterator[Proof]:
-    """Judge the `file` of an exercise: with a fault in its code (`change`: the old and the new text), as it is in the course,
-    and after each of the REPAIRS that its judge names. `sources` are all files of the exercise. A judge that reads metrics has
-    RUNS."""
+    """Judge the `file` of an exercise in several versions: with a fault in its code (`change`: the old and the new text), as it
+    is in the course, and after each of the REPAIRS that its judge names.
+
+    `sources` are all files of the exercise. A judge that reads metrics has RUNS.
+    """
     loaded, complaint = _load(judge_file, ())
     if loaded is None:
         yield Proof("its judge", JudgeAnswer(word="error"), complaint)
@@ -63,7 +66,7 @@ def prove_fault(
     ]
     with tempfile.TemporaryDirectory(prefix="gpucourse-proof-") as folder:
         copy = Path(folder)
-        for name, source in sources.items():  # what the copy may import lies beside it
+        for name, source in sources.items():  # with the files that the copy may import beside it
             (copy / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(source, copy / name)
         for version, text in versions:
@@ -78,7 +81,7 @@ def prove_fault(
 
 
 def _load(judge_file: Path, more: tuple[Path, ...]) -> tuple[Any, str]:
-    """The judge file as a module, and an empty text; None, and why, where it cannot be loaded."""
+    """Return the judge file as a module, and an empty text; None, and the reason, if it cannot be loaded."""
     try:
         loaded = load_judge(judge_file, more)
     except Exception as error:  # noqa: BLE001  # a file that an author is writing may fail in any way
@@ -123,7 +126,7 @@ def prove(
 
 
 def main(words: list[str]) -> int:
-    """Print what each version of these files gets; 1 where something is wrong."""
+    """Print the verdict on each version of these files; return 1 if something is wrong."""
     bad = 0
     with Judge() as judge:
         for word in words:

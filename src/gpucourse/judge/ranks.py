@@ -1,4 +1,4 @@
-"""Several ranks in a real gloo process group, for a judge: forks of its own process, which has imported torch already."""
+"""Several ranks in a real gloo process group, for a judge: forks of its process, which has already imported torch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Call = Callable[..., Any]
 Start = Callable[[int, Path, int], int]
 StartRanks = Callable[[Call, int, Body, float, str], list[Any]]
 
-QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # so long with so little processor time on all ranks: they wait for each other
+QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # this long with this little processor time on all ranks: they wait for each other
 _LOOK_S = 0.25
 _LEFT_ALONE = re.compile(r"Connection (?:closed|reset) by peer")  # gloo, on a rank whose partner has failed or left the group
 _HEAD = struct.Struct("<q")
@@ -35,7 +35,7 @@ _HEAD = struct.Struct("<q")
 
 @dataclass
 class _RankProcess:
-    """One rank: its process, the pipe that its answer comes through, and what came so far."""
+    """One rank: its process, the pipe for its answer, and the bytes received so far."""
 
     number: int
     process: int
@@ -43,7 +43,7 @@ class _RankProcess:
     data: bytes = b""
 
     def take(self) -> tuple[str, Any] | None:
-        """Read what has come; the whole answer once it is there. Raises EOFError if the process ended without one."""
+        """Read what has come; return the whole answer once it is there. Raises EOFError if the process ended without one."""
         data = os.read(self.pipe, 1 << 20)
         self.data += data
         if len(self.data) >= _HEAD.size and len(self.data) - _HEAD.size >= _HEAD.unpack_from(self.data)[0]:
@@ -55,11 +55,11 @@ class _RankProcess:
 
 
 def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str, *, start: Start | None = None) -> list[Any]:
-    """What `body(rank, size)` returns on every rank, in their order; `call` is `Part.call`, `file_name` the learner's file.
+    """Return what `body(rank, size)` returns on every rank, in order; `call` is `Part.call`, `file_name` the learner's file.
 
-    Each rank is a fork, or the process that `start` begins from its number, the folder and the pipe for its answer.
+    Each rank is a fork, or the process that `start` starts from its number, the folder and the pipe for its answer.
 
-    Raises Verdict if a rank failed, or where they wait for each other, or did not end in time.
+    Raises Verdict if a rank failed, or if they wait for each other, or did not end in time.
     """
     sys.stdout.flush()
     with tempfile.TemporaryDirectory(prefix="gpucourse-ranks-", ignore_cleanup_errors=True) as folder:
@@ -82,7 +82,7 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str,
 
 
 def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, writer: int, limit_s: float) -> NoReturn:
-    """One rank, in its own process: nothing returns from here."""
+    """Run one rank in this process. Never returns."""
     try:
         end_with_parent(limit_s)
         with _stack(folder, rank).open("w") as file:
@@ -97,7 +97,7 @@ def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, writer: 
             os.close(writer)
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
-            signal.pause()  # its sockets stay open, so that the others wait for it, or fail for a reason of their own
+            signal.pause()  # its sockets stay open, so that the others wait for it, or fail for another reason
     finally:
         os._exit(1)
 
@@ -105,7 +105,7 @@ def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, writer: 
 def _pack(result: tuple[str, Any]) -> bytes:
     try:
         data = pickle.dumps(result)
-    except Exception as error:  # noqa: BLE001  # what the learner's code returned may refuse in any way
+    except Exception as error:  # noqa: BLE001  # a value of the learner may fail to pickle in any way
         data = pickle.dumps(("verdict", Verdict("failed", "error", f"it returned a value that cannot be sent back: {error}")))
     return _HEAD.pack(len(data)) + data
 
@@ -141,7 +141,7 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
                 verdict = _on_rank(rank.number, len(ranks), answer[1])
                 if not _LEFT_ALONE.search(verdict.says):
                     raise verdict
-                left_alone = left_alone or verdict  # the other rank may say why
+                left_alone = left_alone or verdict  # another rank may say why
                 continue
             answers[rank.number] = answer[1]
         now = time.monotonic()
@@ -157,15 +157,16 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
 
 @dataclass
 class QuietSpan:
-    """Tells whether ranks only wait for each other: for so long all that have not answered used hardly any processor time."""
+    """Detects that ranks only wait for each other: all that have not answered used hardly any processor time for QUIET_S
+    seconds."""
 
     since: float
     ranks: int
     used_s: float = 0.0
 
     def look(self, now: float, ranks: int, spent_s: float) -> bool:
-        """Whether it is quiet: `ranks` have not answered, and have used `spent_s` of processor time together (below 0: the
-        system does not tell). An answer begins a new span: who waited for it has had no time to continue."""
+        """Return whether it is quiet: `ranks` have not answered, and have used `spent_s` of processor time together (below 0:
+        the system does not report it). An answer begins a new span: a rank that waited for it has had no time to continue."""
         changed = ranks != self.ranks
         span_s = now - self.since
         quiet = not changed and span_s > QUIET_S and 0 <= self.used_s <= spent_s < self.used_s + QUIET_PROCESSOR_S
@@ -180,11 +181,11 @@ def _on_rank(number: int, size: int, verdict: Verdict) -> Verdict:
 
 
 def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, file_name: str, *, quiet: bool) -> str:
-    """Who waits, and at which line of the learner's file; only where it is quiet they are known to wait."""
+    """Describe which ranks wait, and at which line of the learner's file; only if it is quiet is it certain that they wait."""
     for rank in waiting:
         with suppress(ProcessLookupError):
             os.kill(rank.process, signal.SIGUSR1)
-    time.sleep(0.2)  # each writes down where it is
+    time.sleep(0.2)  # each writes where it is
     places: dict[str, list[int]] = {}
     for rank in waiting:
         places.setdefault(line_of_stack(_stack(folder, rank.number), file_name), []).append(rank.number)
@@ -206,7 +207,7 @@ def _stack(folder: Path, rank: int) -> Path:
 
 
 def _read_processor_s(ranks: Iterable[_RankProcess]) -> float:
-    """Seconds of processor time that all threads of these ranks have used; -1 where the system does not tell."""
+    """Return the seconds of processor time that all threads of these ranks have used; -1 if the system does not report it."""
     total = 0
     for rank in ranks:
         try:

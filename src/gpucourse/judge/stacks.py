@@ -1,4 +1,4 @@
-"""What processes of a judge share: how they end with their parent, and how they say where they are."""
+"""What processes of a judge share: how they end with their parent, and how they report where they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SET_DEATH_SIGNAL = 1  # of Linux' prctl
 
 
 def end_with_parent(limit_s: float) -> None:
-    """Let this process end when its parent does, and some time after its limit in any case."""
+    """Make this process end when its parent does, and in any case some time after its limit."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -21,7 +21,8 @@ def end_with_parent(limit_s: float) -> None:
 
 
 def line_of_stack(stack: Path, name: str) -> str:
-    """`my_ring.py:14`, from what faulthandler wrote: the innermost line of the file of that name; empty if none is there."""
+    """Return `my_ring.py:14` from what faulthandler wrote: the innermost line of the file of that name; empty if there is
+    none."""
     with suppress(OSError):
         text = stack.read_text(encoding="utf-8", errors="replace")
         match = re.search(rf'File "(?:[^"]*/)?{re.escape(name)}", line (\d+)', text)

@@ -8,7 +8,7 @@ from typing import Any
 class Verdict(Exception):
     """How a part was judged: `word` is passed, failed, open or error. `way` is the wrong way's name, `case` the input.
 
-    `suspicion` is set where the way is not proved: see `counterfactual`.
+    `suspicion` is set if the way is not proved: see `counterfactual`.
     """
 
     suspicion: dict[str, Any] | None = None
