@@ -1,1 +1,2 @@
-"""The AWS account, asked directly: before a lab exists, while it exists, and after. Terraform builds; this looks and proves."""
+"""Direct calls to the AWS account: before a lab exists, while it exists, and after. Terraform builds; this package only
+checks."""

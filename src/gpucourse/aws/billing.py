@@ -1,4 +1,5 @@
-"""What AWS itself has billed for the course, asked of Cost Explorer. Each request costs a cent, so none is made unasked."""
+"""What AWS has billed for the course, from Cost Explorer. Each request costs a cent, so none is made without the user's
+request."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ _METRIC = "UnblendedCost"
 
 @dataclass(frozen=True, kw_only=True)
 class BilledCost:
-    """What was billed between two days (the second not included), in USD: in all, and by AWS's name for the service.
+    """The cost billed between two days (the second not included), in USD: in total, and by AWS's name for the service.
 
-    `requests` is how many requests it took, each of which costs a cent. `final` is False if AWS may still correct it.
+    `requests` is the number of requests made, each of which costs a cent. `final` is False if AWS may still correct the cost.
     """
 
     first: date
@@ -27,14 +28,14 @@ class BilledCost:
 
     @property
     def usd(self) -> Decimal:
-        """USD for all services."""
+        """Return the USD of all services together."""
         return sum((amount for _service, amount in self.services), Decimal(0))
 
 
 def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
-    """What carries the course's tag, from the first day to the last.
+    """Return the cost of everything with the course's tag, from the first day to the last.
 
-    Nothing if the tag `Project` is not activated as a cost allocation tag. Raises what a call raises.
+    The cost is zero if the tag `Project` is not activated as a cost allocation tag. Raises the errors of `Account.call`.
     """
     until = last + timedelta(days=1)
     totals: dict[str, Decimal] = {}

@@ -1,4 +1,4 @@
-"""The address that this computer has on the internet: the only one that may reach the nodes' SSH port."""
+"""The public address of this computer: the only one that may reach the nodes' SSH port."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ VARIABLE = "GPUCOURSE_CHECKIP_URL"
 TIMEOUT_S = 5.0
 _SAY_IT = "say it yourself: --ssh-cidr ADDRESS/32 (your IPv4 address as web sites see it)"
 _LONGEST = 256
-_EXAMPLES = tuple(  # reserved for documentation (RFC 5737): nobody has one of these, so nothing is opened to anybody
+_EXAMPLES = tuple(  # reserved for documentation (RFC 5737): no host has one of these, so they open nothing
     ipaddress.IPv4Network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
 )
 
 
 def fetch(url: str) -> str:
-    """The text at `url`, its first bytes at most. Raises OSError."""
-    with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:  # noqa: S310  (https, or what the person set)
+    """Return the text at `url`, at most its first 256 bytes. Raises OSError."""
+    with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:  # noqa: S310  (https, or the user's own URL)
         text: bytes = answer.read(_LONGEST)
     return text.decode("ascii", errors="replace").strip()
 
 
 def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -> str:
-    """This computer's public IPv4 address as a /32. Raises MissingError if it cannot be found out or is not IPv4.
+    """Return this computer's public IPv4 address as a /32. Raises MissingError if it cannot be found out or is not IPv4.
 
-    The environment variable GPUCOURSE_CHECKIP_URL names another page to ask.
+    The environment variable GPUCOURSE_CHECKIP_URL names another page to query.
     """
     url = environ.get(VARIABLE) or CHECKIP
     try:
@@ -48,7 +48,7 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
 
 
 def _why(error: Exception) -> str:
-    """What the page did, as the end of a sentence. `urllib` wraps the underlying error."""
+    """Return what went wrong with the page, as the end of a sentence. `urllib` wraps the underlying error."""
     if isinstance(error, urllib.error.HTTPError):
         return f"answers with HTTP {error.code}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
@@ -61,7 +61,8 @@ def _why(error: Exception) -> str:
 
 
 def validate_cidr(text: str) -> str:
-    """`text` as the range that may reach SSH: one public IPv4 address. Raises UsageError for anything wider or private."""
+    """Return `text` as the range that may reach SSH: one public IPv4 address. Raises UsageError for a wider or private
+    range."""
     try:
         network = ipaddress.ip_network(text.strip())
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What a stack costs right now, item by item, as AWS lists it: instances, their disks, their addresses, shared storage."""
+"""The current cost of a stack, item by item, as AWS lists it: instances, their disks, their addresses, shared storage."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _GIB = Decimal(1 << 30)
 
 
 def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
-    """Every charge of this stack that runs at this moment. A stopped instance costs its disk, and nothing else.
+    """Return every charge of this stack that applies at this moment. A stopped instance costs only its disk.
 
-    Spot instances are charged at their own zone's price where the book knows it. Raises what a call raises.
+    Spot instances are charged at the price of their zone if the book has it. Raises the errors of `Account.call`.
     """
     wanted = tags.make_project_tags(stack=stack)
     cloud_instances = instances.find(account, stack=stack)
@@ -46,7 +46,7 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
 
 
 def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
-    """The instances that AWS still lists as ended or stopped, under every ledger item that ended with them."""
+    """Return the instances that AWS still lists as ended or stopped, under every ledger item that ended with them."""
     ended: dict[str, CloudInstance] = {}
     for instance in cloud_instances:
         if instance.state not in _BILLED:
@@ -55,7 +55,7 @@ def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str,
 
 
 def address_item(instance: str) -> str:
-    """The ledger's name for the public address of an instance."""
+    """Return the ledger's name for the public address of an instance."""
     return f"{instance}:ipv4"
 
 

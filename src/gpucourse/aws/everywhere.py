@@ -1,4 +1,4 @@
-"""Which regions of the account hold anything of the course, for a user who lost the list of those that were used."""
+"""Finding the regions of the account that contain anything of the course, for a user who lost the list of regions used."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gpucourse.errors import CloudError, CredentialsError, PermissionRefused
 from gpucourse.parallel import run_all
 
 AT_ONCE = 8
-_TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network; these, and shared storage, are what costs money
+_TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network; these, and shared storage, cost money
 _REFUSED = (CloudError, CredentialsError, PermissionRefused)  # a region that is not enabled answers AuthFailure
 
 
 def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[list[str], str]:
-    """The regions that are enabled for this account and hold something of ours, without those in `besides`; and why some of
-    them could not be checked, empty if all were.
+    """Return the enabled regions, except `besides`, that contain resources of the course; and why some could not be checked,
+    empty if all were.
 
-    One call a region, to the API that lists by tag: enough to know where a leak scan is worth its calls.
+    One call per region, to the API that lists by tag: enough to know where a leak scan is worth its calls.
     """
     try:
         answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions: those that are enabled
@@ -37,7 +37,7 @@ def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[
 
 
 def _holds(place: Account) -> bool | None:
-    """Whether anything of ours is there; None if that could not be determined."""
+    """Return whether the region contains resources of the course; None if that could not be determined."""
     filters = [{"Key": key, "Values": [value]} for key, value in tags.make_project_tags().items()]
     for look in (
         lambda: place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters),

@@ -1,8 +1,8 @@
-"""What each error code of AWS means and what helps: the table. The first row that fits an error is used.
+"""The table of AWS error codes: what each means and what helps. The first row that matches an error is used.
 
-A code is a shell pattern (`InvalidAMIID.*`); `needle`, if there is one, is a word of the message in lower case; `call`,
-if there is one, is the call that failed, as a policy names it. `lacks` is the permission that is missing, where AWS's words
-do not name it.
+A code is a shell pattern (`InvalidAMIID.*`); `needle`, if there is one, is a word of the message in lower case; `call`, if
+there is one, is the call that failed, as a policy names it. `lacks` is the missing permission, if AWS's message does not name
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ POLICY = "give this identity the course's policy: gpucourse doctor --policy prin
 _WAYS = "(aws sso login, or aws login, or aws configure), check it with: aws sts get-caller-identity"
 SIGN_IN = f"sign in {_WAYS}"
 SIGN_IN_AGAIN = f"sign in again {_WAYS}"
-HAND_OVER = 'eval "$(aws configure export-credentials --format env)"'  # aws login, MFA: what only the aws program can use
+HAND_OVER = 'eval "$(aws configure export-credentials --format env)"'  # aws login, MFA: only the aws program can use these
 SUPPORT = "open a case with AWS Support: https://console.aws.amazon.com/support/home"
 COST_EXPLORER = (
     "once, by someone who may: open https://console.aws.amazon.com/costmanagement/home, which enables it; the first data takes "
@@ -35,14 +35,14 @@ SPOT_ROLE = f"once, by someone who may: {_MAKE_ROLE} spot.amazonaws.com"
 STORAGE_ROLE = f"once, by someone who may: {_MAKE_ROLE} elasticfilesystem.amazonaws.com"
 QUOTA_ROLE = f"once, by someone who may: {_MAKE_ROLE} servicequotas.amazonaws.com"
 _MAKES_ROLES = "iam:CreateServiceLinkedRole"
-# EventBridge Scheduler has no code of its own for this, only a sentence: "The execution role you provide must allow AWS
+# EventBridge Scheduler has no error code for this, only a sentence: "The execution role you provide must allow AWS
 # EventBridge Scheduler to assume the role."
 ROLE_NOT_TAKEN = "must allow aws eventbridge scheduler to assume the role"
 
 
 @dataclass(frozen=True)
 class FailureRow:
-    """One row: the codes it covers, what they mean, what to say, what to type."""
+    """One row: the codes it covers, what they mean, the message, and what to type."""
 
     codes: tuple[str, ...]
     kind: FailureKind
@@ -195,7 +195,7 @@ ROWS: tuple[FailureRow, ...] = (
         "the AWS credentials have expired",
         SIGN_IN_AGAIN,
     ),
-    FailureRow(  # EC2's word for both
+    FailureRow(  # EC2 uses this code for both
         ("RequestExpired",),
         "credentials",
         "the AWS credentials have expired, or this machine's clock is wrong",

@@ -1,4 +1,4 @@
-"""From an error of AWS to what the learner is told to do, whether boto3 raised it or Terraform printed it."""
+"""From an error of AWS to the advice for the learner, whether boto3 raised the error or Terraform printed it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
 
 def classify(code: str, message: str = "", call: str = "") -> Failure:
-    """What an error code of AWS means. A code that no row knows is `unknown`, which stops everything, with AWS's words.
+    """Return what an error code of AWS means. A code without a row is `unknown`, which stops everything, with AWS's message.
 
-    `call` is the call that failed, as a policy names it (`ec2:RunInstances`), where that is known.
+    `call` is the call that failed, as a policy names it (`ec2:RunInstances`), if that is known.
     """
     bare = re.sub(r"^(Server|Client)\.", "", code)
     row = next((row for row in ROWS if _fits(row, bare, message, call)), UNKNOWN)
@@ -54,14 +54,14 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
 
 
 def _permission_cure(action: str) -> str:
-    """What helps against a refusal: the policy, if it allows the action; else somebody who may grant it."""
+    """Return what helps against a refusal: the policy, if it allows the action; else an administrator who may grant it."""
     if action and not policy.names(action):
         return ADMINISTRATOR
     return f"{POLICY}; {ATTACHED}"
 
 
 def from_text(text: str) -> Failure | None:
-    """The failure that a diagnostic of Terraform (or any text) describes; None if it names no error of AWS."""
+    """Return the failure that a diagnostic of Terraform (or any text) describes; None if it names no error of AWS."""
     flat = _BOX.sub(" ", text).strip()
     for form in _FORMS:
         if match := form.search(flat):
@@ -74,20 +74,20 @@ def from_text(text: str) -> Failure | None:
 
 
 def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
-    """Of several failures of one try, the one that decides what to do: a final one outranks one that allows another try."""
+    """Return the failure that decides what to do: one that ends the attempts outranks one that allows another attempt."""
     known = list(failures)
     return next((failure for failure in known if not failure.elsewhere), known[0] if known else None)
 
 
 def sentence(failure: Failure) -> str:
-    """One line for the user: what is wrong, then AWS's own words."""
+    """Return one line for the user: what is wrong, then AWS's message."""
     action = f" ({failure.action})" if failure.action else ""
     said = f": {failure.message}" if failure.message else ""
     return f"{failure.tell}{action} [{failure.code}{said}]"
 
 
 def _call_in(text: str) -> str:
-    """The call that Terraform's provider says it made last, as a policy names it; empty if it says none."""
+    """Return the last call that Terraform's provider names, as a policy names it; empty if it names none."""
     calls = _CALL.findall(text)
     if not calls:
         return ""

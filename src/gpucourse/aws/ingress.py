@@ -1,4 +1,5 @@
-"""Who may reach the nodes' SSH port: one address. It is changed in place, so that Terraform's rule stays the same rule."""
+"""Which address may reach the nodes' SSH port: exactly one. It is changed in place, so that Terraform's rule stays the same
+rule."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ SSH = 22
 
 @dataclass(frozen=True, kw_only=True)
 class OpenedRule:
-    """One SSH rule that now lets another address in."""
+    """One SSH rule that now allows another address."""
 
     group: str
     rule: str
@@ -23,14 +24,14 @@ class OpenedRule:
 
 
 def list_allowed_addresses(account: Account, *, stack: str) -> list[str]:
-    """The addresses that may reach SSH of this stack, as /32."""
+    """Return the addresses that may reach SSH of this stack, as /32."""
     return sorted({rule["CidrIpv4"] for _group, rule in _ssh_rules(account, stack)})
 
 
 def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
-    """Let `cidr` (one address) reach SSH of this stack instead of the address so far; the rules that changed.
+    """Let `cidr` (one address) reach SSH of this stack instead of the address so far; return the rules that changed.
 
-    Raises UsageError for anything but one public address, MissingError if the stack has no SSH rule here.
+    Raises UsageError for anything but one public address, MissingError if the stack has no SSH rule in this region.
     """
     wanted = validate_cidr(cidr)
     rules = _ssh_rules(account, stack)

@@ -1,4 +1,5 @@
-"""The instances of a stack or a course, found by their tags: their state, when and why they ended; stopping, starting."""
+"""The instances of a stack or a course, found by their tags: their state, when and why they ended; stopping and starting
+them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ POLL_S, LISTED_S = 5.0, 90.0
 
 
 def find(account: Account, *, stack: str | None = None, course: str | None = None) -> list[CloudInstance]:
-    """Every instance with our tags in this region, by node name, including for about an hour those that have ended."""
+    """Return every instance with the course's tags in this region, by node name, including those that ended within about the
+    last hour."""
     wanted = tags.filters(tags.make_project_tags(stack=stack, course=course))
     instances = [
         _parse_instance(instance, account.region)
@@ -37,8 +39,10 @@ def find_nodes(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudInstance]:
-    """The live instances of a stack, once each of these nodes has been listed, or time is up: a filter by tag is late to list
-    what was just made. A node that has ended is listed as well, so nobody waits for one."""
+    """Return the live instances of a stack once each of these nodes is listed, or time is up.
+
+    A filter by tag lists a new instance late. A node that has ended is listed as well, so there is no wait for it.
+    """
     deadline, wanted = clock() + timeout_s, set(names)
     while True:
         listed = find(account, stack=stack)
@@ -54,7 +58,7 @@ def stop(account: Account, ids: Sequence[str]) -> None:
 
 
 def start(account: Account, ids: Sequence[str]) -> None:
-    """Ask these stopped instances to start. Raises CloudError of kind capacity where AWS has no room for them now."""
+    """Ask these stopped instances to start. Raises CloudError of kind capacity if AWS has no room for them now."""
     if ids:
         account.call("ec2", "start_instances", InstanceIds=list(ids))
 
@@ -68,10 +72,10 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudInstance]:
-    """Wait until all of these are in `state`; gives them as they are then. Raises InfrastructureError if one ends or time is
-    up.
+    """Wait until all of these are in `state`, and return them as they are then. Raises InfrastructureError if one ends or time
+    is up.
 
-    A temporary error of AWS is waited out; if time is up with one, it is raised.
+    Temporary errors of AWS are retried; if time is up with one, it is raised.
     """
     deadline = clock() + timeout_s
     while True:
@@ -95,7 +99,8 @@ def wait(
 
 
 def survive_power_off(account: Account, ids: Iterable[str]) -> list[str]:
-    """Those of these instances that EC2 would keep, stopped, when they power themselves off. Raises what a call raises."""
+    """Return the instances that EC2 would keep, stopped, when they power themselves off. Raises the errors of
+    `Account.call`."""
     attribute = "instanceInitiatedShutdownBehavior"
     return [
         instance

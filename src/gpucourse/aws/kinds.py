@@ -1,7 +1,7 @@
-"""What the course can leave behind: how each kind is found by its tags, and by which calls it is removed. In the order of
-removal.
+"""The kinds of resources that the course can leave behind, in the order of removal: how each is found by its tags, and the
+calls that remove it.
 
-Whatever contains others comes after them: instances before the network, the backstop's schedules last of all.
+A container comes after its contents: instances before the network, the backstop's schedules last of all.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ApiCall:
-    """One call: a service, boto3's name of the operation, its parameters."""
+    """One call: a service, boto3's name of the operation, and its parameters."""
 
     service: str
     operation: str
     parameters: Mapping[str, Any]
 
     def command(self, region: str) -> str:
-        """The same call as a command of the AWS CLI, ready to paste."""
+        """Return the same call as a command of the AWS CLI, ready to paste."""
         words = ["aws", self.service, self.operation.replace("_", "-"), "--region", region]
         for name, value in self.parameters.items():
             words.append("--" + re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower())
@@ -32,7 +32,7 @@ class ApiCall:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of thing in EC2 that carries tags: the call that lists it, and the calls that remove one of it."""
+    """One kind of EC2 resource that carries tags: the call that lists it, and the calls that remove one."""
 
     name: str
     operation: str
@@ -177,7 +177,7 @@ ORDER = (
 
 
 def role_steps(role: str, policy: str) -> list[ApiCall]:
-    """The calls that remove a role with its one policy."""
+    """Return the calls that remove a role with its one policy."""
     return [
         ApiCall("iam", "delete_role_policy", {"RoleName": role, "PolicyName": policy}),
         ApiCall("iam", "delete_role", {"RoleName": role}),

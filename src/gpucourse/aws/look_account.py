@@ -1,4 +1,4 @@
-"""Checks of the account as such: who asks, its plan, its region, AWS's own roles in it, who is told what it costs."""
+"""Checks of the account itself: the identity, its plan, its region, AWS's roles in it, and who is notified of its cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IDENTITY = "credentials"
 
 
 def identity(account: Account) -> list[Finding]:
-    """2: AWS knows who asks. Raises CredentialsError."""
+    """Check that AWS knows the identity (check 2). Raises CredentialsError."""
     who = account.identity()
     if who.root:
         detail = f"account {who.account}, as its root user, who may do everything, also by mistake"
@@ -28,7 +28,7 @@ def identity(account: Account) -> list[Finding]:
 
 
 def plan(account: Account) -> list[Finding]:
-    """3: the account is not on the Free plan, which starts no GPU instance."""
+    """Check that the account is not on the Free plan, which starts no GPU instance (check 3)."""
     what = "account plan"
     try:
         answer = account.call("freetier", "get_account_plan_state")
@@ -51,9 +51,9 @@ def plan(account: Account) -> list[Finding]:
 
 
 def region(account: Account) -> list[Finding]:
-    """4: the region exists and is open to this account."""
+    """Check that the region exists and is open to this account (check 4)."""
     what = "region"
-    # A region that does not exist cannot answer, so one of the course's own is asked about it.
+    # A region that does not exist cannot answer, so the call goes to a region of the course.
     place = account if account.region in REGIONS else account.in_region(DEFAULT_REGION)
     regions = place.call("ec2", "describe_regions", AllRegions=True)["Regions"]
     known = {entry["RegionName"]: entry.get("OptInStatus", "") for entry in regions}
@@ -68,7 +68,7 @@ def region(account: Account) -> list[Finding]:
 
 
 def bill_readers(account: Account) -> list[Finding]:
-    """13: this identity sees what the account costs, and an AWS budget sends mail to somebody. Listing budgets costs
+    """Check that this identity sees what the account costs, and an AWS budget sends mail (check 13). Listing budgets costs
     nothing."""
     access, mail = "billing access", "budget mail"
     number = account.identity().account
@@ -89,23 +89,23 @@ def bill_readers(account: Account) -> list[Finding]:
 
 
 def _tells_somebody(account: Account, number: str, budget: str) -> bool:
-    """Whether the budget has a notification; AWS accepts none without a recipient."""
+    """Return whether the budget has a notification; AWS accepts none without a recipient."""
     known = {"AccountId": number, "BudgetName": budget}
     return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **known))
 
 
 def spot_role(account: Account) -> list[Finding]:
-    """7: AWS's own role for spot instances exists, which the account's first spot instance needs."""
+    """Check that AWS's role for spot instances exists, which the account's first spot instance needs (check 7)."""
     return [_service_role(account, "spot role", "AWSServiceRoleForEC2Spot", "spot instance", SPOT_ROLE)]
 
 
 def storage_role(account: Account) -> list[Finding]:
-    """7: AWS's own role for EFS exists, which the account's first mount target needs."""
+    """Check that AWS's role for EFS exists, which the account's first mount target needs (check 7)."""
     return [_service_role(account, "storage role", "AWSServiceRoleForAmazonElasticFileSystem", "mount target", STORAGE_ROLE)]
 
 
 def quota_role(account: Account) -> list[Finding]:
-    """6: AWS's own role for Service Quotas exists, which the account's first request for a quota needs."""
+    """Check that AWS's role for Service Quotas exists, which the account's first quota request needs (check 6)."""
     return [_service_role(account, "quota role", "AWSServiceRoleForServiceQuotas", "request for a quota", QUOTA_ROLE)]
 
 

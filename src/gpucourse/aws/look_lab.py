@@ -1,4 +1,4 @@
-"""Checks of what the labs need of the account: zones, quotas, images, room, nothing left of earlier labs, the permission."""
+"""Checks of what the labs need from the account: zones, quotas, images, room, no leftovers of earlier labs, the permission."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FREE = "meanwhile, free of charge: --target here on a notebook with a GPU, or -
 
 
 def zones(account: Account, labs: Sequence[LabNeed]) -> list[Finding]:
-    """5: for each lab there is a zone that offers all of its types, since its nodes must be in one zone."""
+    """Check that for each lab, one zone offers all of its types, since its nodes must be in one zone (check 5)."""
     zone_offers = offerings.offers(account, (machines.instance_type for lab in labs for machines in lab.machines))
     return [_zones_of(zone_offers, lab) for lab in labs]
 
@@ -38,14 +38,14 @@ def _zones_of(zone_offers: Offers, lab: LabNeed) -> Finding:
 
 
 def quotas(account: Account, labs: Sequence[LabNeed], market: Market, request: str) -> list[Finding]:
-    """6: every quota allows what the largest lab needs of it, in addition to what runs already. `request`: what to type for
-    more."""
+    """Check that every quota allows what the largest lab needs of it, in addition to what already runs (check 6). `request`:
+    the command that requests more."""
     return [_quota(account, labs, market, vcpu_quota, request) for vcpu_quota in quota.assess(account, labs, market)]
 
 
 def other_market(account: Account, labs: Sequence[LabNeed], market: Market, request: str) -> list[Finding]:
-    """6: the quotas of the market that was not chosen, since raising one takes days. One that is too small is only a
-    warning."""
+    """Check the quotas of the market that was not chosen (check 6), since raising one takes days. One that is too small is only
+    a warning."""
     other: Market = "on-demand" if market == "spot" else "spot"
     chosen = quota.needs(labs, market)
     other_quotas = [item for item in quota.assess(account, labs, other) if (item.code, item.market) not in chosen]
@@ -83,7 +83,7 @@ def _quota(account: Account, labs: Sequence[LabNeed], market: Market, vcpu_quota
 
 
 def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> list[str]:
-    """The commands that build these labs with smaller nodes, where the quota holds those and not the usual ones."""
+    """Return the commands that build these labs with smaller nodes, if the quota allows those but not the usual ones."""
     key, offered = (vcpu_quota.code, vcpu_quota.market), list[str]()
     for lab in labs:
         usual = quota.needs([lab], vcpu_quota.market).get(key, {}).get(lab.module, 0)
@@ -109,7 +109,7 @@ def _describe_open_request(account: Account, vcpu_quota: Quota) -> str:
 
 
 def images(account: Account, labs: Sequence[LabNeed]) -> list[Finding]:
-    """8: the machine images that the labs start from exist in this region, and fit on the disks."""
+    """Check that the machine images of the labs exist in this region, and fit on the disks (check 8)."""
     findings: list[Finding] = []
     for kind in _kinds_of(labs):
         image = resolve(account, kind)
@@ -128,7 +128,7 @@ def _kind_of(instance_type: str) -> ImageKind:
 
 
 def networks(account: Account) -> list[Finding]:
-    """9: the region has room for one more VPC; each lab has its own."""
+    """Check that the region has room for one more VPC; each lab has its own (check 9)."""
     what = "room for a network"
     held = sum(1 for _vpc in account.pages("ec2", "describe_vpcs", "Vpcs"))
     try:
@@ -144,7 +144,7 @@ def networks(account: Account) -> list[Finding]:
 
 
 def leftovers(account: Account, standing: frozenset[str], regions: Iterable[str], now: datetime | None = None) -> list[Finding]:
-    """9: nothing with the course's tags exists that this workspace does not know of."""
+    """Check that no resource with the course's tags exists that this workspace does not know (check 9)."""
     what = "leftovers"
     moment = now or datetime.now(UTC)
     resources = resource_scan.find(account, regions=dict.fromkeys([account.region, *regions]), strict=True)
@@ -172,8 +172,8 @@ def _is_expired(resource: CloudResource, now: datetime) -> bool:
 
 
 def permission(account: Account, labs: Sequence[LabNeed], market: Market) -> list[Finding]:
-    """11: this identity may start each type, asked with EC2's dry run, which tests permissions but neither quota nor
-    capacity."""
+    """Check that this identity may start each type, by EC2's dry run, which tests permissions but neither quota nor capacity
+    (check 11)."""
     machines = {machines.instance_type: machines for lab in labs for machines in lab.machines}
     try:
         ids = {kind: resolve(account, kind).id for kind in _kinds_of(labs)}

@@ -1,7 +1,7 @@
-"""Which instance types there are, and which zones of a region offer them.
+"""The instance types that exist, and the zones of a region that offer them.
 
-What a type has (vCPUs, GPUs, memory, quota) comes from the table of hardware; where it is offered is asked of AWS each time,
-since prices and lists still name types that no zone offers any more.
+What a type has (vCPUs, GPUs, memory, quota) comes from the table of hardware; where it is offered comes from AWS each time,
+because prices and lists still name types that no zone offers any more.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ REGIONS = ("us-east-2", "us-east-1", "us-west-2")
 
 @cache
 def instance_types() -> dict[str, InstanceType]:
-    """Every type of the shipped table, by name; the retired ones too, marked as such."""
+    """Return every type of the shipped table, by name, including the retired ones, marked as such."""
     return {kind.name: kind for kind in types_of(hardware())}
 
 
 def types_of(table: Hardware) -> Iterator[InstanceType]:
-    """Every instance type of a table of hardware."""
+    """Return every instance type of a table of hardware."""
     for rented in table.rented:
         for name, row in rented.types.items():
             yield InstanceType(
@@ -50,7 +50,7 @@ def types_of(table: Hardware) -> Iterator[InstanceType]:
 
 
 def instance_type(name: str) -> InstanceType:
-    """The type of that name. Raises UnknownName, and UsageError for a type that AWS has retired."""
+    """Return the type of that name. Raises UnknownName, and UsageError for a type that AWS has retired."""
     known = instance_types()
     if name not in known:
         raise UnknownName("instance type", name, [kind.name for kind in known.values() if not kind.retired])
@@ -61,7 +61,7 @@ def instance_type(name: str) -> InstanceType:
 
 
 def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
-    """The type with that GPU (`t4`, `l4`, ...) in that size, or in the only one that it is offered in.
+    """Return the type with that GPU (`t4`, `l4`, ...) in that size, or in the only size that is offered.
 
     Raises UnknownName, UsageError.
     """
@@ -77,8 +77,10 @@ def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
 
 
 def validate_region(name: str) -> str:
-    """`name`, if it has the form of an AWS region; whether it exists, AWS decides. Raises UsageError, also for a
-    region of another partition: its accounts and prices are others."""
+    """Return `name` if it has the form of an AWS region; whether the region exists, AWS decides.
+
+    Raises UsageError, also for a region of another partition, which has other accounts and prices.
+    """
     partition = read_partition(name)
     if partition != PARTITION:
         raise UsageError(
@@ -89,8 +91,10 @@ def validate_region(name: str) -> str:
 
 
 def read_partition(region: str) -> str:
-    """The partition of a region, as its ARNs name it: the course's own also for a region that boto3 does not know yet. Raises
-    UsageError for what is not written like a region."""
+    """Return the partition of a region, as its ARNs name it; for a region that boto3 does not know yet, the course's partition.
+
+    Raises UsageError for text that is not written like a region.
+    """
     partition = find_partition(region)
     if not partition and not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-[0-9]", region):
         raise UsageError(f"'{region}' is not written like a region of AWS", hint=f"such as {', '.join(REGIONS)}")
@@ -98,7 +102,7 @@ def read_partition(region: str) -> str:
 
 
 def zones(account: Account) -> tuple[Zone, ...]:
-    """The region's own availability zones that are open to everyone: no local zones, none that needs an opt-in."""
+    """Return the region's availability zones that are open to everyone: no local zones, none that needs an opt-in."""
     filters = [
         {"Name": "opt-in-status", "Values": ["opt-in-not-required"]},
         {"Name": "zone-type", "Values": ["availability-zone"]},
@@ -109,7 +113,7 @@ def zones(account: Account) -> tuple[Zone, ...]:
 
 
 def offers(account: Account, types: Iterable[str]) -> Offers:
-    """Which zones offer which of these types, as AWS says now."""
+    """Return which zones offer which of these types at present, according to AWS."""
     wanted = sorted(set(types))
     known = zones(account)
     names = {zone.name for zone in known}
@@ -127,17 +131,17 @@ def offers(account: Account, types: Iterable[str]) -> Offers:
 
 
 def first_attempt(zone_offers: Offers, wanted: str, *, with_types: Iterable[str] = ()) -> Placement | None:
-    """Where to try first: the first zone that offers this type and all of `with_types`; None if there is none."""
+    """Return where to try first: the first zone that offers this type and all of `with_types`; None if there is none."""
     return next((Placement(zone=zone, instance_type=wanted) for zone in _suitable_zones(zone_offers, wanted, with_types)), None)
 
 
 def next_attempt(
     zone_offers: Offers, tried: list[tuple[Placement, Failure]], *, allowed: Iterable[str], with_types: Iterable[str] = ()
 ) -> Placement | None:
-    """Where to try after these tries failed: a zone that AWS named, the next zone, then the next type of `allowed`.
+    """Return where to try after these failures: a zone that AWS named, the next zone, then the next type of `allowed`.
 
-    None if another place would not help against the last failure, or if everything was tried. `allowed` is in the
-    learner's order, the wanted type first; `with_types` are types that must be in the same zone (a Slurm head).
+    None if another place would not help against the last failure, or if everything was tried. `allowed` is in the learner's
+    order, the requested type first; `with_types` are types that must be in the same zone (a Slurm head).
     """
     if not tried or not tried[-1][1].elsewhere:
         return None

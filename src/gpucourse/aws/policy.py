@@ -1,4 +1,5 @@
-"""What to give to whoever manages an account: the least that an identity must be allowed, and all that an account needs."""
+"""Documents for the administrator of an account: the least permissions that an identity needs, and all that an account
+needs."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from functools import cache
 from gpucourse.aws.tables import table, text
 from gpucourse.hardware import hardware
 
-PARTITION = "aws"  # the one that the course's labs are in
+PARTITION = "aws"  # the partition of the course's labs
 _SID = re.compile(r'\n *"Sid": "\w+",')
 
 
@@ -34,14 +35,14 @@ def _list_type_patterns() -> list[str]:
 
 
 def setup_text(partition: str = PARTITION) -> str:
-    """What an administrator gives an account of that partition once, as a CloudFormation template in JSON, ending in a newline:
-    the policy, a user who has it, the backstop's role, AWS's own roles, a budget that sends mail."""
+    """Return what an administrator sets up once in an account of that partition, as a CloudFormation template in JSON that ends
+    in a newline: the policy, a user who has it, the backstop's role, AWS's service roles, a budget that sends mail."""
     lines = policy_text(partition).rstrip("\n").replace("\n", "\n" + 8 * " ")
     return text("account.json").replace('"@POLICY@"', lines).replace(f"(partition {PARTITION})", f"(partition {partition})")
 
 
 def names(action: str) -> bool:
-    """Whether the policy allows this action on anything at all."""
+    """Return whether the policy allows this action on any resource."""
     return any(fnmatchcase(action, pattern) for pattern in _patterns())
 
 

@@ -1,6 +1,6 @@
-"""Before anything costs money: the checks whether the labs can be built, all of them, in one go.
+"""The checks before anything costs money: whether the labs can be built, all in one run.
 
-Each check stands by itself. What AWS does not let us see is `unknown`, never `ok`; nothing here changes anything.
+The checks are independent. What AWS does not let us see is `unknown`, never `ok`; no check changes anything.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy
 class LabEnvironment:
     """What the checks need to know besides the account.
 
-    `terraform` is the version that was found, or None. `public_key` is the workspace's key (its text, empty if there is
-    none yet). `standing` are the stacks that this workspace knows, so that they are no leftovers; `regions` all it ever used.
-    `ssh_cidr` is the address that the learner gave, so that the internet is not asked. `budget` and `spent` are USD. `request`
-    is the command that asks AWS for the quota of these very labs. `whole`: also check what one lab can do without, such as a
-    budget's mail.
-    `growth` says what these labs take of the quota in addition to those of their machines that run already.
+    `terraform` is the version that was found, or None. `public_key` is the text of the workspace's key, empty if there is none
+    yet. `standing` are the stacks that this workspace knows, which are not leftovers; `regions` are all regions it ever used.
+    `ssh_cidr` is the address that the learner gave, which avoids a request to the internet. `budget` and `spent` are USD.
+    `request` is the command that requests the quota of these labs from AWS. `whole`: also check what one lab can do without,
+    such as a budget's mail. `growth` returns what these labs need of the quota in addition to those of their machines that
+    already run.
     """
 
     market: Market = "on-demand"
@@ -51,9 +51,9 @@ class LabEnvironment:
 
 
 def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
-    """Everything that keeps these labs from being built in this account and region, in the order in which to fix it.
+    """Return all findings about building these labs in this account and region, in the order in which to fix them.
 
-    Without credentials the account's own checks are one finding. Never raises for what AWS or the network answers.
+    Without credentials, the account's own checks are one finding. Never raises for an answer of AWS or the network.
     """
     here = [
         *_run_check("Terraform", partial(look_here.terraform, known.terraform)),
@@ -90,12 +90,12 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) 
 
 
 def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
-    """What must be fixed before a lab can be built."""
+    """Return the findings that must be fixed before a lab can be built."""
     return [finding for finding in findings if finding.state == "missing"]
 
 
 def _quotas(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
-    """The quotas; where one is too small, also the role that a request for more needs."""
+    """Check the quotas; if one is too small, also the role that a request for more needs."""
     findings = look_lab.quotas(account, known.growth(labs), known.market, known.request)
     if any(finding.state == "missing" for finding in findings):
         findings += _run_check("quota role", partial(look_account.quota_role, account))
@@ -103,7 +103,7 @@ def _quotas(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) ->
 
 
 def _run_check(what: str, look: Callable[[], list[Finding]], kind: FindingKind = "other") -> list[Finding]:
-    """What the check finds, of this kind; an error of AWS is a finding like any other."""
+    """Return the findings of the check, with this kind; an error of AWS becomes a finding."""
     try:
         return [replace(finding, kind=kind) for finding in look()]
     except PermissionRefused as error:

@@ -1,6 +1,6 @@
-"""What a lab costs. The shipped table is the offline answer; the Price List and the spot history refresh it.
+"""The cost of a lab. The shipped table is the offline answer; the Price List and the spot history refresh it.
 
-Every amount carries where it was read and on which day. Monthly prices become hourly ones by AWS's own 730 hours a month.
+Every amount has its source and date. Monthly prices become hourly ones by AWS's 730 hours a month.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ SPOT_HISTORY = "EC2 spot price history"
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Prices of one region. `fresh` holds what AWS answered, by (type, market, zone), with an empty zone for any."""
+    """Prices of one region. `fresh` contains what AWS answered, by (type, market, zone), with an empty zone for any."""
 
     region: str
     fresh: tuple[tuple[tuple[str, Market, str], Rate], ...] = ()
     complaints: tuple[str, ...] = ()
 
     def instance(self, name: str, market: Market = "on-demand", zone: str = "") -> Rate:
-        """One hour of an instance. For spot without a known zone: the dearest zone. Raises MissingError without a price."""
+        """Return the price of one hour of an instance. For spot without a known zone: the most expensive zone. Raises
+        MissingError without a price."""
         instance_type(name)
         known = [rate for (kind, bought, where), rate in self.fresh if (kind, bought) == (name, market) and where in {"", zone}]
         if not known and not zone:
@@ -43,7 +44,7 @@ class PriceBook:
         return self._read_spot_price(name) if market == "spot" else self._read_on_demand_price(name)
 
     def disk(self) -> Rate:
-        """One hour of one GB of gp3."""
+        """Return the price of one hour of one GB of gp3."""
         return self._monthly("disk")
 
     def throughput(self, mb_s: int) -> tuple[int, Rate]:
@@ -53,17 +54,17 @@ class PriceBook:
         return max(0, mb_s - row["included_mb_s"]), rate
 
     def storage(self) -> Rate:
-        """One hour of one GB of EFS Standard."""
+        """Return the price of one hour of one GB of EFS Standard."""
         return self._monthly("storage")
 
     def address(self) -> Rate:
-        """One hour of one public IPv4 address, used or not."""
+        """Return the price of one hour of one public IPv4 address, used or not."""
         row = table("prices")["address"]
         return _rate(row, row["usd_per_hour"])
 
     def burst(self, name: str) -> tuple[Decimal, Rate] | None:
-        """How many vCPUs of that type can be used beyond what its price covers, and the price of one for an hour; None if the
-        price covers all of them."""
+        """Return how many vCPUs of that type can be used beyond what its price covers, and the price of one for an hour; None
+        if the price covers all of them."""
         row = table("prices")["burst"]
         if name not in row["baseline"]:
             return None
@@ -100,9 +101,9 @@ def _rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = "") -
 
 
 def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now: datetime) -> PriceBook:
-    """The book with today's prices of these types, on demand and spot, as far as AWS gives them.
+    """Return the book with today's prices of these types, on demand and spot, as far as AWS returns them.
 
-    A price that it does not give stays the shipped one, and `complaints` says why.
+    For a price that AWS does not return, the shipped one remains, and `complaints` says why.
     """
     fresh = dict(book.fresh)
     complaints: list[str] = []
@@ -116,7 +117,7 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
 
 
 def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> tuple[Charge, ...]:
-    """What this lab costs an hour at most: instances, their root disks, their public addresses, shared storage."""
+    """Return what this lab costs an hour at most: instances, their root disks, their public addresses, shared storage."""
     charges: list[Charge] = []
     bursts: list[Charge] = []
     for machines in need.machines:

@@ -1,7 +1,7 @@
-"""vCPU quotas of a region: what the course needs of each, its limit, and what already runs. Nothing is guessed.
+"""vCPU quotas of a region: what the course needs of each, its limit, and what is in use. Nothing is guessed.
 
-A quota counts vCPUs, not instances or GPUs; on-demand and spot have quotas of their own. What AWS does not let us read is
-unknown, never enough. The needs of all modules are the largest need of one: a learner takes one module at a time.
+A quota counts vCPUs, not instances or GPUs; on-demand and spot have separate quotas. A limit that AWS does not let us read is
+unknown, never enough. The need of all modules is the largest need of one: a learner does one module at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPEN = {"PENDING", "CASE_OPENED"}
 
 
 def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], dict[str, int]]:
-    """vCPUs that each module takes of each quota it needs, by (quota code, market)."""
+    """Return the vCPUs that each module needs of each quota, by (quota code, market)."""
     needed: dict[tuple[str, Market], dict[str, int]] = {}
     for lab in labs:
         for machines in lab.machines:
@@ -35,7 +35,7 @@ def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], d
 
 
 def assess(account: Account, labs: Sequence[LabNeed], market: Market = "on-demand") -> list[Quota]:
-    """Every quota that these labs need, one lab at a time, against its limit and what runs already."""
+    """Return every quota that these labs need, one lab at a time, with its limit and what is in use."""
     wanted = needs(labs, market)
     running, trouble = _or_reason(partial(in_use, account))
     names = {code: name for family in hardware().quotas.values() for code, name in family.by_market.values()}
@@ -59,7 +59,7 @@ def assess(account: Account, labs: Sequence[LabNeed], market: Market = "on-deman
 
 
 def limit(account: Account, code: str, service: str = SERVICE) -> int:
-    """The account's limit of that quota here (for EC2's: in vCPUs); AWS's default if none was ever applied."""
+    """Return the account's limit of that quota in this region (for EC2: in vCPUs); AWS's default if none was ever applied."""
     try:
         answer = account.call("service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code)
     except CloudError as error:
@@ -70,7 +70,7 @@ def limit(account: Account, code: str, service: str = SERVICE) -> int:
 
 
 def in_use(account: Account) -> dict[str, int]:
-    """vCPUs that all instances of the account (not only ours) take here, by quota code."""
+    """Return the vCPUs that all instances of the account (not only the course's) use in this region, by quota code."""
     used: dict[str, int] = {}
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=states):
@@ -82,14 +82,14 @@ def in_use(account: Account) -> dict[str, int]:
 
 
 def networks(account: Account) -> tuple[int, int]:
-    """How many VPCs the region holds, and how many it may hold. Raises what a call raises."""
+    """Return how many VPCs the region has, and how many it may have. Raises the errors of `Account.call`."""
     return sum(1 for _vpc in account.pages("ec2", "describe_vpcs", "Vpcs")), limit(account, VPCS, "vpc")
 
 
 def request_increase(account: Account, quota: Quota) -> QuotaRequest:
-    """Ask AWS to raise this quota to what the course needs in addition to what runs; gives the open request if there is one.
+    """Ask AWS to raise this quota to what the course needs in addition to what runs; return the open request if there is one.
 
-    People decide, within hours to days, and may grant less. Raises PermissionRefused, CloudError.
+    AWS staff decide, within hours to days, and may grant less. Raises PermissionRefused, CloudError.
     """
     try:
         answer = account.call(
@@ -110,7 +110,7 @@ def request_increase(account: Account, quota: Quota) -> QuotaRequest:
 
 
 def open_request(account: Account, code: str) -> QuotaRequest | None:
-    """The request for this quota that AWS has not decided yet, or None."""
+    """Return the request for this quota that AWS has not decided yet, or None."""
     for request in account.pages(
         "service-quotas",
         "list_requested_service_quota_change_history_by_quota",
@@ -124,7 +124,7 @@ def open_request(account: Account, code: str) -> QuotaRequest | None:
 
 
 def console_page(quota: Quota) -> str:
-    """The page of the AWS console where this quota is seen and raised, in the right region."""
+    """Return the page of the AWS console that shows this quota and can raise it, in the right region."""
     return f"https://{quota.region}.console.aws.amazon.com/servicequotas/home/services/{SERVICE}/quotas/{quota.code}"
 
 
@@ -141,14 +141,15 @@ def _request(answer: dict[str, Any], region: str, *, opened_before: bool = False
 
 
 def _code(name: str, *, spot: bool) -> str | None:
-    """The quota that an instance of this type counts against; by its family, so that types outside our table count too."""
+    """Return the quota that an instance of this type counts against, by its family, so that types outside our table count
+    too."""
     quota = hardware().quota_of(name)
     return quota.by_market["spot" if spot else "on-demand"][0] if quota else None
 
 
 def _vcpus(instance: dict[str, Any]) -> int:
     cpu = instance.get("CpuOptions")
-    if not cpu:  # not every answer holds it
+    if not cpu:  # not every answer contains it
         known = instance_types().get(instance["InstanceType"])
         return known.vcpus if known else 0
     return int(cpu["CoreCount"]) * int(cpu["ThreadsPerCore"])

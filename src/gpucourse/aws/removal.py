@@ -1,6 +1,6 @@
-"""Removing what a leak scan found, in an order that works, with patience for what AWS releases late.
+"""Removing what a leak scan found, in an order that works, and waiting for what AWS releases late.
 
-Each thing is described again by its tags right before it is removed: what no longer carries them is not touched.
+Each resource is described again by its tags right before it is removed: one that no longer carries them is not touched.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BY_NAME = {kind.name: kind for kind in KINDS}
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """One removal in one region: whom to ask, how long to be patient, whom to tell."""
+    """One removal in one region: the account, the time limit, and the watcher of its events."""
 
     account: Account
     watcher: Watcher
@@ -55,10 +55,10 @@ def remove(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudResource]:
-    """Remove these resources, all regions at once; gives what could not be removed, each with the reason in `note`.
+    """Remove these resources, all regions at once; return what could not be removed, each with the reason in `note`.
 
-    What is already gone counts as removed. Nothing without our Project, Course and Stack tags is touched. A resource that
-    answers that others depend on it is tried again until `patience_s` seconds have passed.
+    A resource that is already gone counts as removed. Nothing without the Project, Course and Stack tags is touched. A resource
+    that others still depend on is tried again until `patience_s` seconds have passed.
     """
     deadline = clock() + patience_s
     regions = sorted({resource.region for resource in resources})
@@ -87,7 +87,7 @@ def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResourc
         for resource in mine:
             if (note := _remove_one(work, resource)) is not None:
                 left.append(replace(resource, note=note))
-        if kind == INSTANCE.name and left:  # what they hold will not be released, however long one waits
+        if kind == INSTANCE.name and left:  # what they use will not be released, however long we wait
             work = replace(work, deadline=work.clock())
         if kind in {INSTANCE.name, MOUNT_TARGET, FILE_SYSTEM}:
             left += _still_going(work, [resource for resource in mine if resource.id not in {gone.id for gone in left}])
@@ -95,7 +95,7 @@ def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResourc
 
 
 def _remove_one(work: _Work, resource: CloudResource) -> str | None:
-    """Why it could not be removed, or None if it is gone."""
+    """Return why the resource could not be removed, or None if it is gone."""
     if not resource.seen:
         return resource.note
     if resource.tags.get("Project") != tags.PROJECT:
@@ -128,7 +128,7 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
 
 
 def _do(account: Account, step: ApiCall) -> None:
-    """One call; what it is to remove may be gone already."""
+    """Make one call; its resource may already be gone."""
     try:
         account.call(step.service, step.operation, **step.parameters)
     except CloudError as error:
@@ -137,7 +137,7 @@ def _do(account: Account, step: ApiCall) -> None:
 
 
 def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
-    """The calls that remove it, made from how AWS describes it now; none if it is gone or no longer ours."""
+    """Return the calls that remove it, based on its current description; none if it is gone or no longer carries the tags."""
     wanted: dict[str, str] = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
     if resource.kind == MOUNT_TARGET:
         if any(target["MountTargetId"] == resource.id for target in _targets(account, resource.parent, wanted)):
@@ -166,8 +166,7 @@ def _targets(account: Account, system: str, wanted: Mapping[str, str]) -> list[d
 
 
 def _still_going(work: _Work, leaving: list[CloudResource]) -> list[CloudResource]:
-    """Wait until these are gone altogether, since the network cannot be removed before them; gives those that were not in
-    time."""
+    """Wait until these are gone, since the network cannot be removed before them; return those that were not gone in time."""
     while leaving:
         try:
             leaving = [resource for resource in leaving if _present(work.account, resource)]
@@ -191,7 +190,7 @@ def _present(account: Account, resource: CloudResource) -> bool:
 
 
 def _loosen(work: _Work, group: CloudResource) -> None:
-    """Remove the rules of our group that name groups: two groups that name each other could never be deleted."""
+    """Remove the rules of this group that name groups: two groups that name each other could never be deleted."""
     try:
         if not any(True for _step in _steps(work.account, group)):
             return
@@ -214,7 +213,7 @@ def _loosen(work: _Work, group: CloudResource) -> None:
 
 
 def _describe_holders(account: Account, resource: CloudResource) -> str:
-    """Which network interfaces, ours or not, are still in a network that cannot be removed; in words, or empty."""
+    """Describe the network interfaces that are still in a network that cannot be removed; empty if there are none."""
     field = {"security group": "group-id", "subnet": "subnet-id", "VPC": "vpc-id"}.get(resource.kind)
     if field is None:
         return ""

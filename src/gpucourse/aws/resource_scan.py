@@ -1,6 +1,6 @@
-"""What the account still holds of ours, found by describing everything with our tags, without asking Terraform.
+"""Finding what the account still contains of the course, by describing every kind with its tags, without Terraform.
 
-The tagging API only cross-checks: it lists deleted things for a while and does not know key pairs or placement groups.
+The tagging API is only a cross-check: it lists deleted resources for a while and omits key pairs and placement groups.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gpucourse.parallel import try_all
 
 AT_ONCE = 8
 SHUT = "the region does not accept these credentials, as where it is no longer enabled:"
-_TAGGED_KINDS = (  # what the tagging API may list, and describe calls know more precisely
+_TAGGED_KINDS = (  # kinds that the tagging API may list, but describe calls report more precisely
     *("ec2:instance", "ec2:volume", "ec2:vpc", "ec2:subnet", "ec2:security-group", "ec2:security-group-rule"),
     *("ec2:internet-gateway", "ec2:route-table", "ec2:network-interface", "ec2:elastic-ip", "ec2:key-pair"),
     *("ec2:placement-group", "ec2:spot-instances-request", "ec2:spot-instance-request"),
@@ -48,12 +48,12 @@ def find(
     regions: Iterable[str] = (),
     strict: bool = False,
 ) -> list[CloudResource]:
-    """Everything with our tags in these regions (the account's own by default), in the order of removal.
+    """Return every resource with the course's tags in these regions (by default the account's own), in the order of removal.
 
-    Empty is the proof that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False; the
-    backstop's schedules and role, which cost nothing and only end what is ours, are in it only with `strict`. A region that
-    the credentials do not open, while they open another, counts as one thing that was not seen: it is not enabled any more.
-    Raises what a call raises, except PermissionRefused.
+    An empty list proves that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False; the
+    backstop's schedules and role, which cost nothing and only end the course's instances, are in it only with `strict`. A
+    region that rejects the credentials while another accepts them counts as one unseen resource: the region is no longer
+    enabled. Raises the errors of `Account.call`, except PermissionRefused.
     """
     wanted = tags.make_project_tags(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
@@ -78,7 +78,7 @@ def find(
 
 
 def items(account: Account, kind: Kind, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """What AWS describes of one kind with these tags."""
+    """Return the descriptions by AWS of all resources of one kind with these tags."""
     filters = tags.filters(wanted) + [{"Name": name, "Values": list(values)} for name, values in kind.states.items()]
     if kind is INSTANCE:
         for reservation in account.pages("ec2", kind.operation, "Reservations", Filters=filters):
@@ -88,19 +88,19 @@ def items(account: Account, kind: Kind, wanted: Mapping[str, str]) -> Iterator[d
 
 
 def file_systems(account: Account, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The shared storage with these tags; EFS cannot filter, so it is done here."""
+    """Return the shared storage with these tags; EFS cannot filter, so it is done here."""
     for system in account.pages("efs", "describe_file_systems", "FileSystems"):
         if tags.fits(tags.of(system), wanted) and system.get("LifeCycleState") != "deleted":
             yield system
 
 
 def mount_targets(account: Account, system: str) -> list[dict[str, Any]]:
-    """The mount targets of one file system; they carry no tags, so they are ours when it is."""
+    """Return the mount targets of one file system; they have no tags, so they belong to the course if it does."""
     return list(account.pages("efs", "describe_mount_targets", "MountTargets", FileSystemId=system))
 
 
 def schedule_groups(account: Account, wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The groups of the backstop's schedules with these tags: name and tags."""
+    """Return the groups of the backstop's schedules with these tags: name and tags."""
     for group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
         if group.get("State") == "DELETING":
             continue
@@ -110,7 +110,7 @@ def schedule_groups(account: Account, wanted: Mapping[str, str]) -> Iterator[tup
 
 
 def roles(account: Account, wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The backstop's roles with these tags that were made for a stack: name and tags."""
+    """Return the backstop's roles with these tags that were made for a stack: name and tags."""
     for role in account.pages("iam", "list_roles", "Roles", PathPrefix=schedule.PATH):
         known = _tags_unless_gone(account, "iam", "list_role_tags", RoleName=role["RoleName"])
         if tags.fits(known, wanted):
@@ -118,7 +118,7 @@ def roles(account: Account, wanted: Mapping[str, str]) -> Iterator[tuple[str, di
 
 
 def _tags_unless_gone(account: Account, service: str, operation: str, **which: str) -> dict[str, str]:
-    """The tags of one thing; none if it was removed after it was listed, with another lab that is taken down."""
+    """Return the tags of one resource; none if it was removed after it was listed, together with another lab."""
     try:
         return tags.of(account.call(service, operation, **which))
     except CloudError as error:
@@ -214,7 +214,7 @@ def _roles(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
 
 
 def _others(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
-    """Things with our tags of kinds that no stack of the course makes. Only a cross-check, so an error ends it silently."""
+    """Return resources with the course's tags of kinds that no stack creates. Only a cross-check, so an error is ignored."""
     filters = [{"Key": key, "Values": [value]} for key, value in wanted.items()]
     resources: list[CloudResource] = []
     try:

@@ -1,8 +1,8 @@
 """The backstop outside the nodes: AWS itself ends each instance ten minutes after its deadline, whatever the node does.
 
 One EventBridge schedule for each instance, since one unknown id makes a termination of several fail as a whole. The schedules
-of a stack lie in a group that carries its tags. Where permissions refuse it, that is reported as a finding: the killers on the
-nodes themselves work without any.
+of a stack are in a group that carries its tags. If permissions are missing, that is reported as a finding: the deadline watch
+on the nodes works without any.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAY: dict[str, Any] = {
         }
     ],
 }
-_TRIES, _PAUSE_S = 18, 5.0  # 90 s: a role that was just made is not known everywhere at once
+_TRIES, _PAUSE_S = 18, 5.0  # 90 s: AWS needs time to make a new role known everywhere
 _THIS_ACCOUNT = "$(aws sts get-caller-identity --query Account --output text)"  # in a shell
 
 
@@ -49,12 +49,12 @@ class _Backstop:
 
 
 def group_name(stack: str) -> str:
-    """The name of the group that holds a stack's schedules."""
+    """Return the name of the group that contains a stack's schedules."""
     return f"{tags.PROJECT}-{stack}"
 
 
 def trust(account_id: str) -> dict[str, Any]:
-    """Who may assume the role: EventBridge Scheduler, for schedules of this account alone."""
+    """Return the trust policy of the role: only EventBridge Scheduler may assume it, for schedules of this account."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "scheduler.amazonaws.com"},
@@ -65,7 +65,7 @@ def trust(account_id: str) -> dict[str, Any]:
 
 
 def setup_commands() -> tuple[str, ...]:
-    """What someone with administrator rights types once, so that the backstop works for identities without these rights."""
+    """Return the commands that an administrator types once, so that the backstop works for identities without these rights."""
     trusted = _compact(trust(_THIS_ACCOUNT)).replace(_THIS_ACCOUNT, f"'\"{_THIS_ACCOUNT}\"'")
     return (
         f"aws iam create-role --role-name {ROLE} --assume-role-policy-document '{trusted}'",
@@ -81,10 +81,10 @@ def arm(
     wanted: dict[str, str],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Finding:
-    """Have AWS end these instances at `expires` plus ten minutes; a schedule that exists is moved to that time.
+    """Let AWS end these instances at `expires` plus ten minutes; a schedule that exists is moved to that time.
 
-    `wanted` are the stack's tags, with Project, Course and Stack. Never raises for what AWS answers: the finding says
-    whether the backstop exists.
+    `wanted` are the stack's tags, with Project, Course and Stack. Never raises for an answer of AWS: the finding says whether
+    the backstop exists.
     """
     ids = sorted(set(instances))
     stack = wanted["Stack"]
@@ -101,7 +101,7 @@ def arm(
 
 
 def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[float], None] = time.sleep) -> Finding:
-    """Move every schedule of the stack to `expires` plus ten minutes. Says so if there is none to move."""
+    """Move every schedule of the stack to `expires` plus ten minutes. The finding says if there is none to move."""
 
     def do() -> str:
         names = _schedules(account, group_name(stack))
@@ -117,8 +117,8 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
 
 
 def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
-    """Write another deadline on the stack's group of schedules, and on the role that was made for it. Raises what a call
-    raises."""
+    """Write another deadline on the stack's group of schedules, and on the role that was made for it. Raises the errors of
+    `Account.call`."""
     wanted = tags.make_expires(expires)
     group = _find_group(account, group_name(stack))
     if group.get("State") == "ACTIVE":
@@ -142,7 +142,8 @@ def disarm(account: Account, *, stack: str) -> Finding:
 
 
 def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
-    """When AWS will end which instance of the stack, in UTC. Empty if there is no backstop. Raises what a call raises."""
+    """Return when AWS will end each instance of the stack, in UTC. Empty if there is no backstop. Raises the errors of
+    `Account.call`."""
     end_times: dict[str, datetime] = {}
     for name in _schedules(account, group_name(stack)):
         known = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
@@ -152,7 +153,7 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
 
 
 def readiness(account: Account) -> Finding:
-    """Whether the backstop will work for this identity, as far as can be seen without making anything."""
+    """Check whether the backstop will work for this identity, as far as that is visible without creating anything."""
     mend = "by someone with administrator rights, once: " + " && ".join(setup_commands())
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
@@ -167,7 +168,7 @@ def readiness(account: Account) -> Finding:
 
 
 def role_name(stack: str) -> str:
-    """The role that is made for one stack if nobody made the shared one."""
+    """Return the name of the role that is made for one stack if there is no shared role."""
     return f"{ROLE}-{stack}"[:64]
 
 
@@ -181,7 +182,7 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
 
 
 def _role(account: Account, stack: str, wanted: dict[str, str]) -> str:
-    """The shared role if someone made it, else the stack's own, made now."""
+    """Return the shared role if it exists, else the stack's own, creating it if needed."""
     known = _arn(account, ROLE) or _arn(account, role_name(stack))
     if known:
         return known
@@ -199,7 +200,7 @@ def _role(account: Account, stack: str, wanted: dict[str, str]) -> str:
 
 
 def _arn(account: Account, role: str) -> str:
-    """The ARN of that role, empty if there is none."""
+    """Return the ARN of that role, empty if there is none."""
     try:
         return str(account.call("iam", "get_role", RoleName=role)["Role"]["Arn"])
     except CloudError as error:
@@ -217,8 +218,7 @@ def _unless_gone(account: Account, service: str, operation: str, **parameters: s
 
 
 def _make_group(account: Account, name: str, wanted: dict[str, str], sleep: Callable[[float], None]) -> None:
-    """Make sure that the group exists. One that was just deleted keeps its name for a while, and accepts no schedule any
-    more."""
+    """Make sure that the group exists. One that was just deleted keeps its name for a while, but accepts no schedules."""
     for left in range(_TRIES, -1, -1):
         try:
             account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.to_aws_tags(wanted))
@@ -235,13 +235,13 @@ def _make_group(account: Account, name: str, wanted: dict[str, str], sleep: Call
 
 
 def _find_group(account: Account, name: str) -> dict[str, Any]:
-    """The group of that name, whose State is ACTIVE or DELETING; empty if there is none."""
+    """Return the group of that name, whose State is ACTIVE or DELETING; empty if there is none."""
     groups = account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=name)
     return next((group for group in groups if group["Name"] == name), {})
 
 
 def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
-    """Create the schedule of one instance, or move it; patient with a role that AWS has only just learned of."""
+    """Create the schedule of one instance, or move it; retry while AWS does not accept a new role yet."""
     partition = backstop.role.split(":")[1]
     what: dict[str, Any] = {
         "Name": instance,

@@ -1,6 +1,6 @@
-"""Calls to AWS: clients made when needed, short timeouts, bounded retries, and every error in our own classes.
+"""Calls to AWS: clients created when needed, short timeouts, bounded retries, and every error as one of this program's classes.
 
-The only file that imports boto3 and botocore, and only inside functions: they take a third of a second to load.
+The only file that imports boto3 and botocore, and only inside functions: they need a third of a second to load.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ HOMES = {
     "ce": "us-east-1",
     "budgets": "us-east-1",
     "iam": "us-east-1",
-}  # asked in that region, whatever the lab's own
-IAM_ACTIONS = {  # operations with another name in a policy
+}  # these are called in that region, whatever the lab's region
+IAM_ACTIONS = {  # operations that have another name in a policy
     "budgets:DescribeBudgets": "budgets:ViewBudget",
     "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
 }
@@ -42,20 +42,23 @@ IAM_NAMES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas", "res
 
 @dataclass(frozen=True, kw_only=True)
 class AwsIdentity:
-    """Who asks: the account's number and the identity's name in it."""
+    """The identity that makes the calls: the account's number and the identity's ARN."""
 
     account: str
     arn: str
 
     @property
     def root(self) -> bool:
-        """Whether it is the account's root user, who needs no permission and should not do daily work."""
+        """Return whether it is the account's root user, who needs no permission and should not do daily work."""
         return self.arn.endswith(":root")
 
 
 class Account:
-    """One AWS account seen from one region. Calls raise CredentialsError, PermissionRefused, CloudUnreachable,
-    CloudThrottled or CloudError. May be shared between threads. `attempts`: how often a call is tried at most."""
+    """One AWS account seen from one region.
+
+    Calls raise CredentialsError, PermissionRefused, CloudUnreachable, CloudThrottled or CloudError. May be shared between
+    threads. `attempts`: how often a call is tried at most.
+    """
 
     def __init__(self, region: str, environ: Mapping[str, str], *, attempts: int = ATTEMPTS) -> None:
         self.region = region
@@ -66,24 +69,24 @@ class Account:
         self._session: boto3.Session | None = None
 
     def in_region(self, region: str) -> Account:
-        """The same account seen from another region."""
+        """Return the same account seen from another region."""
         return self if region == self.region else type(self)(region, self._environ, attempts=self._attempts)
 
     def client(self, service: str) -> Any:
-        """The boto3 client of a service, made once."""
+        """Return the boto3 client of a service, created once."""
         with self._lock:
             if service not in self._clients:
                 self._clients[service] = self._make(service)
             return self._clients[service]
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
-        """One call; gives its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
+        """Make one call and return its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
         with _ErrorTranslation(self, service, operation):
             answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
             return answer
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
-        """Every item of the list `key`, over all pages of the answer."""
+        """Yield every item of the list `key`, over all pages of the answer."""
         with _ErrorTranslation(self, service, operation):
             client = self.client(service)
             if not client.can_paginate(operation):
@@ -93,14 +96,15 @@ class Account:
                 yield from page.get(key, [])
 
     def action(self, service: str, operation: str) -> str:
-        """An operation as a policy names it: `get_aws_default_service_quota` is `servicequotas:GetAWSDefaultServiceQuota`."""
+        """Return an operation as a policy names it: `get_aws_default_service_quota` is
+        `servicequotas:GetAWSDefaultServiceQuota`."""
         made = self._clients.get(service)
         known = made.meta.method_to_api_mapping if made is not None else {}
         name = f"{IAM_NAMES.get(service, service)}:{known.get(operation) or operation.title().replace('_', '')}"
         return IAM_ACTIONS.get(name, name)
 
     def identity(self) -> AwsIdentity:
-        """Who asks. The cheapest way to know whether there are credentials at all."""
+        """Return the identity that makes the calls. The cheapest way to know whether there are credentials at all."""
         answer = self.call("sts", "get_caller_identity")
         return AwsIdentity(account=str(answer["Account"]), arn=str(answer["Arn"]))
 
@@ -122,7 +126,7 @@ class Account:
         )
 
     def _start_session(self) -> boto3.Session:
-        """The session, with what `environ` says and nothing of this process's own environment."""
+        """Return the session, configured by `environ` and not by this process's own environment."""
         if self._session is None:
             import boto3
             import botocore.session
@@ -153,7 +157,7 @@ class Account:
 
 
 def find_partition(region: str) -> str:
-    """The partition that a region belongs to (`aws`, `aws-us-gov`, `aws-cn`), as boto3 has it; empty if it knows none."""
+    """Return the partition of a region (`aws`, `aws-us-gov`, `aws-cn`) according to boto3; empty if it knows none."""
     import botocore.session
     from botocore.exceptions import UnknownRegionError
 
@@ -165,14 +169,15 @@ def find_partition(region: str) -> str:
 
 @cache
 def _models() -> Any:
-    """AWS's own description of its services, read once for all sessions: that of EC2 takes a third of a second."""
+    """Return AWS's description of its services, read once for all sessions: that of EC2 takes a third of a second."""
     from botocore.loaders import create_loader
 
     return create_loader()
 
 
 class _ErrorTranslation:
-    """Turns what botocore raises inside the block into our own errors. A class, so that it serves inside a generator."""
+    """Turns exceptions of botocore inside the block into this program's errors. A class, so that it works inside a
+    generator."""
 
     def __init__(self, account: Account, service: str, operation: str) -> None:
         self.account, self.service, self.operation = account, service, operation
@@ -194,7 +199,7 @@ def _translate_error(error: BaseException, where: str, action: str) -> Gpucourse
         said = error.response.get("Error", {})
         failure = failures.classify(str(said.get("Code", "")), str(said.get("Message", "")), action)
         return _make_error(failure, where, action)
-    if isinstance(error, known.ParamValidationError):  # the request was wrong: a fault of this program
+    if isinstance(error, known.ParamValidationError):  # the request was wrong: a bug of this program
         return None
     credentials = (
         known.NoCredentialsError,
@@ -206,7 +211,7 @@ def _translate_error(error: BaseException, where: str, action: str) -> Gpucourse
         known.TokenRetrievalError,
         known.NoAuthTokenError,
         known.InvalidConfigError,
-        known.MissingDependencyException,  # a way of signing in that needs more than botocore has
+        known.MissingDependencyException,  # a way to sign in that needs an extra package besides botocore
         getattr(known, "LoginError", known.SSOError),  # in newer versions of botocore
     )
     if isinstance(error, credentials):

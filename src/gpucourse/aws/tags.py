@@ -1,4 +1,4 @@
-"""The tags that make something ours. Nothing is found, changed or removed by its name."""
+"""The tags that mark a resource as the course's. Nothing is found, changed or removed by its name."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 PROJECT = "gpucourse"
 _EXPIRES = "Expires"
-_NO_TAG = re.compile(r"[^\w .:/=+@-]")  # what IAM, EFS and EventBridge refuse in the value of a tag
+_NO_TAG = re.compile(r"[^\w .:/=+@-]")  # characters that IAM, EFS and EventBridge refuse in the value of a tag
 
 
 def make_project_tags(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
-    """The tags that a resource must carry to belong to this stack, or to this course (a workspace's id), or to the project."""
+    """Return the tags that a resource must carry to belong to this stack, to this course (a workspace's id), or to the
+    project."""
     wanted = {"Project": PROJECT}
     if stack:
         wanted["Stack"] = stack
@@ -29,40 +30,41 @@ def make_project_tags(*, stack: str | None = None, course: str | None = None) ->
 
 
 def filters(wanted: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The same as filters of EC2's describe calls."""
+    """Return the tags as filters of EC2's describe calls."""
     return [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items()]
 
 
 def of(item: Mapping[str, Any]) -> dict[str, str]:
-    """The tags of something that AWS described. A network interface calls them TagSet."""
+    """Return the tags of a resource that AWS described. A network interface calls them TagSet."""
     listed: Iterable[Mapping[str, str]] = item.get("Tags") or item.get("TagSet") or ()
     return {tag["Key"]: tag["Value"] for tag in listed}
 
 
 def fits(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether all wanted tags are there with their values."""
+    """Return whether all wanted tags are present with their values."""
     return all(tags.get(key) == value for key, value in wanted.items())
 
 
 def to_aws_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """The tags as AWS wants them when something is made."""
+    """Return the tags in the form that AWS expects when something is created."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
 def make_value(text: str) -> str:
-    """The text as a tag may hold it: a character that AWS refuses becomes `_`, and 128 are kept."""
+    """Return the text as a valid tag value: a character that AWS refuses becomes `_`, and 128 characters are kept."""
     return _NO_TAG.sub("_", text)[:128]
 
 
 def make_expires(expires: datetime) -> list[dict[str, str]]:
-    """The tag that says how long something is meant to exist, as AWS wants it."""
+    """Return the tag with the time at which a resource should end, in the form that AWS expects."""
     return to_aws_tags({_EXPIRES: expires.astimezone(UTC).isoformat(timespec="seconds")})
 
 
 def retag_expires(account: Account, resources: Iterable[CloudResource], expires: datetime) -> None:
-    """Write another deadline on those of these that carry one, and on the rules of the security groups among them.
+    """Write another deadline on those of these resources that have one, and on the rules of the security groups among them.
 
-    `leaks`, other workspaces and Terraform's next plan read it. The backstop has a call of its own. Raises what a call raises.
+    `leaks`, other workspaces and Terraform's next plan read it. The backstop has a separate call. Raises the errors of
+    `Account.call`.
     """
     dated = [resource for resource in resources if _EXPIRES in resource.tags]
     wanted = make_expires(expires)
