@@ -1,1 +1,2 @@
-"""Terraform: which one, its arguments, one running process, the stack's folder. Knows no cloud and no simulated node."""
+"""Terraform: which binary, its arguments, one running process, the stack's folder. Independent of clouds and simulated
+nodes."""

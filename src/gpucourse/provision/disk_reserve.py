@@ -1,7 +1,7 @@
-"""A reserve on the disk while Terraform changes things: a state that cannot be written is lost, and with it what was built.
+"""A reserve on the disk while Terraform changes things: if the state cannot be written, the record of what was built is lost.
 
-A ballast file is held while Terraform works. If the disk still runs full (a node that prints without end is
-enough), the ballast is dropped, so that the state can be written, and Terraform is asked to stop.
+A ballast file is held while Terraform works. If the disk becomes full nevertheless (a node that prints without end is enough),
+the ballast is removed, so that the state can be written, and Terraform is interrupted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gpucourse.errors import StorageError
 from gpucourse.storage import storing
 
 BALLAST = 2 << 20  # bytes: the state of 64 nodes and its backup take a tenth of it
-SCARCE = 1 << 20  # bytes: the disk counts as full below this, besides the ballast
+SCARCE = 1 << 20  # bytes: the disk counts as full with less than this free, besides the ballast
 
 
 class DiskReserve:
@@ -28,7 +28,7 @@ class DiskReserve:
         self.ran_out = False
 
     def check(self) -> bool:
-        """Whether the disk has just run full; then the ballast is gone, and the answer is no from now on."""
+        """Return whether the disk has just become full; then remove the ballast, and return False from now on."""
         if self.ran_out or _free(self.folder) >= SCARCE:
             return False
         self.ran_out = True
@@ -36,7 +36,7 @@ class DiskReserve:
         return True
 
     def error(self, log: Path | None = None) -> StorageError:
-        """What to tell the user."""
+        """Return the error for the user."""
         return StorageError(
             f"no space left in {self.folder}" + (": Terraform was stopped, and what it had built is recorded" if log else ""),
             hint=f"free some space there (df -h '{self.folder}'), then type the command again",
@@ -46,7 +46,7 @@ class DiskReserve:
 
 @contextmanager
 def hold_reserve(folder: Path) -> Iterator[DiskReserve]:
-    """Hold the ballast for the block. Raises StorageError, before anything is done, if too little is free."""
+    """Hold the ballast for the block. Raises StorageError before the block if too little space is free."""
     reserve = DiskReserve(folder)
     try:
         with storing(folder):
@@ -60,7 +60,7 @@ def hold_reserve(folder: Path) -> Iterator[DiskReserve]:
 
 @functools.cache
 def _noise() -> bytes:
-    """Zeros would take no space on a disk that compresses."""
+    """Return random bytes: zeros would take no space on a disk that compresses."""
     return os.urandom(BALLAST)
 
 

@@ -1,4 +1,4 @@
-"""The environment that Terraform gets: none of it may change what a stack does."""
+"""The environment of Terraform: no variable in it may change what a stack does."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _KEPT = {
     "TF_REGISTRY_DISCOVERY_RETRY",
 }
 
-# The AWS provider makes 300 MB of objects at its start and throws few away. Letting Go look for them a quarter as often takes a
-# fifth off the processor time of every Terraform command, for 40 MB more.
+# The AWS provider allocates 300 MB of objects at its start and frees few. If Go collects garbage a quarter as often, every
+# Terraform command uses a fifth less processor time, for 40 MB more.
 _GARBAGE = "400"
 
 
 def terraform_environment(environ: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """`environ` without the variables that steer Terraform (arguments, variables, workspace, data folder, logging), except
-    those about where its providers and credentials come from; plus `extra`."""
+    """Return `environ` without the variables that control Terraform (arguments, variables, workspace, data folder, logging),
+    except those about the source of its providers and credentials; plus `extra`."""
     kept = {name: value for name, value in environ.items() if _harmless(name)}
     return {"GOGC": _GARBAGE, **kept, "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", **(extra or {})}
 

@@ -1,4 +1,4 @@
-"""From an exit code and a transcript to the error that the user reads: what, where, what to type next."""
+"""From an exit code and a transcript to the error that the user reads: what failed, where, what to type next."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LONGEST = 600
 
 
 def failure(command: str, code: int, transcript: Transcript, log: Path) -> GpucourseError:
-    """The error for a Terraform that ended with `code`, which is not 0."""
+    """Return the error for a Terraform that ended with `code`, which is not 0."""
     if code < 0:
         return _make_killed_error(command, -code, log)
     errors = transcript.errors or [_from_text(command, code, transcript)]
-    # After a failure or a stop Terraform adds "execution halted" for whatever it did not begin; that explains nothing.
+    # After a failure or a stop Terraform adds "execution halted" for everything it did not begin; that explains nothing.
     first = next((error for error in errors if error.summary != "execution halted"), errors[0])
     if any(words in (error.summary + error.detail).lower() for error in errors for words in _NO_SPACE):
         return StorageError(
@@ -57,7 +57,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
 
 
 def make_interrupted_error(command: str, transcript: Transcript, log: Path) -> Interrupted:
-    """The error for a Terraform that stopped because it was asked to."""
+    """Return the error for a Terraform that stopped because of an interrupt."""
     count = len(transcript.finished)
     done = f"after {count} change{'' if count == 1 else 's'}" if transcript.changing else "before it changed anything"
     hint = _AGAIN if transcript.changing else "nothing was built or removed: type the command again when you like"
@@ -79,7 +79,8 @@ def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
 
 
 def _from_text(command: str, code: int, transcript: Transcript) -> Diagnostic:
-    """The first `Error: ...` among lines that are not events, without the box that Terraform draws; else the last lines."""
+    """Return the first `Error: ...` among lines that are not events, without the box that Terraform draws; else the last
+    lines."""
     lines = [line.strip("│╷ ") for line in transcript.text]
     for index, line in enumerate(lines):
         if match := _PLAIN_ERROR.match(line):
@@ -90,7 +91,7 @@ def _from_text(command: str, code: int, transcript: Transcript) -> Diagnostic:
 
 
 def _without_warnings(lines: list[str]) -> Iterator[str]:
-    """Without the box about the configuration file of Terraform itself, which it draws before every command."""
+    """Yield the lines without the box about Terraform's own configuration file, which it prints before every command."""
     boxed = False
     for line in lines:
         boxed = boxed or line.startswith("There are some problems with the CLI configuration")
@@ -100,7 +101,7 @@ def _without_warnings(lines: list[str]) -> Iterator[str]:
 
 
 def _shorten(detail: str) -> str:
-    """The most useful part: for a failed local command how it ended and its last lines, else the beginning."""
+    """Return the most useful part: for a failed local command, how it ended and its last lines; else the beginning."""
     if match := _PROVISIONER.match(detail):
         last = [line for line in match["output"].splitlines() if line.strip()][-5:]
         return "\n".join([f"its command ended with {match['how']}" + (", saying:" if last else ""), *last])[-_LONGEST:]

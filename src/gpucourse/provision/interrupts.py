@@ -1,7 +1,7 @@
-"""Ctrl-C while Terraform works: counted instead of raised, and passed on in a way that loses nothing.
+"""Ctrl-C while Terraform works: counted instead of raised, and passed on so that nothing is lost.
 
-Terraform takes one SIGINT as "finish what is in flight, save, end". A second one makes it end at once, without saving; so
-that is sent only while nothing was changed yet, or when the user presses it a third time.
+Terraform reads one SIGINT as "finish what is in flight, save, end". A second one makes it end at once, without saving; so it is
+sent only if nothing was changed yet, or when the user presses Ctrl-C a third time.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ _FORCED = "forced: what was in flight may not be recorded; `gpucourse destroy` l
 class Interrupts:
     """Counts the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. A context manager.
 
-    Where somebody has put a SIGINT handler of their own, it stays, and whoever catches its KeyboardInterrupt calls
-    `request_stop`.
+    If another SIGINT handler is installed, it stays, and the code that catches its KeyboardInterrupt calls `request_stop`.
     """
 
     def __init__(self, stop: threading.Event | None = None) -> None:
@@ -38,16 +37,16 @@ class Interrupts:
 
     @property
     def is_requested(self) -> bool:
-        """Whether anyone asked to stop."""
+        """Return whether a stop was requested."""
         self._listen()
         return self._wishes > 0
 
     def request_stop(self) -> None:
-        """Ask to stop."""
+        """Request a stop."""
         self._wishes += 1
 
     def pass_on(self, process: subprocess.Popen[bytes], *, changing: bool, tell: Callable[[Note], None]) -> None:
-        """Act on the requests since the last call. `changing`: something was built or removed already."""
+        """Act on the requests since the last call. `changing`: something has already been built or removed."""
         self._listen()
         while self._answered < self._wishes:
             self._answered += 1

@@ -1,7 +1,7 @@
 """The contract between every stack and the rest of the course: its Terraform output `nodes`, read strictly.
 
 `nodes` is a list with one object for each node, with the keys of model.node.Node (`host_key` may be left out). A node that has
-a resource but did not come up is null.
+a resource but did not start is null.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _KNOWN = {field.name for field in fields(Node)} - {"other_host_keys"}
 
 
 def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
-    """The nodes in Terraform's outputs (as in `terraform output -json`), head first.
+    """Return the nodes in Terraform's outputs (as in `terraform output -json`), head first.
 
-    Raises InfrastructureError naming the first field that is missing or wrong, or the nodes that did not come up.
+    Raises InfrastructureError that names the first field that is missing or wrong, or the nodes that did not start.
     """
     entry = (outputs or {}).get("nodes")
     if not isinstance(entry, dict):

@@ -1,7 +1,7 @@
-"""What `terraform init` is for: providers and modules. It is left out if a stack has none, or has them already.
+"""`terraform init` for providers and modules. It is skipped if a stack has none, or has them already.
 
-The checksums that the course pins stay in the lock file: `init` compares the providers with them, and so does every command of
-Terraform after it.
+The checksums that the course pins stay in the lock file: `init` compares the providers with them, and so does every later
+command of Terraform.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ USUAL_MIRRORS = ("opt/*", "opt/terraform/plugins", "usr/local/share/terraform/pl
 
 
 def needs_init(folder: Path) -> bool:
-    """Whether the stack uses anything that is not part of Terraform itself. In doubt, yes."""
+    """Return whether the stack uses anything that is not part of Terraform itself; True if in doubt."""
     if any(folder.glob("*.tf.json")):
         return True
     text = _text(folder)
@@ -37,9 +37,9 @@ def needs_init(folder: Path) -> bool:
 def find_mirror(
     folder: Path, environ: Mapping[str, str], given: Path | None, usual: Sequence[str] = USUAL_MIRRORS
 ) -> Path | None:
-    """A folder on this machine that holds every provider of the stack: `given`, TF_PLUGIN_MIRROR, or a usual place.
+    """Return a folder on this computer that contains every provider of the stack: `given`, TF_PLUGIN_MIRROR, or a usual place.
 
-    None if there is none: then Terraform downloads them. Raises MissingError if one was named and does not exist.
+    None if there is none: then Terraform downloads them. Raises MissingError if a named folder does not exist.
     """
     named = given or (Path(environ[MIRROR_VARIABLE]).expanduser() if environ.get(MIRROR_VARIABLE) else None)
     if named is not None:
@@ -54,12 +54,12 @@ def find_mirror(
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where downloaded providers are kept for all stacks of this person (an AWS provider takes 675 MB)."""
+    """Return the folder for downloaded providers of all stacks of this user (an AWS provider takes 675 MB)."""
     return personal_cache(environ) / "terraform-plugins"
 
 
 def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:
-    """Whether this version of Terraform ran `init` for exactly these files, and every provider is still in its place."""
+    """Return whether this version of Terraform ran `init` for exactly these files, and every provider is still in its place."""
     stored = folder / _INITIALISED
     return stored.is_file() and stored.read_text(encoding="utf-8") == _digest(folder, version)
 
@@ -70,12 +70,12 @@ def mark_initialised(folder: Path, version: tuple[int, int, int]) -> None:
 
 
 def _digest(folder: Path, version: tuple[int, int, int]) -> str:
-    """The names of the Terraform files, the lock file, and the providers that are there."""
+    """Return a digest of the version, the Terraform files, the lock file, and the providers that are present."""
     digest = hashlib.sha256(repr(version).encode())
     for file in sorted({*folder.glob("*.tf"), *folder.glob("*.tf.json"), *(folder / "modules").rglob("*.tf"), folder / _LOCK}):
         if file.is_file():
             digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
-    # host/namespace/name/version/platform: the last part may be a link into a mirror or a cache that is gone.
+    # host/namespace/name/version/platform: the last part may be a link into a mirror or a cache that no longer exists.
     for provider in sorted((folder / ".terraform" / "providers").glob("*/*/*/*/*")):
         if provider.is_dir():
             digest.update(f"{provider.relative_to(folder)}\0".encode())

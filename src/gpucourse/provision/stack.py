@@ -1,9 +1,9 @@
-"""A stack: its own copy of the Terraform files, its variables and state, and the three things to do with it.
+"""A stack: its own copy of the Terraform files, its variables and state, and its three operations.
 
     prepare ──▶ plan ──▶ up ──▶ Inventory          down ──▶ addresses removed
 
-`plan` shows and saves; `up` applies exactly the saved plan. Whatever was killed, and when, the same command again
-continues from what the state says.
+`plan` shows and saves; `up` applies exactly the saved plan. If any of them is killed at any time, the same command continues
+from the state.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from gpucourse.workspace.stack_paths import StackPaths
 class TerraformStack:
     """One stack of a workspace, driven by Terraform.
 
-    `template`: the course's Terraform files; `variables`: what they are given (JSON values); `plugin_mirror`: a folder of
-    providers to use instead of the network; `environ`: the environment, cleaned before Terraform sees it; `stop`: set it
-    to have the effect of one Ctrl-C, for stacks in threads; `lock_wait_s`: how long to wait for another Terraform on it.
+    `template`: the course's Terraform files; `variables`: their variables (JSON values); `plugin_mirror`: a folder of providers
+    to use instead of the network; `environ`: the environment, cleaned before Terraform sees it; `stop`: set it to have the
+    effect of one Ctrl-C, for stacks in threads; `lock_wait_s`: how long to wait for another Terraform on it.
     """
 
     paths: StackPaths
@@ -54,22 +54,23 @@ class TerraformStack:
 
     @property
     def folder(self) -> Path:
-        """The stack's folder; Terraform's own is inside."""
+        """Return the stack's folder; Terraform's own is inside."""
         return self.paths.folder
 
     def addresses(self) -> list[str]:
-        """What exists, as Terraform addresses, read from the state file alone. Raises InfrastructureError if it is damaged."""
+        """Return what exists, as Terraform addresses, read from the state file alone. Raises InfrastructureError if it is
+        damaged."""
         return state.addresses(self.paths.state)
 
     def exists(self) -> bool:
-        """Whether anything that was built is not removed yet, as far as the state knows."""
+        """Return whether anything that was built is not removed yet, according to the state."""
         return self.paths.error_state.exists() or bool(self.addresses())
 
     def prepare(self, watcher: Watcher = ignore_event) -> None:
-        """Prepare the folder: wait for the Terraform of a killed command, copy the template unless something exists
-        already (then its own copy stays), store the variables.
+        """Prepare the folder: wait for the Terraform of a killed command, copy the template unless something already exists
+        (then the stack's copy stays), store the variables.
 
-        Raises MissingError if the template is not there, StorageError, StackBusy, InfrastructureError, Interrupted.
+        Raises MissingError if the template does not exist, StorageError, StackBusy, InfrastructureError, Interrupted.
         """
         self.settle(watcher)
         if not self.exists():
@@ -80,13 +81,13 @@ class TerraformStack:
         self._store_variables()
 
     def settle(self, watcher: Watcher = ignore_event) -> None:
-        """Wait for the Terraform of a killed command, so that the state contains all that it did. Raises StackBusy,
+        """Wait for the Terraform of a killed command, so that the state contains everything that it did. Raises StackBusy,
         Interrupted."""
         self._runner().wait_for_predecessor(watcher)
         self._rescue(watcher)
 
     def init(self, watcher: Watcher = ignore_event) -> bool:
-        """Give the stack the providers and modules that it uses; whether Terraform had to be asked."""
+        """Fetch the providers and modules that the stack uses; return whether Terraform had to run for that."""
         folder, version = self.paths.terraform, self.binary.version
         if not providers.needs_init(folder) or providers.is_initialised(folder, version):
             return False
@@ -102,7 +103,8 @@ class TerraformStack:
         return True
 
     def plan(self, watcher: Watcher = ignore_event, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """What `up` would do, as (action, address), with `replace` created again; saved, so that `up` does exactly this."""
+        """Return what `up` would do, as (action, address), with `replace` created again; the plan is saved, so that `up` does
+        exactly this."""
         if not self._prepared:
             self.prepare(watcher)
         self._forget_plan()
@@ -112,9 +114,9 @@ class TerraformStack:
         return said.planned
 
     def up(self, watcher: Watcher = ignore_event) -> Inventory:
-        """Apply the plan (made now if there is none yet) and give the nodes.
+        """Apply the plan (created now if there is none yet) and return the nodes.
 
-        Raises TerraformFailed (what was built stays recorded), InfrastructureError for outputs that are not an inventory.
+        Raises TerraformFailed (what was built remains recorded), InfrastructureError for outputs that are not an inventory.
         """
         if not self._planned:
             self.plan(watcher)
@@ -125,7 +127,7 @@ class TerraformStack:
         return inventory(self.paths.folder.name, said.outputs)
 
     def down(self, watcher: Watcher = ignore_event) -> list[str]:
-        """Remove everything, with the same files that built it; gives the addresses removed.
+        """Remove everything, with the same files that built it; return the removed addresses.
 
         Raises TerraformFailed; what could not be removed stays in the state, so that it can be tried again.
         """
@@ -148,13 +150,13 @@ class TerraformStack:
         return [address for action, address in said.finished if action == "delete"]
 
     def discard_if_empty(self) -> bool:
-        """Remove Terraform's folder if nothing exists and no Terraform works on it; gives whether it is gone."""
+        """Remove Terraform's folder if nothing exists and no Terraform works on it; return whether it is gone."""
         if is_held(self.paths.terraform_lock) or self.exists():
             return False
         with storing(self.paths.terraform):
             shutil.rmtree(self.paths.terraform, ignore_errors=True)
             self.paths.terraform_lock.unlink(missing_ok=True)
-            for command in ("init", "plan") if self._planned else ():  # an error may just have pointed at such a log
+            for command in ("init", "plan") if self._planned else ():  # an error may just have named such a log
                 self.paths.terraform_log(command).unlink(missing_ok=True)
             if self.folder.is_dir() and not any(self.folder.iterdir()):
                 self.folder.rmdir()
@@ -180,7 +182,7 @@ class TerraformStack:
         restore_template(self.template, self.paths.terraform)
 
     def _rescue(self, watcher: Watcher) -> None:
-        """Recover the state that Terraform could not write under its own name (the disk was full)."""
+        """Recover the state that Terraform could not write to its usual file (the disk was full)."""
         rescued = self.paths.error_state
         if rescued.exists():
             self._runner().run("state-push", self._commands().push_state(rescued.name), watcher)
@@ -198,7 +200,7 @@ class TerraformStack:
 
 
 def _without_plan(watcher: Watcher) -> Watcher:
-    """`apply` reports the plan again before it begins; it was shown already."""
+    """Return a watcher that ignores planned changes: `apply` reports the plan, already shown, again before it begins."""
 
     def tell(event: Event) -> None:
         if not (isinstance(event, ResourceEvent) and event.state == "planned"):

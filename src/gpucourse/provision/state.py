@@ -11,15 +11,15 @@ from gpucourse.errors import InfrastructureError
 
 
 def addresses(state: Path) -> list[str]:
-    """The addresses of everything that the state says was built; none if there is no state yet.
+    """Return the addresses of everything that was built according to the state; none if there is no state yet.
 
-    Raises InfrastructureError if the file is not a state: it is never guessed at, and never overwritten.
+    Raises InfrastructureError if the file is not a state: its content is never guessed, and it is never overwritten.
     """
     return _read(state, _addresses)
 
 
 def values(state: Path) -> set[str]:
-    """Every id and name that the state remembers of what was built: whatever exists as text in its attributes.
+    """Return every id and name that the state contains of what was built: every text in its attributes.
 
     Raises InfrastructureError if the file is not a state.
     """

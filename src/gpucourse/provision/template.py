@@ -25,8 +25,8 @@ _LOCAL_SOURCE = re.compile(
 def copy_template(template: Path, target: Path) -> None:
     """Put a fresh copy of `template` at `target` (0700), in place of what was there.
 
-    A module that the files name by a relative path outside the template is copied to `modules/<its name>` inside, and the
-    path in the copy is changed to that. Raises MissingError if the template or a module is not there, StorageError.
+    A module that the files name by a relative path outside the template is copied to `modules/<its name>` in the copy, and its
+    path there is changed accordingly. Raises MissingError if the template or a module does not exist, StorageError.
     """
     if not is_stack(template):
         raise MissingError(
@@ -45,7 +45,7 @@ def copy_template(template: Path, target: Path) -> None:
 
 
 def restore_template(template: Path, target: Path) -> None:
-    """Put the template's files back into `target`, which keeps its state and whatever else it holds."""
+    """Put the template's files back into `target`, which keeps its state and everything else in it."""
     whole = target.with_name(f"{target.name}.restored")
     copy_template(template, whole)
     with storing(target):
@@ -59,12 +59,12 @@ def restore_template(template: Path, target: Path) -> None:
 
 
 def is_stack(folder: Path) -> bool:
-    """Whether there are Terraform files in the folder."""
+    """Return whether there are Terraform files in the folder."""
     return any(folder.glob("*.tf")) or any(folder.glob("*.tf.json"))
 
 
 def _bring_modules(original: Path, copy: Path, root: Path, brought: dict[Path, str]) -> None:
-    """Copy what the files in `copy` (whose original lay in `original`) refer to, and point them at the copies."""
+    """Copy the modules that the files in `copy` (a copy of `original`) refer to, and change the paths to these copies."""
     for file in sorted(copy.glob("*.tf")):
         text = file.read_text(encoding="utf-8")
         pieces, end = [], 0
@@ -96,7 +96,7 @@ def _bring(source: Path, root: Path, taken: set[str], *, named_in: Path) -> str:
 
 
 def _copy_folder(source: Path, target: Path) -> None:
-    """Copy contents alone, not modes: an installed package may be read-only, a copy of it may not."""
+    """Copy contents alone, not modes: an installed package may be read-only, but its copy must not be."""
     target.mkdir(parents=True)
     paths = list(source.iterdir())
     ignored = _NOT_COPIED(str(source), [path.name for path in paths])

@@ -1,4 +1,4 @@
-"""What Terraform prints while it works: its `-json` lines become events, and what matters at the end is kept."""
+"""Terraform's output while it works: its `-json` lines become events, and what matters at the end is kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_TEXT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """An error or a warning in Terraform's words; `address` is empty if it concerns no resource."""
+    """An error or a warning in Terraform's words; `address` is empty if it is not about a resource."""
 
     severity: str
     summary: str
@@ -50,11 +50,11 @@ class Transcript:
 
     @property
     def errors(self) -> list[Diagnostic]:
-        """The diagnostics that are errors, in the order in which they came."""
+        """Return the diagnostics that are errors, in the order in which they came."""
         return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
 
     def read(self, line: bytes) -> Iterator[Event]:
-        """Read one line of output; yields the events for a watcher."""
+        """Read one line of output; yield the events for a watcher."""
         if _PROVISIONER_OUTPUT in line and self.clock() - self._last_output < _EVERY_S:
             return
         try:
@@ -67,7 +67,7 @@ class Transcript:
             return
         try:
             yield from self._understand(said)
-        except (KeyError, TypeError, AttributeError, ValueError):  # a line in another version's form: keep its text
+        except (KeyError, TypeError, AttributeError, ValueError):  # a line in the form of another version: keep its text
             self.text.append(str(said["@message"])[:_LONGEST_TEXT])
 
     def _understand(self, said: dict[str, Any]) -> Iterator[Event]:
@@ -129,7 +129,7 @@ def _diagnostic(said: dict[str, Any]) -> Diagnostic:
 
 
 def _moment(stamp: str) -> float:
-    """Seconds since the epoch; 0 if the time is written in an unknown way, so that no duration is invented."""
+    """Return seconds since the epoch; 0 if the time has an unknown form, so that no duration is invented."""
     try:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
@@ -137,5 +137,5 @@ def _moment(stamp: str) -> float:
 
 
 def _printable(text: str) -> str:
-    """The text without control characters: a node's words may be shown, but not steer the terminal."""
+    """Return the text without control characters: the output of a node may be shown, but must not control the terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text.rstrip().replace("\t", " "))
