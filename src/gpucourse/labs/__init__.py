@@ -1,1 +1,1 @@
-"""Labs: deploy, inspect and take down the machines that runs use. May import `runs`."""
+"""Labs: deploy, inspect and take down the nodes that runs use. May import `runs`."""

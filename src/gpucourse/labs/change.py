@@ -10,41 +10,42 @@ from gpucourse.workspace import deployments
 
 
 def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
-    """Pause a lab: its disks stay, and little else costs. Raises as all here: UsageError for a lab that cannot be paused."""
+    """Pause a lab: its disks stay, and little else costs. Raises UsageError, as all functions here, for a lab that cannot be
+    paused."""
     return _find_clocked_target(context, module, gpu).stop(context, module, gpu=gpu)
 
 
 def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
-    """Bring a stopped lab back, with its new addresses; `over_budget`: also where it costs more than is left."""
+    """Start a stopped lab, at its new addresses; `over_budget`: even if it costs more than is left."""
     return _find_clocked_target(context, module, gpu).start(context, module, gpu=gpu, over_budget=over_budget)
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
-    """What that many seconds more would mean. Changes nothing."""
+    """Return what that many seconds more would mean. Changes nothing."""
     return _find_clocked_target(context, module, gpu).more_time(context, module, seconds, gpu=gpu)
 
 
 def extend(context: Context, extension: Extension, *, over_budget: bool = False) -> ChangeResult:
-    """Give the lab that time; `over_budget`: also where it costs more than is left."""
+    """Move the end of the lab; `over_budget`: even if it costs more than is left."""
     target = _find_clocked_target(context, extension.deployment.module, extension.deployment.gpu or None)
     return target.extend(context, extension, over_budget=over_budget)
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
-    """Do not end a lab for so long although nothing happens on it; 0 ends that. The deadline stays."""
+    """Prevent the end of an idle lab for this many seconds; 0 cancels that. The deadline stays."""
     return _find_clocked_target(context, module, gpu).keep(context, module, seconds, gpu=gpu)
 
 
 def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
-    """Let this computer in after its address changed."""
+    """Open SSH to this computer after its address changed."""
     return _find_clocked_target(context, module, gpu).allow_ip(context, module, cidr=cidr, gpu=gpu)
 
 
 def _find_clocked_target(context: Context, module: str, gpu: str | None) -> HasClock:
-    """The target of the lab that is meant: of those that can do it, the one that was touched last. Where no lab of the module
-    is on record, the first such target, which says how to get one there.
+    """Return the target of the lab that the command means: of those with a clock, the one whose lab was changed last.
 
-    Raises UsageError if the module's labs stand on targets without a clock.
+    If no lab of the module is on record, return the first such target, which reports how to deploy one there. Raises UsageError
+    if the module's labs are on targets without a clock.
     """
     wanted = context.catalog.module(module).id
     standing = deployments.of_module(context.paths, wanted)

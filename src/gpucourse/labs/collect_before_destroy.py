@@ -29,7 +29,7 @@ from gpucourse.workspace.lock import hold_lock, try_lock
 from gpucourse.workspace.paths import RunPaths
 
 LABS_AT_ONCE = 4
-"""Labs that are taken down at the same time: Terraform takes some hundred megabytes a stack on the cloud."""
+"""Labs that are taken down at the same time: Terraform needs some hundred megabytes per stack in the cloud."""
 
 _OTHER_FILES = 200
 """Files that this process may have open besides the locks of runs: a few, and one for each node."""
@@ -46,13 +46,13 @@ class CollectedRuns:
 
 
 def find_ending(context: Context, deployment: Deployment, leaving: Collection[str]) -> tuple[RunRecord, ...]:
-    """The runs whose end was never seen, on nodes of these names."""
+    """Return the runs on nodes of these names whose end was not observed."""
     going = runs.under_way(context.paths, deployment.stack)
     return tuple(record for record in going if _is_on(record, leaving))
 
 
 def _is_on(record: RunRecord, nodes: Collection[str]) -> bool:
-    """Whether the run is on any of these nodes, or may be: which ones Slurm takes is not in the record."""
+    """Return whether the run is, or may be, on any of these nodes: the record does not say which nodes Slurm chose."""
     return bool(nodes) and (record.slurm is not None or any(name in nodes for name in record.nodes))
 
 
@@ -64,12 +64,14 @@ def bring_home(
     unreachable: Mapping[str, str] | None = None,
     leaving: Collection[str] | None = None,
 ) -> CollectedRuns:
-    """End and collect every run of the stack that is not collected yet; with `discard` only end them. What is on nodes that
-    are known to be `unreachable` (by name, with the reason) is given up. With `leaving` only runs on those nodes.
+    """End and collect every run of the stack that is not collected yet; with `discard`, only end them.
 
-    A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
-    if outputs cannot be fetched and nobody was warned (NodeUntrusted if what the node sends cannot be used),
-    MissingError for the record of a run that cannot be read and whose outputs may not be home.
+    Outputs on nodes that are known to be `unreachable` (by name, with the reason) are given up. With `leaving`, only runs on
+    those nodes count.
+
+    A cloud node that ended by itself lost its outputs: that is reported, and is not an error. Raises UnreachableError if
+    outputs cannot be fetched and no warning was given before (NodeUntrusted if what the node sends cannot be used),
+    MissingError if the record of a run cannot be read and its outputs may not be collected.
     """
     from gpucourse.remote.patience import DESTROY_S
 
@@ -104,8 +106,9 @@ def bring_home(
 
 @dataclass(kw_only=True)
 class _Collecting:
-    """The runs of one stack on their way home. `gone`: nodes that cannot be asked, with the reason; `labels`: what is told of a
-    run has its id; `asked`: runs whose lock is held, and that were asked to end with others; `ended`: those that have."""
+    """Collects the runs of one stack. `gone`: nodes that cannot be reached, with the reason; `labels`: prefix messages about a
+    run with its id; `asked`: runs whose lock is held, and whose end was requested together; `ended`: those of them that have
+    ended."""
 
     context: Context
     deployment: Deployment
@@ -125,8 +128,10 @@ class _Collecting:
             _give_up(context, record, self.home, f"discarded with --discard{goes_on}")
 
     def collect(self, records: Sequence[RunRecord]) -> list[GpucourseError | None]:
-        """End and collect these runs; the error of each, where there is one. What ends in one request is collected in one go,
-        one run after the other; all others by themselves."""
+        """End and collect these runs; return the error of each, or None.
+
+        Runs that end in one request are collected one after the other; all others individually.
+        """
         with ExitStack() as locks:
             for scheduled in (False, True):
                 self._end_together([record for record in records if (record.slurm is not None) == scheduled], locks)
@@ -143,8 +148,8 @@ class _Collecting:
         return self.context.with_label(record.id) if self.labels else self.context
 
     def _end_together(self, records: Sequence[RunRecord], locks: ExitStack) -> None:
-        """End runs in one request to each node, and ask it for what those left that have ended. Whatever fails is met again,
-        and told, by the run that is collected by itself."""
+        """End runs in one request to each node, and request the remains of those that have ended. Failures are repeated and
+        reported when the run is collected individually."""
         from gpucourse.remote.execute import cancel_all
 
         records = [record for record in records if self._is_whole(record)]
@@ -164,7 +169,7 @@ class _Collecting:
             ask_ahead(self.context, fleet, [record for record in mine if record.id in ended])
 
     def _is_whole(self, record: RunRecord) -> bool:
-        """Whether the run has begun, on nodes that can all be asked."""
+        """Return whether the run has started, on nodes that can all be reached."""
         nodes = nodes_of(self.deployment, record)
         return bool(nodes) and record.state != "planned" and not any(node.name in self.gone for node in nodes)
 
@@ -218,7 +223,7 @@ class _Collecting:
                 )
             note_exits(record, result)
             if record.slurm is not None:
-                record.slurm.later, record.collected = [], False  # nothing of them is left to ask for after this
+                record.slurm.later, record.collected = [], False  # after this, nothing of them is left to collect
             finish(context, fleet, record, until=self.until)
             home.fetched.append(record.id)
             home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
@@ -228,7 +233,7 @@ class _Collecting:
                 hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
             ) from error
         except UnreachableError as error:
-            # Whoever followed it was warned then that these nodes are gone; nobody was of outputs that cannot be fetched.
+            # The user was warned about these lost nodes while following the run, but not about outputs that cannot be fetched.
             if record.error and record.state != "collecting" and not deployment.costs:
                 _give_up(context, record, home, error.what)
                 return
@@ -236,16 +241,16 @@ class _Collecting:
 
 
 def _allow_locks(count: int) -> int:
-    """How many of so many runs can be ended in one request: each has a lock, which is an open file, and other labs may have
-    as many. Has more files allowed where that is possible."""
+    """Return how many of `count` runs can be ended in one request: each has a lock, which is an open file, and other labs may
+    have as many. Raises the limit of open files if possible."""
     from gpucourse.remote.jobs import RUNS_IN_REQUEST
 
     wanted = LABS_AT_ONCE * min(count, RUNS_IN_REQUEST) + _OTHER_FILES
-    with _ALLOWING:  # labs go at once: one that looked before another had more files allowed would take them away again
+    with _ALLOWING:  # labs run in parallel: one that read the limit before another raised it would lower it again
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         now, most = (wanted if limit == resource.RLIM_INFINITY else limit for limit in limits)
         if now < wanted:
-            with suppress(ValueError, OSError):  # some systems allow less than they say
+            with suppress(ValueError, OSError):  # some systems allow less than they report
                 resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, most), limits[1]))
                 now = min(wanted, most)
     return max(1, (min(now, wanted) - _OTHER_FILES) // LABS_AT_ONCE)
@@ -256,7 +261,10 @@ def _count_later(record: RunRecord) -> int:
 
 
 def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> None:
-    """Nobody knows where a run took place whose record cannot be read. Its files are sealed once all of them are collected."""
+    """Check the records that cannot be read. The nodes of such a run are unknown; its files are sealed once all are collected.
+
+    Raises MissingError for a run that is not sealed.
+    """
     for files, error in errors.items():
         if not files.hashes.exists():
             raise MissingError(
@@ -276,8 +284,8 @@ def _tell_of_end(context: Context, record: RunRecord) -> None:
 def _end_jobs(
     context: Context, deployment: Deployment, record: RunRecord, gone: Mapping[str, str], connections: Connections
 ) -> str:
-    """End what a cluster that stays still has of the run. What may still run there, as an addition to a sentence, where that
-    fails."""
+    """End what a remaining cluster still has of the run. If that fails, return what may still run, as an addition to a
+    sentence."""
     nodes = tuple(node for node in nodes_of(deployment, record) if node.name not in gone)
     over = record.has_ended and not _count_later(record)
     if record.slurm is None or over or not nodes or not deployment.uses_existing_machines:
@@ -294,7 +302,7 @@ def _end_jobs(
 
 
 def _not_home(context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError) -> UnreachableError:
-    """Why the lab was left standing; in the cloud also what that costs."""
+    """Return the error that says why the lab was left unchanged; in the cloud, also what that costs."""
     what = f"the outputs of run {record.id} are not collected yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
     kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
@@ -308,7 +316,7 @@ def _give_up(context: Context, record: RunRecord, home: CollectedRuns, why: str)
     record.collected, record.error = True, record.error or why
     if record.slurm is not None:
         record.slurm.later = []
-    for node in record.nodes:  # what a killed command fetched, and nobody fetches again
+    for node in record.nodes:  # what a killed command fetched, and no command will fetch again
         shutil.rmtree(runs.files_of(context.paths, record).transfer(node), ignore_errors=True)
     with suppress(StorageError):  # a full disk must not keep a lab alive
         runs.save(context.paths, record)

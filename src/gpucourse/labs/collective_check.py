@@ -61,7 +61,7 @@ group.destroy_process_group()
 
 
 class _PortTaken(InfrastructureError):
-    """Somebody took the port between the look and the use."""
+    """Another process took the port between the check and the use."""
 
 
 def hold(
@@ -73,11 +73,13 @@ def hold(
     meet: int = 0,
     ways: Mapping[str, str] | None = None,
 ) -> None:
-    """Let the nodes reach a port of the first one, and sum up one tensor over all of them. What is known already is not asked
-    again: `meet` is a free port of the first one, which the others reach; `ways` are the nodes' interfaces.
+    """Let the nodes reach a port of the first one, and sum up one tensor over all of them.
 
-    A port that somebody takes between the look and the use is no fault of the nodes: then others are tried. Raises
-    InfrastructureError with what the nodes said where they cannot.
+    Known facts are not determined again: `meet` is a free port of the first one, which the others reach; `ways` are the nodes'
+    interfaces.
+
+    If another process takes a port between the check and the use, other ports are tried. Raises InfrastructureError with the
+    nodes' messages if they cannot work together.
     """
     for left in reversed(range(_TRIES)):
         try:
@@ -92,7 +94,7 @@ def hold(
 
 
 def _find_port(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> int:
-    """A free port of the first node, after all others have reached it at another one."""
+    """Return a free port of the first node, after all others have reached it at another one."""
     from gpucourse.remote import jobs
     from gpucourse.remote.fleet import values
 
@@ -163,6 +165,6 @@ def _python(link: Link, script: str, *words: str, patience_s: float, env: dict[s
 
 
 def _last(done: CommandResult) -> str:
-    """The last line that says why."""
+    """Return the last line that gives a reason."""
     lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     return lines[-1].strip()[-300:] if lines else f"exit code {done.code}"

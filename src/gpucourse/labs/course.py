@@ -7,7 +7,7 @@ from gpucourse.model.cloud import Finding
 
 
 def check_course(context: Context) -> Finding:
-    """Whether every module can be read."""
+    """Check whether every module can be read."""
     broken = context.catalog.errors
     if broken:
         return Finding(

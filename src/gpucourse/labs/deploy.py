@@ -1,4 +1,4 @@
-"""`deploy`: finds the target that is meant, and writes the record before anything is built, and how it went afterwards."""
+"""`deploy`: finds the target that the request means, and records the lab before it is built, and the outcome afterwards."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ D = TypeVar("D", bound=Deployment)
 
 
 def choose_target(context: Context, request: DeployRequest) -> Target[Any, Any]:
-    """The target that is named, else the one that the request can only mean, else that of the settings.
+    """Return the target that is named, else the only one that the request can mean, else that of the settings.
 
-    Raises UsageError for flags that have a meaning on another target alone, MissingError for a target that is not here.
+    Raises UsageError for flags that only another target has, MissingError for a target that is not installed.
     """
     implied = next((target.name for target in load_targets() if target.is_meant_by(request)), None)
     meant = find_target(request.target or implied or context.settings.target)
@@ -35,7 +35,7 @@ def choose_target(context: Context, request: DeployRequest) -> Target[Any, Any]:
 
 
 def make_record(context: Context, kind: Callable[..., D], module: Module, stack: str, *, template: str, nodes: int) -> D:
-    """The record of a lab that is about to be built, not stored yet."""
+    """Return the record of a lab that is about to be built, not stored yet."""
     now = now_utc()
     return kind(
         stack=stack,
@@ -52,13 +52,13 @@ def make_record(context: Context, kind: Callable[..., D], module: Module, stack:
 
 @contextmanager
 def record_outcome(context: Context, deployment: Deployment) -> Iterator[None]:
-    """The record is written before anything is created, and says how it went whatever happens in the block."""
+    """Record the deployment before anything is created, and its outcome after the block, whatever happens there."""
     deployments.save(context.paths, deployment, "creating")
     try:
         yield
     except BaseException as error:
         what = error.what if isinstance(error, GpucourseError) else str(error) or type(error).__name__
-        # On a full disk the older record stays: it says `creating`, and `destroy` takes that as well.
+        # On a full disk the older record stays: its state is `creating`, and `destroy` accepts that as well.
         with suppress(StorageError):
             deployments.save(context.paths, deployment, "failed", error=what)
         if isinstance(error, Interrupted | KeyboardInterrupt):

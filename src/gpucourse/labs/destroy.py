@@ -30,8 +30,8 @@ MOST_SHOWN = 600  # characters of commands in one hint
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyRequest:
-    """The labs that are meant. None is every one: of all modules, on any target, with any GPU. `forget_unreachable`: labs on
-    machines that cannot be reached are forgotten, where that can cost nothing."""
+    """The labs to destroy. None means every one: of all modules, on any target, with any GPU. `forget_unreachable`: forget labs
+    on machines that cannot be reached, if that can cost nothing."""
 
     module: str | None = None
     target: str | None = None
@@ -40,17 +40,17 @@ class DestroyRequest:
 
     @property
     def everything(self) -> bool:
-        """Whether nothing was left out."""
+        """Return whether nothing was left out."""
         return self.module is None and self.target is None and self.gpu is None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What a destroy will take down: labs on record, and by target the untracked things: those of this workspace that no
-    record knows.
+    """What a destroy will take down: labs on record, and, by target, untracked resources of this workspace, which are on no
+    record.
 
-    `others`: the labs on record that were not meant. `unreadable`: why labs that are meant cannot be read. `trouble`: why a
-    target could not be asked.
+    `others`: the other labs on record. `unreadable`: why records of requested labs cannot be read. `trouble`: why a target
+    could not be queried.
     """
 
     labs: list[Deployment]
@@ -61,7 +61,7 @@ class Survey:
 
     @property
     def all_untracked(self) -> list[CloudResource]:
-        """Everything that no record knows, on whichever target."""
+        """Return all untracked resources, on any target."""
         return [thing for things in self.untracked.values() for thing in things]
 
 
@@ -74,11 +74,11 @@ class DestroyResult:
 
 
 def survey(context: Context, which: DestroyRequest) -> Survey:
-    """The labs that are meant. With all of them, or with a module that no record knows, targets where something may exist that
-    is on no record are asked as well.
+    """Return the requested labs. If all are requested, or a module without a record, also query targets for resources that are
+    on no record.
 
-    Raises UnknownName for a module that the course does not have, UsageError if none of the labs that are meant may be
-    forgotten and all were to be.
+    Raises UnknownName for a module that the course does not have, UsageError if every requested lab was to be forgotten and
+    none of them may be.
     """
     module = None if which.module is None else context.catalog.module(which.module).id
     records, errors = deployments.readable(context.paths)
@@ -103,12 +103,12 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
 
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-    """What those of these labs that cost money cost and have cost."""
+    """Return the costs, now and so far, of those of these labs that cost money."""
     return [paid for target in load_targets() if isinstance(target, HasClock) for paid in target.preview_destroy(context, labs)]
 
 
 def _check_forgettable(context: Context, labs: Sequence[Deployment], *, everything: bool) -> None:
-    """Say which labs are never forgotten. Raises UsageError if those are all that were named."""
+    """Report which labs are never forgotten. Raises UsageError if only such labs were named."""
     kept = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
     why = [
         f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer, in reach")
@@ -125,7 +125,7 @@ def _check_forgettable(context: Context, labs: Sequence[Deployment], *, everythi
 
 
 def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_unreachable: bool = False) -> DestroyResult:
-    """Take down what was found. Every stack is tried, whatever happens to the others."""
+    """Take down what was found. Every stack is tried, even if others fail."""
     stacks = [lab.stack for lab in survey_result.labs]
     receipts: list[Receipt] = []
     errors: list[GpucourseError] = list(survey_result.unreadable)
@@ -177,7 +177,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
         try:
             _take_down(context, deployment, receipt, unreachable)
-        except LeftoverError as error:  # nobody can say what is left, so there is nothing for a receipt to say
+        except LeftoverError as error:  # what is left is unknown, so a receipt has no content
             deployments.save(context.paths, deployment, "destroying", error=error.what)
             raise
         receipt.destroyed = now_utc()
@@ -220,7 +220,8 @@ def _destroy_untracked(context: Context, name: str, things: list[CloudResource],
 
 
 def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
-    """What may be left, by machine; the commands that remove it stand in the receipt, and here for one machine."""
+    """Return the error with what may be left, by machine; the commands that remove it are in the receipt, and here if they are
+    short."""
     listed = "; ".join(item.id for item in receipt.forgotten)
     commands = " and ".join(item.remove for item in receipt.forgotten)
     few = commands if len(commands) <= MOST_SHOWN else "the commands of the receipt remove it"
@@ -231,7 +232,7 @@ def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
 
 
 def _still_there(*receipts: Receipt) -> LeftoverError:
-    """What is left, by name. Why, and the command that removes each, are in the receipts."""
+    """Return the error with what is left, by name. The reasons, and the command that removes each, are in the receipts."""
     left = [item for receipt in receipts for item in receipt.leftovers]
     listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in left)
     again = (

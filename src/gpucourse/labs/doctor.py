@@ -1,4 +1,4 @@
-"""`doctor`: everything that would stop the course on this machine, found in one go, each with the command that fixes it."""
+"""`doctor`: finds everything that would stop the course on this computer, each with the command that fixes it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gpucourse.model.launching import USUAL, advise_install, advised_extra
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.units import format_bytes
 
-ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes some megabytes; a full disk ends everything
+ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes some megabytes; a full disk stops everything
 
 
 def doctor(context: Context, meant: str, module: str | None = None) -> list[Finding]:
-    """Look at everything that the course needs on this machine, for labs on the target `meant`; with `module` also at the
-    programs and packages that its exercises use."""
+    """Check everything that the course needs on this computer, for labs on the target `meant`; with `module`, also the programs
+    and packages that its exercises use."""
     return [
         _python(),
         _terraform(context),
@@ -36,8 +36,8 @@ def doctor(context: Context, meant: str, module: str | None = None) -> list[Find
 
 
 def list_programs(module: Module) -> list[Finding]:
-    """The programs and rare packages of a module's exercises: without an optional one figures are left out, another stops the
-    exercise."""
+    """Check the programs and rare packages of a module's exercises: without an optional one, figures are left out; without
+    another, the exercise stops."""
     needed = _users(module, lambda exercise: exercise.programs)
     optional = _users(module, lambda exercise: exercise.optional_programs)
     findings = [_tool(name, _join(users), f"sudo apt-get install {name}") for name, users in needed.items()]
@@ -56,7 +56,7 @@ def list_programs(module: Module) -> list[Finding]:
 
 
 def _users(module: Module, names_of: Callable[[Exercise], Iterable[str]]) -> dict[str, list[str]]:
-    """The exercises that use each name, by the name."""
+    """Return the exercises that use each name, by the name."""
     users: dict[str, list[str]] = {}
     for exercise in module.exercises:
         for name in names_of(exercise):

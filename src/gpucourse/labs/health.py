@@ -1,4 +1,4 @@
-"""How labs are right now, as a target reports it. In a file of its own because `status` needs no other result."""
+"""The current state of labs, as a target reports it. In a separate file because `status` needs no other result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class LabHealth:
-    """How the nodes of one lab are; for one that costs money also its `outlook`: what it costs and what will end it."""
+    """The state of the nodes of one lab; for one that costs money also its `outlook`: what it costs and what will end it."""
 
     nodes: list[NodeHealth]
     outlook: Outlook | None = None
@@ -20,7 +20,7 @@ class LabHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """The labs of a target by stack, and sentences about what no record explains and may cost."""
+    """The labs of a target by stack, and warnings about what no record explains and may cost."""
 
     labs: dict[str, LabHealth] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

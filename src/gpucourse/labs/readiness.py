@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) -> None:
     """Write the SSH configuration, then wait until every node is ready: each check on all of them at once.
 
-    Raises UnreachableError or InfrastructureError that names every node that fell off. A missing torch is only said: the
-    lab exists, and exercises that need it say so again.
+    Raises UnreachableError or InfrastructureError that names every node that failed. A missing torch is only a warning: the lab
+    exists, and exercises that need torch report it again.
     """
     from gpucourse.remote.execute import probe
     from gpucourse.remote.fleet import Fleet, values
@@ -31,7 +31,7 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
     with Fleet(context.transport, inventory.nodes) as fleet:
         reach(context, fleet)
         values(fleet.do_on_each(lambda link: _has_python(context, link)))
-        # One node is asked for the packages: the nodes of a stack are made alike, and a run asks each of its own.
+        # Only one node is checked for the packages: the nodes of a stack are alike, and a run checks each of its own.
         findings = probe(fleet.part((inventory.head,)), modules=("torch",)).nodes[inventory.head.name]
     context.watch(
         NodeEvent(node=inventory.head.name, step="python", ok=True, seconds=findings.seconds, detail=findings.python_version)

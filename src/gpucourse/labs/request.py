@@ -1,4 +1,4 @@
-"""What the learner typed after `deploy` and `doctor`, before any target has looked at it."""
+"""What the learner typed after `deploy` and `doctor`, before any target has processed it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class DeployRequest:
     """What the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module.
 
     `link` and `unpack_slurm` are about simulated nodes; `hosts`, `key`, `trust` (fingerprints of host keys that the learner
-    vouches for) and `on_login_node` about machines that exist already; what is between them about labs that cost money, where
-    several GPUs are several labs. A target refuses what has no meaning for it.
+    trusts) and `on_login_node` about machines that exist already; the fields between them are about labs that cost money, for
+    which several GPUs mean several labs. A target refuses what has no meaning for it.
     """
 
     module: str
@@ -36,7 +36,7 @@ class DeployRequest:
 
     @property
     def command(self) -> str:
-        """What was typed, without --dry-run."""
+        """Return what was typed, without --dry-run."""
         words = ["gpucourse", "deploy", self.module, "--target", str(self.target)]
         for flag, value in (
             ("--nodes", self.nodes),
@@ -62,7 +62,7 @@ class DeployRequest:
 class PreflightRequest:
     """What the learner typed after `doctor` for an account. None and empty: the settings decide, and all modules count.
 
-    Several GPUs are several labs side by side; `nodes` needs a `module`.
+    Several GPUs mean several labs in parallel; `nodes` needs a `module`.
     """
 
     module: str | None = None

@@ -1,4 +1,4 @@
-"""What the verbs of a target return: what would be built, what was built, what a command changed."""
+"""The results of the operations of a target: what would be built, what was built, what a command changed."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class DeployResult:
 
 @dataclass(kw_only=True)
 class Proposal:
-    """What a deploy is about to do; nothing of it is made yet. `planned` is there with `--dry-run`: what would change.
-    `leaving`: the nodes that go away or are made again; `ends`: the runs on them whose end was never seen, which the person is
-    asked about."""
+    """What a deploy is about to do; nothing of it exists yet. `planned`, with `--dry-run`: what would change. `leaving`: the
+    nodes that are removed or created again; `ends`: the runs on them whose end was not observed, about which the user is
+    asked."""
 
     planned: DeployResult | None = None
     leaving: frozenset[str] = frozenset()
@@ -44,8 +44,8 @@ class Proposal:
 
 @dataclass(kw_only=True)
 class PricedProposal(Proposal):
-    """A proposal that costs money, so that the person is shown it and asked. `quotes` has the price of each lab,
-    `later` what a quota does not allow beside the rest, `findings` what was looked at, `budget` the learner's money."""
+    """A proposal that costs money, so that the user has to confirm it. `quotes` has the price of each lab, `later` the labs
+    that a quota does not allow beside the rest, `findings` the results of the checks, `budget` the learner's money."""
 
     later: list[Choice]
     findings: list[Finding]
@@ -55,18 +55,18 @@ class PricedProposal(Proposal):
 
     @property
     def matters(self) -> bool:
-        """Whether anything is to be made that was not there, or a node taken away that was."""
+        """Return whether the proposal creates a resource or removes a node."""
         return any(quote.creates or quote.ends for quote in self.quotes)
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing of these labs stands yet."""
+        """Return whether nothing of these labs exists yet."""
         return False
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildResult:
-    """What came of a proposal: the labs that exist, and an error for each that does not."""
+    """The result of a proposal: the labs that exist, and an error for each that does not."""
 
     labs: list[DeployResult]
     errors: list[GpucourseError] = field(default_factory=list)
@@ -74,8 +74,8 @@ class BuildResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeResult:
-    """What a command changed about a lab that exists: sentences about what is different now, and what did not go well; the
-    lab's end (ISO 8601, UTC) and cost (USD) now."""
+    """What a command changed about an existing lab: sentences about what is different now, and what did not go well; the lab's
+    end (ISO 8601, UTC) and cost (USD) now."""
 
     stack: str
     module: str
@@ -89,10 +89,10 @@ class ChangeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
-    """What more time means: the old and the new end, USD for the added time and for everything to the new end. `command`: what
-    asks for it.
+    """What more time means: the old and the new end, USD for the added time and for everything to the new end. `command`: the
+    command that requests it.
 
-    `left` is what the budget still holds beside what other labs will cost until their deadlines; None without a budget.
+    `left` is the rest of the budget beside what other labs will cost until their deadlines; None without a budget.
     """
 
     deployment: Deployment
@@ -106,13 +106,13 @@ class Extension:
 
     @property
     def above_budget(self) -> bool:
-        """Whether the lab, left alone until its new end, costs more than is left."""
+        """Return whether the lab, left alone until its new end, costs more than is left."""
         return self.left is not None and self.usd_to_end > self.left
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackCost:
-    """One lab that will go: what it costs an hour (None: not known), what it has cost, the runs that end with it."""
+    """One lab that will be removed: its cost per hour (None if unknown), what it has cost, the runs that end with it."""
 
     deployment: AwsDeployment
     per_hour: Decimal | None
@@ -122,7 +122,7 @@ class StackCost:
 
 @dataclass(frozen=True, kw_only=True)
 class ModulePrice:
-    """What the lab of one module costs while it stands, and for as long as the module usually takes."""
+    """What the lab of one module costs while it exists, and for as long as the module usually takes."""
 
     module: str
     title: str
@@ -132,13 +132,13 @@ class ModulePrice:
 
     @property
     def usd(self) -> Decimal:
-        """USD for those hours."""
+        """Return USD for those hours."""
         return usd_over(self.usd_per_hour, self.hours)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightReport:
-    """Everything that was found, in the order in which to mend it. `sources` says where the prices were read, and when."""
+    """All findings, in the order in which to fix them. `sources` says where the prices were read, and when."""
 
     region: str
     market: Market
@@ -148,43 +148,43 @@ class PreflightReport:
 
     @property
     def missing(self) -> int:
-        """How many things must be mended before every lab can be built."""
+        """Return how many things must be fixed before every lab can be built."""
         return sum(finding.state == "missing" for finding in self.findings)
 
     @property
     def blind(self) -> bool:
-        """Whether the account itself could not be looked at."""
+        """Return whether the account itself could not be checked."""
         return any(finding.kind == "credentials" and finding.state == "unknown" for finding in self.findings)
 
     @property
     def usd(self) -> Decimal:
-        """USD of all these labs, each for as long as its module usually takes."""
+        """Return USD of all these labs, each for as long as its module usually takes."""
         return sum((price.usd for price in self.prices), Decimal(0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShortQuota:
-    """A quota that does not hold what the course needs, or of which that is not known; and the request that is open for it."""
+    """A quota that is, or may be, too small for the course; and the request that is open for it."""
 
     quota: Quota
     open: QuotaRequest | None = None
 
     @property
     def to_ask(self) -> bool:
-        """Whether asking AWS for more makes sense now."""
+        """Return whether a request to AWS for more makes sense now."""
         return self.open is None and self.quota.enough is False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stranger:
-    """A machine that the learner's known hosts do not know: what it was called, and the fingerprint of the key it shows."""
+    """A machine that is not in the learner's known hosts: its name as typed, and the fingerprint of the key that it shows."""
 
     said: str
     fingerprint: str
 
 
 class UnknownHosts(MissingError):
-    """Some machines are not known, so nobody can tell whether they are the right ones. A proposal raises it."""
+    """Some machines are not in the learner's known hosts, so they may be the wrong ones. A proposal raises it."""
 
     code = "unknown_hosts"
 

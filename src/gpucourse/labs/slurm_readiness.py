@@ -20,14 +20,14 @@ _PATIENCE_S, _POLL_S = 30.0, 0.1
 _MENDS = "type gpucourse deploy again: it repairs this"
 _LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
 _AT_WORK, _FLAGS = slurm_words.AT_WORK, slurm_words.NODE_FLAGS
-# How often slurmctld wrote since its start that it rejects every job at first, with a reason that is none. It says so when the
-# first job comes. Before that, what gives 23.11 away (and no other) is a plugin for MPI that it could not load.
+# How often slurmctld has logged since its start that it rejects jobs at first, with a wrong reason. It logs that with the
+# first job. Before that, a plugin for MPI that could not be loaded identifies 23.11 (and no other version).
 _WRONG_REASONS = (
     "awk '/slurmctld version [0-9.]+ started/ { found = 0; old = /version 23[.]11/ } "
     "/no new list given back|has invalid account/ || (old && /MPI: Cannot create context/) { found++ } END { print found + 0 }'"
 )
 _LOG = "/var/log/slurm/{daemon}.log"
-_SHARED_LOG = '"${{SLURM_CONF%/*}}"/log/{daemon}.log'  # where the daemons of all nodes are on one computer
+_SHARED_LOG = '"${{SLURM_CONF%/*}}"/log/{daemon}.log'  # if the daemons of all nodes are on one computer
 _AS_WHO_MAY = "if [ -r {log} ]; then {command} {log}; else sudo -n {command} {log}; fi"
 _LINES, _MOST_LOGS = 12, 3
 
@@ -42,11 +42,11 @@ def wait_for_slurm(
     poll_s: float = _POLL_S,
     hint: str = _MENDS,
 ) -> None:
-    """Wait until Slurm has every node at work with its GPUs, and none of those that are `gone`; not for one that is drained,
-    which only a word of somebody's ends.
+    """Wait until Slurm has every node at work with its GPUs, and none of those that are `gone`; do not wait for a drained node,
+    which only a person can resume.
 
-    Raises InfrastructureError with `hint` that names each one that is not, with Slurm's reason, or by what `looks` sees from
-    outside where that says more, and with the end of its daemon's log.
+    Raises InfrastructureError with `hint` that names each node that is not ready, with Slurm's reason, or with the detail of
+    `looks`, which inspects nodes from outside, and with the end of its daemon's log.
     """
     from gpucourse.remote.fleet import Fleet, values
 
@@ -95,7 +95,7 @@ def _not_ready(inventory: Inventory, listed: str, gone: Collection[str] = ()) ->
 
 
 def _logs(context: Context, inventory: Inventory, names: Collection[str]) -> str:
-    """The end of the daemon's log on each of these nodes, as lines; nothing of a node that does not answer."""
+    """Return the end of the daemon's log on each of these nodes, as lines; nothing for a node that does not answer."""
     from gpucourse.remote.fleet import Fleet
 
     nodes = [node for node in inventory.nodes if node.name in names][:_MOST_LOGS]
@@ -105,13 +105,13 @@ def _logs(context: Context, inventory: Inventory, names: Collection[str]) -> str
 
 
 def _of_log(link: Link, command: str) -> str:
-    """What a command says of the log of the node's daemon, which on an instance belongs to root."""
+    """Return the output of a command on the log of the node's daemon, which on an instance belongs to root."""
     done = link.run(_AS_WHO_MAY.format(command=command, log=_log(link.node)), timeout_s=20.0)
     return done.stdout.decode(errors="replace").strip()
 
 
 def _log(node: Node) -> str:
-    """Where the log of the node's daemon lies, as a shell on the node takes it."""
+    """Return the path of the log of the node's daemon, as a shell on the node reads it."""
     daemon = "slurmctld" if node.role == "head" else "slurmd"
     if node.private_address != "127.0.0.1":
         return _LOG.format(daemon=daemon)

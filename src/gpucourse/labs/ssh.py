@@ -10,7 +10,7 @@ from gpucourse.runs.prepare import find_deployed_lab
 
 
 def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
-    """The SSH configuration of a module's lab and the node's name. `node` is `1` or `node1`.
+    """Return the SSH configuration of a module's lab and the node's name. `node` is `1` or `node1`.
 
     Raises MissingError if the lab is not deployed, UnknownName for a node that it does not have.
     """

@@ -1,7 +1,7 @@
-"""The line in the learner's own ~/.ssh/config by which plain `ssh gpucourse-3-node0` and editors find the nodes.
+"""The line in the learner's ~/.ssh/config by which plain `ssh gpucourse-3-node0` and editors find the nodes.
 
-The file belongs to the learner. It is changed only if they own it, it is below their home, and OpenSSH understands it.
-Two lines are added at its top, and later the same two are removed.
+The file belongs to the learner. It is changed only if they own it, it is below their home, and OpenSSH understands it. Two
+lines are added at its top, and later the same two are removed.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from gpucourse.workspace.files import read_record, write_record
 
 _MOST_BYTES = 1 << 20
 _ASK_S = 20.0
-# What OpenSSH would not take as it stands in the name of a file to include.
+# Characters that OpenSSH would not read literally in the name of a file to include.
 _UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 
 
 @dataclass(kw_only=True)
 class SshIncludeAnswer:
-    """Whether the learner wants the line; asked once."""
+    """Whether the learner wants the line; the question is asked once."""
 
     version: int = 1
     wanted: bool
 
 
 def read_answer(context: Context) -> bool | None:
-    """What the learner said; None where they were not asked yet."""
+    """Return what the learner answered; None if they were not asked yet."""
     record = read_record(context.paths.ssh_include, SshIncludeAnswer)
     return record.wanted if record else None
 
 
 def keep_answer(context: Context, *, wanted: bool) -> None:
-    """Remember what the learner said."""
+    """Store the learner's answer."""
     write_record(context.paths.ssh_include, SshIncludeAnswer(wanted=wanted))
 
 
 def find_config(environ: Mapping[str, str]) -> Path:
-    """The learner's SSH configuration, links followed; it may not be there yet.
+    """Return the learner's SSH configuration, with links resolved; it may not exist yet.
 
     Raises MissingError without a home, UsageError for a file that is not the learner's own, or not below their home.
     """
@@ -77,12 +77,12 @@ def find_config(environ: Mapping[str, str]) -> Path:
 
 
 def find_registered_home() -> Path:
-    """The home folder of this person as the system knows it, which is the one that OpenSSH takes."""
+    """Return the home folder of this user according to the system, which is the one that OpenSSH reads."""
     return Path(pwd.getpwuid(os.geteuid()).pw_dir)
 
 
 def add_line(context: Context) -> bool:
-    """Add the line; whether it was not there before. Raises MissingError, UsageError if the file is left alone."""
+    """Add the line; return whether it was missing before. Raises MissingError, UsageError if the file is left alone."""
     config = find_config(context.environ)
     lines = _make_lines(context)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
@@ -95,7 +95,8 @@ def add_line(context: Context) -> bool:
 
 
 def remove_line(context: Context) -> bool:
-    """Take the line away; whether it was there. A file that held nothing else goes as well. Raises as `add_line`."""
+    """Remove the line; return whether it was there. A file without other content is removed too. Raises the errors of
+    `add_line`."""
     config = find_config(context.environ)
     lines = _make_lines(context)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
@@ -111,7 +112,7 @@ def remove_line(context: Context) -> bool:
 
 
 def has_labs(context: Context) -> bool:
-    """Whether any lab of this workspace is on record, also one whose record cannot be read."""
+    """Return whether any lab of this workspace is on record, including those whose record cannot be read."""
     known, unreadable = deployments.readable(context.paths)
     return bool(known or unreadable)
 
@@ -138,7 +139,7 @@ def _read(config: Path) -> bytes:
 
 
 def _require_readable(config: Path, text: bytes) -> None:
-    """Raises UsageError if OpenSSH does not understand the configuration, MissingError without OpenSSH."""
+    """Check that OpenSSH understands the configuration. Raises UsageError if not, MissingError without OpenSSH."""
     client = shutil.which("ssh")
     if client is None:
         raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
@@ -154,7 +155,7 @@ def _require_readable(config: Path, text: bytes) -> None:
 
 
 def _replace(config: Path, text: bytes) -> None:
-    """Write the file at once, with the permissions that it had."""
+    """Write the file atomically, with the permissions that it had."""
     mode = stat.S_IMODE(config.stat().st_mode) if config.exists() else 0o600
     with storing(config):
         config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`status`: every stack, and each node as it is right now. Loads no Terraform, and only the targets of the labs that exist."""
+"""`status`: every stack, and each node's current health. Loads no Terraform, and only the targets of the labs that exist."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class StackStatus:
 
     @property
     def healthy(self) -> bool:
-        """Whether the stack is ready and every node of it answers."""
+        """Return whether the stack is ready and every node of it answers."""
         return self.deployment.phase == "ready" and bool(self.nodes) and all(node.healthy for node in self.nodes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """Every stack of the workspace, sentences about what no record explains and may cost, and how many records of stacks are
+    """Every stack of the workspace, warnings about what no record explains and may cost, and how many records of stacks are
     damaged."""
 
     stacks: list[StackStatus]
@@ -43,7 +43,7 @@ class Status:
 
 
 def status(context: Context, *, ask_nodes: bool = True) -> Status:
-    """Every stack of the workspace. `ask_nodes`: also what the nodes themselves know, where a target can ask them."""
+    """Return every stack of the workspace. `ask_nodes`: also query the nodes themselves, if a target can do that."""
     known, unreadable = deployments.readable(context.paths)
     active = runs.under_way(context.paths)
     warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]
@@ -52,7 +52,7 @@ def status(context: Context, *, ask_nodes: bool = True) -> Status:
         labs = [lab for lab in known if lab.target == name]
         try:
             health = find_target(name).health(context, labs, ask_nodes=ask_nodes)
-        except GpucourseError as error:  # also of a target that is not installed: the labs of others are shown all the same
+        except GpucourseError as error:  # also of a target that is not installed: the other labs are shown nevertheless
             health = Health(labs={lab.stack: _unknown(lab, error) for lab in labs})
         seen |= health.labs
         warnings += health.warnings

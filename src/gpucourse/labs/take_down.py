@@ -1,4 +1,4 @@
-"""Takes down a lab on machines that the program can reach: in the target's own way, then by a scan that believes nothing."""
+"""Taking down a lab on machines that the program can reach: by the target's method, then by a scan that trusts no record."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from gpucourse.workspace import deployments
 
 
 class Removable(Protocol):
-    """What stands of a lab, and how it goes."""
+    """What exists of a lab, and how to remove it."""
 
     def list_existing(self) -> list[str]:
-        """What exists, for the receipt."""
+        """Return what exists, for the receipt."""
         ...
 
     def down(self, watcher: Watcher) -> list[str]:
-        """Remove everything that this deployment made; what was removed."""
+        """Remove everything that this deployment created; return what was removed."""
         ...
 
     def scan_leftovers(self) -> list[Leftover]:
-        """Look, by other means than a state file, for anything of this deployment that is still there."""
+        """Search, by other means than a state file, for anything of this deployment that still exists, and return it."""
         ...
 
     def end_everything(self) -> None:
-        """End and remove whatever `down` missed."""
+        """End and remove everything that `down` missed."""
         ...
 
 
 def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: Removable) -> None:
-    """Remove the lab, and write into the receipt what existed, what went and what is still there."""
+    """Remove the lab, and write into the receipt what existed, what was removed and what remains."""
     receipt.existed = lab.list_existing()
-    with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
+    with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
         deployments.save(context.paths, deployment, "destroying")
     with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
         receipt.removed = _down(context, lab)
@@ -50,7 +50,7 @@ def _down(context: Context, lab: Removable) -> list[str]:
     try:
         return lab.down(context.watch)
     except (InfrastructureError, StorageError) as error:
-        # What lives on this machine can be found and ended without Terraform; the leak scan decides whether that worked.
+        # What is on this computer can be found and ended without Terraform; the leak scan decides whether that worked.
         context.watch(Note(text=f"{error.what}. Ending the nodes by their processes and folders.", level="warning"))
         lab.end_everything()
         return []

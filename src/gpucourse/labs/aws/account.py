@@ -1,4 +1,4 @@
-"""Finds the account that a lab is in, and the lab that a command means."""
+"""Opening the account that a lab is in, and finding the lab that a command means."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gpucourse.workspace import deployments
 
 
 def account_of(context: Context, deployment: AwsDeployment) -> Account:
-    """The account of a lab, seen from its region.
+    """Return the account of a lab, seen from its region.
 
-    Raises MissingError if the credentials are for another account: there nothing of the lab would be found, which would
-    look as if it were gone. Raises what a call raises.
+    Raises MissingError if the credentials are for another account: the lab would not be found there, which would look as if it
+    were gone. Raises the errors of `Account.call`.
     """
     cloud = deployment.cloud
     account = Account(cloud.region, context.environ)
@@ -22,13 +22,13 @@ def account_of(context: Context, deployment: AwsDeployment) -> Account:
 
 
 def check_account(account: Account, deployment: AwsDeployment) -> None:
-    """Raises MissingError if the lab is in another account than the one that the credentials open."""
+    """Check that the credentials open the account that the lab is in. Raises MissingError if not."""
     if deployment.cloud.account:
         check_identity(account.identity(), deployment)
 
 
 def check_identity(who: AwsIdentity, deployment: AwsDeployment) -> None:
-    """Raises MissingError if the lab is in another account than this identity's."""
+    """Check that the lab is in this identity's account. Raises MissingError if not."""
     held = deployment.cloud.account
     if held and held != who.account:
         raise MissingError(
@@ -38,9 +38,9 @@ def check_identity(who: AwsIdentity, deployment: AwsDeployment) -> None:
 
 
 def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
-    """The lab of a module on AWS that is meant. `verb` is the command that was typed.
+    """Return the lab of a module on AWS that the command means. `verb` is the command that was typed.
 
-    Raises MissingError if there is none, UsageError if it is not clear which.
+    Raises MissingError if there is none, UsageError if it is not clear which one is meant.
     """
     wanted = context.catalog.module(module).id
     standing = deployments.of_module(context.paths, wanted)

@@ -1,4 +1,4 @@
-"""`allow-ip`: this computer's address changed; SSH of a lab is opened to the new one, and to no other."""
+"""`allow-ip`: after a change of this computer's address, opens SSH of a lab to the new address, and to no other."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gpucourse.workspace import deployments
 
 
 def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
-    """Open SSH of a lab to `cidr`, else to the address that the settings name, else to the one that the internet sees.
+    """Open SSH of a lab to `cidr`, else to the address in the settings, else to this computer's public address.
 
-    Raises UsageError for anything but one public address, MissingError if it cannot be learnt or the lab has no rule.
+    Raises UsageError for anything but one public address, MissingError if the address cannot be found or the lab has no rule.
     """
     with lock_lab(context, module, gpu=gpu, verb="allow-ip") as deployment:
         cloud = deployment.cloud

@@ -1,4 +1,4 @@
-"""Builds a lab on AWS as it was proposed: the record, Terraform (elsewhere if AWS has no capacity), the readiness checks."""
+"""Building a proposed lab on AWS: the record, Terraform (elsewhere if AWS has no capacity), the readiness checks."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.exercises import all_names, ensure_copies
 
-AT_ONCE = 4  # Terraform's provider takes some hundred megabytes a stack
+AT_ONCE = 4  # Terraform's provider needs some hundred megabytes per stack
 
 
 def build(context: Context, proposal: AwsProposal) -> BuildResult:
-    """Build every lab of the proposal, side by side; each is tried, whatever happens to the others.
+    """Build every lab of the proposal in parallel; each is tried, even if others fail.
 
-    One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it. Raises UsageError if another
-    deploy has used up the budget meanwhile.
+    If there is only one lab, its error is raised. Ctrl-C sends each Terraform one SIGINT and waits for it. Raises UsageError if
+    another deploy has used up the budget meanwhile.
     """
     _reserve(context, proposal)
     lab_proposals, errors = proposal.lab_proposals, list[GpucourseError]()
@@ -77,8 +77,8 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
 
 
 def _reserve(context: Context, proposal: AwsProposal) -> None:
-    """Look at the budget once more and put the labs on record with their price, under one lock: of two commands that deploy at
-    the same time, the second sees what the first is going to cost."""
+    """Check the budget once more and record the labs with their price, under one lock: if two commands deploy at the same time,
+    the second one sees the cost of the first."""
     for lab_proposal in proposal.lab_proposals:
         store_prices(context, lab_proposal.book)
     with context.lock("budget", "deploy"):
@@ -90,7 +90,7 @@ def _reserve(context: Context, proposal: AwsProposal) -> None:
 
 
 def _build(context: Context, lab_proposal: LabProposal, command: str) -> DeployResult:
-    """`command`: what was typed."""
+    """Build one lab. `command`: what the user typed."""
     began = time.monotonic()
     deployment = lab_proposal.deployment
     before = deployment.inventory
@@ -113,7 +113,7 @@ def _build(context: Context, lab_proposal: LabProposal, command: str) -> DeployR
             raise
         with context.keep_links() as own:
             deployment.inventory = wait_until_ready(own, lab)
-        if deployment.cloud.backstop:  # some minutes later a new role and new nodes are known everywhere
+        if deployment.cloud.backstop:  # a new role and new nodes are known everywhere only after some minutes
             _arm(context, lab)
     return DeployResult(
         deployment=deployment,
@@ -125,7 +125,8 @@ def _build(context: Context, lab_proposal: LabProposal, command: str) -> DeployR
 
 
 def _build_with_failover(context: Context, lab_proposal: LabProposal) -> Inventory:
-    """The nodes of the lab, built in the first place that has room. Raises what stopped it, in the table's words."""
+    """Return the nodes of the lab, built in the first place that has room. Raises the final error, in the words of the failure
+    table."""
     deployment, lab = lab_proposal.deployment, lab_proposal.lab
     cloud = deployment.cloud
     route = Route(zone_offers=lab_proposal.zones, allowed=lab_proposal.allowed, with_types=lab_proposal.choice.with_types)
@@ -140,7 +141,7 @@ def _build_with_failover(context: Context, lab_proposal: LabProposal) -> Invento
             failure = classify_failure(error)
             if failure is None:
                 raise
-            # Nodes that stand keep their place: another zone would take them away from whoever works on them.
+            # Existing nodes keep their place: in another zone, the people who work on them would lose them.
             there = route.after(here, failure) if lab_proposal.fresh else None
             _note(context, deployment, here, failure, there)
             if there is None:
@@ -157,7 +158,7 @@ def _build_with_failover(context: Context, lab_proposal: LabProposal) -> Invento
 def _note(
     context: Context, deployment: AwsDeployment, here: LaunchAttempt, failure: Failure, there: LaunchAttempt | None
 ) -> None:
-    """Record a try that failed, and say where the next one is made."""
+    """Record a failed attempt, and report where the next one is made."""
     cloud = deployment.cloud
     if failure.elsewhere or there is not None:
         why = failure.tell + (", asked for close together (placement group)" if here.placement_group else "")
@@ -175,9 +176,9 @@ def _note(
 
 
 def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
-    """Take away what the failed try left, also what Terraform does not know of or cannot remove.
+    """Remove what the failed attempt left, including what Terraform does not know or cannot remove.
 
-    Raises LeftoverError if something stays: a try elsewhere would then cost twice.
+    Raises LeftoverError if something remains: an attempt elsewhere would then cost twice.
     """
     stack = lab.deployment.stack
     with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed attempt left"):
@@ -211,7 +212,8 @@ def _record_price(lab_proposal: LabProposal) -> None:
 
 
 def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
-    """Before anything else can fail: a schedule and powering off end what is forgotten, and what costs is in the ledger."""
+    """Guard against costs before anything else can fail: a schedule and powering off end a forgotten lab, and its costs are in
+    the ledger."""
     deployment, cloud = lab.deployment, lab.cloud
     alive = _arm(context, lab)
     if cloud.backstop:
@@ -221,7 +223,7 @@ def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
 
 
 def _arm_remains(context: Context, lab: CloudLab) -> None:
-    """What a build leaves that failed or was interrupted has a schedule as well: nobody may ever come back to it."""
+    """Give the remains of a failed or interrupted build a schedule as well, since the user may never come back to them."""
     try:
         if any(instance.alive for instance in instances.find(lab.account, stack=lab.deployment.uid)):
             _arm(context, lab, listed_s=0.0)
@@ -236,7 +238,7 @@ def _arm(
     arm: Callable[..., Finding] = schedule.arm,
     listed_s: float = instances.LISTED_S,
 ) -> list[CloudInstance]:
-    """The lab's live instances, each with a schedule that ends it; why not all of them have one is in the record."""
+    """Return the lab's live instances, after giving each a schedule that ends it; if some have none, the record says why."""
     deployment, cloud = lab.deployment, lab.cloud
     names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
@@ -251,10 +253,10 @@ def _arm(
 
 
 def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance], *, fresh: bool) -> None:
-    """Deadline and idle watch power a node off. Nothing makes EC2 end a spot instance then, so it is asked whether it will.
+    """Check that EC2 ends spot instances when they power off, as the deadline and the idle watch do.
 
-    Raises InfrastructureError if it will not, or where it does not say and there is no backstop either. What was just made
-    (`fresh`) is taken down before; LeftoverError if that fails.
+    Raises InfrastructureError if it does not, or if it does not say so and there is no backstop either. A new lab (`fresh`) is
+    taken down first; LeftoverError if that fails.
     """
     spot = [instance.id for instance in alive if instance.market == "spot"]
     try:
@@ -278,7 +280,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
 
 
 def _remove_refused(context: Context, lab: CloudLab, what: str) -> None:
-    """Take down a lab that was just made and must not stand, for the reason `what`. Raises LeftoverError with that reason."""
+    """Take down a new lab that must not remain, for the reason `what`. Raises LeftoverError with that reason."""
     context.watch(Note(text=f"{what}. So it is taken down", level="warning"))
     try:
         _remove_failed_attempt(context, lab)
@@ -288,7 +290,7 @@ def _remove_refused(context: Context, lab: CloudLab, what: str) -> None:
 
 
 def _list_replaced_nodes(before: Inventory | None, lab_proposal: LabProposal) -> list[str]:
-    """The nodes that were there and are made again, as Terraform addresses; one more node is none of these."""
+    """Return the existing nodes that are created again, as Terraform addresses; additional nodes are not among them."""
     made = [
         address
         for action, address in lab_proposal.quote.changes

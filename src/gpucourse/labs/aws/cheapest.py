@@ -44,7 +44,7 @@ def replace_any_gpu(
     context: Context, request: DeployRequest, account: Account | None = None
 ) -> tuple[DeployRequest, list[str]]:
     """Return the request with a GPU and a market instead of `any`, and a note that compares the prices; a request for another
-    GPU as it is, without a note. A lab that stands keeps its GPU.
+    GPU is returned unchanged, without a note. An existing lab keeps its GPU.
 
     Raises UsageError for `any` beside other GPUs, MissingError if no GPU can be started, CloudError.
     """
@@ -102,7 +102,7 @@ def _find_offered(account: Account, needs: dict[str, LabNeed]) -> set[str]:
 
 
 def _list_candidates(account: Account, needs: dict[str, LabNeed], market: Market, book: PriceBook) -> list[Candidate]:
-    """Return the GPUs that fit into the quota of that market, or whose quota is not known."""
+    """Return the GPUs that fit into the quota of that market, or whose quota is unknown."""
     assessed = {item.code: item for item in quota.assess(account, list(needs.values()), market)}
     return [
         Candidate(

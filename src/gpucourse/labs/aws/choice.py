@@ -1,4 +1,5 @@
-"""Which lab is wanted: by what was typed, else by the settings, else by the manifest; and which part of it exists already."""
+"""Choosing a lab by what was typed, else by the settings, else by the manifest; and finding the part of it that already
+exists."""
 
 from __future__ import annotations
 
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One lab with one GPU. `others` are types to take where its own is sold out.
+    """One lab with one GPU. `others` are types to use if its own is sold out.
 
-    `standing` is its record where something of it stands; `former` the record of a try that left nothing, whose name it keeps.
+    `standing` is its record if something of it exists; `former` is the record of a failed attempt that left nothing, whose name
+    it keeps.
     """
 
     module: Module
@@ -44,35 +46,35 @@ class Choice:
 
     @property
     def stack(self) -> str:
-        """The name of its stack in the workspace."""
+        """Return the name of its stack in the workspace."""
         known = self.standing or self.former
         return known.stack if known else deployments.stack_name(self.module.id, "aws", self.gpu)
 
     @property
     def instance_type(self) -> str:
-        """The type of its machines with a GPU."""
+        """Return the type of its nodes with a GPU."""
         return self.need.machines[-1].instance_type
 
     @property
     def with_types(self) -> tuple[str, ...]:
-        """The types that have to be in the same zone: a head without a GPU."""
+        """Return the types that have to be in the same zone: a head without a GPU."""
         return tuple(machines.instance_type for machines in self.need.machines[:-1])
 
     def with_nodes(self, nodes: int) -> Choice:
-        """The same lab with another number of nodes."""
+        """Return the same lab with another number of nodes."""
         return replace(self, nodes=nodes, need=self.need.with_workers(count=nodes))
 
 
 def choices(context: Context, request: DeployRequest) -> list[Choice]:
-    """The labs that were asked for, one a GPU.
+    """Return the requested labs, one per GPU.
 
-    Raises UnknownName or UsageError for what there is not, or not so, MissingError for a lab that is stopped.
+    Raises UnknownName or UsageError for something that does not exist or does not fit, MissingError for a stopped lab.
     """
     module = context.catalog.module(request.module)
     lab = lab_of(module)
     known = list_labs(context, module.id)
     wanted = list(dict.fromkeys(gpu.lower() for gpu in request.gpu)) or [usual_gpu(context, module)]
-    # A lab whose GPU is compared with others must not become one of them where its own is sold out.
+    # A lab whose GPU is compared with others must not become one of them if its own is sold out.
     taken = {*wanted, *(deployment.cloud.gpu for deployment in known if _stands(context, deployment))}
     result = [_choice(context, request, module, lab, gpu, _find_standing_lab(known, module, gpu), taken) for gpu in wanted]
     if len({(choice.region, choice.market) for choice in result}) > 1:
@@ -85,20 +87,20 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
 
 
 def list_labs(context: Context, module: str) -> list[AwsDeployment]:
-    """The module's labs on AWS on record, those that are ready first: a try that failed is not the lab that is meant."""
+    """Return the module's labs on AWS on record, ready ones first: a failed attempt is not the lab that is meant."""
     known = [result for result in deployments.of_module(context.paths, module) if isinstance(result, AwsDeployment)]
     return sorted(known, key=lambda result: result.phase != "ready")
 
 
 def usual_gpu(context: Context, module: Module) -> str:
-    """The GPU of a lab where none was typed: that of the lab that exists, else the one of the settings, else the module's."""
+    """Return the GPU of a lab if none was typed: that of the existing lab, else the one of the settings, else the module's."""
     known = list_labs(context, module.id)
     return known[0].cloud.gpu if known else context.settings.gpu or lab_of(module).gpu
 
 
 def _find_standing_lab(known: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
-    """The record of the lab with that GPU, else of the one that was to have it: a stack keeps its name where its GPU was
-    sold out and another was taken."""
+    """Return the record of the lab with that GPU, else of the lab that was requested with it: a stack keeps its name if its GPU
+    was sold out and another was used."""
     name = deployments.stack_name(module.id, "aws", gpu)
     return next((deployment for deployment in known if deployment.cloud.gpu == gpu), None) or next(
         (deployment for deployment in known if deployment.stack == name), None
@@ -150,12 +152,12 @@ def _choice(
 
 
 def _stands(context: Context, deployment: AwsDeployment) -> bool:
-    """Whether anything of it may exist. A try that failed and left nothing does not bind the next one."""
+    """Return whether anything of it may exist. A failed attempt that left nothing does not bind the next one."""
     return deployment.phase != "failed" or bool(addresses(context.paths.stack(deployment.stack).state))
 
 
 def _fits(request: DeployRequest, module: Module, standing: AwsDeployment, gpu: str) -> None:
-    """Raises where a lab that stands would have to be another one."""
+    """Check that the request fits the existing lab. Raises UsageError or MissingError if it does not."""
     cloud = standing.cloud
     if cloud.gpu != gpu:
         raise UsageError(

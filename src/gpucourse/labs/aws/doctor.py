@@ -26,9 +26,9 @@ from gpucourse.model.money import usd_per_hour
 
 
 def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
-    """Look at everything that the labs need of the account, at once. Changes nothing, there and here.
+    """Check everything that the labs need of the account, at once. Changes nothing, in the account or here.
 
-    Raises UnknownName or UsageError for a module that has no lab on AWS; what AWS answers never raises.
+    Raises UnknownName or UsageError for a module that has no lab on AWS; never raises for an answer of AWS.
     """
     account, market, labs = _account(context, look), _market(context, look), _labs(context, look)
     with stage(context.watch, "preflight", f"asking AWS about {account.region}"):
@@ -57,7 +57,7 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
 
 
 def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
-    """The quotas that do not hold the largest of these labs, or of which nobody knows, with requests that are open already."""
+    """Return the quotas that are too small for the largest of these labs, or unknown, with requests that are already open."""
     account = _account(context, look)
     with stage(context.watch, "quotas", f"asking AWS about quotas in {account.region}"):
         account.identity()  # without credentials that is the answer, instead of `unknown` for each quota
@@ -73,7 +73,7 @@ def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
 
 
 def request_quotas(context: Context, look: PreflightRequest, wanted: Sequence[ShortQuota]) -> list[QuotaRequest]:
-    """Ask AWS for more, once for each; what is open already stays as it is. Raises what a call raises."""
+    """Ask AWS for more, once for each; requests that are already open stay unchanged. Raises the errors of `Account.call`."""
     account = _account(context, look)
     return [quota.request_increase(account, short.quota) for short in wanted if short.to_ask]
 
@@ -88,7 +88,7 @@ def _market(context: Context, look: PreflightRequest) -> Market:
 
 
 def _measure_growth(context: Context, account: Account, labs: Sequence[LabNeed], market: Market) -> list[LabNeed]:
-    """What these labs take of the quota, by the rule of `deploy`: of one that stands only what does not run yet."""
+    """Return what these labs need of the quota, by the rule of `deploy`: for an existing lab only what does not run yet."""
     growths: list[LabNeed] = []
     for need in labs:
         gpu = instance_type(need.machines[-1].instance_type).gpu.lower()
@@ -98,7 +98,7 @@ def _measure_growth(context: Context, account: Account, labs: Sequence[LabNeed],
         standing = next((lab for lab in here if lab.cloud.gpu == gpu), None)
         try:
             growths.append(need if standing is None else quota_fit.measure_growth(account, need, standing))
-        except GpucourseError:  # then nobody knows either what is in use, and that is told
+        except GpucourseError:  # then the use is unknown too, and that is reported
             growths.append(need)
     return growths
 
@@ -119,11 +119,11 @@ def _labs(context: Context, look: PreflightRequest) -> list[LabNeed]:
 
 
 def _book(account: Account, labs: Sequence[LabNeed]) -> PriceBook:
-    """Today's prices where AWS knows who asks, else those that ship with the package."""
+    """Return today's prices if AWS accepts the credentials, else those that ship with the package."""
     book = PriceBook(region=account.region)
     try:
         account.identity()
-    except GpucourseError:  # the look at the credentials tells
+    except GpucourseError:  # the check of the credentials reports it
         return book
     types = {machines.instance_type for lab in labs for machines in lab.machines}
     return refresh_prices(book, account, types, datetime.now(UTC))

@@ -19,8 +19,8 @@ from gpucourse.workspace import deployments, regions
 
 
 def make_environment(context: Context, book: PriceBook, market: Market, ssh_cidr: str, request: str) -> LabEnvironment:
-    """The environment of a lab that this workspace is about to build, with the caller's address where it is known already,
-    and the command that asks for its quota."""
+    """Return the environment of a lab that this workspace is about to build, with this computer's address if it is already
+    known, and the command that requests the lab's quota."""
     budget = read_budget(context, ())
     return LabEnvironment(
         market=market,
@@ -40,8 +40,8 @@ def make_environment(context: Context, book: PriceBook, market: Market, ssh_cidr
 
 
 def request_command(module: str | None, *, region: str | None, gpu: Sequence[str], nodes: int | None) -> str:
-    """The command that asks AWS for the quota of such labs, in the region where they are to be built: an increase elsewhere
-    is of no use. The market is left out."""
+    """Return the command that requests the quota of such labs from AWS, in the region in which they are to be built: an
+    increase elsewhere is useless. The market is left out."""
     words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
     for flag, said in (("--module", module), ("--region", region), ("--gpu", ",".join(gpu)), ("--nodes", nodes)):
         words += [flag, str(said)] if said else []

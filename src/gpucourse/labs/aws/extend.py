@@ -1,7 +1,8 @@
-"""`extend` and `keep`: more time for a lab, and a while without the idle agent. Each killer is told, the strictest last.
+"""`extend` and `keep`: more time for a lab, and a pause of the idle agent. Each mechanism that ends a lab is updated, the
+strictest last.
 
-The tags come first, so that what a killed command leaves says when the lab may end at the latest; the backstop follows the
-nodes. If one of the nodes does not accept the new deadline, all of it is set back, so that the earlier one applies to all.
+The tags come first, so that after a killed command they show the latest possible end of the lab; the backstop follows the
+nodes. If one of the nodes does not accept the new deadline, everything is set back, so that the earlier one applies to all.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ class NodeFailure:
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
-    """What that many seconds more would mean. Changes nothing but the records of labs whose last command was killed.
+    """Return what that many seconds more would mean. Changes nothing but the records of labs whose last command was killed.
 
-    Raises UsageError for nothing at all and where the lab would live for more than MAX_LAB_HOURS in all.
+    Raises UsageError if no time is added, or if the lab would exist for more than MAX_LAB_HOURS in total.
     """
     if seconds < 60:
         raise UsageError("that adds no time", hint=f"gpucourse extend {module} 2h")
     follow_killed_commands(context)
     deployment = on_aws(context, module, gpu=gpu, verb="extend")
-    seconds = min(seconds, 10 * MAX_LAB_TIME.total_seconds())  # refused below, with what would be right
+    seconds = min(seconds, 10 * MAX_LAB_TIME.total_seconds())  # refused below, with the right value
     before, at = datetime.fromisoformat(deployment.cloud.expires), stack_ledger.now()
     expires = max(before, at) + timedelta(seconds=seconds)
     latest = datetime.fromisoformat(deployment.created) + MAX_LAB_TIME
@@ -81,10 +82,10 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
 
 
 def extend(context: Context, extension: Extension, *, over_budget: bool = False) -> ChangeResult:
-    """Give the lab that time: the nodes' deadline, the backstop, the tags, the record.
+    """Move the end of the lab: the nodes' deadline, the backstop, the tags, the record.
 
-    Raises UsageError if it costs more to its new end than the budget holds, unless `over_budget`; UnreachableError if a
-    node does not take it: then the earlier end holds, and the same command tries again.
+    Raises UsageError if the cost up to the new end exceeds the budget, unless `over_budget`; UnreachableError if a node does
+    not accept it: then the earlier end applies, and the same command tries again.
     """
     module, gpu = extension.deployment.module, extension.deployment.gpu
     with lock_lab(context, module, gpu=gpu, verb="extend") as deployment:
@@ -100,16 +101,16 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
                 return _move_end(context, account, deployment, extension)
             except KeyboardInterrupt:
                 if booked := deployment.cloud.reservation:
-                    deployment.cloud.reservation = replace(booked)  # which stays, unless the account tells what has come of it
+                    deployment.cloud.reservation = replace(booked)  # which stays, unless the account shows the result
                 with suppress(GpucourseError):
                     follow_account(context, deployment)
                 raise _make_interrupted_error(deployment, extension) from None
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
-    """Hold the idle agent off every node for that many seconds; 0 lets it continue at once. The deadline stays.
+    """Pause the idle agent on every node for that many seconds; 0 lets it continue at once. The deadline stays.
 
-    Raises UnreachableError that names the nodes that did not take it, MissingError for a stopped lab.
+    Raises UnreachableError that names the nodes that did not accept it, MissingError for a stopped lab.
     """
     if seconds > MAX_LAB_TIME.total_seconds():
         raise UsageError(f"no lab may exist for more than {MAX_LAB_HOURS:.0f} hours", hint=f"gpucourse keep {module} 2h")
@@ -149,13 +150,13 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
 def write_deadline(
     context: Context, deployment: AwsDeployment, moment: datetime, nodes: Sequence[Node] | None = None
 ) -> list[NodeFailure]:
-    """Write the deadline on these nodes, else on every one; those that did not take it, and why."""
+    """Write the deadline on these nodes, by default on all; return those that did not accept it, and why."""
     text = f"{moment.timestamp():.0f}"
     return _do_on_nodes(context, deployment, lambda link: node_files.write(link, "deadline", text), nodes)
 
 
 def _move_end(context: Context, account: Account, deployment: AwsDeployment, extension: Extension) -> ChangeResult:
-    """Write the new end on everything, the record last. Raises what the nodes raise, with all of it set back."""
+    """Write the new end everywhere, the record last. Raises the errors of the nodes, after everything is set back."""
     cloud = deployment.cloud
     with stage(context.watch, "deadline", "moving the tags, and the deadline on the nodes"):
         warnings = _write_tags(account, deployment, extension.expires)
@@ -187,7 +188,7 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
 
 
 def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -> list[str]:
-    """Write the end on everything that carries one; why some of it still shows another."""
+    """Write the end on every resource that has one; return why some of them still show another."""
     try:
         tags.retag_expires(account, resource_scan.find(account, stack=deployment.uid), moment)
         schedule.retag_expires(account, moment, stack=deployment.uid)
@@ -199,7 +200,8 @@ def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -
 def _set_back(
     context: Context, account: Account, deployment: AwsDeployment, extension: Extension, failed: list[NodeFailure]
 ) -> list[NodeFailure]:
-    """Write the earlier end again on the nodes that took the later one, and on the tags; the nodes that keep the later one."""
+    """Write the earlier end again on the nodes that accepted the later one, and on the tags; return the nodes that keep the
+    later one."""
     refused = {failure.node.name for failure in failed}
     took = [node for node in (deployment.inventory.nodes if deployment.inventory else ()) if node.name not in refused]
     late = write_deadline(context, deployment, extension.before, took)
@@ -249,6 +251,6 @@ def _join(errors: Sequence[GpucourseError]) -> str:
 
 
 def _same(failed: Sequence[GpucourseError], what: str) -> GpucourseError:
-    """One error for all, unreachable where any node was."""
+    """Return one error for all, unreachable if any node was."""
     first = next((error for error in failed if isinstance(error, UnreachableError)), failed[0])
     return type(first)(what, hint=first.hint)

@@ -1,6 +1,6 @@
 """Where to build when AWS has no capacity: in another zone, then with a sibling type, and finally without a placement group.
 
-Pure: takes what happened, and returns the next place to try. Any other failure than missing capacity is final at once.
+Pure: accepts what happened, and returns the next place to try. Any other failure than missing capacity is final at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GROUP = ("placement group", "placementgroup", "placement_group")
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchAttempt:
-    """One try: where, which type, and whether the nodes were to be close together."""
+    """One attempt: where, which type, and whether the nodes were to be close together."""
 
     attempt: Placement
     placement_group: bool
@@ -26,8 +26,8 @@ class LaunchAttempt:
 
 @dataclass(kw_only=True)
 class Route:
-    """The places of one lab, in order. `allowed`: the wanted type first, then the learner's others; `with_types` have to be in
-    the same zone."""
+    """The places of one lab, in order. `allowed`: the requested type first, then the learner's others; `with_types` have to be
+    in the same zone."""
 
     zone_offers: Offers
     allowed: tuple[str, ...]
@@ -35,14 +35,14 @@ class Route:
     _round: list[tuple[Placement, Failure]] = field(default_factory=list)
 
     def after(self, place: LaunchAttempt, failure: Failure) -> LaunchAttempt | None:
-        """Where to try after this place failed so; None if no other place would help, or all were tried."""
+        """Return where to try after this place failed; None if no other place would help, or all were tried."""
         if place.placement_group and about_group(failure):
             return LaunchAttempt(attempt=place.attempt, placement_group=False)
         if not failure.elsewhere:
             return None
         self._round.append((place.attempt, failure))
         attempt = next_attempt(self.zone_offers, self._round, allowed=self.allowed, with_types=self.with_types)
-        if attempt is None and place.placement_group:  # the nodes find room apart sooner than together
+        if attempt is None and place.placement_group:  # there is more room for separate nodes than for adjacent ones
             self._round.clear()
             attempt = next(
                 filter(None, (first_attempt(self.zone_offers, kind, with_types=self.with_types) for kind in self.allowed)), None
@@ -52,12 +52,12 @@ class Route:
 
 
 def about_group(failure: Failure) -> bool:
-    """Whether the placement group is what AWS could not give, rather than machines."""
+    """Return whether AWS could not provide the placement group, rather than machines."""
     text = f"{failure.code} {failure.message}".lower()
     return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)
 
 
 def classify_failure(error: TerraformFailed) -> Failure | None:
-    """What AWS said when Terraform failed: of several errors the one that decides; None if AWS said nothing."""
+    """Return AWS's error when Terraform failed: of several errors the one that decides; None if there is none of AWS."""
     texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
     return failures.pick_deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)

@@ -1,4 +1,4 @@
-"""After a failure: what exists now, what it costs, how to take it down, and the error as the failure table words it."""
+"""After a failure: what exists now, what it costs, how to take it down, and the error in the words of the failure table."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from gpucourse.workspace import deployments
 
 @contextmanager
 def record_outcome(context: Context, deployment: AwsDeployment, command: str) -> Iterator[None]:
-    """The record is written before anything is created, and says how it went whatever happens in the block.
+    """Record the deployment before anything is created, and its outcome after the block, whatever happens there.
 
-    What is raised in the block says afterwards also what exists, what it costs, and how to take it down. `command`: what was
-    typed, which is what to type again where nothing was built; what exists keeps its own market, region and end.
+    Errors raised in the block are extended by what exists, what it costs, and how to take it down. `command`: what was typed,
+    which is what to type again if nothing was built; an existing lab keeps its market, region and end.
     """
     deployments.save(context.paths, deployment, "creating")
     try:
@@ -56,7 +56,7 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
 
 
 def describe_existing(context: Context, deployment: AwsDeployment) -> str:
-    """What exists of a lab right now and what it costs, in one sentence; asks the account. The ledger learns of it."""
+    """Return what exists of a lab right now and what it costs, in one sentence; queries the account. The ledger is updated."""
     cloud = deployment.cloud
     account = Account(cloud.region, context.environ)
     try:
@@ -77,7 +77,7 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
 
 
 def make_error(failure: Failure, tried: Sequence[PlacementAttempt], error: TerraformFailed) -> GpucourseError:
-    """The error of a failure that no other place mends: of its own class, in the words of the table."""
+    """Return the error of a failure that no other place solves: of a matching class, in the words of the table."""
     what = failures.sentence(failure)
     if len(tried) > 1:
         places = "; ".join(f"{attempt.instance_type} in {attempt.zone}: {attempt.code}" for attempt in tried)
@@ -92,24 +92,24 @@ def make_error(failure: Failure, tried: Sequence[PlacementAttempt], error: Terra
 
 
 def format_deploy(deployment: AwsDeployment) -> str:
-    """The command that continues with this lab."""
+    """Return the command that continues with this lab."""
     return f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
 
 
 def format_destroy(deployment: AwsDeployment) -> str:
-    """The command that takes it down."""
+    """Return the command that takes the lab down."""
     return f"gpucourse destroy {deployment.module} --gpu {deployment.cloud.gpu}"
 
 
 def _exists(context: Context, deployment: AwsDeployment) -> bool:
-    """Whether something was built, as far as Terraform recorded it; so the next deploy decides it as well."""
+    """Return whether something was built, according to Terraform's state; the next deploy decides by the same rule."""
     try:
         return bool(addresses(context.paths.stack(deployment.stack).state))
-    except InfrastructureError:  # damaged: then something was
+    except InfrastructureError:  # damaged: then something was built
         return True
 
 
 def _save_as_failed(context: Context, deployment: AwsDeployment, why: str) -> None:
-    # On a full disk the older record stays: it says `creating`, and `destroy` takes that as well.
+    # On a full disk the older record stays: its state is `creating`, and `destroy` accepts that as well.
     with suppress(StorageError):
         deployments.save(context.paths, deployment, "failed", error=why)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PATIENCE_S, PAUSE_S = 1200.0, 3.0
 _LOST_LOOKS = 5
 _LONGEST = 4000
-# One answer: a word, then what belongs to it. cloud-init is asked only where our own set-up left no mark at all.
+# One answer: a word, then its details. cloud-init is queried only if the course's set-up left no mark at all.
 _LOOK = """
 state="${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"
 echo "${GPUCOURSE_NODE_ROOT:+simulated}"
@@ -38,7 +38,7 @@ fi
 
 @dataclass(frozen=True, kw_only=True)
 class NodeHardware:
-    """The GPUs and the driver that a node names once it is set up."""
+    """The GPUs and the driver that a node reports once it is set up."""
 
     gpus: list[str] = field(default_factory=list)
     driver: str | None = None
@@ -46,17 +46,18 @@ class NodeHardware:
 
 @dataclass(frozen=True, kw_only=True)
 class BootMark:
-    """What a node says of itself once it is set up. `simulated`: it is a stand-in, without the hardware of its type."""
+    """What a node reports once it is set up. `simulated`: it is a stand-in, without the hardware of its type."""
 
     simulated: bool
     told: NodeHardware
 
 
 def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
-    """Wait until every node has set itself up; what each says, by name. Each step is reported with its time as it passes.
+    """Wait until every node has set itself up; return what each reports, by name. Each step is reported with its time as it
+    passes.
 
-    Each node is asked every `pause_s` seconds, for `patience_s` seconds. Raises InfrastructureError with the end of the log of
-    a node that failed, or that is not done in time.
+    Each node is queried every `pause_s` seconds, for `patience_s` seconds. Raises InfrastructureError with the end of the log
+    of a node that failed, or that is not done in time.
     """
     from gpucourse.remote.fleet import values
 
@@ -100,7 +101,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
 
 
 def _look(context: Context, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
-    """What a node's marks say; a connection that a busy boot loses is made again, five times in a row at most."""
+    """Return the content of a node's marks; a connection that a busy boot loses is made again, at most five times in a row."""
     for _lost in range(_LOST_LOOKS):
         try:
             return _read_mark(fleet.link(node))
@@ -114,7 +115,7 @@ def _look(context: Context, fleet: Fleet, node: Node, pause_s: float) -> tuple[b
 
 
 def _read_mark(link: Link) -> tuple[bool, str, str]:
-    """Whether it is a simulated computer, the word, and what belongs to it."""
+    """Return whether it is a simulated node, the word, and its details."""
     done = link.run(_LOOK, timeout_s=ANSWER_S)
     simulated, _, rest = done.stdout.decode(errors="replace").partition("\n")
     word, _, text = rest.partition("\n")

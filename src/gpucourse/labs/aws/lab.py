@@ -1,4 +1,4 @@
-"""A lab on AWS: what Terraform knows of it, and what the account says really exists."""
+"""A lab on AWS: what Terraform knows of it, and what really exists in the account."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpucourse.workspace.stack_paths import StackPaths
 
 @dataclass(frozen=True)
 class CloudLab:
-    """One stack in an AWS account. `find_resources` is the account's word."""
+    """One stack in an AWS account. `find_resources` returns what the account reports."""
 
     context: Context
     paths: StackPaths
@@ -29,15 +29,15 @@ class CloudLab:
 
     @property
     def cloud(self) -> Cloud:
-        """Where it stands. Every deployment on AWS has one."""
+        """Return the placement of the lab. Every deployment on AWS has one."""
         return self.deployment.cloud
 
     def prepare(self, watcher: Watcher) -> None:
-        """Make Terraform's folder ready, with the variables that the record asks for by now."""
+        """Prepare Terraform's folder, with the variables that the record currently requires."""
         self.terraform.prepare(watcher)
 
     def plan(self, watcher: Watcher) -> list[tuple[str, str]]:
-        """What `up` would do. Terraform sees for itself what has ended; a stopped node is started instead."""
+        """Return what `up` would do. Terraform detects what has ended; a stopped node is started instead."""
         return self.terraform.plan(watcher)
 
     def up(self, watcher: Watcher) -> Inventory:
@@ -46,7 +46,7 @@ class CloudLab:
         return reachable(self.context, self.terraform.up(watcher))
 
     def describe(self) -> str:
-        """Which Terraform builds it."""
+        """Return which Terraform builds it."""
         return self.terraform.binary.describe()
 
     def forget_if_empty(self) -> None:
@@ -54,21 +54,21 @@ class CloudLab:
         self.terraform.discard_if_empty()
 
     def list_existing(self) -> list[str]:
-        """What exists, as Terraform addresses."""
+        """Return what exists, as Terraform addresses."""
         return self.terraform.addresses()
 
     def down(self, watcher: Watcher) -> list[str]:
-        """Remove everything that Terraform knows of."""
+        """Remove everything that Terraform knows."""
         return self.terraform.down(watcher)
 
     def find_resources(self) -> list[CloudResource]:
-        """What the account still holds with this stack's tags, in every region that was ever used."""
+        """Return what the account still has with this stack's tags, in every region that was ever used."""
         places = dict.fromkeys([self.cloud.region, *regions.read_used_regions(self.context.paths)])
         return resource_scan.find(self.account, stack=self.deployment.uid, regions=places)
 
 
 def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:
-    """The lab of a deployment on AWS. Raises MissingError without Terraform."""
+    """Return the lab of a deployment on AWS. Raises MissingError without Terraform."""
     from gpucourse.provision.binary import find_terraform
 
     paths = context.paths.stack(deployment.stack)
@@ -84,7 +84,7 @@ def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:
 
 
 def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
-    """What the stack's Terraform files are given."""
+    """Return the variables of the stack's Terraform files."""
     from gpucourse.remote.keys import ensure_client_key
 
     cloud = deployment.cloud
@@ -106,7 +106,7 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
 
 
 def tags(context: Context, deployment: AwsDeployment) -> dict[str, str]:
-    """What marks every resource of a deployment as ours."""
+    """Return the tags that mark every resource of a deployment as the course's."""
     cloud = deployment.cloud
     return {
         "Project": "gpucourse",
@@ -119,7 +119,7 @@ def tags(context: Context, deployment: AwsDeployment) -> dict[str, str]:
 
 
 def reachable(context: Context, inventory: Inventory) -> Inventory:
-    """The nodes with what the learner's settings say about the way to them."""
+    """Return the nodes with the settings of the learner about how to reach them."""
     settings = context.settings
     nodes = (
         replace(node, proxy=settings.ssh_proxy_command, python=settings.node_python or node.python) for node in inventory.nodes

@@ -1,4 +1,4 @@
-"""Which nodes of a lab on AWS no longer exist, according to the account."""
+"""Finding the nodes of a lab on AWS that no longer exist, according to the account."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gpucourse.model.deployment import AwsDeployment
 
 
 def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
-    """The nodes on record that the account no longer has, by name, with why they ended. A stopped node is not gone.
+    """Return the nodes on record that the account no longer has, by name, with why they ended. A stopped node is not lost.
 
-    Empty if the account does not say, or is another one than the lab's: then only trying tells.
+    Empty if the account does not answer, or the credentials are for another one: then this cannot be known.
     """
     cloud = deployment.cloud
     try:
@@ -23,7 +23,7 @@ def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, st
     alive = {instance.node for instance in cloud_instances if instance.alive}
     newest = {
         instance.node: instance for instance in cloud_instances if not instance.alive
-    }  # by launch: the last one of a name wins
+    }  # by launch: the newest one of a name wins
     names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
     return {
         name: termination_reason.describe_termination(newest[name], cloud.expires)

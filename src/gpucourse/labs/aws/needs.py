@@ -1,4 +1,4 @@
-"""What a module's lab needs of an AWS account: turns the manifest into machines, disks, storage and hours."""
+"""What a module's lab needs of an AWS account: converts the manifest to machines, disks, storage and hours."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from gpucourse.model.labs import AwsLab
     from gpucourse.model.manifest import Module
 
-HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as terraform/stacks/slurm-cluster makes it
+HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as in terraform/stacks/slurm-cluster
 
 
 def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None, size: str | None = None) -> LabNeed:
-    """What this module's lab takes, with another GPU, number of nodes or size of them where these are given.
+    """Return what this module's lab needs, with another GPU, number of nodes or size of nodes if given.
 
     Raises UsageError for a module without a lab on AWS and for a GPU that AWS has retired, UnknownName for an unknown GPU.
     """
@@ -37,7 +37,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None,
 
 
 def validate_node_count(module: Module, nodes: int) -> int:
-    """`nodes`, where the module's lab may have so many. Raises UsageError."""
+    """Return `nodes` if the module's lab may have so many. Raises UsageError."""
     most = lab_of(module).max_nodes
     if not 1 <= nodes <= most:
         takes = f"1 to {most} nodes" if most > 1 else "1 node"
@@ -49,7 +49,7 @@ def validate_node_count(module: Module, nodes: int) -> int:
 
 
 def validate_size(module: Module, size: str) -> str:
-    """`size`, where the module's lab may have nodes of that size. Raises UsageError."""
+    """Return `size` if the module's lab may have nodes of that size. Raises UsageError."""
     lab = lab_of(module)
     sizes = [known for known in (lab.size, lab.smaller) if known]
     if size not in sizes:
@@ -61,7 +61,7 @@ def validate_size(module: Module, size: str) -> str:
 
 
 def lab_of(module: Module) -> AwsLab:
-    """The module's lab on AWS, as the manifest has it. Raises UsageError if it has none."""
+    """Return the module's lab on AWS, from the manifest. Raises UsageError if it has none."""
     if module.lab.aws is None:
         raise UsageError(
             f"module {module.id} needs no cloud: its lab runs on this computer",
@@ -71,5 +71,5 @@ def lab_of(module: Module) -> AwsLab:
 
 
 def needs(catalog: Catalog, *, gpu: str | None = None) -> list[LabNeed]:
-    """What each module with a lab on AWS takes, in the order of the course; all with one GPU where it is given."""
+    """Return what each module with a lab on AWS needs, in the order of the course; all with one GPU if it is given."""
     return [need_of(module, gpu=gpu) for module in catalog.modules if module.lab.aws is not None]

@@ -1,4 +1,4 @@
-"""The record of a lab that is about to be built: where, until when, under which tags. A lab that exists keeps all of these."""
+"""The record of a lab that is about to be built: where, until when, with which tags. An existing lab keeps all of these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpucourse.units import later, now_utc, seconds_since
 
 @dataclass(frozen=True, kw_only=True)
 class AccountFacts:
-    """What the account gives: its number, the zones with their types, the address that SSH is opened to."""
+    """Facts of the account: its number, the zones with their types, the address for which SSH is opened."""
 
     account: str
     zones: Offers
@@ -29,7 +29,7 @@ class AccountFacts:
 
 
 def make_deployment(context: Context, choice: Choice, facts: AccountFacts) -> AwsDeployment:
-    """The record with which the lab is planned. Not stored yet. Raises MissingError if no zone has what it takes."""
+    """Return the record with which the lab is planned, not stored yet. Raises MissingError if no zone has what it needs."""
     if choice.standing is not None:
         return _use_former_record(context, choice, choice.standing)
     kind = instance_type(choice.instance_type)
@@ -67,17 +67,17 @@ def make_deployment(context: Context, choice: Choice, facts: AccountFacts) -> Aw
 
 
 def hours_left(choice: Choice, deployment: AwsDeployment) -> Decimal:
-    """Hours until the lab's end; 0 if it is over. A new one has its whole time before it."""
+    """Return the hours until the lab's end; 0 if it is over. A new lab has its whole time left."""
     if choice.standing is None:
         return Decimal(str(choice.ttl_hours))
     return max(Decimal(0), round(Decimal(str(-seconds_since(deployment.cloud.expires))) / 3600, 4))
 
 
 def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployment) -> AwsDeployment:
-    """The record as it is, with the number of nodes; where its time is over and nothing runs any more, with a new end."""
+    """Return the existing record with the number of nodes; if its time is over and nothing runs any more, with a new end."""
     deployment.nodes_wanted = choice.nodes
     cloud = deployment.cloud
-    cloud.reservation = None  # of a command that was killed
+    cloud.reservation = None  # left by a command that was killed
     if seconds_since(cloud.expires) > 0 and not _has_live_instances(context, deployment):
         cloud.expires = later(now_utc(), cloud.ttl_hours * 3600)
         context.watch(Note(text=f"the time of {deployment.stack} was over: it gets {cloud.ttl_hours:g} hours more"))

@@ -1,4 +1,4 @@
-"""The small files on a node that tell its killers what to do: the deadline, the hold, the idle agent's last view."""
+"""The small files on a node that control when it ends: the deadline, the hold, and the idle agent's last report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOLDER = '"${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"'
 _LONGEST = 1 << 16
-# Root owns the folder on a node. Written aside and renamed: a killer looks each minute, and never sees half a number.
+# Root owns the folder on a node. Written aside and renamed: a watcher looks each minute, and never reads half a number.
 _WRITE = "cd {folder} && if [ -w . ]; then sh -c {script}; else sudo -n sh -c {script}; fi"
 
 
@@ -31,7 +31,7 @@ class Idle:
 
 
 def write(link: Link, name: str, text: str) -> None:
-    """Write one of the files. Raises InfrastructureError with what the node said, UnreachableError."""
+    """Write one of the files. Raises InfrastructureError with the node's message, UnreachableError."""
     script = f"printf '%s\\n' {shlex.quote(text)} >{name}.new && mv {name}.new {name}"
     done = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(script)), timeout_s=20.0)
     if not done.ok:
@@ -40,7 +40,7 @@ def write(link: Link, name: str, text: str) -> None:
 
 
 def remove(link: Link, name: str) -> None:
-    """Remove one of the files, whether it is there or not. Raises as `write`."""
+    """Remove one of the files, whether it exists or not. Raises the errors of `write`."""
     done = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(f"rm -f {name}")), timeout_s=20.0)
     if not done.ok:
         said = printable(done.stderr.decode("utf-8", "replace").strip().split("\n")[-1])
@@ -48,7 +48,7 @@ def remove(link: Link, name: str) -> None:
 
 
 def idle(link: Link) -> Idle | None:
-    """What the idle agent saw last; None if it has not looked yet."""
+    """Return what the idle agent saw last; None if it has not looked yet."""
     done = link.run(f"cat {FOLDER}/idle.json", timeout_s=5.0)
     try:
         known = parse_typed(done.stdout, _IdleReport, max_bytes=_LONGEST)
@@ -60,7 +60,7 @@ def idle(link: Link) -> Idle | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _IdleReport:
-    """What the idle agent wrote: `idle.json`."""
+    """The content of `idle.json`, which the idle agent writes."""
 
     now: float
     busy: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Proposes a lab on AWS: examines, plans and prices everything, and builds nothing.
+"""Proposing a lab on AWS: examines, plans and prices everything, and builds nothing.
 
 with propose(context, request) as proposal:   what would be built, and for how much
     ...                                       show it, ask
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class LabProposal:
-    """One lab, ready to be built. `fresh`: nothing of it stands. `forgotten`: it stands, and Terraform's state is lost or of an
-    earlier day, so that some of it would be built a second time. `interrupted`: an earlier deploy of it did not end well.
-    `allowed` are the types it may have, the wanted one first."""
+    """One lab, ready to be built. `fresh`: nothing of it exists. `forgotten`: it exists, and Terraform's state is lost or
+    outdated, so that some of it would be built a second time. `interrupted`: an earlier deploy of it did not end well.
+    `allowed` are the types it may have, the requested one first."""
 
     choice: Choice
     deployment: AwsDeployment
@@ -60,7 +60,7 @@ class LabProposal:
 
 @dataclass(kw_only=True)
 class AwsProposal(PricedProposal):
-    """What `deploy` is about to do: `lab_proposals`, as many as `quotes`. `over_budget`: also for more than is left.
+    """What `deploy` is about to do: `lab_proposals`, one for each of `quotes`. `over_budget`: allow more than is left.
     `command`: what was typed."""
 
     lab_proposals: list[LabProposal]
@@ -69,15 +69,16 @@ class AwsProposal(PricedProposal):
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing of these labs stands yet."""
+        """Return whether nothing of these labs exists yet."""
         return all(lab_proposal.fresh for lab_proposal in self.lab_proposals)
 
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
-    """Look, plan and price; the locks of the stacks are held for the block. What was not built by its end leaves nothing.
+    """Check, plan and price the labs, with the locks of their stacks held for the block. A lab that is not built by its end
+    leaves nothing.
 
-    Raises UsageError and UnknownName for what there is not, MissingError with everything that stops it, CloudError,
+    Raises UsageError and UnknownName for unknown names and values, MissingError with everything that blocks it, CloudError,
     TerraformFailed.
     """
 
@@ -172,7 +173,7 @@ def _propose_lab(
 
 
 def _is_forgotten(lab: CloudLab, changes: list[tuple[str, str]]) -> bool:
-    """Whether Terraform would make what exists. The account is asked only where it would make a node."""
+    """Return whether Terraform would create something that exists. The account is queried only if it would create a node."""
     if not lab.list_existing():
         return True
     makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in changes)
@@ -180,7 +181,8 @@ def _is_forgotten(lab: CloudLab, changes: list[tuple[str, str]]) -> bool:
 
 
 def _check_growth(account: Account, choice: Choice) -> None:
-    """Raises MissingError if a lab that stands is to have more instances than the quota holds beside what runs already."""
+    """Check that the quota allows an existing lab's additional instances beside what already runs. Raises MissingError if it
+    does not."""
     if choice.standing is None:
         return
     growth = quota_fit.measure_growth(account, choice.need, choice.standing)
@@ -201,7 +203,8 @@ def _check_growth(account: Account, choice: Choice) -> None:
 def _preflight(
     context: Context, request: DeployRequest, account: Account, fit: quota_fit.Fit, book: PriceBook
 ) -> tuple[str, list[Finding]]:
-    """The address that SSH is to be opened to, and what was looked at. Raises MissingError with everything that blocks."""
+    """Return the address for which SSH is opened, and the findings of the checks. Raises MissingError with everything that
+    blocks."""
     new = [choice for choice in fit.now if choice.standing is None]
     if not new:
         return "", []

@@ -1,4 +1,4 @@
-"""What the quota allows at a time: all labs side by side, or some now and others afterwards; with fewer nodes if need be."""
+"""What the quota allows at a time: all labs in parallel, or some now and others afterwards; with fewer nodes if necessary."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gpucourse.model.deployment import AwsDeployment
 
 @dataclass(kw_only=True)
 class Fit:
-    """The labs to build now, those that have to wait until these are destroyed, and what to tell about it. `fewer`: the number
-    of nodes that would fit, where the learner typed more than the quota holds; else 0."""
+    """The labs to build now, those that have to wait until these are destroyed, and notes for the user. `fewer`: the number of
+    nodes that would fit, if the learner typed more than the quota allows; else 0."""
 
     now: list[Choice] = field(default_factory=list)
     later: list[Choice] = field(default_factory=list)
@@ -34,10 +34,10 @@ def fit(
     assess: Callable[[Account, list[LabNeed], Market], list[Quota]] = quota.assess,
     networks: Callable[[Account], tuple[int, int]] = quota.networks,
 ) -> Fit:
-    """Divide the labs by what the quotas leave. What is not known counts as enough: the launch will tell.
+    """Divide the labs by the rest of the quotas. An unknown limit counts as enough: the launch will show it.
 
-    `chosen`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: where it does not fit,
-    the preflight says so. `assess` and `networks` ask the account.
+    `chosen`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
+    preflight says so. `assess` and `networks` query the account.
     """
     result = Fit(now=[choice for choice in wanted if choice.standing is not None])
     new = [choice for choice in wanted if choice.standing is None]
@@ -71,8 +71,11 @@ def fit(
 def measure_growth(
     account: Account, need: LabNeed, standing: AwsDeployment, *, find: Callable[..., list[CloudInstance]] = instances.find
 ) -> LabNeed:
-    """What a lab that stands takes of the quota beside its own running instances, in the type that its nodes have: 0 machines
-    where all run. Raises what a call raises. `find` asks the account."""
+    """Return what an existing lab needs of the quota beside its running instances, in the type of its nodes: 0 machines if all
+    run.
+
+    Raises the errors of `Account.call`. `find` queries the account.
+    """
     listed = find(account, stack=standing.uid)
     running = Counter(instance.instance_type for instance in listed if instance.state in {"pending", "running"})
     whole = need.with_workers(instance_type=standing.cloud.instance_type)
@@ -81,7 +84,7 @@ def measure_growth(
 
 
 def count_fitting_nodes(choice: Choice, growth: LabNeed, quotas: list[Quota]) -> int:
-    """How many nodes a lab that stands may have within these quotas, where its nodes are what it lacks; else 0."""
+    """Return how many nodes an existing lab may have within these quotas, if it lacks nodes; else 0."""
     workers = growth.machines[-1]
     kind = instance_type(workers.instance_type)
     free = next((item.free for item in quotas if item.code == kind.quota[workers.market(choice.market)]), None)
@@ -90,7 +93,7 @@ def count_fitting_nodes(choice: Choice, growth: LabNeed, quotas: list[Quota]) ->
 
 
 def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
-    """How many more labs the region has room for, since each has a network of its own; None if that is not known."""
+    """Return how many more labs the region has room for, since each has a network of its own; None if unknown."""
     try:
         held, allowed = networks(account)
     except GpucourseError:

@@ -1,7 +1,5 @@
 """The readiness checks of a lab on AWS: from `the instance runs` to `the ranks can meet`, each on all nodes at once.
-
-`wait_until_ready` also brings a stopped lab back: it asks the account for addresses and host keys each time.
-"""
+`wait_until_ready` also serves `start`: it queries addresses and host keys from the account each time."""
 
 from __future__ import annotations
 
@@ -32,20 +30,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SHARED = "/shared"  # where the stacks mount what their nodes share
+SHARED = "/shared"  # where the stacks mount the storage that their nodes share
 _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadinessTimes:
-    """How long each readiness check is waited for, and the pause before it is looked at again, in seconds."""
+    """How long to wait for each readiness check, and the pause before it is repeated, in seconds."""
 
     listed_s: float = instances.LISTED_S
-    console_s: float = 900.0  # the console shows the host key minutes after the start, on a slow disk many
+    console_s: float = 900.0  # the console shows the host key minutes after the start, with a slow disk many minutes
     ssh_s: float = 240.0
     ssh_pause_s: float = 3.0
     boot_pause_s: float = first_boot.PAUSE_S
-    slurm_s: float = 120.0  # its nodes follow the head's configuration within seconds, and register within a minute
+    slurm_s: float = 120.0  # its nodes read the head's configuration within seconds, and register within a minute
     slurm_pause_s: float = 2.0
 
 
@@ -59,10 +57,10 @@ def wait_until_ready(
     *,
     on_answer: Callable[[], None] = lambda: None,
 ) -> Inventory:
-    """Every readiness check in turn; the nodes as they are reached now, which the caller stores. `on_answer` is called once all
-    of them answer, before anything else is asked of them.
+    """Run every readiness check in turn; return the nodes as they are reached now, which the caller stores.
 
-    Raises InfrastructureError, UnreachableError or CloudError naming the nodes that fell off, with the log that explains it.
+    `on_answer` is called once all of them answer, before any other check. Raises InfrastructureError, UnreachableError or
+    CloudError that names the nodes that failed, with the log that explains it.
     """
     from gpucourse.remote.fleet import Fleet
 
@@ -94,7 +92,7 @@ def wait_until_ready(
 
 
 def _gpus(node: Node) -> int:
-    """What the type of the instance has, also where an earlier check found a simulated computer without."""
+    """Return how many GPUs the type of the instance has, even if an earlier check found a simulated node without any."""
     from gpucourse.aws.offerings import instance_types
 
     known = instance_types().get(node.instance_type)
@@ -102,12 +100,12 @@ def _gpus(node: Node) -> int:
 
 
 def _as_it_is(node: Node, mark: first_boot.BootMark) -> Node:
-    """A computer that says that it is simulated has the GPUs that it counts, whatever the type of its instance."""
+    """Return the node with the GPUs that it counts if it reports that it is simulated; else unchanged."""
     return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
 
 
 def _await_instances(context: Context, lab: CloudLab, inventory: Inventory, times: ReadinessTimes) -> dict[str, CloudInstance]:
-    """The instance of each node, running."""
+    """Return the instance of each node once all of them run."""
     began = time.monotonic()
     with stage(context.watch, "instances", "the instances run"):
         names = [node.name for node in inventory.nodes]
@@ -138,9 +136,9 @@ def _await_instances(context: Context, lab: CloudLab, inventory: Inventory, time
 def _pin_host_keys(
     context: Context, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance], times: ReadinessTimes
 ) -> Inventory:
-    """The nodes under their present addresses, each with the host key that its console shows.
+    """Return the nodes with their present addresses, each with the host key that its console shows.
 
-    A key that is known already for the same address is not asked for again.
+    A key that is already known for the same address is not queried again.
     """
     nodes = [
         replace(node, address=running[node.name].address, private_address=running[node.name].private_address)
@@ -176,7 +174,7 @@ def _pin_host_keys(
 
 
 def _answers(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
-    """Connect to every node; a machine that has just booted may refuse at first."""
+    """Connect to every node; one that has just booted may refuse at first."""
     began = time.monotonic()
 
     def connect(node: Node) -> None:
@@ -200,7 +198,7 @@ def _answers(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTime
 
 
 def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableError) -> UnreachableError:
-    """The same error, with the reason where this computer's address is no longer the one that SSH is open to."""
+    """Return the same error, with the reason if SSH is no longer open to this computer's address."""
     if context.settings.ssh_cidr:
         return error
     try:
@@ -216,7 +214,8 @@ def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableEr
 
 
 def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
-    """nvidia-smi lists as many GPUs as the instance type has. Left out, and said so, where a computer says it is simulated."""
+    """Check that nvidia-smi lists as many GPUs as the instance type has. Nodes that report to be simulated are skipped, with a
+    note."""
 
     def ask(link: Link) -> None:
         began = time.monotonic()
@@ -240,7 +239,7 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
 
 
 def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
-    """Slurm has every node idle, or at work, with its GPUs. Left out, and said so, where simulated computers count none."""
+    """Wait until Slurm has every node idle or at work, with its GPUs. If simulated nodes count none, skip this, with a note."""
     if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
         text = f"{names}: simulated, as the machine itself says: no GPU, so no Slurm is looked for"

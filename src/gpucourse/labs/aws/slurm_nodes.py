@@ -1,4 +1,4 @@
-"""Removes nodes that a lab no longer has from Slurm's configuration, where they would otherwise be listed as down for ever."""
+"""Removing nodes that a lab no longer has from Slurm's configuration, which would otherwise list them as down for ever."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from gpucourse.model.node import Inventory
 if TYPE_CHECKING:
     from gpucourse.ports import Link
 
-# What each node says of itself lies here, in files of root's; from these the head writes slurm.conf, every few seconds.
+# The nodes write their descriptions here, in files owned by root; from these the head writes slurm.conf, every few seconds.
 _FOLDER = '"${{GPUCOURSE_NODE_ROOT:-}}/shared/.gpucourse/"{stack}/nodes'
 _REMOVE = "cd {folder} && if [ -w . ]; then rm -f {names}; else sudo -n rm -f {names}; fi"
 
 
 def forget_others(context: Context, inventory: Inventory, *, stack: str) -> frozenset[str]:
-    """Let the head of the cluster forget every node that is not of the lab; the names of those that were forgotten.
+    """Make the head of the cluster forget every node that is not part of the lab; return the names of those that were
+    forgotten.
 
-    `stack` is the deployment's uid. Where the head refuses that, a note says so, and they stay in Slurm's lists.
+    `stack` is the deployment's uid. If the head refuses that, a note says so, and they stay in Slurm's lists.
     """
     from gpucourse.remote.fleet import Fleet, values
 

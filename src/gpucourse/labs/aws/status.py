@@ -1,4 +1,5 @@
-"""How labs on AWS are right now, and what will end them: as the account and the nodes say, not as this computer remembers."""
+"""The current state of labs on AWS, and what will end them, according to the account and the nodes, not to this computer's
+records."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ Look = Callable[[], object]
 class Outlook:
     """One lab on AWS. Amounts are USD; times ISO 8601 in UTC.
 
-    `instances`: the id of each node's instance. `unknown`: why the account could not be asked; then no node counts as
-    healthy. `ended`: nodes that ended by themselves, and why. `idle`: what the idle agents saw last, of the nodes that
-    answered at once. `backstop`: when AWS itself ends it, or why it will not.
+    `instances`: the id of each node's instance. `unknown`: why the account could not be queried; then no node counts as
+    healthy. `ended`: nodes that ended by themselves, and why. `idle`: what the idle agents saw last, of the nodes that answered
+    at once. `backstop`: when AWS itself ends it, or why it will not.
     """
 
     nodes: list[NodeHealth]
@@ -59,10 +60,11 @@ class AccountView:
 
 
 def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, within_s: float = WITHIN_S) -> AccountView:
-    """Ask the account about these labs, everything at once. Raises nothing that AWS answers: it makes them `unknown`.
+    """Query the account about these labs, everything at once. Never raises for an answer of AWS: a failure makes the labs
+    `unknown`.
 
-    With `ask_nodes` the idle agents are asked too, which takes an SSH connection: not to be done again and again, since to
-    the agent a connection is somebody at work.
+    With `ask_nodes`, the idle agents are queried too, over an SSH connection. Do not repeat that often: to the agent, a
+    connection is a person at work.
     """
     places = dict.fromkeys([*(lab.cloud.region for lab in labs), *regions.read_used_regions(context.paths)])
     accounts = {region: Account(region, context.environ) for region in places}
@@ -137,7 +139,7 @@ def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) 
 
 
 def _find_lost_instances(instances: Sequence[CloudInstance]) -> list[CloudInstance]:
-    """The ended instances whose node did not come back, the last one of each node."""
+    """Return the ended instances whose node was not replaced, the last one of each node."""
     alive = {instance.node for instance in instances if instance.alive}
     return list(
         {instance.node: instance for instance in instances if not instance.alive and instance.node not in alive}.values()
@@ -157,7 +159,7 @@ def _as_instances(answer: object) -> list[CloudInstance]:
 
 
 def _ask_nodes(context: Context, labs: Sequence[AwsDeployment], views: dict[str, Outlook]) -> None:
-    """What the idle agents saw last. A node that does not answer at once is left out."""
+    """Add what the idle agents saw last. A node that does not answer at once is left out."""
     running = [
         (lab.stack, node)
         for lab in labs

@@ -1,4 +1,4 @@
-"""`stop` and `start`: pause the instances of a lab, and bring them back at new addresses with the same host keys."""
+"""`stop` and `start`: pause the instances of a lab, and start them again, at new addresses but with the same host keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gpucourse.runs.connect import Connections
 from gpucourse.runs.settle import settle
 from gpucourse.workspace import deployments, runs
 
-SOONEST = timedelta(minutes=15)  # a start takes minutes; one that ends right after is money for nothing
+SOONEST = timedelta(minutes=15)  # a start takes minutes; to start a lab that ends right after wastes money
 ASLEEP = {"stopping", "stopped"}
 
 
@@ -78,10 +78,10 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
 
 
 def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
-    """Start a stopped lab, learn its new addresses, and wait until it is ready. Also heals a record with old addresses.
+    """Start a stopped lab, find its new addresses, and wait until it is ready. Also repairs a record with old addresses.
 
-    Raises CloudError of kind capacity where AWS has no room for it now, UsageError if its time is over and, unless
-    `over_budget`, where it costs more to its end than the budget holds, and what the readiness checks raise.
+    Raises CloudError of kind capacity if AWS has no room for it now, UsageError if its time is over or, unless `over_budget`,
+    if it costs more until its end than the budget allows, and the errors of the readiness checks.
     """
     from gpucourse.labs.aws.readiness import wait_until_ready
 
@@ -109,18 +109,18 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
                 deployments.save(context.paths, deployment)
             finally:  # what runs costs, even if this was interrupted or AWS answered with an error
                 _settle(context, account, deployment)
-        cloud.reservation = None  # also that of a start which was killed: the ledger has by now what the lab costs
+        cloud.reservation = None  # also that of a killed start: the ledger now has the lab's cost
         late: list[list[str]] = []
 
         def move() -> None:
-            """At once: a deadline on the disk that is over ends the node five minutes after its boot."""
+            """Move the deadline at once: an old one on the disk ends the node five minutes after its boot."""
             late.append(_move_deadline(context, deployment))
 
         try:
             with context.keep_links() as own:
                 deployment.inventory = wait_until_ready(own, lab, on_answer=move)
         finally:
-            if not late:  # not all answer; those that do get the deadline of the record all the same
+            if not late:  # not all answer; those that do get the deadline of the record nevertheless
                 move()
         deployments.save(context.paths, deployment, "ready")
         return ChangeResult(
@@ -136,7 +136,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
 
 
 def _find_spending(context: Context, deployment: AwsDeployment, command: str) -> Spending:
-    """What the lab costs once it runs: what it was offered for. `command`: what was typed."""
+    """Return what the lab costs once it runs: its quoted price. `command`: what was typed."""
     return Spending(
         per_hour=max(Decimal(deployment.cloud.usd_per_hour or 0), ledger.per_hour(context, deployment) or Decimal(0)),
         until=datetime.fromisoformat(deployment.cloud.expires),
@@ -146,14 +146,15 @@ def _find_spending(context: Context, deployment: AwsDeployment, command: str) ->
 
 
 def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
-    """`alone`: no schedule outside the nodes ends it, and a stopped node does not look at its own deadline."""
+    """Return a sentence about the end of a stopped lab. `alone`: no schedule outside the nodes ends it, and a stopped node does
+    not check its own deadline."""
     if alone:
         return f"nothing ends it while it is stopped, so its disks cost until you type gpucourse destroy {module}"
     return f"its deadline still applies: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
 
 
 def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:
-    """The instances that still exist, by node. Raises MissingError if one of the lab's nodes has none."""
+    """Return the instances that still exist, by node. Raises MissingError if none is left."""
     cloud_instances = instances.find(account, stack=deployment.uid)
     alive = [instance for instance in cloud_instances if instance.alive]
     if alive:
@@ -209,7 +210,8 @@ def _start_instances(
 
 
 def _update_addresses(deployment: AwsDeployment, running: list[CloudInstance]) -> Inventory | None:
-    """The nodes under their present addresses. It is the same machine with the same disk, so its pinned host key stays."""
+    """Return the nodes with their present addresses. It is the same machine with the same disk, so its pinned host key
+    stays."""
     if deployment.inventory is None:
         return None
     where = {instance.node: instance for instance in running}

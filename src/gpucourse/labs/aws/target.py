@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 
 class AwsTarget(Target["AwsProposal", AwsDeployment]):
-    """Labs that cost money: priced and asked about before, bounded in time, proved gone afterwards."""
+    """Labs that cost money: priced and confirmed before, limited in time, verified to be gone afterwards."""
 
     name, label = "aws", "AWS"
     no_clock = ""
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[AwsProposal]:
-        """See labs.aws.propose."""
+        """Check, plan and price the labs: see labs.aws.propose."""
         from gpucourse.labs.aws.propose import propose
 
         return propose(context, request)
 
     def build(self, context: Context, proposal: AwsProposal) -> BuildResult:
-        """See labs.aws.build."""
+        """Build what was proposed: see labs.aws.build."""
         from gpucourse.labs.aws.build import build
 
         return build(context, proposal)
 
     def health(self, context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
-        """What the account says, and the idle agents on the nodes."""
+        """Return what the account reports and, with `ask_nodes`, the idle agents on the nodes."""
         if not labs:
             return Health(warnings=_still_billed(context))
         from gpucourse.labs.aws.status import look
@@ -53,13 +53,13 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
         )
 
     def take_down(self, context: Context, deployment: AwsDeployment, receipt: Receipt) -> None:
-        """See labs.aws.cleanup.take_down."""
+        """Take the lab down: see labs.aws.cleanup.take_down."""
         from gpucourse.labs.aws.cleanup.take_down import take_down
 
         take_down(context, deployment, receipt)
 
     def own_flags(self, request: DeployRequest) -> list[str]:
-        """What it may cost, and who may come in."""
+        """Return the flags about cost and access."""
         typed = {
             "--gpu": request.gpu,
             "--size": request.size,
@@ -72,20 +72,20 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
         return [flag for flag, given in typed.items() if given]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """They have no meaning on machines that cost nothing."""
+        """Return the error for these flags: they have no meaning on nodes that cost nothing."""
         return UsageError(
             f"{', '.join(flags)}: only for a lab on AWS, and this one would cost nothing",
             hint=f"gpucourse deploy {request.module} --target aws",
         )
 
     def find_lost_nodes(self, context: Context, deployment: AwsDeployment) -> dict[str, str]:
-        """The instances that ended by themselves."""
+        """Return the instances that ended by themselves."""
         from gpucourse.labs.aws.lost_nodes import find_lost_nodes
 
         return find_lost_nodes(context, deployment)
 
     def reach_again(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
-        """Stopped nodes are started; others may not know this computer's address."""
+        """Return the current cost, and the advice: start stopped nodes, or allow this computer's new address."""
         from gpucourse.labs.aws.money.ledger import describe_cost_meanwhile
 
         if deployment.is_stopped:
@@ -94,49 +94,49 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
         return describe_cost_meanwhile(context, deployment), mend
 
     def stop(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
-        """See labs.aws.stop_start."""
+        """Pause a lab: see labs.aws.stop_start."""
         from gpucourse.labs.aws.stop_start import stop
 
         return stop(context, module, gpu=gpu)
 
     def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
-        """See labs.aws.stop_start."""
+        """Start a stopped lab: see labs.aws.stop_start."""
         from gpucourse.labs.aws.stop_start import start
 
         return start(context, module, gpu=gpu, over_budget=over_budget)
 
     def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
-        """See labs.aws.extend."""
+        """Return what more time would mean: see labs.aws.extend."""
         from gpucourse.labs.aws.extend import more_time
 
         return more_time(context, module, seconds, gpu=gpu)
 
     def extend(self, context: Context, extension: Extension, *, over_budget: bool) -> ChangeResult:
-        """See labs.aws.extend."""
+        """Move the end of a lab: see labs.aws.extend."""
         from gpucourse.labs.aws.extend import extend
 
         return extend(context, extension, over_budget=over_budget)
 
     def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> ChangeResult:
-        """See labs.aws.extend."""
+        """Pause the idle agents of a lab: see labs.aws.extend."""
         from gpucourse.labs.aws.extend import keep
 
         return keep(context, module, seconds, gpu=gpu)
 
     def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> ChangeResult:
-        """See labs.aws.allow_ip."""
+        """Open SSH of a lab to another address: see labs.aws.allow_ip."""
         from gpucourse.labs.aws.allow_ip import allow_ip
 
         return allow_ip(context, module, cidr=cidr, gpu=gpu)
 
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-        """See labs.aws.money.destroy_preview."""
+        """Return what a destroy would take down: see labs.aws.money.destroy_preview."""
         from gpucourse.labs.aws.money.destroy_preview import preview_destroy
 
         return preview_destroy(context, labs)
 
     def find_untracked(self, context: Context, module: str | None) -> list[CloudResource]:
-        """See labs.aws.cleanup.untracked."""
+        """Return resources without a record: see labs.aws.cleanup.untracked."""
         from gpucourse.workspace import regions
 
         if not regions.read_used_regions(context.paths):
@@ -146,44 +146,44 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
         return find_untracked(context, module=module)
 
     def remove_untracked(self, context: Context, resources: list[CloudResource]) -> list[Receipt]:
-        """See labs.aws.cleanup.untracked."""
+        """Remove resources without a record: see labs.aws.cleanup.untracked."""
         from gpucourse.labs.aws.cleanup.untracked import remove_untracked
 
         return remove_untracked(context, resources)
 
     def examine(self, context: Context, look: PreflightRequest) -> PreflightReport:
-        """See labs.aws.doctor."""
+        """Check what the account lacks for the labs: see labs.aws.doctor."""
         from gpucourse.labs.aws.doctor import doctor
 
         return doctor(context, look)
 
     def short_quotas(self, context: Context, look: PreflightRequest) -> list[ShortQuota]:
-        """See labs.aws.doctor."""
+        """Return the quotas that are too small: see labs.aws.doctor."""
         from gpucourse.labs.aws.doctor import short_quotas
 
         return short_quotas(context, look)
 
     def request_quotas(self, context: Context, look: PreflightRequest, wanted: Sequence[ShortQuota]) -> list[QuotaRequest]:
-        """See labs.aws.doctor."""
+        """Request more of these quotas: see labs.aws.doctor."""
         from gpucourse.labs.aws.doctor import request_quotas
 
         return request_quotas(context, look, wanted)
 
     def request_command(self, look: PreflightRequest) -> str:
-        """See labs.aws.environment."""
+        """Return the command that requests quotas: see labs.aws.environment."""
         from gpucourse.labs.aws.environment import request_command
 
         return request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
 
     def policy(self, region: str) -> str:
-        """An IAM policy, as JSON, with the ARNs of the region's partition."""
+        """Return an IAM policy, as JSON, with the ARNs of the region's partition."""
         from gpucourse.aws.offerings import read_partition
         from gpucourse.aws.policy import policy_text
 
         return policy_text(read_partition(region))
 
     def setup(self, region: str) -> str:
-        """A CloudFormation template, as JSON, with the ARNs of the region's partition."""
+        """Return a CloudFormation template, as JSON, with the ARNs of the region's partition."""
         from gpucourse.aws.offerings import read_partition
         from gpucourse.aws.policy import setup_text
 
@@ -191,7 +191,7 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
 
 
 def _still_billed(context: Context) -> list[str]:
-    """What the ledger says still costs, where no record of a lab is left that would explain it."""
+    """Return a warning about instances that still cost according to the ledger although no lab is on record."""
     if not context.paths.ledger.exists():
         return []
     from gpucourse.workspace import ledger

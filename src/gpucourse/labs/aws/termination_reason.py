@@ -1,4 +1,5 @@
-"""Why an instance no longer exists, in words for the person: its own killers, the spot market, or somebody who ended it."""
+"""Why an instance no longer exists, in words for the user: its own deadline or idle watch, the spot market, or a person who
+ended it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
 
 BACKSTOP = timedelta(minutes=10)
-SLACK = timedelta(minutes=2)  # a killer looks once a minute
+SLACK = timedelta(minutes=2)  # the deadline watch looks once a minute
 # The codes of StateReason, as EC2's API reference lists them.
 TAKEN_BACK = {"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown"}
 FROM_INSIDE = {"Client.InstanceInitiatedShutdown"}
@@ -17,7 +18,7 @@ BY_A_CALL = {"Client.UserInitiatedShutdown", "Client.UserInitiatedHibernate"}
 
 
 def explain_end(instance: CloudInstance, expires: str) -> str:
-    """Why an instance ended or stopped, as far as AWS's code and the clock tell. `expires`: the lab's deadline."""
+    """Return why an instance ended or stopped, as far as AWS's code and the clock show. `expires`: the lab's deadline."""
     code, ended = instance.reason_code, instance.ended
     deadline = datetime.fromisoformat(expires) if expires else None
     late = deadline is not None and ended is not None and ended >= deadline - SLACK
@@ -35,12 +36,13 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
 
 
 def of_its_nodes(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
-    """The instances of nodes that the lab has. One that was taken away with a smaller number of nodes did not end by itself."""
+    """Return the instances of nodes that the lab has. One that was removed with a smaller number of nodes did not end by
+    itself."""
     names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
     return [instance for instance in instances if names is None or instance.node in names]
 
 
 def describe_termination(instance: CloudInstance, expires: str) -> str:
-    """One line: the node, its id, why and when."""
+    """Return one line: the node, its id, why and when it ended."""
     when = f", {instance.ended:%Y-%m-%d %H:%M} UTC" if instance.ended else ""
     return f"{instance.node or 'an instance'} ({instance.id}): {explain_end(instance, expires)}{when}"

@@ -1,1 +1,1 @@
-"""The target `here`: this computer with the GPU in it, as one node."""
+"""The target `here`: this computer with its GPU, as one node."""

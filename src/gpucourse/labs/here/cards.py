@@ -11,7 +11,7 @@ from gpucourse.errors import MissingError
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import parse_typed
 
-LOOK_S = 120.0  # torch is large, and the first import on a rented computer reads it from a slow disk
+LOOK_S = 120.0  # seconds: torch is large, and the first import on a rented computer reads it from a slow disk
 _DRIVER_S = 20.0
 _WSL = "/usr/lib/wsl/lib"
 _LOOK = """
@@ -31,14 +31,14 @@ print(json.dumps(answer))
 
 @dataclass(frozen=True)
 class Usable:
-    """What one Python can compute on: the version of its torch (empty: it has none), and the GPUs that torch sees."""
+    """What one Python can compute on: the version of its torch (empty if it has none), and the GPUs that torch sees."""
 
     torch: str
     gpus: tuple[str, ...]
 
 
 def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the GPUs that the driver lists, by nvidia-smi on the PATH of `environ` or where WSL keeps it. Empty if
+    """Return the names of the GPUs that the driver lists, by nvidia-smi on the PATH of `environ` or in WSL's folder. Empty if
     there is no driver or it does not answer."""
     program = shutil.which("nvidia-smi", path=f"{environ.get('PATH', '')}:{_WSL}")
     if program is None:
@@ -52,7 +52,7 @@ def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def find_usable(python: str) -> Usable:
-    """What this Python can compute on, by its own torch. Raises MissingError if it does not start or does not answer."""
+    """Return what this Python can compute on, by its own torch. Raises MissingError if it does not start or does not answer."""
     hint = "name a Python that has torch: node_python in gpucourse.yaml"
     try:
         completed = subprocess.run([python, "-c", _LOOK], capture_output=True, text=True, timeout=LOOK_S, check=False)
@@ -65,7 +65,7 @@ def find_usable(python: str) -> Usable:
 
 
 def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tuple[str, ...]:
-    """The GPUs that this Python can use, at least one. `simulated` is the command that needs none.
+    """Return the GPUs that this Python can use, at least one. `simulated` is the command that needs none.
 
     Raises MissingError: there is no GPU, or there is one and torch cannot use it.
     """

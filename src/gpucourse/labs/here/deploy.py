@@ -37,9 +37,9 @@ class HereProposal(Proposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
-    """This computer for the lab of a module, after a look at its GPUs. Changes nothing.
+    """Propose this computer for the lab of a module, after a check of its GPUs. Changes nothing.
 
-    Raises UsageError for a module or a number of nodes that one computer cannot give, MissingError without a GPU.
+    Raises UsageError for a module or a number of nodes that one computer cannot provide, MissingError without a GPU.
     """
     began = time.monotonic()
     module = context.catalog.module(request.module)
@@ -61,7 +61,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
 
 
 def build(context: Context, proposal: HereProposal) -> BuildResult:
-    """Have the node answer. Raises InfrastructureError, UnreachableError."""
+    """Start the node and wait until it is ready. Raises InfrastructureError, UnreachableError."""
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context, deployment):
@@ -85,7 +85,8 @@ def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
 
 
 def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
-    """What spreads over several nodes elsewhere spreads over the GPUs of this one."""
+    """Check that there are enough GPUs: work that uses several nodes elsewhere uses the GPUs of this computer. Raises
+    MissingError."""
     wanted = module.lab.local.nodes
     if len(gpus) < wanted:
         raise MissingError(

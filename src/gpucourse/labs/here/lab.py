@@ -21,7 +21,7 @@ from gpucourse.storage import find_login
 from gpucourse.workspace.stack_paths import StackPaths
 
 NODE = "node0"
-_DRIVER_S = 300.0  # it gives up by itself before that, and says why
+_DRIVER_S = 300.0  # it gives up by itself before that, and reports why
 
 
 @dataclass(frozen=True)
@@ -33,32 +33,32 @@ class HereLab:
     public_key: str
 
     def up(self, python: str, gpus: tuple[str, ...]) -> Node:
-        """Have the node answer, with the interpreter and the GPUs of this computer. Raises InfrastructureError."""
+        """Start the node, with the interpreter and the GPUs of this computer. Raises InfrastructureError."""
         self._drive("up", {"python": python, "gpus": len(gpus), "instance_type": gpus[0]})
         return parse_typed(layout.description(self.paths.nodes, NODE).read_bytes(), Node)
 
     def down(self, watcher: Watcher) -> list[str]:  # noqa: ARG002 - the protocol passes it, and this takes a moment
-        """End everything that runs on the node, and remove its files. Raises InfrastructureError."""
+        """End everything that runs on the node, and remove its files; return what existed. Raises InfrastructureError."""
         existed = self.list_existing()
         self._drive("down", {"python": sys.executable})
         return existed
 
     def list_existing(self) -> list[str]:
-        """The node, where anything of it is there."""
+        """Return the node if anything of it exists."""
         return [NODE] if (self.paths.nodes / NODE).exists() else []
 
     def inspect(self) -> list[NodeHealth]:
-        """How the node is right now."""
+        """Return the node's current health."""
         return health.inspect(self.paths.nodes, [NODE])
 
     def scan_leftovers(self) -> list[Leftover]:
-        """What is still there, looked up by process, port and folder."""
+        """Return what still exists, searched by process, port and folder."""
         inventory = self.deployment.inventory
         ports = [node.port for node in inventory.nodes] if inventory else []
         return health.find_leftovers(self.paths.nodes, self.deployment.uid, ports)
 
     def end_everything(self) -> None:
-        """End and remove whatever `down` missed."""
+        """End and remove everything that `down` missed."""
         health.end_everything(self.paths.nodes, self.deployment.uid)
 
     def _drive(self, verb: str, more: dict[str, object]) -> None:
@@ -72,7 +72,7 @@ class HereLab:
             **more,
         }
         words = [sys.executable, "-I", "-S", str(Path(driver.__file__)), verb, str(layout.description(self.paths.nodes, NODE))]
-        # With the lab's mark an `up` that outlives a killed command is found by the next destroy; `down` ends what has it.
+        # An `up` that outlives a killed command has the lab's mark, so the next destroy finds it; `down` ends all that have it.
         mark = {processes.STACK: self.deployment.uid} if verb == "up" else {}
         environment = {**os.environ, driver.SPEC_VARIABLE: json.dumps(spec), **mark}
         try:
@@ -92,5 +92,5 @@ class HereLab:
 
 
 def open_here(context: Context, deployment: HereDeployment) -> HereLab:
-    """The lab of a deployment, ready to build, look at and remove."""
+    """Return the lab of a deployment, ready to build, inspect and remove."""
     return HereLab(context.paths.stack(deployment.stack), deployment, ensure_client_key(context.paths.client_key))

@@ -13,8 +13,8 @@ SIMULATED = "gpucourse deploy 1 --target local"
 
 
 def find_requirements(context: Context, *, meant: bool) -> list[Finding]:
-    """The GPU of this computer. Where labs are not `meant` to be here, none is no fault: simulated nodes need none. Then
-    torch is loaded only where the driver lists a GPU, for that takes seconds."""
+    """Return the finding about this computer's GPU. If labs are not `meant` to be here, none is no error: simulated nodes need
+    none. Then torch is loaded only if the driver lists a GPU, since that takes seconds."""
     if not (meant or list_cards(context.environ)):
         return [Finding(what="GPU", state="ok", detail="none in this computer; simulated nodes need none")]
     try:

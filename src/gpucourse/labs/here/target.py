@@ -1,4 +1,4 @@
-"""The target `here`: this computer with the GPU in it."""
+"""The target `here`: this computer with its GPU."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 
 class HereTarget(Target["HereProposal", HereDeployment]):
-    """Labs of one node, this computer. What runs there uses its GPU; no account, no sshd and no Terraform is needed."""
+    """Labs of one node, this computer. Their runs use its GPU; no account, no sshd and no Terraform is needed."""
 
     name = "here"
     no_clock = "this computer is not the course's own: it neither starts nor ends it"
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[HereProposal]:
-        """See labs.here.deploy."""
+        """Propose this computer as a lab: see labs.here.deploy."""
         from gpucourse.labs.here.deploy import propose
 
         return propose(context, request)
 
     def build(self, context: Context, proposal: HereProposal) -> BuildResult:
-        """See labs.here.deploy."""
+        """Build what was proposed: see labs.here.deploy."""
         from gpucourse.labs.here.deploy import build
 
         return build(context, proposal)
 
     def health(self, context: Context, labs: Sequence[HereDeployment], *, ask_nodes: bool) -> Health:
-        """What the process, the port and the folder of each node say."""
+        """Return what the process, the port and the folder of each node show."""
         if not labs:
             return Health()
         from gpucourse.local import health
@@ -53,7 +53,7 @@ class HereTarget(Target["HereProposal", HereDeployment]):
         take_down(context, deployment, receipt, open_here(context, deployment))
 
     def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
-        """See labs.here.requirements."""
+        """Return what a lab on this computer needs: see labs.here.requirements."""
         from gpucourse.labs.here.requirements import find_requirements
 
         return find_requirements(context, meant=meant)

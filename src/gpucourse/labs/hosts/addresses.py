@@ -1,4 +1,4 @@
-"""Finds the addresses at which machines reach each other by trying: neither their names nor the learner's own route tell."""
+"""Finding the addresses at which machines reach each other by trying: neither names nor the learner's own route show them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpucourse.remote.patience import ANSWER_S
 
 PATIENCE_S = 10
 LONGEST_PORTS = len("65535 65535\n")
-# It ends when every other machine has said that it called by all addresses, so that its shell can go on with other commands.
+# It ends when every other machine has reported that it tried all addresses, so that its shell can run other commands.
 _LISTEN = """
 import os, random, socket, sys, time
 word, end, parent = sys.argv[1].encode(), time.monotonic() + float(sys.argv[2]), os.getppid()
@@ -70,11 +70,12 @@ for address in reached[:1]: call(address, b"bye")
 
 
 def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fleet: Fleet) -> tuple[list[Node], int]:
-    """The nodes with their private addresses: the first one's is an address that every other machine reached it by, at a port
-    of `rendezvous_ports`; and another port of these that is free there (0 if there is one machine alone). `fleet` leads to
-    all of them.
+    """Return the nodes with their private addresses, and another free port of the first one.
 
-    Raises InfrastructureError that names who does not reach it.
+    The first one's private address is one at which every other machine reached it, at a port of `rendezvous_ports`; the
+    returned port is of the same range (0 if there is only one machine). `fleet` leads to all of them.
+
+    Raises InfrastructureError that names the machines that do not reach it.
     """
     head, others = entered[0], entered[1:]
     tried = _addresses(head)
@@ -120,7 +121,7 @@ def _is_address(text: str) -> bool:
 
 
 def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, int]) -> list[int]:
-    """Where the listener listens, and another free port, from its first line, which may come in pieces."""
+    """Return the port of the listener, and another free port, from its first line, which may come in pieces."""
     line = b""
     for piece in pieces:
         line += piece
@@ -142,7 +143,7 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
 
 
 def _addresses(head: EnteredHost) -> list[str]:
-    """What the first machine may be called by the others: its own interfaces, then the learner's own word for it."""
+    """Return the addresses of the first machine to try from the others: its own interfaces, then the learner's name for it."""
     own = [address for name, address in head.facts.addresses.items() if not _inward(name, address)]
     return list(dict.fromkeys([*own, head.node.address, "127.0.0.1"]))
 

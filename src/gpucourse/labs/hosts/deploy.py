@@ -35,9 +35,8 @@ CLOCK_S = 2.0
 
 @dataclass(kw_only=True)
 class HostsProposal(Proposal):
-    """Machines that were looked at and can be taken, with connections to them. `meet`: a port of the first one that is free and
-    that the others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see; `began` is a monotonic
-    time."""
+    """Examined machines that can be used, with connections to them. `meet`: a port of the first one that is free and that the
+    others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see; `began` is a monotonic time."""
 
     fleet: Fleet
     deployment: HostsDeployment
@@ -52,10 +51,10 @@ class HostsProposal(Proposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]:
-    """These machines for the lab of a module, looked at. Nothing is installed there, and nothing left on them yet.
+    """Propose these machines, examined, for the lab of a module. Nothing is installed or left on them yet.
 
-    No `hosts` in the request: those on record, else those of the settings. Raises UsageError, MissingError (UnknownHosts among
-    them), UnreachableError, and InfrastructureError if the machines cannot reach each other.
+    Without `hosts` in the request: those on record, else those of the settings. Raises UsageError, MissingError (including
+    UnknownHosts), UnreachableError, and InfrastructureError if the machines cannot reach each other.
     """
     began = time.monotonic()
     module = context.catalog.module(request.module)
@@ -99,7 +98,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
 
 
 def build(context: Context, proposal: HostsProposal) -> BuildResult:
-    """Take them. Raises UnreachableError, and InfrastructureError if the machines cannot work together."""
+    """Use the proposed machines. Raises UnreachableError, and InfrastructureError if the machines cannot work together."""
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context, deployment):
@@ -128,7 +127,7 @@ def _make_result(proposal: HostsProposal, *, dry_run: bool) -> DeployResult:
 
 
 def _on_record(before: HostsDeployment | None) -> list[str]:
-    """The machines as they were called when they were taken."""
+    """Return the machines by the names under which they were deployed."""
     return list(before.variables.hosts) if before else []
 
 
@@ -148,7 +147,8 @@ def _choose_hosts(context: Context, module: Module, hosts: Sequence[str], nodes:
 
 
 def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:
-    """Raises UsageError for more than a login node, MissingError if that has no Slurm."""
+    """Check that there is one login node and that it has Slurm. Raises UsageError for more machines, MissingError without
+    Slurm."""
     first = entered[0]
     if len(entered) > 1:
         raise UsageError(
@@ -164,8 +164,8 @@ def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> 
 
 
 def _refuse_login_nodes(context: Context, module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
-    """Raises UsageError for a login node of a Slurm cluster, unless the lab has it already: runs of this lab start on the
-    machines themselves."""
+    """Check that no machine is a login node of a Slurm cluster, unless the lab has it already: runs of this lab start on the
+    machines themselves. Raises UsageError."""
     known = {_machine(node) for node in former}
     login_nodes = [host.node.typed for host in entered if host.facts.login_node and _machine(host.node) not in known]
     slurm = next((other for other in context.catalog.modules if other.lab.scheduler == "slurm"), None)
@@ -178,7 +178,7 @@ def _refuse_login_nodes(context: Context, module: Module, entered: Sequence[Ente
 
 
 def _warn(context: Context, entered: Sequence[EnteredHost]) -> None:
-    """What does not stop the lab and will show in results."""
+    """Report what does not stop the lab but will show in results."""
     for host in entered:
         facts = host.facts
         if not facts.torch:
@@ -197,7 +197,7 @@ def _warn(context: Context, entered: Sequence[EnteredHost]) -> None:
 
 
 def _find_leaving(before: HostsDeployment, nodes: Sequence[Node]) -> frozenset[str]:
-    """The names that no longer stand for the machine that they stood for, by which runs on it are found."""
+    """Return the names that now refer to another machine or to none, by which runs on the former machines are found."""
     after = {node.name: _machine(node) for node in nodes}
     former = before.inventory.nodes if before.inventory else ()
     return frozenset(node.name for node in former if after.get(node.name) != _machine(node))
@@ -208,7 +208,8 @@ def _machine(node: Node) -> tuple[str, str, int]:
 
 
 def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) -> None:
-    """Take what is ours off the machines that are not among `nodes`. One that does not answer is named and forgotten."""
+    """Remove this program's files from the machines that are not among `nodes`. One that does not answer is named and
+    forgotten."""
     wanted = {_machine(node) for node in nodes}
     if before.inventory is None:
         return
@@ -239,7 +240,8 @@ def _meet(context: Context, nodes: Sequence[Node], proposal: HostsProposal) -> N
 
 
 def _find_interfaces(proposal: HostsProposal) -> dict[str, str] | None:
-    """The interface of each machine that has its private address; None if one has that address by other means (NAT)."""
+    """Return the interface of each machine that has its private address; None if a machine has that address by other means
+    (NAT)."""
     interfaces = {
         node.name: interface
         for node, host in zip(proposal.nodes, proposal.entered, strict=True)

@@ -1,5 +1,5 @@
-"""Establishes which machine answers: the learner's SSH knows its host key, or the learner accepts its fingerprint. Also says
-what to type if the machine does not answer, or shows another key."""
+"""Establishing which machine answers: the learner's SSH knows its host key, or the learner accepts its fingerprint. Also
+explains what to type if the machine does not answer, or shows another key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ T = TypeVar("T")
 
 
 def check_answers(outcomes: Sequence[Outcome[T]]) -> None:
-    """Raises the error of the machines that failed; where some do not answer at all, it says how to try those by plain ssh."""
+    """Raise the error of the machines that failed, if any; if some do not answer at all, it says how to try those by plain
+    ssh."""
     try:
         values(outcomes)
     except NoAnswer as error:
@@ -28,15 +29,15 @@ def check_answers(outcomes: Sequence[Outcome[T]]) -> None:
 
 
 def _words(name: str) -> str:
-    """A machine as plain ssh takes it."""
+    """Return a machine's name as arguments of plain ssh."""
     host, colon, port = name.rpartition(":")
     return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
 
 
 def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
-    """The nodes, each with the host key that it must show from now on.
+    """Return the nodes, each with the host key that it must show from now on.
 
-    Raises UnknownHosts for those that nobody vouches for, UnreachableError if one does not answer.
+    Raises UnknownHosts for those whose key is not trusted, UnreachableError if one does not answer.
     """
     unknown = [node for node in nodes if not node.host_key]
     outcomes = do_on_each(unknown, fetch_host_key)
@@ -51,7 +52,7 @@ def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
 
 
 def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> OtherHostKey:
-    """The same error with the way on: which key is expected stands in the learner's known hosts, or in the lab's record."""
+    """Return the same error with advice: the expected key is in the learner's known hosts, or in the lab's record."""
     if len(route.host_keys) > 1:
         hint = f"if one more machine answers as {route.known_as}, compare this key with the one that its owner publishes, then "
         add = f"ssh-keyscan -p {route.port} {route.address} >> ~/.ssh/known_hosts"

@@ -22,20 +22,20 @@ from gpucourse.workspace import runs
 from gpucourse.workspace.stack_paths import StackPaths
 
 T = TypeVar("T")
-# Every process of a run carries the folder of its job.
+# The environment of every process of a run contains the folder of its job.
 _END = 'for p in /proc/[0-9]*; do grep -Eqsz "^GPUCOURSE_RUN_DIR=.*/jobs/({runs})$" $p/environ && kill -9 ${{p#/proc/}}; done; '
 # Every job of a run was submitted in the folder of the run, or below it.
 _END_JOBS = 'squeue -h -u "$(id -un)" -o "%A %Z" | grep -E "/jobs/({runs})(/|$)" | cut -d" " -f1 | xargs -r scancel; '
-# The folder for temporary files of a run has a short link where its own path is too long for sockets.
+# The folder for temporary files of a run has a short link if its own path is too long for sockets.
 _UNLINK = 'for l in {links}; do readlink "$l" | grep -Eq "/jobs/({runs})/tmp$" && rm -f "$l"; done; '
 ANSWER_S = 5.0  # `status` has no time for a machine that is switched off
 
 
 @dataclass
 class HostsLab:
-    """Machines of the learner's own. A labs.take_down.Removable; its connections last until the end of its block.
+    """Machines of the learner. A labs.take_down.Removable; its connections last until the end of its block.
 
-    `offered` are the nodes that a deploy just looked at, `without` the names of nodes that are left alone.
+    `offered` are the nodes that a deploy has just examined, `without` the names of nodes to leave alone.
     """
 
     context: Context
@@ -46,7 +46,7 @@ class HostsLab:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The machines on record."""
+        """Return the machines on record."""
         nodes = self.deployment.inventory.nodes if self.deployment.inventory else self.offered
         return tuple(node for node in nodes if node.name not in self.without)
 
@@ -61,18 +61,19 @@ class HostsLab:
         self._fleet.close()
 
     def plan(self) -> list[tuple[str, str]]:
-        """Which machines are taken in, which are kept, and which are left alone from now on."""
+        """Return which machines are added, as ("create", address), and which are left alone from now on, as ("delete",
+        address)."""
         before = {_address(node) for node in self.deployment.inventory.nodes} if self.deployment.inventory else set()
         now = {_address(node): node for node in self.offered}
         taken = [("create", address) for address in now if address not in before]
         return taken + [("delete", address) for address in sorted(before - set(now))]
 
     def up(self, fleet: Fleet) -> None:
-        """Leave our mark on every machine that the fleet leads to."""
+        """Leave the lab's mark on every machine that the fleet leads to."""
         values(fleet.do_on_each(lambda link: host_probe.mark(link, self.deployment.uid, self._find_shared(link.node))))
 
     def inspect(self) -> list[NodeHealth]:
-        """Whether each machine lets us in right now."""
+        """Return whether each machine accepts the login right now."""
         with Fleet(self.context.transport, self.nodes, timeout_s=ANSWER_S) as fleet:
             outcomes = fleet.connect()
         return [
@@ -81,13 +82,14 @@ class HostsLab:
         ]
 
     def list_existing(self) -> list[str]:
-        """The machines, as the learner would type them."""
+        """Return the machines, as the learner would type them."""
         return [_address(node) for node in self.nodes]
 
     def down(self, watcher: Watcher) -> list[str]:
-        """End our runs on every machine and take our folders away; the machines stay as they are.
+        """End this program's runs on every machine and remove its folders; the machines stay unchanged.
 
-        Raises UnreachableError if one does not answer: then nothing is proved of it.
+        Return the machines on which nothing is left. Raises UnreachableError if one does not answer: then nothing is proved
+        about it.
         """
         left = self._ask(self._clear)
         for node, belongings in zip(self.nodes, left, strict=True):
@@ -97,7 +99,7 @@ class HostsLab:
         return [_address(node) for node, belongings in zip(self.nodes, left, strict=True) if not belongings.found]
 
     def scan_leftovers(self) -> list[Leftover]:
-        """What of ours is still on the machines."""
+        """Return what this program left on the machines."""
         belongings = self._ask(self._look)
         return [
             Leftover(kind=kind, id=f"{id_} on {_address(node)}", remove=_remove(node, kind, id_))
@@ -106,16 +108,17 @@ class HostsLab:
         ]
 
     def end_everything(self) -> None:
-        """The same once more."""
+        """Repeat what `down` does."""
         self._ask(self._clear)
 
     def find_unreachable_nodes(self) -> dict[str, str]:
-        """The machines that do not say what of ours is there, by the node's name, with the reason."""
+        """Return the machines that do not report what this program left there, by the node's name, with the reason."""
         outcomes = self._ask_all(self._look)
         return {outcome.node.name: outcome.error.what for outcome in outcomes if outcome.error is not None}
 
     def list_forgotten(self, unreachable: Mapping[str, str]) -> list[Leftover]:
-        """What may be left on these machines (by the node's name, with the reason): our folders, and processes of runs."""
+        """Return what may be left on these machines (by the node's name, with the reason): folders of this program, and
+        processes of runs."""
         records = self._runs()
         ids = [record.id for record in records]
         scheduled = any(record.slurm is not None for record in records)
@@ -136,7 +139,7 @@ class HostsLab:
         return "the folder ~/.gpucourse" + (f", and .gpucourse in our folder of {shared}" if shared else "")
 
     def _write_removal(self, node: Node, ids: Sequence[str], *, scheduled: bool) -> str:
-        """The command that removes by hand what these runs and the lab left on a node."""
+        """Return the command that removes by hand what these runs and the lab left on a node."""
         shared = self._find_shared(node)
         homes = ["", *([f"{shlex.quote(shared)}/gpucourse-$(id -un)/"] if shared else [])]
         marks = " ".join(f"{home}.gpucourse/labs/{self.deployment.uid}" for home in homes)
@@ -145,7 +148,7 @@ class HostsLab:
         links = " ".join([f"{LINKS}*", *(f"{home}.gpucourse/tmp-*" for home in homes)])
         jobs = " ".join(f"{home}.gpucourse/jobs/{run}" for home in homes for run in ids)
         end = ((_END_JOBS if scheduled else "") + _END + _UNLINK).format(runs="|".join(ids), links=links)
-        # In a shell that understands it, whatever the login shell is.
+        # In a shell that understands it, independent of the login shell.
         return shlex.join(["sh", "-c", f"cd || exit; {end}rm -rf {marks} {jobs}"])
 
     def _runs(self) -> list[RunRecord]:
@@ -158,7 +161,7 @@ class HostsLab:
         return host_probe.clear(link, self.deployment.uid, runs, self._find_shared(link.node))
 
     def _find_shared(self, node: Node) -> str:
-        """The folder that the cluster shares, for the one node that is asked about it: the head takes the jobs."""
+        """Return the folder that the cluster shares, for the one node that needs it: the head accepts the jobs."""
         return self.deployment.shared if node.role == "head" else ""
 
     def _ask(self, question: Callable[..., T]) -> list[T]:
@@ -170,7 +173,7 @@ class HostsLab:
 
 
 def open_hosts(context: Context, deployment: HostsDeployment, *, without: Collection[str] = ()) -> HostsLab:
-    """The lab of a deployment on the learner's own machines, `without` the nodes of these names."""
+    """Return the lab of a deployment on the learner's machines, `without` the nodes of these names."""
     if deployment.inventory is None and deployment.phase == "ready":
         raise MissingError(f"{deployment.stack} names no machines", hint=f"gpucourse deploy {deployment.module} --target hosts")
     return HostsLab(context, context.paths.stack(deployment.stack), deployment, without=without)

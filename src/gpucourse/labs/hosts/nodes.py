@@ -1,4 +1,4 @@
-"""Turns the names that the learner typed into nodes that were connected to and examined. Changes nothing on them."""
+"""Turning the names that the learner typed into nodes that were connected to and examined. Changes nothing on them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from gpucourse.remote.ssh import KeyRefused
 from gpucourse.remote.ssh_config import SshRoute, find_ssh_route
 from gpucourse.units import format_bytes
 
-MOST_KEYS = 4  # a server closes the connection after six keys that it does not take
+MOST_KEYS = 4  # a server closes the connection after six keys that it does not accept
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnteredHost:
-    """A machine that lets us in: its node, and what it has."""
+    """A machine that accepts the login: its node, and its facts."""
 
     node: Node
     facts: HostFacts
@@ -34,11 +34,11 @@ class EnteredHost:
 def enter(
     context: Context, hosts: Sequence[str], *, key: Path | None, trust: Sequence[str], former: Sequence[Node] = ()
 ) -> tuple[list[EnteredHost], Fleet]:
-    """Open every machine with the first key that it takes, and look around. The connections stay open in the fleet.
+    """Connect to every machine with the first key that it accepts, and examine it. The connections stay open in the fleet.
 
-    `key` is a private key to use instead of the workspace's own and those of the learner's SSH configuration. `former` are
-    the nodes on record: a machine among them keeps the host key that it was taken with, and the key that opened it. Raises
-    UsageError for a list that makes no sense, UnknownHosts, UnreachableError, and MissingError for what a machine lacks.
+    `key` is a private key to use instead of the workspace's own and those of the learner's SSH configuration. `former` are the
+    nodes on record: a machine among them keeps its recorded host key, and the key that opened it. Raises UsageError for an
+    invalid list, UnknownHosts, UnreachableError, and MissingError for what a machine lacks.
     """
     routes = [find_ssh_route(host, context.environ) for host in hosts]
     ensure_client_key(context.paths.client_key)
@@ -114,14 +114,14 @@ def _as_before(node: Node, before: Mapping[tuple[str, str, int], Node]) -> Node:
 
 
 def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
-    """The private keys to try, in this order; empty for the workspace's own."""
+    """Return the private keys to try, in this order; an empty name is the workspace's own key."""
     if key is not None:
         return [str(key.expanduser().absolute())]
     return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MOST_KEYS]
 
 
 def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Link:
-    """The link to a machine by the first key that it takes."""
+    """Return the link to a machine by the first key that it accepts."""
     keys = _keys(node, route, key)
     why, began = "", time.monotonic()
     for used in keys:
@@ -151,7 +151,7 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
 
 
 def _distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
-    """Raises UsageError for a machine named twice and for machines that share one home folder."""
+    """Check that the machines are distinct. Raises UsageError if one is named twice or if several share one home folder."""
     seen: dict[tuple[str, str], str] = {}
     homes: dict[tuple[str, str], str] = {}
     for node, host_facts in zip(nodes, facts, strict=True):

@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 
 
 class HostsTarget(Target["HostsProposal", HostsDeployment]):
-    """Labs on machines of the learner's own. Nothing is installed there, and nothing goes but what a lab left there itself."""
+    """Labs on machines of the learner. Nothing is installed there, and only what a lab left there is removed."""
 
     name = "hosts"
     no_clock = "these machines are not the course's own: it neither starts nor ends them"
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[HostsProposal]:
-        """See labs.hosts.deploy."""
+        """Examine the machines and propose them as a lab: see labs.hosts.deploy."""
         from gpucourse.labs.hosts.deploy import propose
 
         return propose(context, request)
 
     def build(self, context: Context, proposal: HostsProposal) -> BuildResult:
-        """See labs.hosts.deploy."""
+        """Build what was proposed: see labs.hosts.deploy."""
         from gpucourse.labs.hosts.deploy import build
 
         return build(context, proposal)
 
     def health(self, context: Context, labs: Sequence[HostsDeployment], *, ask_nodes: bool) -> Health:
-        """Whether each machine lets us in right now."""
+        """Return whether each machine accepts the login right now."""
         return Health(labs={lab.stack: LabHealth(nodes=_inspect_lab(context, lab)) for lab in labs})
 
     def take_down(self, context: Context, deployment: HostsDeployment, receipt: Receipt) -> None:
-        """End our runs and take our folders away; the machines stay as they are."""
+        """End this program's runs and remove its folders; the machines stay unchanged."""
         self.take_down_reachable(context, deployment, receipt, {})
 
     def find_unreachable_nodes(self, context: Context, deployment: HostsDeployment) -> dict[str, str]:
-        """The machines that do not say what of ours is on them, whatever the reason."""
+        """Return the machines that do not report what this program left there, for any reason."""
         from gpucourse.labs.hosts.lab import open_hosts
 
         with open_hosts(context, deployment) as lab:
@@ -54,7 +54,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
     def take_down_reachable(
         self, context: Context, deployment: HostsDeployment, receipt: Receipt, unreachable: Mapping[str, str]
     ) -> None:
-        """The same on the machines that can be reached; what may be left on the others goes into the receipt."""
+        """Take the lab down on the machines that can be reached; record in the receipt what may be left on the others."""
         from gpucourse.labs.hosts.lab import open_hosts
         from gpucourse.labs.take_down import take_down
 
@@ -69,16 +69,16 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
             receipt.forgotten = lab.list_forgotten(unreachable)
 
     def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
-        """A machine of somebody's own may never come back."""
+        """Return advice: look at the machines again, or forget one that may never come back."""
         again = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
         return "", f"{again}; where one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
 
     def is_meant_by(self, request: DeployRequest) -> bool:
-        """Where machines are named."""
+        """Return whether machines are named."""
         return bool(request.hosts)
 
     def own_flags(self, request: DeployRequest) -> list[str]:
-        """Which machines, what opens them, who they are, and whether runs may compute on a login node."""
+        """Return the flags for machines, their keys, their fingerprints, and whether runs may compute on a login node."""
         typed = {
             "--hosts": request.hosts,
             "--key": request.key,
@@ -88,13 +88,13 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         return [flag for flag, given in typed.items() if given]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """They have no meaning on machines that this program makes itself."""
+        """Return the error for these flags: they have no meaning on nodes that this program creates."""
         hint = f"gpucourse deploy {request.module} --target hosts"
         return UsageError(f"{', '.join(flags)}: only for machines that exist already", hint=hint)
 
 
 def _inspect_lab(context: Context, lab: HostsDeployment) -> list[NodeHealth]:
-    """Why a lab cannot be looked at is said in its place, and the others are shown."""
+    """Return the health of a lab's nodes; if the lab cannot be inspected, the reason, so that the others are still shown."""
     from gpucourse.labs.hosts.lab import open_hosts
 
     try:

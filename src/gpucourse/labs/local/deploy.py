@@ -1,4 +1,4 @@
-"""`deploy` on this computer: the record, then Terraform, then the readiness checks. Typed again, it repairs dead nodes."""
+"""`deploy` on this computer: the record, then Terraform, then the readiness checks. If typed again, it repairs dead nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FILES_OF_A_NODE, _FILES_OF_A_HOST = 10, 20  # open files of the process that ho
 
 @dataclass(kw_only=True)
 class LocalProposal(Proposal):
-    """A lab of simulated nodes that is about to be built. `fresh`: it is on no record yet; `began` is a monotonic time."""
+    """A lab of simulated nodes that is about to be built. `fresh`: it has no record yet; `began` is a monotonic time."""
 
     deployment: LocalDeployment
     fresh: bool
@@ -38,9 +38,9 @@ class LocalProposal(Proposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]:
-    """A lab, or one brought back to health, or to another number of nodes; with `dry_run` also what Terraform would do.
+    """Propose a new lab, or one that is repaired or gets another number of nodes; with `dry_run`, also plan it with Terraform.
 
-    Raises UsageError for a wrong module or count, MissingError without Terraform or what machines of their own take.
+    Raises UsageError for a wrong module or count, MissingError without Terraform or without what namespaces need.
     """
     began = time.monotonic()
     if request.unpack_slurm and request.dry_run:
@@ -73,8 +73,8 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
 
 
 def build(context: Context, proposal: LocalProposal) -> BuildResult:
-    """Build it, after what is on nodes that go was collected. Raises MissingError without Terraform, TerraformFailed,
-    UnreachableError."""
+    """Build the lab, after collecting the outputs on nodes that are removed. Raises MissingError without Terraform,
+    TerraformFailed, UnreachableError."""
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     lab = open_simulated(context, deployment)
@@ -99,18 +99,19 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
 
 
 def _list_fixed(deployment: LocalDeployment) -> tuple[object, ...]:
-    """What no node can change while it stands: where it differs, all are made again."""
+    """Return what no existing node can change: if it differs, all nodes are created again."""
     return deployment.link, deployment.variables.one_host, deployment.variables.layer
 
 
 def _find_leaving(deployment: LocalDeployment, *, again: bool) -> frozenset[str]:
-    """The nodes that stand and go away; all of them where they are made `again`."""
+    """Return the existing nodes that go away; all of them if they are created `again`."""
     standing = frozenset(node.name for node in deployment.inventory.nodes) if deployment.inventory else frozenset()
     return standing if again else standing - set(machine_names(deployment))
 
 
 def _plan_fresh(context: Context, lab: SimulatedLab) -> tuple[list[tuple[str, str]], list[str]]:
-    """The plan of a lab of which nothing exists. Planning builds nothing, so there is no record yet, and none to remove."""
+    """Return the plan of a lab of which nothing exists. Planning builds nothing, so there is no record yet, and none to
+    remove."""
     try:
         return _plan(context, lab, fresh=True)
     except BaseException:
@@ -119,7 +120,7 @@ def _plan_fresh(context: Context, lab: SimulatedLab) -> tuple[list[tuple[str, st
 
 
 def _plan(context: Context, lab: SimulatedLab, *, fresh: bool) -> tuple[list[tuple[str, str]], list[str]]:
-    """What will change, as (action, address), and the addresses of nodes that do not answer and are made again."""
+    """Return what will change, as (action, address), and the addresses of nodes that do not answer and are created again."""
     lab.prepare(context.watch)
     sick = [] if fresh else lab.sick()
     with stage(context.watch, "plan", "planning"):
@@ -136,7 +137,8 @@ def _check_count(module: Module, nodes: int | None) -> None:
 
 
 def _check_open_files(deployment: LocalDeployment) -> None:
-    """The process that hosts the nodes raises its own limit up to what the system allows. Raises MissingError beyond that."""
+    """Check the system's limit of open files, up to which the process that hosts the nodes raises its own. Raises MissingError
+    if it is too low."""
     count, allowed = len(machine_names(deployment)), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     needed = count * _FILES_OF_A_NODE + _FILES_OF_A_HOST
     if allowed == resource.RLIM_INFINITY or needed <= allowed:

@@ -1,4 +1,4 @@
-"""A lab of simulated nodes on this computer: what Terraform knows of it, joined with what the nodes say."""
+"""A lab of simulated nodes on this computer: what Terraform knows of it, combined with what the nodes report."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 def node_names(count: int) -> list[str]:
-    """The names that a stack gives its nodes."""
+    """Return the names that a stack gives its nodes."""
     return [f"node{index}" for index in range(count)]
 
 
 def machine_names(deployment: LocalDeployment) -> list[str]:
-    """The names of everything that exists: under Slurm a head besides the nodes that are counted."""
+    """Return the names of all machines: under Slurm, a head besides the nodes that are counted."""
     return node_names(deployment.nodes_wanted + deployment.has_slurm)
 
 
 def inspect(context: Context, deployment: LocalDeployment) -> list[NodeHealth]:
-    """How each node of a deployment is right now. Changes nothing, needs no Terraform and no SSH."""
+    """Return the current health of each node of a deployment. Changes nothing, needs no Terraform and no SSH."""
     return health.inspect(context.paths.stack(deployment.stack).nodes, machine_names(deployment))
 
 
@@ -46,8 +46,10 @@ def choose(
     unpack: bool = False,
     computer: Computer | None = None,
 ) -> None:
-    """Enter into the record what makes machines of simulated nodes; with `unpack`, Slurm's packages are fetched where it is not
-    installed. `computer` is this one, unless a test says otherwise. Raises UsageError, or MissingError with what to install."""
+    """Record what turns simulated nodes into separate machines; with `unpack`, fetch Slurm's packages if it is not installed.
+
+    `computer` is this one, except in tests. Raises UsageError, or MissingError with what to install.
+    """
     from gpucourse.labs.local import one_host, slurm_programs
     from gpucourse.local.machines import link as cable
     from gpucourse.local.machines.requirements import Lacking, NoNamespaces
@@ -84,26 +86,26 @@ def choose(
 
 @dataclass(frozen=True)
 class SimulatedLab:
-    """Simulated nodes on this machine. Implements labs.take_down.Removable."""
+    """Simulated nodes on this computer. Implements labs.take_down.Removable."""
 
     paths: StackPaths
     deployment: LocalDeployment
     terraform: TerraformStack
 
     def prepare(self, watcher: Watcher) -> None:
-        """Make Terraform's folder ready. Waits for the Terraform of a killed command: a node that it is just finishing is
-        not sick."""
+        """Prepare Terraform's folder. Waits for the Terraform of a killed command: a node that it is just finishing is not
+        sick."""
         self.terraform.prepare(watcher)
 
     def sick(self) -> list[str]:
-        """The Terraform addresses of nodes that exist on paper and do not answer: `up` has to replace them."""
+        """Return the Terraform addresses of nodes that exist in the state but do not answer: `up` has to replace them."""
         known = set(self.terraform.addresses())
         names = [report.node for report in self.inspect() if not report.healthy]
         addresses = [f"terraform_data.node[{name.removeprefix('node')}]" for name in names]
         return [address for address in addresses if address in known]
 
     def plan(self, watcher: Watcher, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """What `up` would do."""
+        """Return what `up` would do."""
         return self.terraform.plan(watcher, replace=tuple(replace))
 
     def up(self, watcher: Watcher) -> Inventory:
@@ -111,38 +113,38 @@ class SimulatedLab:
         return self.terraform.up(watcher)
 
     def list_existing(self) -> list[str]:
-        """What exists, as Terraform addresses."""
+        """Return what exists, as Terraform addresses."""
         return self.terraform.addresses()
 
     def describe(self) -> str:
-        """Which Terraform builds it."""
+        """Return which Terraform builds it."""
         return self.terraform.binary.describe()
 
     def forget_if_empty(self) -> None:
-        """Remove Terraform's folder if nothing exists: a rehearsal leaves nothing behind."""
+        """Remove Terraform's folder if nothing exists: a dry run leaves nothing behind."""
         self.terraform.discard_if_empty()
 
     def inspect(self) -> list[NodeHealth]:
-        """How each node is right now."""
+        """Return the current health of each node."""
         return health.inspect(self.paths.nodes, machine_names(self.deployment))
 
     def down(self, watcher: Watcher) -> list[str]:
-        """Remove every node."""
+        """Remove every node; return the removed addresses."""
         return self.terraform.down(watcher)
 
     def scan_leftovers(self) -> list[Leftover]:
-        """What is still there, looked up by process, port and folder."""
+        """Return what still exists, searched by process, port and folder."""
         inventory = self.deployment.inventory
         ports = [node.port for node in inventory.nodes] if inventory else []
         return health.find_leftovers(self.paths.nodes, self.deployment.uid, ports)
 
     def end_everything(self) -> None:
-        """End and remove whatever Terraform missed."""
+        """End and remove everything that Terraform missed."""
         health.end_everything(self.paths.nodes, self.deployment.uid)
 
 
 def open_simulated(context: Context, deployment: LocalDeployment) -> SimulatedLab:
-    """The lab of a deployment, ready to plan, build, look at and remove. Raises MissingError without Terraform."""
+    """Return the lab of a deployment, ready to plan, build, inspect and remove. Raises MissingError without Terraform."""
     from gpucourse.local import driver
     from gpucourse.provision.binary import find_terraform
     from gpucourse.provision.stack import TerraformStack

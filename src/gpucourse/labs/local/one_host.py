@@ -1,4 +1,4 @@
-"""Slurm without namespaces: decides whether a lab on this computer has to do without them, and says what is missing."""
+"""Slurm without namespaces: decides whether a lab on this computer has to work without them, and reports what is missing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ _LACKS = (
 
 
 def fall_back(context: Context, computer: Computer, deployment: LocalDeployment, refused: requirements.NoNamespaces) -> None:
-    """Enter into the record that Slurm's daemons stand side by side on this computer, and what is missing so. Raises
-    MissingError if a link is asked for as well, which only machines can have, where Slurm is not installed here, and where this
-    user has no account."""
+    """Record that Slurm's daemons run side by side on this computer, and what is missing for that reason.
+
+    Raises MissingError if a link is requested as well, which only separate machines can have, if Slurm is not installed here,
+    or if this user has no account.
+    """
     again = f"gpucourse deploy {deployment.module}"
     if deployment.link:
         raise MissingError(
@@ -45,6 +47,6 @@ def fall_back(context: Context, computer: Computer, deployment: LocalDeployment,
 
 
 def forget(deployment: LocalDeployment) -> None:
-    """Enter into the record that it is not so, or no longer."""
+    """Record that the daemons do not, or no longer, run side by side."""
     deployment.variables.one_host = False
     deployment.lacks = ""

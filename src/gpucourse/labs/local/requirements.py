@@ -13,7 +13,7 @@ from gpucourse.model.cloud import Finding
 
 
 def find_requirements(context: Context) -> list[Finding]:
-    """The packages, and what machines of their own with Slurm take."""
+    """Return the findings about the packages, and about what separate machines with Slurm need."""
     return [
         _package("asyncssh", "simulated nodes"),
         _package("torch", "exercises on simulated nodes"),
@@ -29,7 +29,7 @@ def _package(name: str, serves: str) -> Finding:
 
 
 def _slurm(context: Context) -> list[Finding]:
-    """What the module with a cluster needs to have it on simulated nodes. Without it the rest of the course is unaffected."""
+    """Return what the module with a cluster needs on simulated nodes. Without it, the rest of the course is unaffected."""
     module = next((module for module in context.catalog.modules if module.lab.scheduler == "slurm"), None)
     if module is None:
         return []

@@ -1,4 +1,4 @@
-"""Where the programs of a simulated Slurm cluster come from: installed here, or unpacked from packages into a folder."""
+"""The source of the programs of a simulated Slurm cluster: installed here, or unpacked from packages into a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLAG = "--unpack-slurm"
 
 @dataclass(frozen=True)
 class Computer:
-    """What this computer has and can do for machines of simulated nodes. A test passes one with answers of its own."""
+    """What this computer has and can do for simulated nodes as separate machines. A test passes one with its own answers."""
 
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable
@@ -26,9 +26,9 @@ class Computer:
 
 
 def choose_programs(context: Context, computer: Computer, *, unpack: bool = False) -> Path | None:
-    """The folder of packages to lay over the machines' programs: None if Slurm is installed, or not to be had so.
+    """Return the folder of packages to lay over the machines' programs: None if Slurm is installed, or not unpacked.
 
-    With `unpack` they are fetched, once. Raises MissingError, StorageError.
+    With `unpack`, they are fetched once. Raises MissingError, StorageError.
     """
     lacking = computer.unpackable()
     if lacking and unpack:
@@ -40,6 +40,6 @@ def choose_programs(context: Context, computer: Computer, *, unpack: bool = Fals
 
 
 def way_without_root(context: Context, computer: Computer, again: str) -> str:
-    """What to add to the command that installs Slurm, where the command `again` could do without; else nothing."""
+    """Return what to append to the command that installs Slurm, if the command `again` can work without it; else nothing."""
     possible = computer.unpackable() and computer.can_unpack(context.environ)
     return f"; or, without root's rights: {again} {FLAG}" if possible and not packages.find_unpacked(context.environ) else ""

@@ -1,1 +1,1 @@
-"""How labs on AWS end, and what is left behind: found by tag, and removed."""
+"""How labs on AWS end, and what they leave behind: found by tag, and removed."""

@@ -1,4 +1,4 @@
-"""`leaks`: what the account holds with the course's tag, in every region, whoever made it.
+"""`leaks`: what the account contains with the course's tag, in every region, whichever workspace created it.
 
 It needs no record and no workspace: after a lost disk it still finds everything.
 """
@@ -35,10 +35,10 @@ _COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM}
 
 @dataclass(frozen=True, kw_only=True)
 class ScannedResource:
-    """One thing in the account.
+    """One resource in the account.
 
-    `standing`: a lab on record explains it. `another's`: somebody else made it, and its time is not over: it will end by
-    itself. `unknown`: a kind of things that AWS did not let us see. Everything else is a leak.
+    `standing`: a lab on record explains it. `another's`: another owner created it, and its time is not over: it will end by
+    itself. `unknown`: a kind of resource that AWS did not let us see. Everything else is a leak.
     """
 
     resource: CloudResource
@@ -48,8 +48,8 @@ class ScannedResource:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakScan:
-    """What the account holds of the course. `usd_per_hour` is what the leaks cost, None if that is not known; `course` is
-    the tag of this workspace; `unasked`: why other regions than these may hold something, empty if none does."""
+    """What the account contains of the course. `usd_per_hour` is the cost of the leaks, None if unknown; `course` is the tag of
+    this workspace; `unasked`: why other regions may contain something, empty if none does."""
 
     account: str
     course: str
@@ -60,17 +60,17 @@ class LeakScan:
 
     @property
     def leaks(self) -> list[CloudResource]:
-        """What nothing explains."""
+        """Return the resources that no lab explains."""
         return [thing.resource for thing in self.things if thing.state == "leak"]
 
     @property
     def possible_leaks(self) -> list[CloudResource]:
-        """What may still be billed: the leaks, and what could not be looked at."""
+        """Return what may still be billed: the leaks, and the kinds that could not be checked."""
         return [thing.resource for thing in self.things if thing.state in {"leak", "unknown"}]
 
 
 def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
-    """Look everywhere. With `everyone` the labs of others count as leaks too. Raises what a look raises."""
+    """Scan every region. With `everyone`, the labs of other owners count as leaks too. Raises the errors of `Account.call`."""
     account = Account(context.settings.region, context.environ)
     known = dict.fromkeys([context.settings.region, *REGIONS, *regions.read_used_regions(context.paths)])
     with stage(context.watch, "elsewhere", "looking for the course in every other region"):
@@ -84,7 +84,7 @@ def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
 
 
 def clean(context: Context, held: LeakScan, *, everyone: bool = False) -> tuple[list[Receipt], list[CloudResource]]:
-    """Remove the leaks: receipts of what went, and what is still there. Raises what a look raises."""
+    """Remove the leaks; return receipts of what was removed, and what still exists. Raises the errors of `Account.call`."""
     account = Account(held.regions[0], context.environ)
 
     def look() -> list[CloudResource]:
@@ -117,8 +117,11 @@ def _classify(context: Context, resources: list[CloudResource], *, everyone: boo
 def _classify_resource(
     context: Context, resource: CloudResource, known: dict[str, str], me: str, *, over: bool
 ) -> ScannedResource:
-    """`over`: the time of everything of its stack is over. Where `extend` may not change a tag, and where an older gpucourse
-    extended the lab, the instances and their disks alone say the new end."""
+    """Classify one resource. `over`: the time of every resource of its stack is over.
+
+    If `extend` may not change a tag, or an older gpucourse extended the lab, only the instances and their disks have the new
+    end.
+    """
     uid = resource.tags.get("Stack", "")
     if not resource.seen:
         return ScannedResource(resource=resource, state="unknown", stack="")
@@ -131,7 +134,7 @@ def _classify_resource(
 
 
 def _is_expired(expires: str) -> bool:
-    """Whether the end has passed; also where it is not a time that can be read."""
+    """Return whether the end has passed; True if the text is not a valid time."""
     try:
         return datetime.fromisoformat(expires) <= ledger.now()
     except (ValueError, TypeError):
@@ -139,7 +142,7 @@ def _is_expired(expires: str) -> bool:
 
 
 def _cost(context: Context, account: Account, things: list[ScannedResource]) -> Decimal | None:
-    """USD an hour of the leaks; None if a look at them is refused, or what costs is of no stack."""
+    """Return USD per hour of the leaks; None if a scan of them is refused, or one that costs money has no stack."""
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(
         not thing.stack and thing.resource.kind in _COSTING for thing in leaking

@@ -1,6 +1,6 @@
-"""Takes a lab on AWS down: by Terraform, then whatever a search by tag still finds in any region that was ever used.
+"""Taking down a lab on AWS: by Terraform, then whatever a search by tag still finds in any region that was ever used.
 
-Nothing here trusts Terraform: if it fails, was killed, or lost its state, the tags still find everything.
+Terraform is never trusted: if it fails, was killed, or lost its state, the tags still find everything.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from gpucourse.model.event import Note, stage
 from gpucourse.workspace import deployments, regions
 
 PATIENCE_S = removal.PATIENCE_S
-BACKSTOP = {SCHEDULES, ROLE}  # not Terraform's: they go last, when there is nothing left for them to end
+BACKSTOP = {SCHEDULES, ROLE}  # not Terraform's: they are removed last, when they have nothing left to end
 
 
 def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> None:
-    """Remove everything of this deployment, and write into the receipt what existed, what went and what is still there.
+    """Remove everything of this deployment, and write into the receipt what existed, what was removed and what remains.
 
-    Raises CredentialsError or CloudError if the account cannot be asked at the outset (nothing was touched then),
-    LeftoverError if it can no longer be asked later on, Interrupted, StackBusy.
+    Raises CredentialsError or CloudError if the account cannot be reached at the start (nothing was touched then),
+    LeftoverError if it becomes unreachable later, Interrupted, StackBusy.
     """
     account = Account(deployment.cloud.region, context.environ)
     receipt.regions = list(places(context, deployment))
     lab = _at_rest(context, deployment)
     before = _look_first(context, account, deployment, receipt)
     receipt.existed = [_line(resource) for resource in before if resource.seen]
-    with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
+    with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
         deployments.save(context.paths, deployment, "destroying")
     try:
         if lab is not None:
@@ -79,14 +79,14 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
 
 
 def places(context: Context, deployment: AwsDeployment) -> tuple[str, ...]:
-    """Every region to look into: the deployment's own, and whatever this workspace ever used."""
+    """Return every region to search: the deployment's own, and all that this workspace ever used."""
     return tuple(dict.fromkeys([deployment.cloud.region, *regions.read_used_regions(context.paths)]))
 
 
 def clear(context: Context, account: Account, uid: str, where: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
-    """Scan, remove what is found, scan again: what the first look found, and what the last one still found.
+    """Scan, remove what is found, scan again; return what the first scan found, and what the last one still found.
 
-    Raises what a look raises.
+    Raises the errors of `Account.call`.
     """
     with stage(context.watch, f"leak scan {uid}", f"looking for leftovers in {', '.join(where)}"):
         resources = resource_scan.find(account, stack=uid, regions=where)
@@ -100,8 +100,8 @@ def clear(context: Context, account: Account, uid: str, where: list[str]) -> tup
 def remove_all(
     context: Context, account: Account, name: str, resources: list[CloudResource], look: Callable[[], list[CloudResource]]
 ) -> list[CloudResource]:
-    """Remove these things, in stages of that name; what a new look still finds, each with the reason where there is one.
-    Raises what a look raises."""
+    """Remove these resources, in stages of that name; return what a new scan still finds, each with the reason if there is one.
+    Raises the errors of `Account.call`."""
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {name}", text):
         refused = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context))
@@ -112,7 +112,7 @@ def remove_all(
 
 
 def settle_costs(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
-    """The ledger says what the lab cost, and the receipt as well. What is left continues to cost in the ledger."""
+    """Record in the ledger and in the receipt what the lab cost. What is left continues to cost in the ledger."""
     cloud = deployment.cloud
     try:
         if receipt.leftovers:
@@ -120,12 +120,12 @@ def settle_costs(context: Context, account: Account, deployment: AwsDeployment, 
         else:
             ledger.close(context, account, deployment.uid, expires=cloud.expires)
         receipt.cost_usd = f"{ledger.sum_costs(context, deployment.uid):.4f}"
-    except GpucourseError as error:  # money that is gone must not keep what costs more
+    except GpucourseError as error:  # an accounting error must not prevent removing what still costs money
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
 
 
 def _look_first(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> list[CloudResource]:
-    """What exists before anything is touched, and which nodes ended by themselves. The ledger learns of both."""
+    """Return what exists before anything is touched, and record which nodes ended by themselves. The ledger is updated."""
     cloud = deployment.cloud
     with stage(context.watch, f"look {deployment.stack}", f"looking at {deployment.stack} in {', '.join(receipt.regions)}"):
         try:
@@ -153,7 +153,8 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
 
 
 def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
-    """The lab, once the Terraform of a killed command has ended, so that a look sees all that it made; None without one."""
+    """Return the lab once the Terraform of a killed command has ended, so that a scan sees everything that it created; None if
+    Terraform is not usable."""
     try:
         lab = open_cloud(context, deployment)
         lab.terraform.settle(context.watch)
@@ -166,13 +167,11 @@ def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
 
 
 def with_terraform(context: Context, lab: CloudLab, before: list[CloudResource]) -> None:
-    """Let Terraform remove what it knows of. If it cannot, that is only said: the tags find what it leaves."""
+    """Let Terraform remove what it knows. If it cannot, only report that: the tags find what it leaves."""
     stack = lab.deployment.stack
     with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
         try:
-            if (
-                lab.list_existing()
-            ):  # an instance that Terraform does not know of would hold its network for as long as it waits
+            if lab.list_existing():  # an instance that Terraform does not know would block the network's removal
                 unmanaged.clear(context, lab, before)
             lab.down(context.watch)
         except (Interrupted, StackBusy):
@@ -186,7 +185,7 @@ def _without_terraform(context: Context, error: GpucourseError) -> None:
 
 
 def _blind(context: Context, deployment: AwsDeployment, before: list[CloudResource], error: GpucourseError) -> NoReturn:
-    """It began, and now AWS does not say any more what is left: what was at the beginning is all that is known."""
+    """Raise LeftoverError: AWS no longer answers in the middle, so only what existed at the beginning is known."""
     known = [resource for resource in before if resource.seen]
     ids = (
         ", ".join(resource.id for resource in known if resource.kind in {"instance", "file system", "volume"})
@@ -201,7 +200,7 @@ def _blind(context: Context, deployment: AwsDeployment, before: list[CloudResour
 
 
 def _disarm(context: Context, account: Account, deployment: AwsDeployment) -> None:
-    """Schedules that end instances which are gone cost nothing and do nothing; still they go."""
+    """Remove the schedules of the lab, which now do nothing and cost nothing."""
     finding = schedule.disarm(account, stack=deployment.uid)
     if finding.state != "ok" and not deployment.cloud.backstop:
         text = "the schedules that would have ended the lab could not be removed; they cost nothing and end nothing"
@@ -211,7 +210,7 @@ def _disarm(context: Context, account: Account, deployment: AwsDeployment) -> No
 def _instances(account: Account, uid: str) -> list[CloudInstance]:
     try:
         return instances.find(account, stack=uid)
-    except PermissionRefused:  # the leak scan says so as well, and that decides
+    except PermissionRefused:  # the leak scan reports it too, and its result counts
         return []
 
 
@@ -235,7 +234,7 @@ def _again(error: GpucourseError, deployment: AwsDeployment) -> str:
 
 
 def _short(error: GpucourseError) -> str:
-    """One line of what Terraform said: AWS's error where it names one."""
+    """Return one line of Terraform's error: AWS's error if it names one."""
     if isinstance(error, TerraformFailed) and (known := failures.from_text(f"{error.summary}\n{error.detail}")):
         return failures.sentence(known)
     return error.what.split("\n")[0]

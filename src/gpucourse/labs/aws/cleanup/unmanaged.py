@@ -12,11 +12,12 @@ from gpucourse.model.cloud import CloudResource
 from gpucourse.model.event import Note
 from gpucourse.provision import state
 
-IN_THE_WAY = {INSTANCE.name, KEY_PAIR.name, PLACEMENT_GROUP.name}  # what costs, and what has a name that is taken once
+IN_THE_WAY = {INSTANCE.name, KEY_PAIR.name, PLACEMENT_GROUP.name}  # those that cost money, and those with a unique name
 
 
 def clear(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
-    """Remove what `find` finds; what that was. Raises what a look raises; what cannot be removed is left for `destroy`."""
+    """Remove what `find` finds, and return it. Raises the errors of `Account.call`; what cannot be removed is left for
+    `destroy`."""
     resources = find(lab, standing)
     if resources:
         context.watch(Note(text=f"removing {len(resources)} things that an interrupted attempt left", level="warning"))
@@ -25,11 +26,11 @@ def clear(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | N
 
 
 def find(lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
-    """What carries this lab's tags and is not in Terraform's state. `standing`: what a look at the lab found a moment ago, if
-    there was one.
+    """Return resources with this lab's tags that are not in Terraform's state. `standing`: the result of a recent scan of the
+    lab, if there was one.
 
-    Where the state knows nothing, that is everything; else only instances, and what would be in the way of the next try.
-    Raises what a look raises.
+    If the state is empty, these are all resources; else only instances, and what would block the next attempt. Raises the
+    errors of `Account.call`.
     """
     known = state.values(lab.paths.state)
     stands = lab.find_resources() if standing is None else standing

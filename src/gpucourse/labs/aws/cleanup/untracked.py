@@ -19,9 +19,9 @@ from gpucourse.workspace import deployments, regions
 
 
 def find_untracked(context: Context, *, module: str | None = None) -> list[CloudResource]:
-    """Everything of this workspace (of one module) in the account that belongs to no deployment on record.
+    """Return every resource of this workspace (of one module) in the account that belongs to no deployment on record.
 
-    Empty, and nothing asked, where this workspace never built in a cloud. Raises what a look raises.
+    Empty, without a request to AWS, if this workspace never built in a cloud. Raises the errors of `Account.call`.
     """
     where = regions.read_used_regions(context.paths)
     if not where:
@@ -33,9 +33,9 @@ def find_untracked(context: Context, *, module: str | None = None) -> list[Cloud
 
 
 def remove_untracked(context: Context, resources: list[CloudResource]) -> list[Receipt]:
-    """Remove them, and give a receipt for each stack that they were of; what is still there is in its leftovers.
+    """Remove them, and return a receipt for each of their stacks; what still exists is in its leftovers.
 
-    Raises what a look raises.
+    Raises the errors of `Account.call`.
     """
     account = Account(resources[0].region, context.environ)
     wanted = {(resource.kind, resource.id) for resource in resources}
@@ -50,13 +50,13 @@ def remove_untracked(context: Context, resources: list[CloudResource]) -> list[R
 def receipts(
     context: Context, account: Account, resources: list[CloudResource], left: list[CloudResource], where: Sequence[str]
 ) -> list[Receipt]:
-    """A receipt for each stack that something was found of; what of it is still there is in its leftovers."""
+    """Return a receipt for each stack of these resources; what still exists of it is in its leftovers."""
     stacks = sorted({resource.tags.get("Stack", "") for resource in [*resources, *left]})
     return [_receipt(context, account, uid, resources, left, where) for uid in stacks]
 
 
 def _is_untracked(resource: CloudResource, known: Collection[str], module: str | None) -> bool:
-    if not resource.seen:  # what may not be looked at may hide something
+    if not resource.seen:  # a kind that may not be listed may hide something
         return True
     return resource.tags.get("Stack", "") not in known and module in {None, resource.tags.get("Module")}
 

@@ -1,4 +1,4 @@
-"""Runs commands of this program, each in its own process and with a time limit."""
+"""Running commands of this program, each in its own process and with a time limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """How a command ended. `in_time` is False if its limit of time ended it; `err` are the last characters."""
+    """How a command ended. `in_time` is False if the time limit ended it; `err` is the end of its standard error."""
 
     code: int
     out: str
@@ -32,7 +32,7 @@ class Answer:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The JSON document that it printed; empty if it printed none."""
+        """Return the JSON document that it printed; empty if it printed none."""
         try:
             document = parse_json(self.out)
         except OutsideError:
@@ -41,8 +41,11 @@ class Answer:
 
 
 def run_command(words: Sequence[str], environ: Mapping[str, str], limit_s: float, patience_s: float = PATIENCE_S) -> Answer:
-    """Type a command and wait for it. After `limit_s`, or when this process is interrupted, it gets a Ctrl-C, and `patience_s`
-    to end what it began: Terraform must not be cut off in the middle. Raises KeyboardInterrupt once it has ended."""
+    """Run a command and wait for it.
+
+    After `limit_s`, or when this process is interrupted, it gets a Ctrl-C, and `patience_s` to end what it began: Terraform
+    must not be cut off in the middle. Raises KeyboardInterrupt once it has ended.
+    """
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "gpucourse", *words],
@@ -50,7 +53,7 @@ def run_command(words: Sequence[str], environ: Mapping[str, str], limit_s: float
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        start_new_session=True,  # a Ctrl-C at the terminal comes to it from here, once
+        start_new_session=True,  # this process forwards a Ctrl-C at the terminal, once
     )
     in_time = True
     try:
@@ -83,7 +86,8 @@ def _interrupt(process: subprocess.Popen[bytes], patience_s: float) -> tuple[byt
 
 @contextmanager
 def hold_signals_off() -> Iterator[None]:
-    """Ctrl-C, SIGTERM and a closed terminal change nothing meanwhile; outside the main thread they come to nobody anyway."""
+    """Ignore Ctrl-C, SIGTERM and a closed terminal in the block; outside the main thread, where no signal arrives, do
+    nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""The two labs of the live hour, as a course of its own: one instance each, of the smallest type with a GPU."""
+"""The two labs of the live hour, as a separate course: one instance each, of the smallest type with a GPU."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _LABS = {
 
 
 def write_course(folder: Path) -> CourseFolders:
-    """Write the course to that folder, over what lies there."""
-    folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # one that others may write to would be refused
+    """Write the course to that folder, over existing files; return its folders."""
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # a folder that others may write to would be refused
     gpu = hardware().choices[0]  # the cheapest
     for number, (name, title, template, more) in _LABS.items():
         manifest = _MANIFEST.format(id=number, title=title, template=template, gpu=gpu, more=more)

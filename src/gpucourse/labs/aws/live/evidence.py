@@ -1,4 +1,4 @@
-"""The evidence file of the live hour: everything that was typed and answered, without anything private."""
+"""The evidence file of the live hour: every command and its answer, without private data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ _PATTERNS = [
 
 
 def scrub(value: Any, environ: Mapping[str, str]) -> Any:
-    """The same without secrets, account numbers, addresses and names of people: texts, lists and mappings of any depth."""
+    """Return the value without secrets, account numbers, addresses and names of people: texts, lists and mappings of any
+    depth."""
     if isinstance(value, Mapping):
         return {
             str(scrub(key, environ)): "(left out)" if key in _PRIVATE_KEYS and item else scrub(item, environ)
@@ -51,7 +52,7 @@ def scrub(value: Any, environ: Mapping[str, str]) -> Any:
 
 
 def _scrub_text(text: str, environ: Mapping[str, str]) -> str:
-    text = _replace_values(text, environ, _SECRETS)  # first: a pattern would cut one in pieces
+    text = _replace_values(text, environ, _SECRETS)  # first: a pattern would cut a secret into pieces
     for pattern, instead in _PATTERNS:
         text = pattern.sub(instead, text)
     return _replace_values(text, environ, _PERSON)
@@ -66,5 +67,5 @@ def _replace_values(text: str, environ: Mapping[str, str], names: tuple[str, ...
 
 
 def write_evidence(file: Path, evidence: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-    """Write what may be sent to others. Raises StorageError."""
+    """Write the scrubbed evidence, which may be sent to others. Raises StorageError."""
     write_bytes(file, to_json(scrub(evidence, environ)), mode=0o600)

@@ -1,4 +1,4 @@
-"""What AWS itself says about a lab of the live hour; a mock account could only repeat what it was told."""
+"""What AWS itself reports about a lab of the live hour; a mock account could only repeat what it was given."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ATTRIBUTE = "instanceInitiatedShutdownBehavior"
 
 
 def read_module_facts(context: Context, module: str) -> dict[str, Any]:
-    """The facts of each lab of that module, by its stack; where AWS refuses, the error in its own words."""
+    """Return the facts of each lab of that module, by its stack; if AWS refuses, the error with AWS's message."""
     labs = [lab for lab in deployments.of_module(context.paths, module) if isinstance(lab, AwsDeployment)]
     try:
         return {lab.stack: read_facts(account_of(context, lab), lab) for lab in labs}
@@ -26,7 +26,7 @@ def read_module_facts(context: Context, module: str) -> dict[str, Any]:
 
 
 def read_facts(account: Account, deployment: AwsDeployment) -> dict[str, Any]:
-    """The lab's instances, its spot requests and its schedules, in AWS's words. Raises what a call raises."""
+    """Return the lab's instances, spot requests and schedules as AWS reports them. Raises the errors of `Account.call`."""
     nodes = instances.find(account, stack=deployment.uid)
     return {
         "expires": deployment.cloud.expires,
@@ -56,7 +56,7 @@ def _describe(account: Account, node: CloudInstance) -> dict[str, Any]:
 
 
 def _tell_to_end(account: Account, instance: str) -> str:
-    """How EC2 answers to what Terraform's provider would send for a spot instance: AWS's words are not documented."""
+    """Return how EC2 answers to what Terraform's provider would send for a spot instance: this answer is not documented."""
     try:
         account.call(
             "ec2", "modify_instance_attribute", InstanceId=instance, InstanceInitiatedShutdownBehavior={"Value": "terminate"}

@@ -1,8 +1,8 @@
-"""The live hour: two labs one after the other, each examined and taken down, then a leak scan; everything typed is recorded.
+"""The live hour: two labs one after the other, each examined and taken down, then a leak scan; every command is recorded.
 
-Two independent limits keep it within the agreed amount. It begins only if both labs together cost less than that even when
-nobody takes them down before their own deadlines. And each command gets no more time than the rest of the money lasts, with
-a reserve for taking down.
+Two independent limits keep it within the agreed amount. It begins only if both labs together cost less than that even if both
+run until their own deadlines. And each command gets no more time than the rest of the money lasts, with a reserve for taking
+down.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Outcome = Literal["done", "failed", "interrupted", "out of money"]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One command of the hour: what to look at in its answer, whether the hour ends where it fails, and of which lab it makes
-    or ends the costs."""
+    """One command of the hour: what to check in its answer, whether its failure ends the hour, and the lab whose costs it
+    starts or ends."""
 
     words: tuple[str, ...]
     look: str
@@ -85,7 +85,8 @@ TAKE_DOWN = Step(words=("destroy", "--all", "--yes", "--discard", "--json"), loo
 
 @dataclass
 class Meter:
-    """What the hour has cost at most: every lab at the list price on demand, from its first command to the end of its last."""
+    """What the hour has cost at most: every lab at the list price on demand, from the start of its first command to the end of
+    its last."""
 
     most: Decimal
     usd_per_hour: Decimal
@@ -94,11 +95,11 @@ class Meter:
     since: float | None = None
 
     def start(self) -> None:
-        """A lab is about to be built."""
+        """Start the meter: a lab is about to be built."""
         self.since = self.clock() if self.since is None else self.since
 
     def stop(self) -> None:
-        """It is gone."""
+        """Stop the meter: the lab is gone."""
         self.seconds, self.since = self._billed_s, None
 
     @property
@@ -107,18 +108,18 @@ class Meter:
 
     @property
     def usd(self) -> Decimal:
-        """USD so far, rounded up to a cent."""
+        """Return USD so far, rounded up to a cent."""
         return usd_over(self.usd_per_hour, timedelta(seconds=self._billed_s)).quantize(Decimal("0.01"), ROUND_UP)
 
     @property
     def allowed_s(self) -> float:
-        """How long a lab may go on before it has to be taken down."""
+        """Return how many seconds a lab may continue before it has to be taken down."""
         return time_for(self.most, self.usd_per_hour).total_seconds() - self._billed_s - TAKE_DOWN_S
 
 
 @dataclass
 class Hour:
-    """An hour that was prepared, in a workspace of its own. `run` types a command, `read` asks AWS about a lab."""
+    """A prepared hour, in a separate workspace. `run` runs a command, `read` asks AWS about a lab."""
 
     context: Context
     evidence_file: Path
@@ -134,7 +135,7 @@ class Hour:
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """What the evidence file holds, before anything is left out."""
+        """Return the content of the evidence file, before private data is removed."""
         return {
             "format": 1,
             "gpucourse": gpucourse.__version__,
@@ -151,15 +152,15 @@ class Hour:
 
 
 def least_usd(price: Decimal) -> Decimal:
-    """What both labs cost where nobody takes them down: each until its deadline, and ten minutes more for the backstop."""
+    """Return what both labs cost if they are not taken down: each until its deadline, and ten minutes more for the backstop."""
     times = 2 * (timedelta(hours=TTL_H) + schedule.AFTER)
     return usd_over(price, times).quantize(Decimal("0.01"), ROUND_UP)
 
 
 def prepare(context: Context, most: Decimal) -> Hour:
-    """An hour in a workspace of its own, below this one, with the settings that say where and how AWS is reached.
+    """Return an hour in a separate workspace, below this one, with the settings for the region and the connection to AWS.
 
-    Raises UsageError if the amount is too little, MissingError if an earlier hour left a lab.
+    Raises UsageError if the amount is too small, MissingError if an earlier hour left a lab.
     """
     files = LiveHourPaths(context.paths.root)
     root, paths = files.root, open_workspace(files.root).paths
@@ -186,9 +187,9 @@ def prepare(context: Context, most: Decimal) -> Hour:
 
 
 def drive(hour: Hour) -> Hour:
-    """Do it all, whatever happens: when this returns or raises, everything was taken down, or is named in `left`.
+    """Run the whole hour: when this returns or raises, everything was taken down, or is named in `left`.
 
-    An interruption (Ctrl-C, SIGTERM, a closed terminal) ends the hour; nothing interrupts the taking down.
+    An interruption (Ctrl-C, SIGTERM, a closed terminal) ends the hour, but never interrupts taking down.
     """
     try:
         hour.outcome = _do_steps(hour)
@@ -218,7 +219,7 @@ def _do_steps(hour: Hour) -> Outcome:
 
 
 def _do(hour: Hour, step: Step, limit_s: float) -> Answer:
-    """Type one command, and put it on record with its answer."""
+    """Run one command, and record it with its answer."""
     command = f"gpucourse {' '.join(step.words)}"
     record: dict[str, Any] = {"command": command, "look_at": step.look, "code": ExitCode.INTERRUPTED}
     hour.steps.append(record)
@@ -232,7 +233,7 @@ def _do(hour: Hour, step: Step, limit_s: float) -> Answer:
 
 
 def _take_down(hour: Hour) -> None:
-    """Remove what may stand, look at the whole account, and note what is left."""
+    """Remove what may still exist, scan the whole account, and record what is left."""
     if hour.outcome != "done" or deployments.every(hour.context.paths):
         _do(hour, TAKE_DOWN, STEP_S)
     hour.meter.stop()
@@ -242,7 +243,7 @@ def _take_down(hour: Hour) -> None:
 
 
 def _list_left(sweep: Answer, course: str) -> list[str]:
-    """What of this hour the account still holds, with its ids; a sweep that gave no answer proves nothing."""
+    """Return what the account still has of this hour, with ids; a scan without an answer proves nothing."""
     if "things" not in sweep.document:
         return ["unknown: the sweep gave no answer"]
     return [
@@ -253,5 +254,5 @@ def _list_left(sweep: Answer, course: str) -> list[str]:
 
 
 def _keep(hour: Hour) -> None:
-    """After each step, so that even a killed hour leaves what it saw."""
+    """Write the evidence, after each step, so that even a killed hour leaves what it recorded."""
     write_evidence(hour.evidence_file, hour.evidence, hour.context.environ)

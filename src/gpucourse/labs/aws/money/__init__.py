@@ -1,1 +1,1 @@
-"""What labs on AWS cost: before they are built, so far, and to the end."""
+"""The cost of labs on AWS: before they are built, so far, and to the end."""

@@ -1,6 +1,6 @@
-"""The learner's money, and the one place that refuses to spend more of it: before `deploy`, `start` and `extend`.
+"""The learner's budget, and the one place that refuses to exceed it: before `deploy`, `start` and `extend`.
 
-What a command that was killed had set aside counts until the account was asked what has come of it: see `follow_account`.
+What a killed command had reserved counts until the account shows its result: see `follow_account`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The learner's money, in USD: the budget of the whole course (None: none was set), what is spent of it, and what other
+    """The learner's money, in USD: the budget of the whole course (None if none was set), what is spent of it, and what other
     labs will still cost until their deadlines."""
 
     budget: Decimal | None
@@ -40,20 +40,27 @@ class Budget:
 
     @property
     def remaining(self) -> Decimal | None:
-        """What may still be spent."""
+        """Return what may still be spent; None without a budget."""
         return None if self.budget is None else self.budget - self.spent - self.reserved
 
     def allows(self, usd: Decimal) -> bool:
-        """Whether so much may still be spent; nothing at all always may."""
+        """Return whether this amount may still be spent; zero is always allowed."""
         return self.remaining is None or not usd or usd <= self.remaining
 
     def check(self, quotes: list[Quote], *, over_budget: bool, command: str) -> None:
-        """Raises UsageError if these labs, left alone until their end, cost more than is left. `command`: what was typed."""
+        """Check that these labs, if left alone until their end, do not exceed the rest of the budget. `command`: what was
+        typed.
+
+        Raises UsageError if they do, unless `over_budget`.
+        """
         wanted = sum((quote.to_the_end for quote in quotes if quote.creates), Decimal(0))
         self.check_usd(wanted, less="a shorter life (--ttl), --spot, fewer --nodes", command=command, over_budget=over_budget)
 
     def check_usd(self, usd: Decimal, *, less: str, command: str, over_budget: bool) -> None:
-        """Raises UsageError if that is more than is left. `less`: what costs less; `command`: what was typed."""
+        """Check that this amount does not exceed the rest of the budget. `less`: what costs less; `command`: what was typed.
+
+        Raises UsageError if it does, unless `over_budget`.
+        """
         if over_budget or self.allows(usd):
             return
         remaining = max(self.remaining or Decimal(0), Decimal(0))
@@ -66,7 +73,7 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What a lab that stands is about to cost: USD an hour until a moment. `less`, `command`: see `Budget.check_usd`."""
+    """What an existing lab is about to cost: USD per hour until a moment. `less`, `command`: see `Budget.check_usd`."""
 
     per_hour: Decimal
     until: datetime
@@ -75,7 +82,7 @@ class Spending:
 
 
 def read_budget(context: Context, stacks: Collection[str]) -> Budget:
-    """The learner's money before these stacks are built: what all other labs will still cost is set aside."""
+    """Return the learner's money before these stacks are built: what all other labs will still cost is reserved."""
     budget = context.settings.budget_usd
     if budget is not None:
         follow_killed_commands(context)
@@ -88,8 +95,11 @@ def read_budget(context: Context, stacks: Collection[str]) -> Budget:
 
 @contextmanager
 def reserve(context: Context, deployment: AwsDeployment, spending: Spending, *, over_budget: bool) -> Iterator[None]:
-    """Look at the budget and put on record what the lab is about to cost, under one lock, for the block: another command that
-    asks meanwhile sees it. Raises UsageError if it is more than is left, StackBusy."""
+    """Check the budget and record what the lab is about to cost, under one lock; the record holds for the block, so that other
+    commands see it.
+
+    Raises UsageError if it is more than is left, StackBusy.
+    """
     usd = usd_over(spending.per_hour, max(spending.until - stack_ledger.now(), stack_ledger.NO_TIME))
     with context.lock("budget", spending.command.removeprefix("gpucourse ")):
         read_budget(context, {deployment.stack}).check_usd(
@@ -101,20 +111,22 @@ def reserve(context: Context, deployment: AwsDeployment, spending: Spending, *, 
     try:
         yield
     finally:
-        if deployment.cloud.reservation is booked:  # else the block knows better
+        if deployment.cloud.reservation is booked:  # else the block has replaced it
             deployment.cloud.reservation = None
         deployments.save(context.paths, deployment, error=deployment.error)
 
 
 def follow_killed_commands(context: Context) -> None:
-    """Let the records of labs whose last command was killed follow the account. Where it does not answer, what the command had
-    set aside still counts, and that is told."""
+    """Update the records of labs whose last command was killed from the account.
+
+    If the account does not answer, the reservation of the command still counts, and a note says so.
+    """
     for known in deployments.readable(context.paths)[0]:
         if not isinstance(known, AwsDeployment) or known.cloud.reservation is None:
             continue
         with try_lock(context.paths.lock(known.stack), "look at the budget") as free:
             lab = deployments.load_as(context.paths, known.stack, AwsDeployment) if free else None
-            if lab is None or lab.cloud.reservation is None:  # a command is at work on it, or was a moment ago
+            if lab is None or lab.cloud.reservation is None:  # a command works on it, or did a moment ago
                 continue
             try:
                 follow_account(context, lab)
@@ -124,11 +136,12 @@ def follow_killed_commands(context: Context) -> None:
 
 
 def follow_account(context: Context, deployment: AwsDeployment) -> None:
-    """Put on record what the account says of a lab whose last command did not come to its end: when the lab ends, and what it
-    costs. The lab's lock is held. Raises what a call raises, and StorageError.
+    """Record what the account shows of a lab whose last command did not finish: when the lab ends, and what it costs.
 
-    The backstop is moved after the nodes: where every instance has its schedule, that is the end. Where not, the tags of the
-    instances tell, which are written first: the nodes may have a later end than that on record, so it stays set aside.
+    The caller holds the lab's lock. Raises the errors of `Account.call`, and StorageError.
+
+    The backstop is moved after the nodes: if every instance has its schedule, that is the end. If not, the tags of the
+    instances show it, which are written first: the nodes may have a later end than the one on record, so it stays reserved.
     """
     account, cloud = account_of(context, deployment), deployment.cloud
     alive = [instance for instance in instances.find(account, stack=deployment.uid) if instance.alive]
@@ -147,9 +160,9 @@ def follow_account(context: Context, deployment: AwsDeployment) -> None:
 
 
 def _read_tagged_end(alive: Sequence[CloudInstance]) -> datetime | None:
-    """The latest end that the tags of these instances say."""
+    """Return the latest end that the tags of these instances show."""
     ends: list[datetime] = []
     for instance in alive:
-        with suppress(ValueError):  # somebody else wrote it
+        with suppress(ValueError):  # the tag was changed by hand
             ends.append(parse_moment(instance.expires))
     return max(ends, default=None)

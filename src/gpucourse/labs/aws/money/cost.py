@@ -1,7 +1,7 @@
-"""`cost`: what the course has cost, by module and by exercise, what it will cost to the end, and what is left of the budget.
+"""`cost`: what the course has cost, by module and by exercise, what it will cost until the end, and what is left of the budget.
 
 The figures come from the ledger, which is first brought in line with the account. What AWS has really billed is a separate
-question, which costs a cent to ask.
+request, which costs a cent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WITHIN_S = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """One stack that costs now: USD an hour, so far, and to its end (None if no deadline is on record)."""
+    """One stack that costs now: USD per hour, so far, and to its end (None if no deadline is on record)."""
 
     stack: str
     module: str
@@ -42,7 +42,7 @@ class Running:
 
 @dataclass(frozen=True, kw_only=True)
 class CostPart:
-    """A module, an exercise or a kind of thing, and what it cost in USD; hours where it is time that was used."""
+    """A module, an exercise or a kind of resource, and what it cost in USD; `hours` if it is time that was used."""
 
     name: str
     usd: Decimal
@@ -52,7 +52,8 @@ class CostPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Everything about money, in USD. `sources` tells where the prices were read and when; `warnings` what is not sure."""
+    """Everything about money, in USD. `sources` says where and when the prices were read; `warnings` lists what is
+    uncertain."""
 
     usd: Decimal
     usd_per_hour: Decimal
@@ -68,15 +69,15 @@ class Cost:
 
     @property
     def remaining_usd(self) -> Decimal | None:
-        """USD of the budget that are left now; None without a budget."""
+        """Return USD of the budget that are left now; None without a budget."""
         return None if self.budget_usd is None else self.budget_usd - self.usd
 
 
 def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> Cost:
-    """What is known. The account is asked about what exists; where it does not answer, the ledger alone speaks, as it does
-    `offline`, when nobody is asked.
+    """Return the known costs. The account is queried for what exists; if it does not answer, or if `offline`, only the ledger
+    counts.
 
-    With `ask_aws` also Cost Explorer, at a cent a request. Raises what that call raises.
+    With `ask_aws`, also query Cost Explorer, at a cent per request. Raises the errors of that call.
     """
     labs = {item.uid: item for item in deployments.every(context.paths) if isinstance(item, AwsDeployment)}
     warnings = [] if offline else _settle_ledgers(context, labs)
@@ -109,7 +110,7 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
 
 
 def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[str]:
-    """Bring the ledger in line with the account, stack by stack, also where no record of a stack is left."""
+    """Bring the ledger in line with the account, stack by stack, including stacks without a record; return warnings."""
     known = ledger.read(context.paths.ledger)
     looks = {}
     for uid in sorted({span.charge.stack for span in known.open()} | set(labs)):
@@ -132,7 +133,7 @@ def _settle(context: Context, account: Account, uid: str, lab: AwsDeployment | N
 
 
 def _region(spans: Sequence[Span]) -> str:
-    """The region of a stack whose record is lost: a zone's name without its letter."""
+    """Return the region of a stack whose record is lost: a zone's name without its letter."""
     return next((span.charge.zone[:-1] for span in spans if span.charge.zone), "")
 
 
@@ -156,8 +157,11 @@ def _list_running(known: Bill, labs: dict[str, AwsDeployment], at: datetime) -> 
 
 
 def _times(context: Context, known: Bill, now: datetime) -> list[tuple[str, str, datetime, datetime]]:
-    """Which exercise used which stack, from when until when. A run knows its stack's name; the ledger knows its id, which
-    deployments and receipts tie together, and else the time at which both were there."""
+    """Return which exercise used which stack, from when until when.
+
+    A run has its stack's name, the ledger its id: deployments and receipts connect them, or else the time at which both
+    existed.
+    """
     ids = _ids(context)
     run_times = []
     for record in runs.readable(context.paths)[0]:
@@ -175,7 +179,7 @@ def _times(context: Context, known: Bill, now: datetime) -> list[tuple[str, str,
 
 
 def _ids(context: Context) -> list[tuple[str, str, datetime, datetime]]:
-    """Every stack by name, with its id and the time in which it stood."""
+    """Return every stack by name, with its id and the time in which it existed."""
     end = stack_ledger.now() + timedelta(days=1)
     lives = [
         (deployment.stack, deployment.uid, datetime.fromisoformat(deployment.created), end)

@@ -1,4 +1,4 @@
-"""What a destroy will take down on AWS, from the records alone: shown before the person is asked."""
+"""What a destroy will take down on AWS, from the records alone: shown before the user confirms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpucourse.workspace import runs
 
 
 def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[StackCost]:
-    """The labs among these that cost money."""
+    """Return the labs among these that cost money."""
     paid = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
     if not paid:
         return []

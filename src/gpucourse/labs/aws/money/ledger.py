@@ -1,4 +1,4 @@
-"""Keeps the ledger true: compares what costs money now, according to the account, with what is written down."""
+"""Keeping the ledger correct: compares what costs money now, according to the account, with what is recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_TIME = timedelta()
 
 
 def now() -> datetime:
-    """This moment, in UTC."""
+    """Return the current time, in UTC."""
     return datetime.now(UTC)
 
 
@@ -36,21 +36,21 @@ def settle(
     find_charges: Callable[..., list[Charge]] = charges.find_charges,
     find_instances: Callable[..., list[CloudInstance]] = instances.find,
 ) -> None:
-    """Bring the ledger in line with what this stack costs right now. Raises what a call raises, and StorageError.
+    """Bring the ledger in line with what this stack costs right now. Raises the errors of `Account.call`, and StorageError.
 
-    `find_charges` and `find_instances` ask the account.
+    `find_charges` and `find_instances` query the account.
     """
     costing = find_charges(account, read_prices(context, account.region), stack=uid)
     _settle(context, account, uid, costing, expires, find_instances)
 
 
 def close(context: Context, account: Account, uid: str, *, expires: str = "") -> None:
-    """Write down that nothing of this stack costs any more, each thing since it ended. Raises StorageError."""
+    """Record that nothing of this stack costs any more, each item since it ended. Raises StorageError."""
     _settle(context, account, uid, (), expires, instances.find)
 
 
 def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
-    """USD an hour that a lab costs now, as the ledger has it, else as it was estimated; None if neither says."""
+    """Return USD per hour that a lab costs now, according to the ledger, else as estimated; None if neither is known."""
     bill = ledger.read(context.paths.ledger).of(deployment.uid)
     if bill.spans:
         return cents(bill.per_hour())
@@ -58,10 +58,10 @@ def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
 
 
 def sum_reserved(context: Context, *, without: Collection[str] = ()) -> Decimal:
-    """USD that the labs on record will still cost until their deadlines, but for the stacks in `without`.
+    """Return USD that the labs on record will still cost until their deadlines, except the stacks in `without`.
 
-    Each counts with what the ledger says that it costs now; one that is being built with what it was offered for, one that is
-    being started or given more time also with what it is about to cost.
+    Each counts with its current cost in the ledger; one that is being built with its quoted price, one that is being started or
+    extended also with what it is about to cost.
     """
     at, known = now(), ledger.read(context.paths.ledger)
     total = Decimal(0)
@@ -78,22 +78,22 @@ def sum_reserved(context: Context, *, without: Collection[str] = ()) -> Decimal:
 
 
 def sum_costs(context: Context, uid: str) -> Decimal:
-    """USD that a stack has cost so far, as the ledger has it."""
+    """Return USD that a stack has cost so far, according to the ledger."""
     return cents(ledger.read(context.paths.ledger).of(uid).total(now()))
 
 
 def cents(amount: Decimal) -> Decimal:
-    """The amount in steps of a ten-thousandth of a cent: what a person or a script can use of it."""
+    """Return the amount rounded to a ten-thousandth of a cent: finer steps are of no use to a user or a script."""
     return amount.quantize(Decimal("0.000001"))
 
 
 def machines(context: Context, uid: str) -> list[str]:
-    """The instances of a stack that cost, by the ledger: what is known of them where the account does not answer."""
+    """Return the instances of a stack that cost, by the ledger: all that is known of them if the account does not answer."""
     return [span.charge.item for span in ledger.read(context.paths.ledger).of(uid).open() if span.charge.kind == "instance"]
 
 
 def describe_cost_meanwhile(context: Context, deployment: AwsDeployment) -> str:
-    """What a lab costs while somebody thinks about what to do, in words; nothing if it costs nothing or is not known."""
+    """Describe what a lab costs while the user decides what to do; empty if it costs nothing or the cost is unknown."""
     rate = per_hour(context, deployment)
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
 
@@ -114,20 +114,20 @@ def _settle(
     ends: Ends = {}
     if any(span.charge.item not in items for span in running):
         cloud_instances: list[CloudInstance] = []
-        with suppress(GpucourseError):  # without it the moment is only known to lie before now
+        with suppress(GpucourseError):  # without it, the only known fact is that it ended before now
             cloud_instances = find_instances(account, stack=uid)
         ends = _ends(running, cloud_instances, _latest(at, expires))
     ledger.settle(context.paths.ledger, uid, costing, at, ended=ends)
 
 
 def _again(charge: Charge, spans: Iterable[Span]) -> Charge:
-    """What cost before, was stopped, and costs again did not begin before it had ended: then it began just now."""
+    """Return the charge with the right beginning: if the item cost before, was stopped, and costs again, it began just now."""
     last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 
 
 def _ends(running: Iterable[Span], cloud_instances: Sequence[CloudInstance], latest: datetime) -> Ends:
-    """When and why each thing ended, as far as the account still tells; the rest ended by `latest`.
+    """Return when and why each item ended, if the account still shows it; the rest ended by `latest`.
 
     A terminated instance no longer says which disk was its own: it is the one that began with it.
     """
@@ -149,7 +149,7 @@ def _ends(running: Iterable[Span], cloud_instances: Sequence[CloudInstance], lat
 
 
 def _latest(at: datetime, expires: str) -> datetime:
-    """What nobody saw end had ended by now, and by its deadline at the latest."""
+    """Return the latest possible end of an item whose end was not observed: now, or its deadline if that is earlier."""
     if not expires:
         return at
     return min(at, datetime.fromisoformat(expires))

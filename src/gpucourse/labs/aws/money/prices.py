@@ -1,4 +1,5 @@
-"""The prices for quote and ledger: those that AWS gave at the last deploy in a region, else those shipped with the course."""
+"""The prices for quotes and the ledger: those that AWS reported at the last deploy in a region, else those shipped with the
+course."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from gpucourse.model.cloud import Market
 from gpucourse.model.money import Rate
 from gpucourse.workspace.files import read_record, write_record
 
-_HIGHEST = Decimal(10_000)  # USD an hour: no honest price of one instance is above
+_HIGHEST = Decimal(10_000)  # USD per hour: no correct price of one instance is above
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPrice:
-    """One hour of an instance, in USD, in a zone (empty: in any), with where it was read and on which day."""
+    """One hour of an instance, in USD, in a zone (empty: in any), with the source and the day of the price."""
 
     region: str
     instance_type: str
@@ -30,15 +31,15 @@ class StoredPrice:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPrices:
-    """Every price that AWS gave a deploy of this workspace, the newest of each."""
+    """Every price that AWS reported to a deploy of this workspace, the newest of each."""
 
     prices: list[StoredPrice] = field(default_factory=list)
     version: int = 1
 
 
 def read_prices(context: Context, region: str) -> PriceBook:
-    """The prices of a region. Of a file that cannot be read nothing is taken, which `complaints` says: those that ship with the
-    course count then."""
+    """Return the prices of a region. If the file cannot be read, the prices that ship with the course apply, and `complaints`
+    says so."""
     try:
         stored = _read(context)
     except MissingError as error:
@@ -57,11 +58,11 @@ def read_prices(context: Context, region: str) -> PriceBook:
 
 
 def store_prices(context: Context, book: PriceBook) -> None:
-    """Keep what AWS said, for the ledger and for whoever asks while AWS says nothing. Raises StorageError, StackBusy."""
+    """Store what AWS reported, for the ledger and for commands while AWS does not answer. Raises StorageError, StackBusy."""
     with context.lock("prices", "store the prices"):
         try:
             others = [price for price in _read(context).prices if price.region != book.region]
-        except MissingError:  # replaced by one that can be read
+        except MissingError:  # replaced by a readable file
             others = []
         own = [
             StoredPrice(

@@ -1,4 +1,4 @@
-"""What a lab would cost, before anybody says yes: line by line, to its deadline."""
+"""What a lab would cost, before the user confirms: line by line, to its deadline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpucourse.model.money import Charge, usd_over, usd_per_hour
 
 @dataclass(frozen=True, kw_only=True)
 class Sibling:
-    """A type that is taken where the wanted one is sold out, and what the lab costs with it, in USD an hour."""
+    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD per hour."""
 
     instance_type: str
     usd_per_hour: Decimal
@@ -44,7 +44,7 @@ class Quote:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before saying yes."""
+        """Return what to know before confirming."""
         if not self.ends:
             return ()
         nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
@@ -52,31 +52,31 @@ class Quote:
 
     @property
     def creates(self) -> int:
-        """How many resources are to be made, or made again."""
+        """Return how many resources are created, or created again."""
         return sum(action in {"create", "replace"} for action, _address in self.changes)
 
     @property
     def ends(self) -> int:
-        """How many nodes that stand are to be taken away, or made again."""
+        """Return how many existing nodes are removed, or created again."""
         return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in self.changes)
 
     @property
     def per_hour(self) -> Decimal:
-        """USD an hour while it stands."""
+        """Return USD per hour while the lab exists."""
         return usd_per_hour(self.charges)
 
     @property
     def to_the_end(self) -> Decimal:
-        """USD where it stands until its time is over."""
+        """Return USD if the lab exists until its time is over."""
         return usd_over(self.per_hour, self.hours)
 
     @property
     def usually(self) -> Decimal:
-        """USD for as long as the module usually takes."""
+        """Return USD for as long as the module usually takes."""
         return usd_over(self.per_hour, self.usual_hours)
 
     def document(self) -> dict[str, object]:
-        """The quote for `--json`: amounts as text, USD."""
+        """Return the quote for `--json`: amounts as text, USD."""
         return {
             **{key: value for key, value in vars(self).items() if key != "charges"},
             "notes": self.notes,
@@ -100,7 +100,7 @@ class Quote:
 def make_quote(
     choice: Choice, deployment: AwsDeployment, book: PriceBook, changes: list[tuple[str, str]], hours: Decimal
 ) -> Quote:
-    """The quote of a lab as its record has it by now."""
+    """Return the quote of a lab according to its current record."""
     cloud = deployment.cloud
     need = choice.need.with_workers(instance_type=cloud.instance_type)
     return Quote(
