@@ -1,1 +1,1 @@
-"""What a learner has to show: answers, checks, points, reports. May import `runs`."""
+"""What a learner submits: answers, checks, points, reports. May import `runs`."""

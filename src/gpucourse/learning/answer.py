@@ -1,4 +1,4 @@
-"""`answer`: takes the learner's answers, judges them at once if that is possible, and keeps them in `deliverables/`."""
+"""`answer`: accepts the learner's answers, judges them at once if that is possible, and keeps them in `deliverables/`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Answering:
-    """The questions of one exercise being answered: the answers so far, and the run that numbers are compared with."""
+    """A session of answering the questions of one exercise: the answers so far, and the run that numbers are compared with."""
 
     exercise: Exercise
     record: RunRecord | None
@@ -32,16 +32,14 @@ class Answering:
 
     @property
     def mode(self) -> str:
-        """The mode of the run that is spoken of; empty if there is none."""
+        """Return the mode of the run that the answers are about; empty if there is none."""
         return self.record.mode if self.record else ""
 
 
 def begin(context: Context, exercise_id: str, run: str | None = None) -> Answering:
-    """The questions of an exercise, with what is answered already. `run`: the run to speak of, else the newest good one.
-
-    Raises UnknownName, UsageError for an exercise without questions, MissingError if a question asks about a run and none
-    has succeeded yet.
-    """
+    """Return the questions of an exercise, with the answers so far. `run`: the run that they are about, else the newest good
+    one. Raises UnknownName, UsageError for an exercise without questions, MissingError if a question asks about a run and none
+    has succeeded yet."""
     _, exercise = context.catalog.exercise(exercise_id)
     if not exercise.questions:
         raise UsageError(f"{exercise.id} has no questions", hint=f"gpucourse check {exercise.id}")
@@ -59,7 +57,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
 
 
 def question_of(answering: Answering, name: str) -> Question:
-    """The question of that name. Raises UnknownName with the nearest ones."""
+    """Return the question of that name. Raises UnknownName with the nearest ones."""
     known = {question.id: question for question in answering.exercise.questions}
     if name not in known:
         exercise = answering.exercise.id
@@ -68,10 +66,10 @@ def question_of(answering: Answering, name: str) -> Question:
 
 
 def judge_answer(context: Context, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
-    """What an answer would be worth.
+    """Return what an answer would be worth.
 
-    Raises ValueError, with the reason, where it is not of the question's kind; MissingError if the question reads files of
-    the run that are damaged, or not as it left them.
+    Raises ValueError, with the reason, if it is not of the question's kind; MissingError if the question reads files of
+    the run that are damaged or have changed since it ended.
     """
     from gpucourse.grading.answers import judge
 
@@ -81,9 +79,9 @@ def judge_answer(context: Context, answering: Answering, question: Question, ans
 
 
 def take(context: Context, answering: Answering, given: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
-    """Take answers in and keep them; every question with what its answer is worth. Null takes an answer back.
+    """Store answers; return every question with what its answer is worth. Null withdraws an answer.
 
-    Raises UnknownName, and UsageError for an answer that is not of the question's kind; then nothing was kept.
+    Raises UnknownName, and UsageError for an answer that is not of the question's kind; then nothing is stored.
     """
     questions = {name: question_of(answering, name) for name in given}
     for name, answer in given.items():
@@ -109,7 +107,7 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
 
 
 def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
-    """Count the answers that are in the handed-in sheet as given; every question with what its answer is worth. Raises
+    """Count the answers in the handed-in sheet as submitted; return every question with what its answer is worth. Raises
     ManifestError, StorageError."""
     results = evidence.answers_of(context, exercise, in_sheet=True)
     record = evidence.find_answered_run(context, exercise)
@@ -118,7 +116,7 @@ def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
 
 
 def take_file(context: Context, answering: Answering, path: Path) -> tuple[AnswerResult, ...]:
-    """Take the answers of a sheet in. Raises ManifestError, UsageError; then nothing was kept."""
+    """Store the answers of a sheet. Raises ManifestError, UsageError; then nothing is stored."""
     sheet = answer_sheet.read_sheet(path, answering.exercise)
     if sheet.run is not None:
         answering.record = evidence.find_good_run(context, answering.exercise, sheet.run)
@@ -127,7 +125,7 @@ def take_file(context: Context, answering: Answering, path: Path) -> tuple[Answe
 
 
 def template(context: Context, answering: Answering) -> Path:
-    """Write the sheet to fill in, with the answers so far; where it lies."""
+    """Write the sheet to fill in, with the answers so far; return its path."""
     run = answering.pinned or (answering.record.id if answering.record else None)
     return answer_sheet.write_sheet(context, answering.exercise, answering.answers, run)
 

@@ -1,4 +1,5 @@
-"""The learner's answers on disk, `deliverables/<exercise>/answers.yaml`: read with all of its mistakes, and written whole."""
+"""The learner's answers on disk, `deliverables/<exercise>/answers.yaml`: reads them with all complaints, and writes them
+whole."""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def load_sheet(context: Context, exercise: Exercise) -> Sheet | None:
-    """The answers that are handed in; None if there are none. Raises ManifestError with every complaint."""
+    """Return the handed-in answers; None if there are none. Raises ManifestError with every complaint."""
     path = context.paths.answers(exercise.id)
     return read_sheet(path, exercise) if path.is_file() else None
 
 
 def read_sheet(path: Path, exercise: Exercise) -> Sheet:
-    """The answers in a file. Raises UsageError if it is not there, ManifestError with every complaint."""
+    """Return the answers in a file. Raises UsageError if it is missing, ManifestError with every complaint."""
     from gpucourse.course.answersheet import parse
 
     try:
@@ -40,7 +41,7 @@ def read_sheet(path: Path, exercise: Exercise) -> Sheet:
 
 
 def write_sheet(context: Context, exercise: Exercise, answers: Mapping[str, Scalar], run: str | None) -> Path:
-    """Hand the answers in; where they lie. Raises StorageError."""
+    """Hand the answers in; return the path of the sheet. Raises StorageError."""
     from gpucourse.course.answersheet import render
 
     path = context.paths.answers(exercise.id)

@@ -1,6 +1,6 @@
 """Every attempt at a choice or a number, kept beside the answers: `deliverables/<exercise>/attempts.json`.
 
-Their number is kept a second time, in the program's own folder, to notice a file that was removed or shortened.
+Their number is kept a second time, in the program's own folder, to detect that the file was removed or shortened.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ class History:
     complete: bool = True
 
     def has(self, question: str, answer: str) -> bool:
-        """Whether this answer was given, and not only written into the sheet."""
+        """Return whether this answer was submitted, and not only written into the sheet."""
         return any((attempt.question, attempt.answer) == (question, answer) for attempt in self.attempts)
 
     def count_wrong(self, question: str, answer: str) -> int:
-        """How many other answers to a question were wrong."""
+        """Count the other answers to a question that were wrong."""
         wrong = {attempt.answer for attempt in self.attempts if attempt.question == question and not attempt.right}
         return len(wrong - {answer})
 
 
 def read_history(context: Context, exercise_id: str) -> History:
-    """Every attempt at the questions of an exercise, oldest first. Raises MissingError for a damaged file, NewerFormat."""
+    """Return every attempt at the questions of an exercise, oldest first. Raises MissingError for a damaged file,
+    NewerFormat."""
     kept = read_record(context.paths.attempts(exercise_id), AnswerAttempts)
     attempts = kept.attempts if kept else ()
     counted = read_mapping(context.paths.attempt_counts).get(exercise_id, 0)
@@ -43,7 +44,7 @@ def read_history(context: Context, exercise_id: str) -> History:
 
 
 def add_attempts(context: Context, exercise_id: str, results: Sequence[AnswerResult], run: str | None) -> None:
-    """Keep what was answered to choices and numbers, each answer once. `run`: what they speak of. Raises StorageError."""
+    """Store the answers to choices and numbers, each answer once. `run`: the run that they are about. Raises StorageError."""
     with changing(context.paths, context.paths.attempt_counts) as counts:
         history = read_history(context, exercise_id)
         new = [

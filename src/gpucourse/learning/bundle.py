@@ -1,8 +1,8 @@
-"""A bundle: one file that a learner hands to an instructor. It holds the evidence itself, so that the points are counted
-again where it is opened, and the digests of its files, so that a change is noticed.
+"""A bundle: one file that a learner hands to an instructor. It contains the evidence itself, so that the points are counted
+again on the instructor's computer, and the digests of its files, so that a change is detected.
 
-A bundle is a small workspace in a zip: the runs that count, what is handed in, the quiz, the learner's scripts. What a
-reviewer says about it is kept in the reviewer's workspace, because a learner can write anything into the bundle or beside it.
+A bundle is a small workspace in a zip: the runs that count, what is handed in, the quiz, the learner's scripts. What a reviewer
+says about it is kept in the reviewer's workspace, because a learner can write anything into the bundle or beside it.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from gpucourse.workspace.locate import open_workspace
 
 CARD = "bundle.json"
 LIMITS = ZipLimits(members=20_000, member_bytes=64 << 20, total_bytes=2 << 30)
-"""What a bundle may hold: more would take longer to open than somebody waits."""
+"""The limits of a bundle: a larger one would take too long to open."""
 
-_LARGEST_LOG = 1 << 20  # of a run that does not count: what scripts of a course print is far below
+_LARGEST_LOG = 1 << 20  # bytes, of a run that does not count; scripts of a course print far less
 _MOST_SHOWN, _LONGEST_TEXT = 1000, 300
 _OPEN = "gpucourse grade --open FILE"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """`bundle.json`: who made the bundle when and with which program, their points then, the SHA-256 of every file."""
+    """`bundle.json`: who made the bundle, when and with which version, their points at that time, the SHA-256 of every file."""
 
     version: int = 1
     by: str
@@ -58,8 +58,8 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenBundle:
-    """A bundle that is open. `changed`: files that are not as they were when it was made, or are gone or new; the context
-    reads what is in it without them."""
+    """A bundle that is open. `changed`: files that were changed, removed or added after it was made; the context does not see
+    them."""
 
     path: Path
     card: Card
@@ -83,7 +83,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
         files={name: digest for name, source in kept.items() if (digest := seals.sha256(source))},
         left_out=tuple(name.encode(errors="backslashreplace").decode() for name in files if name not in kept),
     )
-    # Not strict: where the clock once showed a date before 1980, which a zip cannot say, its earliest date stands for it.
+    # Not strict: a date before 1980, from a wrong clock, cannot be stored in a zip; it becomes the earliest that can.
     with writing(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as bundle:
         bundle.writestr(CARD, to_json(card))
         for name, source in kept.items():
@@ -99,9 +99,9 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
         root = Path(folder)
         there = _unpack(path, root) - {CARD}
         card = _read_card(path, root)
-        # Only files that were unpacked are looked at: the names on the card are its sender's.
+        # Only unpacked files are opened: the sender could write any name on the card.
         wrong = {name for name in there if seals.sha256(root / name) != card.files.get(name)} | (set(card.files) - there)
-        for name in wrong & there:  # nobody knows what was there: it counts for nothing
+        for name in wrong & there:  # its original content is unknown: it counts for nothing
             (root / name).unlink()
         try:
             workspace = open_workspace(root)
@@ -117,7 +117,7 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
         try:
             yield OpenBundle(path=path, card=card, context=inside, changed=tuple(printable(name) for name in sorted(wrong)))
         except NewerFormat as error:
-            if not error.path.is_relative_to(root):  # a file of the reviewer's own
+            if not error.path.is_relative_to(root):  # a file of the reviewer's workspace
                 raise
             raise UsageError(
                 f"{printable(str(path))} holds files of a newer gpucourse than this one", hint=error.hint
@@ -125,7 +125,8 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
 
 
 def check_reviewer(context: Context, bundle: OpenBundle) -> None:
-    """Raises UsageError if this workspace made the bundle: a judgement on it would be the learner's own."""
+    """Check that another workspace made the bundle. Raises UsageError if it was this one: the learner would judge their own
+    work."""
     if bundle.card.workspace == context.workspace.id:
         raise UsageError(
             f"{bundle.path} was made in this workspace: your own judgement would not be counted",
@@ -135,13 +136,13 @@ def check_reviewer(context: Context, bundle: OpenBundle) -> None:
 
 
 def _key(card: Card) -> str:
-    """The name under which judgements on a learner's work are kept. A second bundle of the same workspace has the same one; a
-    digest, because the id comes from the bundle and is no safe file name."""
+    """Return the name under which judgements on a learner's work are kept: the same for every bundle of a workspace. It is a
+    digest, because the id comes from the bundle and may not be a safe file name."""
     return hashlib.sha256(card.workspace.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def _is_taken(name: str) -> bool:
-    """Whether a file of that name is unpacked where the bundle is opened."""
+    """Return whether a file of that name is unpacked when the bundle is opened."""
     try:
         return "\\" not in relative_name(name)
     except OutsideError:
@@ -149,7 +150,7 @@ def _is_taken(name: str) -> bool:
 
 
 def _check_size(files: Mapping[str, Path]) -> None:
-    """Raises UsageError if a bundle of these files could not be opened again."""
+    """Check that a bundle of these files can be opened again. Raises UsageError if it cannot."""
     total = sum(source.stat().st_size for source in files.values())
     if len(files) < LIMITS.members and total <= LIMITS.total_bytes:
         return
@@ -178,10 +179,10 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
 
 
 def _list_small_files(context: Context, exercise_id: str) -> Iterator[Path]:
-    """What every run of an exercise recorded, without outputs: it tells what was predicted, and after which runs. The logs of a
-    run with a prediction are there, since its metrics count only where its ranks printed them.
+    """Yield what every run of an exercise recorded, without outputs: it shows what was predicted, and after which runs. The
+    logs of a run with a prediction are included, because its metrics count only if its ranks printed them.
 
-    Runs of a script of the learner's own are nobody else's business.
+    Runs of the learner's own scripts are private.
     """
     for record in (record for record in runs.readable(context.paths, exercise_id)[0] if not record.own_script):
         files = runs.files_of(context.paths, record)
@@ -192,7 +193,7 @@ def _list_small_files(context: Context, exercise_id: str) -> Iterator[Path]:
 
 def _list_files_of_parts(context: Context, exercise: Exercise) -> Iterator[Path]:
     """Yield what the runs behind the handed-in parts recorded of them: the parts as they were when these runs started, and the
-    logs, since checks about a part count only if the metrics are what the ranks printed."""
+    logs, because checks about a part count only if the metrics are what the ranks printed."""
     for result in read_part_results(context, exercise):
         passed_in = result.run if result.verdict == "passed" else ""
         if passed_in and (record := runs.read(context.paths, exercise.id, passed_in)) is not None:
@@ -203,9 +204,10 @@ def _list_files_of_parts(context: Context, exercise: Exercise) -> Iterator[Path]
 
 
 def _unpack(path: Path, root: Path) -> set[str]:
-    """The files of a zip under `root`, and their names. Raises UsageError; StorageError if this computer's disk refuses."""
+    """Unpack a zip under `root`; return the names of its files. Raises UsageError; StorageError if this computer's disk
+    refuses."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
             raise UsageError(f"{printable(str(path))} is not a plain file", hint=_OPEN)
         with path.open("rb"):
             pass
@@ -219,7 +221,7 @@ def _unpack(path: Path, root: Path) -> set[str]:
 
 
 def _read_card(path: Path, root: Path) -> Card:
-    """What a bundle says of itself, no longer than a screen can show."""
+    """Read the card of a bundle; its texts are cut to what a screen can show."""
     try:
         card = read_record(root / CARD, Card)
     except NewerFormat as error:

@@ -36,7 +36,7 @@ DrawPicture = Callable[[Plot, Mapping[str, Any], str], Picture]
 
 
 def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: str) -> Picture:
-    """A picture by matplotlib, whose files are left in `folder`. Raises MissingError if there is nothing to draw."""
+    """Draw a picture with matplotlib; its files stay in `folder`. Raises MissingError if there is nothing to draw."""
     from gpucourse.figures.plots import draw
 
     png, svg = draw(plot, metrics, subtitle=subtitle, folder=folder)
@@ -44,7 +44,8 @@ def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: s
 
 
 def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]:
-    """A chapter with the first prediction of each exercise beside its measurement; none where nothing was predicted."""
+    """Return a chapter with the first prediction of each exercise beside its measurement; no chapter if nothing was
+    predicted."""
     shown = [
         (exercise, made[0])
         for module in context.catalog.modules

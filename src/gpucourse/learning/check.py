@@ -1,4 +1,5 @@
-"""`check`: judges the evidence of runs again, by the checks that the course has now; what no longer passes loses its mark."""
+"""`check`: judges the evidence of runs again, by the current checks of the course; an exercise that no longer passes loses its
+mark."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from gpucourse.workspace.paths import RunPaths
 
 @dataclass(frozen=True, kw_only=True)
 class Recheck:
-    """One exercise after the check: its verdict now, and the word that it had before. `missing`: deliverables not there."""
+    """One exercise after the check: its verdict now, and the word that it had before. `missing`: the deliverables that are
+    missing."""
 
     exercise: str
     title: str
@@ -31,12 +33,12 @@ class Recheck:
 
     @property
     def has_regressed(self) -> bool:
-        """Whether it was passed, and is not any more."""
+        """Return whether it passed before and does not pass now."""
         return self.before == "passed" and (self.verdict is None or self.verdict.verdict != "passed")
 
 
 def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge a run of an exercise again: the one named, else the newest that succeeded.
+    """Judge a run of an exercise again: the named one, else the newest that succeeded.
 
     Raises MissingError if there is none; UnknownName and UsageError for a name that fits no good run of it.
     """
@@ -54,15 +56,15 @@ def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[R
 
 
 def is_script(context: Context, name: str) -> bool:
-    """Whether a script of the learner's own has run under that name."""
+    """Return whether a script of the learner has run under that name."""
     return any(runs.readable(context.paths, runs.script_place(Path(name))))
 
 
 def check_script(context: Context, name: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge a run of a script of the learner's own again, by the checks that it brought: the one named, else the newest that
+    """Judge a run of the learner's own script again, by the checks that the run had: the named one, else the newest that
     succeeded.
 
-    Raises MissingError if none brought checks, DamagedFile; UnknownName and UsageError for a name that fits no such run.
+    Raises MissingError if no run had checks, DamagedFile; UnknownName and UsageError for a name that fits no such run.
     """
     there = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share it
     good = [record for record in there if record.brings_checks and record.subject == Path(name).name]
@@ -84,14 +86,14 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
 
 
 def find_namesakes(context: Context, record: RunRecord) -> list[str]:
-    """The other scripts of that name, in other folders, that have runs: they share the folder of runs."""
+    """Return the other scripts of that name, in other folders, that have runs: they share the folder of runs."""
     there = runs.readable(context.paths, record.folder)[0]
     others = {other.own_script for other in there if other.own_script and other.subject == record.subject}
     return sorted(others - {record.own_script})
 
 
 def check_all(context: Context) -> list[Recheck]:
-    """Judge the run that counts for every exercise again, and take the mark from what does not hold any more."""
+    """Judge again the run that counts for every exercise, and remove the mark of each that does not pass any more."""
     rechecks: list[Recheck] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
@@ -112,7 +114,7 @@ def check_all(context: Context) -> list[Recheck]:
 
 
 def _keep_verdict(context: Context, files: RunPaths, record: RunRecord, verdict: ExerciseVerdict) -> None:
-    """Store the verdict with the run, and seal it where the record was as the run left it."""
+    """Store the verdict with the run, and seal it if the record has not changed since the run ended."""
     document = _read_seal_document(files)
     untouched = not seals.find_changed_files(files, ("run.json",), seal=seals.select_digests(document))
     record.verdict = verdict.verdict
@@ -137,7 +139,8 @@ def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> 
 def _judge_run(
     context: Context, subject: str, record: RunRecord, judge_again: Callable[[], ExerciseVerdict]
 ) -> ExerciseVerdict:
-    """The verdict on a run; a file that is damaged, or not as the run left it, is one more check that did not pass."""
+    """Return the verdict on a run; a file that is damaged, or has changed since the run ended, adds a check that did not
+    pass."""
     changed = seals.find_changed_files(runs.files_of(context.paths, record))
     try:
         verdict = judge_again()
@@ -157,7 +160,8 @@ def _again(record: RunRecord) -> str:
 
 
 def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None:
-    """The verdict that stays where the run it speaks of is gone, or ran a script of the learner's `own`."""
+    """Return the verdict for a run that is gone or, with `own`, that ran a script of the learner; None if there was no
+    verdict."""
     if there is None:
         return None
     hint = f"run it again: gpucourse run {there.exercise}"
@@ -169,7 +173,7 @@ def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None
 
 
 def _mark(context: Context, exercise: Exercise, verdict: ExerciseVerdict) -> None:
-    """Hand the verdict in where it speaks of the run that is handed in already, or where nothing is, or a run that is gone."""
+    """Hand the verdict in if it is about the run that is handed in already, or if none is, or if that run is gone."""
     path = context.paths.verdict(exercise.id)
     there = results.read_handed_in_verdict(context, exercise.id)
     if there is None or there.run == verdict.run or not context.paths.run(exercise.id, there.run).record.exists():

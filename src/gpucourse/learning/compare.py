@@ -1,4 +1,4 @@
-"""`compare`: runs of one exercise side by side, with values, differences and charts, kept with what is handed in."""
+"""`compare`: runs of one exercise side by side, with values, differences and charts, kept with the deliverables."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ from gpucourse.workspace import runs
 Rows = Mapping[str, Sequence[ComparedRow]]
 """The values of all runs, by the title of their table."""
 
-_PERCENTILE = re.compile(r"p\d\d_")  # a column that tells how far another one spread, and not a value of its own
+_PERCENTILE = re.compile(r"p\d\d_")  # a column with the spread of another one, not a separate value
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Runs side by side. `labels` names each in the tables and charts: by what tells it from the others. `conclusion`: what the
-    differences say, in a sentence or two. `repeat`: the command that shows how much of them is noise; empty if none does."""
+    """Runs side by side. `labels` names each in the tables and charts by what distinguishes it from the others. `conclusion`:
+    what the differences show, in a sentence or two. `repeat`: the command that shows how much of them is noise; empty if there
+    is none."""
 
     exercise: str
     title: str
@@ -55,7 +56,7 @@ class Comparison:
 
 def compare(context: Context, wanted: Sequence[str]) -> Comparison:
     """Put runs of one exercise side by side; charts and tables go to `deliverables/<exercise>/comparison*`. Runs of one script
-    of the learner's own stand side by side with what that wrote; nothing is kept of it.
+    of the learner are compared by what the script wrote; nothing is stored.
 
     Raises UnknownName, UsageError (fewer than two, of different exercises or scripts), MissingError (a run without metrics).
     """
@@ -100,7 +101,7 @@ def compare(context: Context, wanted: Sequence[str]) -> Comparison:
 
 
 def _compare_scripts(context: Context, records: Sequence[RunRecord]) -> Comparison:
-    """Runs of one script of the learner's own, by how they were started, what they measured and their checks."""
+    """Compare runs of one script of the learner: how they were started, what they measured, and their checks."""
     contents = [read_run(context, record) for record in records]
     labels = _labels(records, {content.record.id: content.metrics for content in contents})
     groups = put_side_by_side([list_values(content) for content in contents])
@@ -121,7 +122,7 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord]) -> Comparis
 
 
 def _list_rows(table: MetricsTable, named: Mapping[str, Mapping[str, Any]]) -> list[ComparedRow]:
-    """A row for each value of the table, with the value of each run."""
+    """Return a row for each value of the table, with the value of each run."""
     group = table.title
     shown = table.model_copy(update={"columns": [column for column in table.columns if not _PERCENTILE.match(column.key)]})
     values = [{(group, name): value for name, value in list_cells(shown, metrics)} for metrics in named.values()]
@@ -133,7 +134,8 @@ def _may_be_noise(rows: Rows) -> bool:
 
 
 def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
-    """What was set differently, and how many differences are larger than the spreads, may be noise, or cannot be told."""
+    """Return which settings differ, and how many differences are larger than the spreads, may be noise, or have an unknown
+    spread."""
     settings = _list_settings(records)
     first = f"Set differently: {', '.join(settings)}." if settings else "The settings are the same in all runs."
     marks = [marks for compared in rows.values() for row in compared if (marks := row.list_marks())]
@@ -149,7 +151,7 @@ def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
 
 
 def _list_settings(records: Sequence[RunRecord]) -> list[str]:
-    """Return what the runs were started with that differs, such as `batch_size`."""
+    """Return the names of the settings in which the runs differ, such as `batch_size`."""
     facts = [
         {"mode": record.mode, "nodes": len(record.nodes), "ranks": record.world_size} | record.parameters for record in records
     ]
@@ -158,7 +160,7 @@ def _list_settings(records: Sequence[RunRecord]) -> list[str]:
 
 
 def _repeat(exercise: Exercise, record: RunRecord) -> str:
-    """The command that runs the exercise again with the settings of a run."""
+    """Return the command that runs the exercise again with the settings of a run."""
     local = is_simulated(record.mode)
     changed = [
         f"--set {quote(f'{parameter.name}={record.parameters[parameter.name]}')}"
@@ -170,7 +172,7 @@ def _repeat(exercise: Exercise, record: RunRecord) -> str:
 
 
 def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> Grid:
-    """The rows that differ, with a column for each run, and how many are the same."""
+    """Return a table of the rows that differ, with a column for each run; its note says how many are the same."""
     cells = [(row.title, *_tell_values(row)) for row in rows if row.differs]
     same, marks = len(rows) - len(cells), set[str]().union(*(row.list_marks() for row in rows))
     notes = [
@@ -189,7 +191,8 @@ def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> G
 
 
 def _tell_values(row: ComparedRow) -> tuple[str, ...]:
-    """The values of a row, and how far each is from the first: of two runs in a cell of its own."""
+    """Return the values of a row and the difference of each from the first one: for two runs, the difference has its own
+    cell."""
     first, *others = (value.text if value else grids.NOTHING for value in row.values)
     differences = row.list_differences()[1:]
     if len(others) == 1:
@@ -208,7 +211,7 @@ def _metrics(context: Context, record: RunRecord) -> Mapping[str, Any]:
 
 
 def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Each run by what tells it apart: its device, its number of ranks, parameters that differ; else by its own word."""
+    """Return a label for each run by what differs: its device, its number of ranks, its parameters; else the end of its id."""
     scripts = name_subjects(records)
     facts = {
         record.id: {

@@ -26,7 +26,7 @@ JUDGED = {"passed": "right", "failed": "wrong", "not_measured": "not measured", 
 
 @dataclass(frozen=True, kw_only=True)
 class CourseReport:
-    """What was written: the page, how many exercises it covers, and how many the course has."""
+    """The result: the page, how many exercises it covers, and how many the course has."""
 
     file: Path
     exercises: int
@@ -60,7 +60,8 @@ def report_course(context: Context, author: str) -> CourseReport:
 
 
 def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> Iterator[str]:
-    """One exercise: its goal, pictures of the run that counts, predictions, answers, and the code that passed."""
+    """Yield the lines about one exercise: its goal, pictures of the run that counts, predictions, answers, and the code that
+    passed."""
     evidence = gather(context, exercise, thorough=False)
     answers = [answer for answer in evidence.answers if answer.answer is not None]
     parts = [part for part in evidence.parts if part.verdict == "passed"]
@@ -99,7 +100,7 @@ def _describe_run(context: Context, exercise: Exercise, evidence: ExerciseEviden
 
 
 def _describe_answer(answer: AnswerResult) -> Iterator[str]:
-    """The question, and the learner's words; what was compared says whether it was right."""
+    """Yield the question and the learner's words; if they were compared, also whether they were right."""
     verdict = f" ({JUDGED[answer.verdict]})" if answer.verdict in JUDGED else ""
     yield from (f"**{answer.text.strip()}**", "")
     words = escape_words(f"{answer.answer}{verdict}".strip())
@@ -108,5 +109,5 @@ def _describe_answer(answer: AnswerResult) -> Iterator[str]:
 
 
 def _find_backticks(text: str) -> list[str]:
-    """Every run of backticks in a text: the fence around it must be longer."""
+    """Return every sequence of backticks in a text: the fence around the text must be longer."""
     return "".join(letter if letter == "`" else " " for letter in text).split()

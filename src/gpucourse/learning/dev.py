@@ -1,4 +1,4 @@
-"""`dev check`: lints a course and, with `--run`, runs every exercise of it on simulated nodes."""
+"""`dev check`: lints a course and, with `--run`, runs each of its exercises on simulated nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HINT = "name a folder that holds modules/ and exercises/: gpucourse dev check D
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedCourse:
-    """A course, everything that is wrong with it, and its exercises as they ran."""
+    """A course, all of its errors, and the results of its exercises."""
 
     catalog: Catalog
     complaints: list[str]
@@ -27,9 +27,10 @@ class CheckedCourse:
 
 
 def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watch: Watcher) -> CheckedCourse:
-    """Lint the course in `folder`, or the one in force; with `run` also run its exercises, of these modules where any is named.
+    """Lint the course in `folder`, or the current one; with `run` also run its exercises: those of `modules`, or all if it is
+    empty.
 
-    Raises UntrustedFolder before anything of a course that others may write to is run, UsageError for an unknown module.
+    Raises UntrustedFolder before it runs anything of a course that others may write to, UsageError for an unknown module.
     """
     environ = {OVERRIDE: str(folder)} if folder is not None else os.environ
     if run and (course := find_named_course(environ)) is not None:  # without `run` nothing of it is executed
@@ -42,5 +43,5 @@ def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watc
 
 
 def find_chosen_course(folder: Path | None) -> CourseFolders:
-    """The course in `folder`, or the one in force where none is given. Raises MissingError."""
+    """Return the course in `folder`, or the current one if that is None. Raises MissingError."""
     return find_course(os.environ) if folder is None else course_in(folder, named_by="DIR", hint=_HINT)

@@ -1,4 +1,4 @@
-"""What an exercise has to show: the run that counts, judged again, and the answers, the files and the seal of that run."""
+"""The evidence of an exercise: the run that counts, judged again, and the answers, the files and the seal of that run."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from gpucourse.workspace.files import read_record
 
 
 def find_counting_run(context: Context, exercise: Exercise) -> RunRecord | None:
-    """The run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that succeeded
-    and was judged. A script of the learner's own counts for no exercise."""
+    """Return the run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that
+    succeeded and was judged. A script of the learner counts for no exercise."""
     verdict = read_handed_in_verdict(context, exercise.id)
     if verdict is not None and (handed_in := _find_candidate(context, exercise, verdict.run)) is not None:
         return handed_in
@@ -41,13 +41,13 @@ def find_counting_run(context: Context, exercise: Exercise) -> RunRecord | None:
 
 
 def find_newest_candidate(context: Context, exercise: Exercise) -> RunRecord | None:
-    """The newest run that can show something for an exercise. Raises as `candidates` does."""
+    """Return the newest run that can be evidence for an exercise. Raises the errors of `candidates`."""
     good = (record for record in runs.iterate_newest_first(context.paths, exercise.id) if record.is_evidence)
     return next(good, None) or next(iter(candidates(context, exercise)), None)
 
 
 def candidates(context: Context, exercise: Exercise) -> list[RunRecord]:
-    """The runs that can show something for an exercise, oldest first. One that cannot be read is left out where others can;
+    """Return the runs that can be evidence for an exercise, oldest first. One that cannot be read is left out if others can;
     raises MissingError, NewerFormat if none is left."""
     records, errors = runs.readable(context.paths, exercise.id)
     good = [record for record in records if record.is_evidence]
@@ -57,8 +57,8 @@ def candidates(context: Context, exercise: Exercise) -> list[RunRecord]:
 
 
 def find_good_run(context: Context, exercise: Exercise, run: str) -> RunRecord:
-    """The run of an exercise that a person typed. Raises UnknownName, MissingError for a record that cannot be read, UsageError
-    for a run of another exercise, for one that did not succeed, and for a script of the learner's own."""
+    """Return the run of an exercise that a person typed. Raises UnknownName, MissingError for a record that cannot be read,
+    UsageError for a run of another exercise, for one that did not succeed, and for a script of the learner."""
     record = runs.find(context.paths, run)
     if record.exercise != exercise.id:
         raise UsageError(
@@ -75,10 +75,10 @@ def find_good_run(context: Context, exercise: Exercise, run: str) -> RunRecord:
 
 
 def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) -> tuple[AnswerResult, ...]:
-    """Every question with what the handed-in answer is worth; one that cannot be read counts as open, and says why.
+    """Return every question with what the handed-in answer is worth; one that cannot be read counts as open, with the reason.
 
-    `in_sheet`: also those that are in the sheet and were not given yet, as if each were the first attempt. Where the run's
-    files are damaged, or not as it left them, only the answers that speak of it are not comparable.
+    `in_sheet`: include answers that are in the sheet but not submitted yet, as if each were the first attempt. If the run's
+    files are damaged or have changed since it ended, only the answers that are about the run cannot be compared.
     """
     from gpucourse.learning.answer_sheet import load_sheet
 
@@ -107,9 +107,9 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 
 
 def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
-    """What answers that speak of a run are compared with, and whether a GPU took part in it.
+    """Return what answers about a run are compared with, and whether the run used a GPU.
 
-    Raises MissingError if its files are damaged, are not as the run left them, or contradict its logs.
+    Raises MissingError if its files are damaged, have changed since it ended, or contradict its logs.
     """
     from gpucourse.grading.checks import on_gpu
 
@@ -129,7 +129,7 @@ def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str,
 
 
 def find_answered_run(context: Context, exercise: Exercise) -> RunRecord | None:
-    """The run that the handed-in answers speak of; None if there is none, or the sheet cannot be read."""
+    """Return the run that the handed-in answers are about; None if there is none, or the sheet cannot be read."""
     from gpucourse.learning.answer_sheet import load_sheet
 
     try:
@@ -144,16 +144,18 @@ Judgements = Mapping[tuple[str, str], Judgement]
 
 
 def read_judgements(context: Context, exercise_id: str) -> Judgements:
-    """What the reviewer who has opened this work said of it, from the reviewer's own workspace; nothing if there is none.
+    """Return what the reviewer who has opened this work said of it, from the reviewer's own workspace; empty if there is no
+    reviewer.
 
-    No file that the learner can write is read here. Raises ManifestError for a damaged file.
+    This reads no file that the learner can write. Raises ManifestError for a damaged file.
     """
     work = context.reviewed
     return _read_newest_judgements(work.keeper.peer_review(work.key, exercise_id)) if work else {}
 
 
 def read_self_judgements(context: Context, exercise_id: str) -> Judgements:
-    """What the learner said of the own texts: for the screen, not for points. Raises ManifestError for a damaged file."""
+    """Return the learner's judgements of their own texts: for the screen, not for points. Raises ManifestError for a damaged
+    file."""
     return _read_newest_judgements(context.paths.review(exercise_id))
 
 
@@ -163,9 +165,9 @@ def _read_newest_judgements(path: Path) -> Judgements:
 
 
 def gather(context: Context, exercise: Exercise, *, thorough: bool, with_prediction: bool = True) -> ExerciseEvidence:
-    """Everything that an exercise has to show. `thorough`: every file of the run is compared with its seal, not only the
-    small ones that checks read. `with_prediction`: also what was predicted, which counts for points alone and reads the record
-    of every run. What is damaged is said in `trouble`, and counts for nothing."""
+    """Return all evidence of an exercise. `thorough`: compare every file of the run with its seal, not only the small ones that
+    checks read. `with_prediction`: include predictions, which count only for points and need the record of every run. Damaged
+    files are reported in `trouble`, and count for nothing."""
     from gpucourse.grading.checks import on_gpu
     from gpucourse.grading.contradictions import list_contradictions
 
@@ -216,8 +218,8 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
 
 
 def review_parts(context: Context, exercise: Exercise, results: Iterable[PartResult]) -> dict[str, PartReview]:
-    """Return what is found of the handed-in parts beside their verdicts, by their ids: whether a part is a solution of the
-    course, whether only the learner's computer judged it, and what the reviewer says of this very file."""
+    """Return, by the id of each handed-in part, what is known beside its verdict: whether it is a solution of the course,
+    whether only the learner's computer judged it, and what the reviewer says of this very file."""
     parts = {part.id: part for part in exercise.yours}
     try:
         judgements = read_judgements(context, exercise.id)
@@ -238,7 +240,7 @@ def review_parts(context: Context, exercise: Exercise, results: Iterable[PartRes
 
 def _confirm_parts(context: Context, exercise: Exercise, verdict: ExerciseVerdict | None) -> list[PartResult]:
     """Return the handed-in parts; one that passed in a run as that run shows it now, by its seal and its checks. `verdict` is
-    that on the run that counts, which is not looked at twice."""
+    the one on the run that counts, so that it is not computed twice."""
 
     def confirm(part: LearnerPart, result: PartResult) -> PartResult:
         if result.verdict != "passed" or not result.run:
@@ -258,7 +260,7 @@ def _confirm_in_run(
     from gpucourse.grading.contradictions import list_contradictions
 
     record = runs.read(context.paths, exercise.id, result.run)
-    if record is None:  # removed since it was looked for
+    if record is None:  # removed since it was found
         return make_doubtful(result, f"its run {result.run} is not here")
     files = runs.files_of(context.paths, record)
     file = files.yours_file(part.file).relative_to(files.folder).as_posix()
@@ -279,7 +281,7 @@ def _find_run_of_answers(context: Context, exercise: Exercise, run: str | None) 
 
 
 def _find_candidate(context: Context, exercise: Exercise, run: str) -> RunRecord | None:
-    """The run of that id, where it can show something for the exercise; None if it cannot, or cannot be read."""
+    """Return the run of that id if it can be evidence for the exercise; None if it cannot, or cannot be read."""
     try:
         record = runs.read(context.paths, exercise.id, run)
     except MissingError:
@@ -290,7 +292,7 @@ def _find_candidate(context: Context, exercise: Exercise, run: str) -> RunRecord
 def _weigh_attempts(
     judge_answer: Callable[[Question, int], AnswerResult], question: Question, history: History | None
 ) -> AnswerResult:
-    """What an answer is worth after the attempts before it; open, where it was never given."""
+    """Return what an answer is worth after the attempts before it; open if it was never submitted."""
     result = judge_answer(question, 0)
     if history is None or result.verdict not in JUDGED:
         return result
@@ -337,7 +339,7 @@ def _judge(
 
 
 def _list_handed_in(context: Context, exercise: Exercise, record: RunRecord, seal: Mapping[str, str]) -> tuple[str, ...]:
-    """The titles of the deliverables that are there, each as the run left it and as its `seal` says."""
+    """Return the titles of the deliverables that are present and unchanged since the run, by its `seal`."""
     files, folder = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
     there: list[str] = []
     for wanted in exercise.deliverables:

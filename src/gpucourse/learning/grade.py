@@ -1,7 +1,7 @@
-"""`grade`: applies the rubric to what every exercise has to show, and records a person's judgement of free text.
+"""`grade`: applies the rubric to the evidence of every exercise, and records a person's judgement of free text.
 
-A judgement gives points if a reviewer made it on a bundle (`Context.reviewed`); it is kept in the reviewer's workspace. A
-learner's own judgement is kept in the learner's workspace; it is shown, but gives no points.
+A judgement earns points if a reviewer made it on a bundle (`Context.reviewed`); it is kept in the reviewer's workspace. A
+learner's own judgement is kept in the learner's workspace; it is shown, but earns no points.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from gpucourse.workspace.lock import hold_lock
 
 @dataclass(frozen=True, kw_only=True)
 class Pending:
-    """What waits for a person: a free text, or a part that is a solution of the course. `id` is that of the question or the
-    part, `text` what was asked for, `answer` what the learner wrote."""
+    """An item that a person must judge: a free text, or a part that is a solution of the course. `id` is that of the question
+    or the part, `text` the question, `answer` what the learner wrote."""
 
     exercise: str
     id: str
@@ -39,7 +39,7 @@ class Pending:
 
 
 def grade(context: Context, *, thorough: bool = True) -> Grade:
-    """Every point, from the evidence that is in the workspace. `thorough`: every file of a run is compared with its seal.
+    """Return every point, from the evidence in the workspace. `thorough`: compare every file of a run with its seal.
 
     Raises ManifestError if the rubric is wrong.
     """
@@ -56,7 +56,8 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
 
 
 def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
-    """What the exercise or the module of that number has of the grade, behind its title. Raises UnknownName, and as `grade`."""
+    """Return the title of an exercise or a module, by its number, and its share of the grade. Raises UnknownName, and the
+    errors of `grade`."""
     from gpucourse.grading.points import narrow
 
     if "." in name:
@@ -69,7 +70,7 @@ def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
 
 
 def _gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseEvidence:
-    """Return what an exercise has to show, with what is found of the learner's parts."""
+    """Return the evidence of an exercise, with what is known of the learner's parts."""
     shown = evidence.gather(context, exercise, thorough=thorough)
     return replace(shown, part_reviews=evidence.review_parts(context, exercise, shown.parts))
 
@@ -85,8 +86,8 @@ def _quiz_score(context: Context) -> QuizScore | None:
 
 
 def list_pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
-    """Every free text that this reviewer, or this learner, has not judged yet, and for a reviewer every part that is a solution
-    of the course, in the order of the course; of one exercise, or of all."""
+    """Return every free text that this reviewer, or this learner, has not judged yet, and for a reviewer every part that is a
+    solution of the course, in the order of the course; of one exercise, or of all."""
     if exercise_id is not None:
         exercises: Sequence[Exercise] = (context.catalog.exercise(exercise_id)[1],)
     else:
@@ -125,7 +126,7 @@ def _list_copies(context: Context, exercise: Exercise) -> Iterator[Pending]:
 def judgement(
     context: Context, exercise_id: str, question: str, share: float, *, by: str, comment: str = ""
 ) -> tuple[str, Judgement]:
-    """What a person says of one free text, or of a part, to be kept with `keep`: how good it is, from 0 to 1.
+    """Return a person's judgement of one free text or part, to be stored with `keep`. `share` is how good it is, from 0 to 1.
 
     Raises UnknownName; UsageError if the share is out of range, the name is empty, or there is nothing to judge.
     """
@@ -148,7 +149,7 @@ def judgement(
 
 
 def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
-    """Return the digest of the handed-in file of a part. Raises UsageError if there is none, or the learner asks."""
+    """Return the digest of the handed-in file of a part. Raises UsageError if there is none, or if the learner judges it."""
     if context.reviewed is None:
         raise UsageError(
             f"{exercise.id} {part} is a part: an instructor judges it, on your bundle",
@@ -176,8 +177,8 @@ def _find_text_digest(context: Context, exercise: Exercise, question: str) -> st
 
 
 def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
-    """Record judgements, each with its exercise, behind those that are there: in the workspace of whoever judges.
-    Raises StorageError."""
+    """Add judgements, each with its exercise, to the stored ones: in the workspace of the person who judges. Raises
+    StorageError."""
     work = context.reviewed
     with hold_lock((work.keeper if work else context.paths).lock("reviews"), "grade --review"):
         for exercise_id, made in judgements:
@@ -187,7 +188,7 @@ def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
 
 
 def name_learner(context: Context) -> str:
-    """The learner's name: the workspace's owner, else the login."""
+    """Return the learner's name: the workspace's owner, else the login."""
     return context.settings.owner or find_login()
 
 

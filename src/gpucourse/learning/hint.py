@@ -8,7 +8,8 @@ from gpucourse.workspace.mapping import changing
 
 
 def next_hint(context: Context, exercise_id: str) -> tuple[Exercise, int]:
-    """The exercise and the number (from 1) of the next hint; remembered, and the last one stays the last."""
+    """Return the exercise and the number (from 1) of its next hint, and store that number; after the last hint it is always the
+    last."""
     _, exercise = context.catalog.exercise(exercise_id)
     with changing(context.paths, context.paths.hints) as given:
         before = given.get(exercise.id, 0)

@@ -7,7 +7,7 @@ from gpucourse.workspace.exercises import all_names, ensure_copies
 
 
 def copy_exercises(context: Context) -> int:
-    """Copy every exercise file into the workspace that is not there yet; how many the course has."""
+    """Copy every exercise file that the workspace does not have yet; return how many files the course has."""
     names = all_names(context.folders.exercises)
     ensure_copies(context.paths, context.folders.exercises, names)
     return len(names)

@@ -16,8 +16,8 @@ from gpucourse.model.verdict import ExerciseVerdict
 
 @dataclass(frozen=True, kw_only=True)
 class Syllabus:
-    """The modules, the newest verdict of each exercise, the points; `broken` has what cannot be read. Without a rubric that
-    can be read there are no points."""
+    """The modules, the newest verdict of each exercise, the points; `broken` lists what cannot be read. There are no points if
+    the rubric cannot be read."""
 
     modules: Sequence[Module]
     progress: Mapping[str, ExerciseVerdict]
@@ -26,11 +26,11 @@ class Syllabus:
 
 
 def list_course(context: Context) -> Syllabus:
-    """The syllabus of the course. What is broken in it hides nothing else."""
+    """Return the syllabus of the course. A broken file does not hide the others."""
     catalog = context.catalog
     broken, points = list(catalog.errors), None
     try:
         points = grade(context, thorough=False)
-    except ManifestError as error:  # the rubric is wrong: the syllabus is worth showing all the same
+    except ManifestError as error:  # the rubric is wrong: the syllabus is still useful
         broken.append(error)
     return Syllabus(modules=catalog.modules, progress=progress(context), points=points, broken=broken)

@@ -13,8 +13,8 @@ from gpucourse.workspace import runs, seals
 
 
 def judge_mutation(context: Context, exercise: Exercise, question: Question) -> AnswerResult:
-    """What the runs with `--expect-red` after an edit of the question's file are worth: the first right one counts, less for
-    each wrong one before it."""
+    """Return what the runs with `--expect-red` after an edit of the question's file are worth: the first right one counts, less
+    for each wrong one before it."""
     from gpucourse.grading.attempts import compute_credit
 
     wrong = 0

@@ -1,4 +1,4 @@
-"""`next`: where the learner is, and the one thing to do now."""
+"""`next`: where the learner is in the course, and the one thing to do now."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ BAD = frozenset({"failed", "error"})
 
 @dataclass(frozen=True, kw_only=True)
 class NextStep:
-    """The first exercise that is not done, its signs, and what to do: in words, and as a command. Without an exercise, all are
-    done."""
+    """The first exercise that is not done, its signs, and what to do: in words, and as a command. If there is no exercise, all
+    are done."""
 
     exercise: Exercise | None
     signs: Signs | None
@@ -31,9 +31,9 @@ class NextStep:
 
 
 def find_next_step(context: Context) -> NextStep:
-    """The one thing to do next, where the learner is: in the exercise of the newest run or `try`, else in its module or that of
-    the lab that was changed last, else in the first exercise that is not done. Raises MissingError for a course without
-    exercises."""
+    """Return the one thing to do next, near the learner's place: in the exercise of the newest run or `try`, else in its module
+    or that of the lab that was changed last, else in the first exercise that is not done. Raises MissingError for a course
+    without exercises."""
     newest = _find_newest_run(context)
     number, current = _find_place(context, newest)
     for exercise in _order_exercises(context, number, current):
@@ -54,7 +54,7 @@ def find_next_step(context: Context) -> NextStep:
 
 
 def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
-    """How far each exercise of a module is."""
+    """Return the signs of progress of each exercise of a module."""
     return {
         exercise.id: read_signs(gather(context, exercise, thorough=False, with_prediction=False))
         for exercise in module.exercises
@@ -62,7 +62,7 @@ def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
 
 
 def _order_exercises(context: Context, number: str, current: str) -> Iterator[Exercise]:
-    """Every exercise, those of the module and the exercise where the learner is now before the others; some come twice."""
+    """Yield every exercise; the current exercise and its module come first, and some exercises come twice."""
     for module in context.catalog.iterate(first=number):
         if module.id == number:
             yield from (exercise for exercise in module.exercises if exercise.id == current)
@@ -70,20 +70,20 @@ def _order_exercises(context: Context, number: str, current: str) -> Iterator[Ex
 
 
 def _find_place(context: Context, newest: RunRecord | None) -> tuple[str, str]:
-    """The module of the newest run, of the newest `try` or of the lab that was changed last; and the exercise where it is a run
-    or a `try`, or a lab that was deployed for the exercise tried last."""
+    """Return the module of the newest run, of the newest `try` or of the lab that was changed last; and the exercise, if it is
+    a run or a `try`, or a lab that was deployed for the exercise tried last."""
     labs = deployments.readable(context.paths)[0]
     tried, exercise = find_last_tried(context)
     module = exercise.partition(".")[0]
     places = [(tried, module, exercise)] if tried else []
     places += [(newest.created, newest.module, newest.exercise)] if newest else []
     places += [(lab.created, lab.module, exercise if tried and lab.module == module else "") for lab in labs]
-    # A lab's moment has no fraction of a second: the first 19 characters of both are what can be compared.
+    # A lab's time has no fraction of a second: only the first 19 characters can be compared.
     return max(places, key=lambda place: place[0][:19], default=("", "", ""))[1:]
 
 
 def _find_newest_run(context: Context) -> RunRecord | None:
-    """The newest run of an exercise; drills and scripts of the learner's own aside."""
+    """Return the newest run of an exercise; drills and the learner's own scripts are left out."""
     records = (record for record in runs.iterate_newest_first(context.paths) if not record.own_script and not record.drill)
     return next(records, None)
 
@@ -91,7 +91,7 @@ def _find_newest_run(context: Context) -> RunRecord | None:
 def _choose_after_run(
     context: Context, module: Module, record: RunRecord, evidence: ExerciseEvidence
 ) -> tuple[str, str] | None:
-    """What to do where the newest run, of this exercise, has not ended or did not go well; else None."""
+    """Return what to do if the newest run, of this exercise, has not ended or did not succeed; else None."""
     if not record.has_ended:
         return f"run {record.id} is still running: follow it", record.advice
     if not record.advice and (record.id == evidence.run or record.verdict not in BAD or not record.is_evidence):

@@ -1,4 +1,4 @@
-"""What the learner predicted for the runs of an exercise, and what that counts."""
+"""What the learner predicted for the runs of an exercise, and how it counts."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class RunPrediction:
 
 
 def list_predictions(context: Context, exercise: Exercise) -> list[RunPrediction]:
-    """Every prediction that can be compared with what its run measured, oldest first; of runs whose files are as they left
-    them."""
+    """Return every prediction that can be compared with what its run measured, oldest first; only of runs whose files have not
+    changed since they ended."""
     return list(_iterate_predictions(context, exercise)) if exercise.predict else []
 
 
 def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | None:
-    """What the learner's predictions of an exercise count; None if it asks for none.
+    """Return how the learner's predictions of an exercise count; None if it asks for none.
 
-    The first right one counts: in full where it is the first prediction, made before any run with the same parameters.
+    The first right one counts: in full if it is the first prediction, made before any run with the same parameters.
     """
     asked = exercise.predict
     if asked is None:
@@ -65,7 +65,7 @@ def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | No
 
 
 def _explain_left_out(context: Context, exercise: Exercise) -> str:
-    """Why the first prediction of a good run cannot be compared with its metrics; empty if no log speaks against them. A
+    """Return why the first prediction of a good run cannot be compared with its metrics; empty if no log contradicts them. A
     bundle of an earlier version has no logs of such a run."""
     for record in runs.iterate_predicted(context.paths, exercise.id):
         if not record.is_evidence or record.prediction is None:

@@ -1,4 +1,4 @@
-"""`quiz`: attempts one after the other, each stored answer by answer, so that it can be left and taken up again."""
+"""`quiz`: one attempt after another; each answer is stored at once, so that an attempt can be interrupted and continued."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 
-_MOST_TRIES = 1000  # each is judged again, and a bundle may hold as many as its sender likes
+_MOST_TRIES = 1000  # each is judged again, and a bundle may contain any number of them
 
 
 @dataclass(kw_only=True)
 class Sitting:
-    """The quiz being taken: its questions, every try so far, and the one that is open."""
+    """A quiz in progress: its questions, every attempt so far, and the open one."""
 
     quiz: Quiz
     tries: Tries
@@ -29,12 +29,12 @@ class Sitting:
 
     @property
     def open_questions(self) -> tuple[QuizQuestion, ...]:
-        """The questions that have no answer yet."""
+        """Return the questions that have no answer yet."""
         return tuple(question for question in self.quiz.questions if question.id not in self.open.answers)
 
 
 def the_quiz(context: Context) -> Quiz:
-    """The quiz of the course. Raises MissingError if it has none, ManifestError if it is wrong."""
+    """Return the quiz of the course. Raises MissingError if it has none, ManifestError if it is wrong."""
     from gpucourse.course.quiz import FILE, read_quiz
 
     quiz = read_quiz(context.folders.modules)
@@ -44,12 +44,12 @@ def the_quiz(context: Context) -> Quiz:
 
 
 def read_tries(context: Context) -> Tries:
-    """Every try so far. Raises NewerFormat, MissingError for a damaged file; it is then left as it is."""
+    """Return every attempt so far. Raises NewerFormat, MissingError for a damaged file, which is not changed."""
     return read_record(context.paths.quiz, Tries) or Tries()
 
 
 def sit(context: Context, *, again: bool = False) -> Sitting | None:
-    """The try that is open, or a new one where there is none; None if one is finished and `again` does not ask for more."""
+    """Return the open attempt, or a new one if none is open; None if one is finished and `again` is false."""
     quiz, tries = the_quiz(context), read_tries(context)
     if tries.tries and tries.tries[-1].ended is None:
         return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
@@ -60,10 +60,10 @@ def sit(context: Context, *, again: bool = False) -> Sitting | None:
 
 
 def take(context: Context, sitting: Sitting, given: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
-    """Keep answers; the results of those. The try ends with its last answer. An answer that was given stays.
+    """Store answers; return the results of those. The attempt ends with its last answer. An answer cannot be changed.
 
-    Raises UnknownName; UsageError if an answer is not of the question's kind, was given before, or the try is over. Then
-    nothing was kept.
+    Raises UnknownName; UsageError if an answer is not of the question's kind, was given before, or the attempt is over. Then
+    nothing is stored.
     """
     known = {question.id: question for question in sitting.quiz.questions}
     results: list[AnswerResult] = []
@@ -84,14 +84,14 @@ def take(context: Context, sitting: Sitting, given: Mapping[str, Scalar]) -> tup
 
 
 def give_in(context: Context, sitting: Sitting) -> None:
-    """End a try before its last question; what is open is then wrong."""
+    """End an attempt before its last question; open questions are then wrong."""
     with _update_try(context, sitting):
         sitting.open.ended = now_utc()
 
 
 @contextmanager
 def _update_try(context: Context, sitting: Sitting) -> Iterator[None]:
-    """The try as it is on disk now, where another terminal may have answered; what the block makes of it is kept."""
+    """Read the attempt from disk, where another terminal may have answered, and store it after the block has changed it."""
     with hold_lock(context.paths.lock("quiz"), "quiz"):
         tries, place = read_tries(context), len(sitting.tries.tries) - 1
         if place >= len(tries.tries):
@@ -104,14 +104,14 @@ def _update_try(context: Context, sitting: Sitting) -> Iterator[None]:
 
 
 def judge_answer(question: QuizQuestion, answer: Scalar) -> AnswerResult:
-    """What an answer is worth. Raises ValueError if it is not of the question's kind."""
+    """Return what an answer is worth. Raises ValueError if it is not of the question's kind."""
     from gpucourse.grading.answers import judge
 
     return judge(question, answer, {}, on_gpu=False)
 
 
 def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
-    """Every question with what one try answered; an answer that the question no longer understands counts as open."""
+    """Return every question with the answer of one attempt; an answer that the question no longer accepts counts as open."""
     from gpucourse.grading.answers import judge
 
     answers: list[AnswerResult] = []
@@ -124,7 +124,7 @@ def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
 
 
 def score(context: Context) -> QuizScore | None:
-    """The best finished try; None if there is no quiz, or no try was finished."""
+    """Return the best finished attempt; None if there is no quiz, or no attempt was finished."""
     from gpucourse.course.quiz import read_quiz
 
     quiz = read_quiz(context.folders.modules)

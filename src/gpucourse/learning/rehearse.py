@@ -1,7 +1,7 @@
 """`dev check --run`: runs every exercise of a course on simulated nodes, as a learner would, and reports to its author.
 
-It runs the commands themselves, each in a process of its own, in a workspace that is removed afterwards: this is how the course
-will be used. An exercise with a solution must not pass as delivered, and must pass with the solution in its place.
+It runs the real commands, each in a separate process, in a workspace that is removed afterwards: this is how learners will use
+the course. An exercise with a solution must not pass as delivered, and must pass with the solution in its place.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """One exercise as it ran: its checks' word, the seconds it took, its complaints. `skipped` says why it did not run."""
+    """The result of one exercise: the word of its checks, the seconds it took, its complaints. `skipped` says why it did not
+    run."""
 
     exercise: str
     verdict: str | None = None
@@ -43,7 +44,7 @@ class Rehearsal:
 
 @dataclass(frozen=True)
 class RehearsalPlace:
-    """A course, a workspace for it, whoever watches, and what judges the learner's parts."""
+    """A course, a workspace for it, the watcher of events, and the judge of the learner's parts."""
 
     catalog: Catalog
     root: Path
@@ -53,9 +54,9 @@ class RehearsalPlace:
 
 
 def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[Rehearsal]:
-    """Run every exercise of these modules (all, where none is named), one after the other; each as soon as it is done.
+    """Run every exercise of these modules (all, if none is named), one after the other; yield each as soon as it is done.
 
-    Raises UsageError for a module that is not there. Whatever happens, nothing keeps running.
+    Raises UsageError for an unknown module. Nothing keeps running afterwards, whatever happens.
     """
     modules = [catalog.module(module_id) for module_id in only] if only else list(catalog.modules)
     folders = catalog.folders
@@ -80,7 +81,7 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
     if code:
         why = _why(document)
         told = f"{_name_manifest(stage, module)}: lab.local: {why}"
-        # What is missing on this machine (Slurm, Terraform) is no fault of the course.
+        # A program that this machine lacks (Slurm, Terraform) is no fault of the course.
         yield Rehearsal(exercise=module.id, skipped=why if code == 3 else "", complaints=() if code == 3 else (told,))
         return
     for exercise in module.exercises:
@@ -126,13 +127,13 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
 
 
 def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Iterator[str]:
-    """What the judges of the learner's parts get wrong: as delivered, with each solution, and with each wrong way; and those of
-    faults in code: with the fault, and repaired."""
+    """Yield what the judges of the learner's parts get wrong: on the delivered file, on each solution, and on each wrong
+    version; and the judges of faults in code: with the fault, and repaired."""
     exercises = stage.catalog.folders.exercises
     places = stage.catalog.part_places(module, exercise)
     for part in exercise.yours:
         file = exercises / places[part.id]
-        if part.judge and not find_missing_files(file, stage.catalog.judge_file(module, part)):  # what is missing is reported
+        if part.judge and not find_missing_files(file, stage.catalog.judge_file(module, part)):  # lint reports these
             for proof in prove(stage.judge, file, torch=part.torch, limit_s=part.limit, shared=exercises / SHARED):
                 if proof.complaint:
                     yield f"yours.{part.id}: {proof.version} {proof.complaint}"
@@ -147,7 +148,7 @@ def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> It
 
 
 def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
-    """What did not go as it must, if there is no hole in the exercise: the run, and every check that did not pass."""
+    """Yield what went wrong if the exercise has no hole: the run, and every check that did not pass."""
     run = document.get("run") or {}
     if run.get("state") != "succeeded":
         if not hole:
@@ -159,13 +160,14 @@ def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
 
 
 def _list_part_checks(exercise: Exercise) -> frozenset[str] | None:
-    """The checks that are about the learner's parts: what another leaves open, their solutions do not answer. None if an
+    """Return the checks that are about the learner's parts: solutions of the parts are not to blame for the others. None if an
     exercise has a solution of another kind, which may be about every check."""
     return frozenset(check for part in exercise.yours for check in part.checks) if exercise.yours else None
 
 
 def _open(verdict: dict[str, Any], only: str = "", about: frozenset[str] | None = None) -> list[str]:
-    """The checks that need no GPU and did not pass; only those with this word, or `about` this, where it is given."""
+    """Return the checks that need no GPU and did not pass; only those with the verdict `only` or the ids `about`, if these are
+    set."""
     bad = [
         check
         for check in verdict.get("checks", ())
@@ -178,7 +180,7 @@ def _open(verdict: dict[str, Any], only: str = "", about: frozenset[str] | None 
 
 
 def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:
-    """Questions that this very run does not answer; deliverables that it did not leave, where no part was left open."""
+    """Yield the questions that this run does not answer, and the deliverables that it did not leave, unless a part is open."""
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
     evidence = {"metrics": read_metrics(files.metrics) or {}, "plan": plan, "run": run}
     for question in exercise.questions:
@@ -199,12 +201,12 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
 
 
 def _nodes(wanted: int, usual: int) -> tuple[str, ...]:
-    """The flag for that many nodes; nothing if that is how many there are anyway."""
+    """Return the option for that many nodes; empty if that is the usual number."""
     return () if wanted == usual else ("--nodes", str(wanted))
 
 
 def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dict[str, Path]:
-    """The solutions of the files that a run sees, by the name of the copy that they take the place of."""
+    """Return the solutions of the files that a run uses, by the name of the copy that they replace."""
     folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
     places = stage.catalog.part_places(module, exercise)
     seen = [places[part.id] for part in exercise.yours if part.checks]
@@ -213,19 +215,20 @@ def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dic
 
 
 def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
-    """Type a command; its exit code and its JSON document."""
+    """Run a command; return its exit code and its JSON document."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_") or "TERRAFORM" in name}
     environment = {**kept, "GPUCOURSE_COURSE": str(stage.root), "GPUCOURSE_WORKSPACE": str(stage.paths.root)}
     return type_command(environment, *words)
 
 
 def _read_record(document: dict[str, Any]) -> RunRecord | None:
-    """The record of the run that a command was about, which says more than its document; None if nothing ran."""
+    """Return the record of the run that a command was about, which has more than its document; None if nothing ran."""
     return read_record(RunPaths(Path(document["folder"])).record, RunRecord) if document.get("folder") else None
 
 
 def _why(document: dict[str, Any]) -> str:
-    """What an error document says happened; of a run that failed, which rank, how it ended and what it said last."""
+    """Return what happened, from an error document; for a run that failed, which rank, how it ended and its last line of
+    output."""
     if error := document.get("error"):
         return str(error.get("what") or "")
     run, files = document.get("run") or {}, RunPaths(Path(document.get("folder") or ""))

@@ -1,4 +1,4 @@
-"""`report`: the final project, made from the learner's own runs and words. What is missing is named, never filled in."""
+"""`report`: the final project, made from the learner's own runs and words. Missing items are named, never filled in."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GOOD = frozenset({"passed", "not_measured"})
 
 @dataclass(frozen=True, kw_only=True)
 class ReportResult:
-    """What was written: the report, and the files that hold it."""
+    """The result: the report, and the files that contain it."""
 
     report: Report
     files: tuple[Path, ...]
@@ -41,7 +41,7 @@ class ReportResult:
 
 @dataclass(frozen=True)
 class Subject:
-    """One thing that is compared: a GPU, or a GPU with a model, and the run that speaks for it."""
+    """One thing that is compared: a GPU, or a GPU with a model, and the run that represents it."""
 
     record: RunRecord
     metrics: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Subject:
 def report(context: Context, formats: tuple[Format, ...], author: str) -> ReportResult:
     """Put the report together and write it in these formats into `deliverables/final/`.
 
-    Raises MissingError if no run of any chapter is there yet, ManifestError for a plan with faults, StorageError.
+    Raises MissingError if no chapter has a run yet, ManifestError for a plan with faults, StorageError.
     """
     plan = read_report_plan(context.folders.modules)
     if plan is None:
@@ -70,7 +70,7 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
 
 
 def gather(context: Context, plan: ReportPlan, author: str, draw: DrawPicture | None = None) -> Report:
-    """The report as the runs have it now. Writes nothing. `draw` makes its pictures; without it matplotlib does."""
+    """Return the report from the current runs; write nothing. `draw` makes its pictures; without it matplotlib does."""
     subjects = {chapter.id: _subjects(context, chapter) for chapter in plan.chapters}
     everyone = [subject for by_name in subjects.values() for subject in by_name.values()]
     answers = _answers(context, plan)
@@ -94,7 +94,7 @@ def gather(context: Context, plan: ReportPlan, author: str, draw: DrawPicture | 
 
 
 def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
-    """The newest good run of each subject of a chapter, by the subject's name."""
+    """Return the newest good run of each subject of a chapter, by the subject's name."""
     subjects: dict[str, Subject] = {}
     records, errors = runs.readable(context.paths, chapter.exercise)
     for error in errors.values():
@@ -149,7 +149,7 @@ def _chapter(
 
 
 def _value(figure: Figure, subject: Subject) -> object:
-    """The figure of one run; None if the run does not have it, or has no number there."""
+    """Return the figure of one run; None if the run does not have it, or if it is not a number."""
     try:
         return values.read(figure.value, {"metrics": subject.metrics})
     except values.Unreadable:
@@ -178,14 +178,14 @@ def _pictures(
 
 
 def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
-    """What a chart was measured on, as every picture of this course says it."""
+    """Return what a chart was measured on, in the words of every picture of this course."""
     devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
     local = ", simulated nodes (mode: local)" if any(is_simulated(source.record.mode) for source in subjects.values()) else ""
     return f"{exercise.id} · {devices}{local}"
 
 
 def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:
-    """What the learner wrote, by exercise and question."""
+    """Return what the learner wrote, by exercise and question."""
     from gpucourse.learning.answer_sheet import load_sheet
 
     texts: dict[str, str] = {}

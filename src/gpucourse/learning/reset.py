@@ -13,14 +13,14 @@ from gpucourse.workspace.exercises import restore
 
 @dataclass(frozen=True, kw_only=True)
 class Reset:
-    """What was put back: each file with the place of the learner's copy, None if there was none. Empty: all was as it is."""
+    """What was restored: each file with the path of the learner's copy, None if there was none. Empty: no file was changed."""
 
     exercise: Exercise
     files: dict[str, Path | None]
 
 
 def reset(context: Context, exercise_id: str) -> Reset:
-    """Put back every file that an exercise sends to the nodes, also those that it shares with others, and the learner's parts.
+    """Restore every file that an exercise sends to the nodes, also those that it shares with others, and the learner's parts.
 
     Runs, answers and points stay. Raises UnknownName, StorageError.
     """

@@ -1,4 +1,4 @@
-"""`show`: what an exercise still asks for."""
+"""`show`: what an exercise still requires."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ SCREEN = "screen.svg"
 
 
 def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...], Signs]:
-    """What an exercise still asks for, one sentence each; its questions with what their answers are worth; and its signs."""
+    """Return what an exercise still requires, one sentence each; its questions with what their answers are worth; and its
+    signs."""
     evidence = gather(context, exercise, thorough=False, with_prediction=False)
     lines: list[str] = []
     if evidence.trouble:

@@ -17,7 +17,7 @@ from gpucourse.runs import parts
 
 @dataclass(frozen=True, kw_only=True)
 class TriedPart:
-    """One part as it was judged now. `waited_s`: how long the answer took, with the import of torch."""
+    """One part and its result now. `waited_s`: how many seconds the judge took, with the import of torch."""
 
     part: LearnerPart
     file: Path
@@ -26,10 +26,10 @@ class TriedPart:
 
 
 def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
-    """Judge the learner's parts of an exercise, all or those whose files are named, and hand in what is right.
+    """Judge the learner's parts of an exercise, all or those whose files are named, and hand in those that are right.
 
-    A part that is as delivered starts no process. Raises UsageError if the exercise has no part, MissingError if torch is
-    needed and not here.
+    A part that is unchanged starts no process. Raises UsageError if the exercise has no part, MissingError if torch is needed
+    and not installed.
     """
     if not exercise.yours:
         raise UsageError(f"{exercise.id} has no part for you to write", hint=f"gpucourse show {exercise.id}")

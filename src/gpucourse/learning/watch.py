@@ -12,13 +12,14 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.workspace import runs
 from gpucourse.workspace.exercises import ensure_copies
 
-POLL_S = 0.25  # also how long a file must stay as it is before it counts as saved
+POLL_S = 0.25  # also how long a file must be unchanged before it counts as saved
 
 Stamp = tuple[int, int, int]
 
 
 def current(context: Context) -> Exercise:
-    """The exercise that the learner is at: that of the newest run, else the first one. Raises MissingError for no course."""
+    """Return the learner's current exercise: that of the newest run, else the first one. Raises MissingError for a course
+    without exercises."""
     known = {exercise.id: exercise for module in context.catalog.modules for exercise in module.exercises}
     if not known:
         raise MissingError("this course has no exercises", hint="gpucourse list")
@@ -33,8 +34,8 @@ def current(context: Context) -> Exercise:
 
 
 def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]:
-    """The files that matter for an exercise: the learner's copies of what travels to the nodes, the parts to write, and the
-    sheet of answers."""
+    """Return the files to watch for an exercise: the learner's copies of what is uploaded to the nodes, the parts to write, and
+    the answer sheet."""
     module, _ = context.catalog.exercise(exercise.id)
     catalog = context.catalog
     names = dict.fromkeys([*catalog.sources(module, exercise).values(), *catalog.part_places(module, exercise).values()])
@@ -43,14 +44,15 @@ def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]
 
 
 def list_judged_files(context: Context, exercise: Exercise) -> frozenset[Path]:
-    """The learner's parts that have a judge: those that `try` judges without a run."""
+    """Return the learner's parts that have a judge: those that `try` judges without a run."""
     module, _ = context.catalog.exercise(exercise.id)
     places = context.catalog.part_places(module, exercise)
     return frozenset(context.paths.exercises / places[part.id] for part in exercise.yours if part.judge)
 
 
 def read_stamps(files: tuple[Path, ...]) -> dict[Path, Stamp]:
-    """When each of these files was written, its size in bytes and its number; without those that are not there."""
+    """Return the modification time in ns, the size in bytes and the inode of each of these files; missing files are left
+    out."""
     stamps: dict[Path, Stamp] = {}
     for path in files:
         try:
@@ -70,9 +72,9 @@ def wait_for_saves(
     known: dict[Path, Stamp] | None = None,
     read_key: Callable[[float], str] | None = None,
 ) -> Iterator[tuple[Path, ...] | str]:
-    """The files that were saved, each time some were; a file that is still being written, or gone for a moment, is waited
-    for. `known`: how they stood before. `read_key` waits that many seconds for a key, which is given at once; empty: none came.
-    Ends when the context's `stop` is set."""
+    """Yield the files that were saved, each time some were; wait for a file that is still being written or is missing for a
+    moment. `known`: the stamps before. `read_key` waits that many seconds for a key, which is yielded at once; empty: none
+    came. Ends when the context's `stop` is set."""
     known = look(files) if known is None else known
     while not context.stop.is_set():
         if key := read_key(poll_s) if read_key else "":
@@ -92,7 +94,7 @@ def wait_for_saves(
 
 
 def wrong_syntax(files: tuple[Path, ...]) -> str | None:
-    """`file.py:3: what is wrong`, for the first of these files that is not Python; None if all are."""
+    """Return `file.py:3: what is wrong`, for the first of these files that is not Python; None if all are."""
     for path in files:
         if path.suffix != ".py":
             continue

@@ -18,7 +18,7 @@ from gpucourse.workspace import deployments, runs
 
 @dataclass(frozen=True, kw_only=True)
 class PageContent:
-    """What all pages speak of: the syllabus, the next step (None if it is not known), every run, sweep and receipt, and a
+    """The content of all pages: the syllabus, the next step (None if it is not known), every run, sweep and receipt, and a
     sentence for each that cannot be read. Runs and receipts are in the order of their times, sweeps the newest first."""
 
     syllabus: Syllabus
@@ -31,12 +31,12 @@ class PageContent:
     damaged_receipts: Sequence[str]
 
     def list_runs(self, exercise: str) -> list[RunRecord]:
-        """The runs of one exercise, oldest first; scripts of the learner's own belong to none."""
+        """Return the runs of one exercise, oldest first; the learner's own scripts belong to none."""
         return [record for record in self.records if record.exercise == exercise and not record.own_script]
 
 
 def open_(context: Context) -> PageContent:
-    """Read what the page of the workspace shows. Nodes are not asked, and nothing is changed."""
+    """Read what the page of the workspace shows. This contacts no node and changes nothing."""
     records, errors = runs.readable(context.paths)
     try:
         step = find_next_step(context)

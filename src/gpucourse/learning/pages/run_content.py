@@ -32,14 +32,14 @@ from gpucourse.workspace.paths import RunPaths
 T = TypeVar("T")
 
 LOG_BYTES = 64 << 10
-"""How much of one log a page holds at most: a quarter from its beginning, the rest from its end."""
+"""The most that a page contains of one log: a quarter from its beginning, the rest from its end."""
 
 ALL_LOGS_BYTES, LEAST_LOG_BYTES, MOST_LOGS = 512 << 10, 2 << 10, 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogExcerpt:
-    """One log, or its beginning and its end where `end` is not empty. `size` is that of the whole file in bytes."""
+    """One log, or its beginning and its end if `end` is not empty. `size` is that of the whole file in bytes."""
 
     node: str
     rank: int | None
@@ -49,18 +49,17 @@ class LogExcerpt:
 
     @property
     def left_out(self) -> int:
-        """Bytes between the beginning and the end."""
+        """Return the number of bytes between the beginning and the end."""
         return self.size - len(self.begin) - len(self.end)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunContent:
-    """One run: its record, what it measured and what that was worth.
+    """One run: its record, what it measured and its verdict.
 
-    `exercise` is None for a script of the learner's own and for an exercise that the course does not have any more.
-    `logs_left_out` counts logs beyond MOST_LOGS. `trouble` has a sentence for each file that cannot be read,
-    `edits` what the learner changed in the exercise's files before the run, `recorded` what a GPU measured for the plots, by
-    their files.
+    `exercise` is None for a script of the learner and for an exercise that the course no longer has. `logs_left_out` counts
+    logs beyond MOST_LOGS. `trouble` has a sentence for each file that cannot be read, `edits` what the learner changed in the
+    exercise's files before the run, `recorded` what a GPU measured for the plots, by their files.
     """
 
     record: RunRecord
@@ -77,7 +76,7 @@ class RunContent:
     recorded: Mapping[str, RecordedPlot] = field(default_factory=dict)
 
     def list_tables(self) -> list[Grid]:
-        """The tables of the exercise that this run has rows for."""
+        """Return the tables of the exercise for which this run has rows."""
         return [
             Grid(title=table.title, columns=grid.columns, rows=grid.rows, numeric=grid.numeric, note=grid.note)
             for table in (self.exercise.tables if self.exercise else ())
@@ -85,7 +84,7 @@ class RunContent:
         ]
 
     def list_plots(self) -> Iterator[tuple[Plot, Drawable]]:
-        """The plots of the exercise that this run, or a GPU's record, has points for."""
+        """Yield the plots of the exercise for which this run, or a GPU's record, has points."""
         with_gpu = on_gpu(self.metrics, self.record.mode)
         for plot in self.exercise.plots if self.exercise else ():
             record = self.recorded.get(plot.file)
@@ -93,7 +92,7 @@ class RunContent:
                 continue
             try:
                 yield plot, collect_points(plot, self.metrics, record)
-            except MissingError:  # nobody measured anything for it
+            except MissingError:  # no run measured anything for it
                 continue
 
 
@@ -105,7 +104,7 @@ class RunReader:
         self._recorded: dict[str, dict[str, RecordedPlot]] = {}
 
     def read(self, record: RunRecord) -> RunContent:
-        """Everything that is kept of a run, each file bounded; what cannot be read is named in `trouble`."""
+        """Return everything that is stored of a run, each file bounded; `trouble` names what cannot be read."""
         content = read_run(self._context, record)
         if content.exercise is None or on_gpu(content.metrics, record.mode):
             return content
@@ -115,7 +114,7 @@ class RunReader:
 
 
 def read_run(context: Context, record: RunRecord) -> RunContent:
-    """Everything that is kept of a run, without what a GPU recorded for its plots."""
+    """Return everything that is stored of a run, without what a GPU recorded for its plots."""
     files = runs.files_of(context.paths, record)
     trouble: list[str] = []
     try:

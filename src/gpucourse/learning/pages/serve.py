@@ -18,10 +18,10 @@ from gpucourse.outside.names import OutsideError
 
 ADDRESS = "127.0.0.1"
 HOSTS = frozenset({ADDRESS, "localhost"})
-"""Names by which a request may call the server. A web page that points a name of its own to loopback has another one."""
+"""Host names that a request may use. A web page that points its own name to loopback uses another one."""
 
 LARGEST = 64 << 20  # bytes of one file
-PATIENCE_S = 10.0  # for a request that does not come to its end
+PATIENCE_S = 10.0  # for a request that never ends
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -32,7 +32,7 @@ HEADERS = {
 
 
 class PageServer(ThreadingHTTPServer):
-    """Gives the files of one folder to whoever knows the token."""
+    """Serves the files of one folder to clients that know the token."""
 
     daemon_threads = True
 
@@ -43,16 +43,16 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def port(self) -> int:
-        """The port that the system gave."""
+        """Return the port that the system chose."""
         return self.server_port
 
     @property
     def url(self) -> str:
-        """The address of the first page."""
+        """Return the address of the first page."""
         return f"http://{ADDRESS}:{self.port}/{self.token}/index.html"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing about a client that went away; a fault of this program is printed."""
+        """Print nothing about a client that disconnected; print an error of this program."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -62,19 +62,19 @@ class _Request(BaseHTTPRequestHandler):
     timeout = PATIENCE_S
 
     def do_GET(self) -> None:
-        """A file of the page."""
+        """Send a file of the page."""
         self._answer(with_body=True)
 
     def do_HEAD(self) -> None:
-        """What a GET would say of the file."""
+        """Send the headers of a GET of the file."""
         self._answer(with_body=False)
 
     def version_string(self) -> str:
-        """Nothing of the versions here."""
+        """Return a name without the versions of this computer's software."""
         return "gpucourse"
 
     def log_message(self, *_: object) -> None:
-        """Nothing: what was asked for holds the token."""
+        """Print nothing: the requested path contains the token."""
 
     def _answer(self, *, with_body: bool) -> None:
         data = self._read() if self._is_for_us() else None
@@ -92,7 +92,7 @@ class _Request(BaseHTTPRequestHandler):
         return name.lower() in HOSTS
 
     def _read(self) -> bytes | None:
-        """The file that the path names; None for a wrong token, and for everything that is not a page."""
+        """Return the file that the path names; None for a wrong token, and for everything that is not a page."""
         _, _, rest = self.path.partition("/")
         token, _, name = rest.partition("?")[0].partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):

@@ -13,10 +13,10 @@ from gpucourse.outside.names import printable
 from gpucourse.report import grids
 
 MOST_RUNS = 8
-"""Runs that stand side by side: the newest."""
+"""How many runs are put side by side: the newest."""
 
 MOST_ROWS = 24
-"""Rows of one table of a run: of a longer one the first."""
+"""How many rows of one table of a run are compared: the first."""
 
 NOISE = "≈ "
 """Before a difference that may be noise: the spreads of both values overlap, or of the times that they are computed from."""
@@ -25,17 +25,17 @@ UNKNOWN = "? "
 """Before a difference of measured values whose spread is not known."""
 
 MEASURED = "measured"
-"""The group of what a script of the learner's own measured."""
+"""The group of what a script of the learner measured."""
 
 SAME_FACTOR = 0.005
-"""How far two factors may be apart, relative to one of them, that are the same but for rounding."""
+"""The relative difference of two factors that are equal except for rounding."""
 
 LONGEST = 120  # characters of a text that is compared
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A median, and how far it spread in its own run: the 20th and the 80th percentile around it."""
+    """A median and its spread in its own run: the 20th and the 80th percentile around it."""
 
     median: float
     low: float
@@ -46,19 +46,19 @@ class Spread:
         return self.low <= other.high and other.low <= self.high
 
     def divide(self, other: Spread) -> Spread:
-        """The spread of this time divided by another, as a speed-up is. All numbers must be positive."""
+        """Return the spread of this time divided by another, as for a speed-up. All numbers must be positive."""
         return Spread(self.median / other.median, self.low / other.high, self.high / other.low)
 
     def changed_like(self, other: Spread, factor: float) -> bool:
-        """Whether the other median is this one times the factor, or divided by it: so are values computed from both."""
+        """Return whether the other median is this one times the factor, or divided by it: so are values computed from both."""
         own = other.median / self.median
         return any(math.isclose(factor, candidate, rel_tol=SAME_FACTOR) for candidate in (own, 1 / own))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedValue:
-    """A value of one run as text, and as a number where it is one. `measured` is true of a number that the next run may have
-    otherwise. `times` are the spreads in its row and its table that it may be computed from, its own first."""
+    """A value of one run as text, and as a number if it is one. `measured` is true of a number that may differ in the next run.
+    `times` are the spreads in its row and its table from which it may be computed, that of its row first."""
 
     text: str
     number: float | None = None
@@ -66,8 +66,8 @@ class ComparedValue:
     times: tuple[Spread, ...] = ()
 
     def find_mark(self, base: ComparedValue) -> str:
-        """What is to be written before the difference from a base: NOISE, UNKNOWN, or nothing if it is larger than the
-        spreads, or if nothing was measured."""
+        """Return the mark to write before the difference from a base: NOISE, UNKNOWN, or an empty text if the difference is
+        larger than the spreads, or if nothing was measured."""
         if not self.number or not base.number:
             return UNKNOWN if self.measured else ""
         factor = self.number / base.number
@@ -86,16 +86,17 @@ class ComparedRow:
 
     @property
     def differs(self) -> bool:
-        """Whether not all runs have the same."""
+        """Return whether the runs have different values."""
         return len({value.text if value else None for value in self.values}) > 1
 
     def list_differences(self) -> list[str]:
-        """How far each value is from the first one, such as `+12 %`; empty if that is not known."""
+        """Return how far each value is from the first one, such as `+12 %`; empty if that is not known."""
         base = self.values[0]
         return [_tell_difference(base, value) for value in self.values]
 
     def list_marks(self) -> set[str]:
-        """The marks of all numbers that differ from the first one; an empty one for a difference larger than the spreads."""
+        """Return the marks of all numbers that differ from the first one; an empty one for a difference larger than the
+        spreads."""
         base, *others = self.values
         numbers = [value for value in others if base and value and value.number is not None and value.text != base.text]
         return {value.find_mark(base) for value in numbers} if base and base.number is not None else set()
@@ -106,7 +107,7 @@ Values = dict[tuple[str, str], ComparedValue]
 
 
 def list_values(content: RunContent) -> Values:
-    """Everything of a run that can be compared, in the order in which it is shown."""
+    """Return everything of a run that can be compared, in the order in which it is shown."""
     record, values = content.record, Values()
     values["started", "state"] = _text(record.state.replace("_", " "))
     values["started", "nodes"] = _number(len(record.nodes))
@@ -118,7 +119,7 @@ def list_values(content: RunContent) -> Values:
     values["environment", "device"] = _text(content.metrics.get("device") or "")
     for name, value in _list_environment(content.environment):
         values["environment", name] = _text(value)
-    if content.exercise is None:  # a script of the learner's own: no manifest says what its numbers are
+    if content.exercise is None:  # a script of the learner: no manifest describes its numbers
         values |= {(MEASURED, name): _measure(value) for name, value in _list_scalars(content.metrics)}
     for table in content.exercise.tables if content.exercise else ():
         values |= {(table.title, name): value for name, value in list_cells(table, content.metrics)}
@@ -128,14 +129,14 @@ def list_values(content: RunContent) -> Values:
 
 
 def _list_scalars(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | float | str]]:
-    """What a script wrote beside what this program knows: single values alone, each under its key."""
+    """Yield what a script wrote beside the keys that this program knows: only single values, each under its key."""
     for name, value in metrics.items():
         if isinstance(value, int | float | str) and name not in {"mode", "schema", "device"}:
             yield printable(name, LONGEST), value
 
 
 def put_side_by_side(runs: Sequence[Values]) -> dict[str, list[ComparedRow]]:
-    """The rows of each group over these runs, in the order of the first run that has them."""
+    """Return the rows of each group over these runs, in the order of the first run that has them."""
     keys = dict.fromkeys(key for values in runs for key in values)
     groups: dict[str, list[ComparedRow]] = {}
     for group, title in keys:
@@ -152,7 +153,7 @@ def _list_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[
 
 
 def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ComparedValue]]:
-    """The values of a run's table, each named by its row and its column."""
+    """Yield the values of a run's table, each named by its row and its column."""
     first, *others = table.columns
     first_time: Spread | None = None
     for number, row in enumerate(grids.rows_of(table.rows, metrics)[:MOST_ROWS], 1):
@@ -168,7 +169,7 @@ def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _read_time(row: Mapping[str, Any]) -> Spread | None:
-    """The time that a row has with its spread, such as `median_ms` with `p20_ms` and `p80_ms`; None without one."""
+    """Return the time in a row with its spread, such as `median_ms` with `p20_ms` and `p80_ms`; None if it has none."""
     for key in row:
         name, _, unit = key.partition("_")
         spread = [row.get(f"{part}_{unit}") for part in ("median", "p20", "p80")]
@@ -179,7 +180,7 @@ def _read_time(row: Mapping[str, Any]) -> Spread | None:
 
 
 def _measure(value: object, digits: int | None = None) -> ComparedValue:
-    """A value that a run measured; a whole number is a count, which the next run has again."""
+    """Return a value that a run measured; a whole number is a count, which the next run repeats."""
     return replace(_value(value, digits), measured=isinstance(value, float))
 
 
@@ -211,5 +212,5 @@ def _tell_difference(base: ComparedValue | None, value: ComparedValue | None) ->
 
 
 def _round(value: float) -> str:
-    """With its sign, to three digits."""
+    """Format a number with its sign, to three digits."""
     return f"{float(f'{value:.3g}'):+,g}"

@@ -1,4 +1,4 @@
-"""Sweeps for the page: each as its record has it, with the points for a chart."""
+"""Sweeps for the page: the record of each, with the points for a chart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpucourse.workspace.files import check_record, read_metrics, read_record
 from gpucourse.workspace.paths import RunPaths
 
 MOST_SWEEPS = 40
-"""Sweeps on the page: the newest."""
+"""How many sweeps are on the page: the newest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class SweepContent:
 
 
 def list_sweeps(context: Context) -> tuple[list[SweepContent], list[str]]:
-    """The newest sweeps, newest first, and a sentence for each that cannot be read."""
+    """Return the newest sweeps, newest first, and a sentence for each that cannot be read."""
     folders = [RunPaths(folder) for folder in runs.list_folders(context.paths) if RunPaths(folder).sweep.is_file()]
     sweeps: list[SweepContent] = []
     errors: list[str] = []
@@ -55,7 +55,7 @@ def _read_sweep(context: Context, files: RunPaths) -> SweepContent:
 
 
 def _list_charts(context: Context, exercise: Exercise, sweep: Sweep) -> Iterator[tuple[Plot, Drawable]]:
-    """The plots that `run --sweep` chooses from, the first of which it draws."""
+    """Yield the plots from which `run --sweep` chooses; it draws the first."""
     measured = {
         point.value: read_metrics(context.paths.run(sweep.folder, point.run).metrics)
         for point in sweep.points

@@ -1,1 +1,1 @@
-"""What an instructor wants to know about a bundle: what was edited, and whether its runs give the same results again."""
+"""What an instructor checks in a bundle: what was edited, and whether its runs repeat their results."""

@@ -1,4 +1,4 @@
-"""Runs commands in a process of their own, in a workspace that is not the person's."""
+"""Runs commands in a separate process, in a workspace that is not the person's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpucourse.errors import ExitCode
 
 
 def type_command(environment: Mapping[str, str], *words: str) -> tuple[int, dict[str, Any]]:
-    """Type a command of this program; its exit code and its JSON document. One that prints none gives its last words as an
-    error document, and words that no command line can hold give the reason."""
+    """Run a command of this program; return its exit code and its JSON document. If it prints none, the document is an error
+    with the end of its stderr; if no command line can hold the words, an error with the reason."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", "gpucourse", *words, "--json"],

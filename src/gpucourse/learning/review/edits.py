@@ -22,14 +22,14 @@ NO_COPY = "edited, and no copy of it is with the run"
 
 
 def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
-    """Return what the learner edited and handed in, by the exercise's number; exercises without any are left out."""
+    """Return what the learner edited and handed in, by the exercise's number; exercises without edits are left out."""
     every = (exercise for module in context.catalog.modules for exercise in module.exercises)
     return {exercise.id: edits for exercise in every if (edits := list_edits(context, exercise))}
 
 
 def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
-    """Return the edits behind the run that counts for an exercise: the course's own scripts first, then the learner's parts
-    as that run had them, if others are handed in or none. After these come the parts that are handed in, from whatever run."""
+    """Return the edits behind the run that counts for an exercise: the course's own scripts first, then the learner's parts in
+    that run if the handed-in ones differ or none is handed in. Last come the handed-in parts, from any run."""
     try:
         record = evidence.find_counting_run(context, exercise)
     except GpucourseError:  # the grade says why
@@ -60,7 +60,7 @@ def _read_handed_in(context: Context, exercise: Exercise) -> Iterator[FileEdit]:
 
 
 def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, file: Path) -> str:
-    """Return what a handed-in part is worth, for whoever reads it."""
+    """Return what a handed-in part is worth, in words for the reader."""
     if is_as_delivered(context, exercise, part, file):
         return "handed in as the course delivers it: open"
     if result.verdict == "passed" and is_solution(context, exercise, part, file):
@@ -71,7 +71,7 @@ def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, resu
 
 
 def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple[FileEdit, ...]:
-    """The edits behind one run of an exercise, in the order of `list_edits`."""
+    """Return the edits behind one run of an exercise, in the order of `list_edits`."""
     module, _ = context.catalog.exercise(exercise.id)
     sources = context.catalog.sources(module, exercise)
     parts = {part.file: context.catalog.part_places(module, exercise)[part.id] for part in exercise.yours}

@@ -1,4 +1,4 @@
-"""A bundle together with its points, as they are counted here, and with what was edited."""
+"""A bundle with its points, as counted on this computer, and with what was edited."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class GradedBundle:
 
     @property
     def edited_lines(self) -> int:
-        """How many lines of the course's own scripts were changed."""
+        """Return how many lines of the course's own scripts were changed."""
         return count_script_lines(self.edits)
 
 
 def grade_bundle(bundle: OpenBundle) -> GradedBundle:
-    """The points of a bundle that is open, from its evidence. Raises ManifestError if the rubric is wrong."""
+    """Return the points of an open bundle, from its evidence. Raises ManifestError if the rubric is wrong."""
     return GradedBundle(bundle=bundle, grade=grade(bundle.context), edits=list_all_edits(bundle.context))

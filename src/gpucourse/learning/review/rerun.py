@@ -1,9 +1,9 @@
-"""`grade --rerun`: repeats the runs of a bundle, with the scripts that are in it, on simulated nodes of this computer, and
-judges the handed-in parts again.
+"""`grade --rerun`: repeats the runs of a bundle, with its scripts, on simulated nodes of this computer, and judges the
+handed-in parts again.
 
-A bundle comes from outside, and this runs what is in it: in a workspace of its own that is removed afterwards, with the limits
-of every run and a home folder of its own, without the credentials of this environment. It is nevertheless the learner's code,
-and runs with the rights of whoever types the command.
+A bundle comes from outside, and its code is run: in a workspace that is removed afterwards, with the limits of every run and a
+separate home folder, without the credentials of this environment. It is nevertheless the learner's code, and runs with the
+rights of the person who types the command.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 from gpucourse.workspace.trust import TRUST_LIST, config_folder
 
 SETTINGS = "log_limit: 64 MiB\noutput_limit: 1 GiB\n"
-"""What a workspace for runs of somebody else's scripts takes at most from each rank and each node."""
+"""The limits of each rank and each node in a workspace that runs another person's scripts."""
 _KEPT = {
     "PATH", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV",
     "GPUCOURSE_TERRAFORM", "GPUCOURSE_COURSE", "TF_PLUGIN_MIRROR", "TF_PLUGIN_CACHE_DIR",
@@ -51,8 +51,8 @@ RerunVerdict = Literal["agrees", "differs", "skipped"]
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """One exercise, run again, with its parts, judged again. `run` is the bundle's, empty if there is none that counts; `why`
-    says what differs beside figures, or why the run was left out."""
+    """One exercise, run again, with its parts, judged again. `run` is the bundle's run that counts, empty if there is none;
+    `why` says what else differs, or why the run was left out."""
 
     exercise: str
     run: str
@@ -63,7 +63,7 @@ class Rerun:
 
 @dataclass(frozen=True)
 class _Place:
-    """The open bundle, and the workspace in which its runs are done again."""
+    """The open bundle, and the workspace in which its runs are repeated."""
 
     bundle: Context
     paths: WorkspacePaths
@@ -79,8 +79,8 @@ _Due = Sequence[tuple[Exercise, RunRecord | None]]
 
 
 def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> Iterator[Rerun]:
-    """Run every exercise of a bundle again that has a run which counts, and judge its handed-in parts again, each exercise as
-    soon as it is done; of `only`, where some are named, and of those that they build on. `original`: with the course's own
+    """Repeat every exercise of a bundle that has a run which counts, and judge its handed-in parts again; yield each exercise
+    as soon as it is done. If `only` names some, repeat those and the ones that they build on. `original`: with the course's own
     scripts in place of the learner's edits.
 
     Raises UnknownName. Whatever happens, nothing keeps running, and the workspace is removed.
@@ -103,7 +103,7 @@ def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> It
 
 
 def _choose(bundle: Context, only: Sequence[str]) -> _Due:
-    """The exercises to run or to judge, in the course's order, each with the run of the bundle that counts."""
+    """Return the exercises to run or to judge, in the course's order, each with the run of the bundle that counts."""
     every = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
     names = set(only)
     for name in only:
@@ -123,7 +123,7 @@ def _choose(bundle: Context, only: Sequence[str]) -> _Due:
 
 
 def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """Return the parts with a judge that are handed in, each with the file that was judged; of two that replace each other
+    """Return the handed-in parts that have a judge and whose judged file is known; of parts that replace each other, only
     one."""
     judged = {part.id for part in exercise.yours if part.judge}
     try:
@@ -134,8 +134,8 @@ def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ..
 
 
 def make_home(environ: Mapping[str, str], home: Path) -> Path:
-    """A home folder for scripts that are not the person's own. Of the person's it has the list of trusted folders, for the
-    course, and a link to what was downloaded for Terraform; no key, no credential and no configuration."""
+    """Make a home folder for scripts of another person. It contains the person's list of trusted folders, for the course, and a
+    link to what was downloaded for Terraform; no key, no credential and no configuration."""
     trusted = config_folder(environ) / TRUST_LIST
     home.mkdir()
     config, cache = config_folder({"HOME": str(home)}), personal_cache({"HOME": str(home)})
@@ -151,7 +151,7 @@ def make_home(environ: Mapping[str, str], home: Path) -> Path:
 
 
 def make_environment(environ: Mapping[str, str], paths: WorkspacePaths, home: Path) -> dict[str, str]:
-    """What the commands see of this environment: enough to start, and no credentials."""
+    """Return the part of this environment that the commands see: enough to start, and no credentials."""
     kept = {name: value for name, value in environ.items() if name in _KEPT}
     packages = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}  # of pip install --user
     return {**kept, **packages, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(paths.root)}
@@ -182,7 +182,7 @@ def _rerun_module(place: _Place, module: Module, due: _Due) -> Iterator[Rerun]:
 
 
 def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> str:
-    """Why an exercise cannot be run again on simulated nodes; empty if it can."""
+    """Return why an exercise cannot be run again on simulated nodes; empty if it can."""
     if exercise.launch.kind == "slurm-pty":
         return "it is a session at the learner's own terminal"
     try:
@@ -235,7 +235,7 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
 
 
 def _judge_parts(place: _Place, module: Module, exercise: Exercise, done: Rerun) -> Rerun:
-    """Return what was done again of an exercise, with its handed-in parts, judged again."""
+    """Judge the handed-in parts again; return the repeated exercise with their results."""
     handed_in = _list_handed_in(place.bundle, exercise)
     if not handed_in:
         return done
@@ -255,8 +255,8 @@ def _judge_parts(place: _Place, module: Module, exercise: Exercise, done: Rerun)
 
 
 def compare_part(exercise: Exercise, result: PartResult, again: Mapping[str, Any]) -> RepeatedFigure:
-    """Compare what a bundle says of a part with what its judge says here, in `try --json`. One that checks of a run found wrong
-    may be right for its judge."""
+    """Compare what a bundle says of a part with what its judge says here, in `try --json`. A part that failed by checks of a
+    run may pass its judge."""
     word = str(again.get("verdict") or "not judged")
     decided_by_check = result.way in next(part.checks for part in exercise.yours if part.id == result.id)
     expected = "failed" if result.verdict == "failed" and not decided_by_check else "passed"
@@ -270,7 +270,7 @@ def compare_part(exercise: Exercise, result: PartResult, again: Mapping[str, Any
 
 
 def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> None:
-    """Put the files of this run, and no others of the learner's, where the exercises of the workspace lie."""
+    """Put the files of this run, and no others of the learner, into the exercises folder of the workspace."""
     shutil.rmtree(place.paths.exercises, ignore_errors=True)
     files = runs.files_of(place.bundle.paths, record)
     sources = place.bundle.catalog.sources(module, exercise)
@@ -281,12 +281,12 @@ def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecor
     for name, target in wanted.items():
         try:
             copy_file(file_inside(files.folder, name), place.paths.exercises / target)
-        except OutsideError:  # a part that was left out of the run: the course's own takes its place
+        except OutsideError:  # a part that was left out of the run: the course's own is used
             continue
 
 
 def list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
-    """The parameters of a run as they are typed; names that the exercise does not have are left out."""
+    """Return the parameters of a run as typed options; names that the exercise does not have are left out."""
     words = []
     for parameter in exercise.parameters:
         value = record.parameters.get(parameter.name)
@@ -296,14 +296,15 @@ def list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
 
 
 def list_start_options(record: RunRecord) -> list[str]:
-    """The variables that were typed for a run, and torchrun's options, as they are typed."""
+    """Return the variables and the torchrun options of a run as typed options."""
     variables = [word for name, value in record.environment.items() for word in ("--env", f"{name}={value}")]
     return [*variables, *(["--torchrun", record.torchrun] if record.torchrun else [])]
 
 
 def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, again: Sequence[Mapping[str, Any]]) -> str:
-    """Which checks that need no GPU came out differently, in a sentence; empty if none did. `again` are the checks of the new
-    run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as `logs-agree`."""
+    """Return which checks that need no GPU have another result, in a sentence; empty if none has. `again` are the checks of the
+    new run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as
+    `logs-agree`."""
     words = {str(check.get("id")): str(check.get("verdict")) for check in again}
     before = verdict_on(bundle, exercise, record).checks
     sentences = [
