@@ -1,1 +1,1 @@
-"""The course as data: where it lies, what its manifests say, and what is wrong with them where they are."""
+"""The course as data: where its files are, what its manifests contain, and what is wrong with them, by line."""

@@ -1,4 +1,4 @@
-"""`answers.yaml`: the answers of a learner to the questions of one exercise, as a file that they may write by hand."""
+"""`answers.yaml`: the answers of a learner to the questions of one exercise, as a file that can be written by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpucourse.outside.yaml_reader import Complaint
 
 
 class Sheet(Strict):
-    """The answers to one exercise, by the names of its questions. `run` is the run that the numbers speak of."""
+    """The answers to one exercise, by the names of its questions. `run` is the run that the numbers are about."""
 
     exercise: ExerciseId
     run: str | None = None
@@ -24,7 +24,7 @@ class Sheet(Strict):
 
 
 def parse(raw: bytes, shown: str, exercise: str, questions: Sequence[Question], former: Sequence[str] = ()) -> Sheet:
-    """The sheet that the bytes of a file hold. `shown` is the file's name, `former` what earlier versions asked.
+    """Parse the bytes of an answer sheet. `shown` is the file's name, `former` lists the questions of earlier versions.
 
     Raises ManifestError: not YAML, of another exercise, a question that the exercise does not have.
     """
@@ -53,7 +53,7 @@ def parse(raw: bytes, shown: str, exercise: str, questions: Sequence[Question], 
 
 
 def render(exercise: str, title: str, questions: Sequence[Question], answers: Mapping[str, Scalar], run: str | None) -> str:
-    """The sheet as text: each question above its answer, in the order of the exercise."""
+    """Return the sheet as text: each question above its answer, in the order of the exercise."""
     lines = [
         f"# Answers to {exercise}, {title}. Fill in what is empty, then: gpucourse answer {exercise}",
         f'exercise: "{exercise}"',
@@ -87,11 +87,12 @@ def _render_answer(name: str, answer: Scalar | None) -> list[str]:
 
 
 def _quote(text: str) -> str:
-    """The text in quotes; what YAML does not take as it is (control characters, separators of lines) is written by number."""
+    """Quote the text; characters that YAML does not accept literally (control characters, line separators) are escaped by
+    number."""
     words = json.dumps(text, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in words)
 
 
 def _plain_block(text: str) -> bool:
-    """Whether a block of YAML keeps this text as it is."""
+    """Return whether a block of YAML keeps this text unchanged."""
     return not text.startswith((" ", "\n", "\t")) and all(c == "\n" or c.isprintable() for c in text) and "\n\n\n" not in text

@@ -1,4 +1,4 @@
-"""The modules of a course. A manifest is read when someone asks for it; a broken one does not hide the others."""
+"""The modules of a course. A manifest is read when it is needed; a broken one does not hide the others."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gpucourse.outside.names import OutsideError
 from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, Document, read_document
 
 MANIFEST = "module.yaml"
-JUDGES = "judges"  # the folder beside the scripts that holds the judges of parts
+JUDGES = "judges"  # the folder beside the scripts that contains the judges of parts
 HELP = "every key with its type and its meaning: docs/manifest.md"
 MOST_LESSON = 4 << 20
 UPGRADE = "upgrade: pip install --upgrade gpucourse"
 
 
 def load(folders: CourseFolders) -> Catalog:
-    """The course in `folders`. Reads no manifest yet. Raises MissingError if there is no folder of modules."""
+    """Return the course in `folders`. Reads no manifest yet. Raises MissingError if there is no folder of modules."""
     if not folders.modules.is_dir():
         raise MissingError(f"there is no folder {folders.modules}", hint="reinstall: pip install --force-reinstall gpucourse")
     places = (path for path in folders.modules.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
@@ -32,7 +32,7 @@ def load(folders: CourseFolders) -> Catalog:
 
 
 def read_module(folder: Path, exercises: Path) -> Module:
-    """The manifest of one module's folder. Raises ManifestError with everything that is wrong with it at once."""
+    """Read the manifest in a module's folder. Raises ManifestError with everything that is wrong with it at once."""
     shown = f"{folder.parent.name}/{folder.name}/{MANIFEST}"
     try:
         document = read_document(read_named(folder / MANIFEST, MAX_BYTES))
@@ -60,7 +60,7 @@ def read_module(folder: Path, exercises: Path) -> Module:
 
 
 def _read_lesson(folder: Path, name: str) -> str:
-    """A part of a module's lesson. Raises ManifestError if it cannot be read."""
+    """Read a part of a module's lesson. Raises ManifestError if it cannot be read."""
     try:
         return read_named(folder / name, MOST_LESSON).decode()
     except (OSError, OutsideError, UnicodeDecodeError) as error:
@@ -78,27 +78,27 @@ class Catalog:
 
     @property
     def modules(self) -> tuple[Module, ...]:
-        """Every module whose manifest is right."""
+        """Return every module whose manifest is valid."""
         return tuple(self.iterate())
 
     def iterate(self, first: str = "") -> Iterator[Module]:
-        """The same, the module numbered `first` before the others; each manifest is read when its turn comes."""
+        """Yield these modules, the one numbered `first` before the others; each manifest is read when its turn comes."""
         for place in sorted(self._places, key=lambda place: number_of(place.name) != first):
             if isinstance(module := self._of(place), Module):
                 yield module
 
     @property
     def errors(self) -> tuple[ManifestError, ...]:
-        """What is wrong with the manifests of the others."""
+        """Return what is wrong with the manifests of the others."""
         return tuple(error for place in self._places if isinstance(error := self._of(place), ManifestError))
 
     @property
     def module_ids(self) -> tuple[str, ...]:
-        """The numbers of all modules, also of broken ones, without reading a manifest."""
+        """Return the numbers of all modules, also of broken ones, without reading a manifest."""
         return tuple(dict.fromkeys(number for place in self._places if (number := number_of(place.name))))
 
     def module(self, module_id: str) -> Module:
-        """The module of that number. Raises UnknownName, or ManifestError if its manifest is wrong."""
+        """Return the module of that number. Raises UnknownName, or ManifestError if its manifest is wrong."""
         places = [place for place in self._places if number_of(place.name) == module_id]
         if not places:
             before = module_id.partition(".")[0]
@@ -115,7 +115,7 @@ class Catalog:
         return module
 
     def exercise(self, exercise_id: str) -> tuple[Module, Exercise]:
-        """The exercise of that number with its module. Raises UnknownName, or ManifestError if its manifest is wrong."""
+        """Return the exercise of that number with its module. Raises UnknownName, or ManifestError if its manifest is wrong."""
         number, dot, _ = exercise_id.partition(".")
         if number not in self.module_ids:
             raise UnknownName("exercise", exercise_id, self._exercise_ids())
@@ -128,25 +128,25 @@ class Catalog:
         raise UnknownName("exercise", exercise_id, known)
 
     def folder_name(self, module: Module) -> str:
-        """The name that a module's folder has in `modules/` and in `exercises/`: `03-parallel-computing`."""
+        """Return the name of a module's folder in `modules/` and in `exercises/`: `03-parallel-computing`."""
         return next(place.name for place in self._places if number_of(place.name) == module.id)
 
     def lesson_parts(self, module: Module) -> tuple[str, ...]:
-        """The parts of a module's lesson, in Markdown: one, or several of a long one."""
+        """Return the parts of a module's lesson, in Markdown: one, or several of a long one."""
         folder = self.folders.modules / self.folder_name(module)
         return tuple(_read_lesson(folder, name) for name in (module.lesson, *module.further_lessons))
 
     def lesson(self, module: Module) -> str:
-        """The whole text of a module's lesson, in Markdown."""
+        """Return the whole text of a module's lesson, in Markdown."""
         return "\n".join(self.lesson_parts(module))
 
     def judge(self, module: Module, name: str) -> Path:
-        """The file that judges what a learner wrote: `judges/<name>.py` beside the module's scripts."""
+        """Return the path of the file that judges what a learner wrote: `judges/<name>.py` beside the module's scripts."""
         return self.folders.exercises / self.folder_name(module) / "judges" / f"{name}.py"
 
     def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
-        """The files of an exercise, script first: the name each has on the node, and where it lies in `exercises/`. A folder
-        stands for all files in it."""
+        """Return the files of an exercise, script first: the name of each on the node, and its path in `exercises/`. A folder
+        is replaced by all files in it."""
         folder = self.folder_name(module)
         places = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
         return {
@@ -157,7 +157,7 @@ class Catalog:
         }
 
     def _list_files(self, file: str, place: str) -> list[str]:
-        """The names of the files that an entry of a manifest stands for: itself, or what is in that folder."""
+        """Return the names of the files that an entry of a manifest means: itself, or the files in that folder."""
         path = self.folders.exercises / place
         if not path.is_dir():
             return [file]
@@ -165,11 +165,11 @@ class Catalog:
         return [f"{file}/{item.as_posix()}" for item in inside]
 
     def part_places(self, module: Module, exercise: Exercise) -> dict[str, str]:
-        """Where the files that the learner writes for an exercise lie in `exercises/`, by the part's id."""
+        """Return the paths in `exercises/` of the files that the learner writes for an exercise, by the part's id."""
         return {part.id: f"{self.folder_name(module)}/{part.file}" for part in exercise.yours}
 
     def judge_file(self, module: Module, part: LearnerPart) -> Path:
-        """The judge of a learner's part."""
+        """Return the path of the judge of a learner's part."""
         return self.folders.exercises / self.folder_name(module) / JUDGES / f"{PurePath(part.file).stem}.py"
 
     def _exercise_ids(self) -> list[str]:

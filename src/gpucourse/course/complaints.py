@@ -1,4 +1,4 @@
-"""What pydantic found, in the words of someone who reads the file: `file: key.path: reason, line N`."""
+"""The errors of pydantic, in words for a reader of the file: `file: key.path: reason, line N`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpucourse.outside.names import printable
 from gpucourse.outside.yaml_reader import Complaint, Document, Path
 
 MOST = 200
-"""Complaints about one file that are shown; more are counted."""
+"""How many complaints about one file are shown; the others are counted."""
 
 _KINDS = {
     "string_type": "text",
@@ -36,7 +36,7 @@ _LIMITS = {
 
 
 def format_complaints(file: str, document: Document, complaints: Iterable[Complaint]) -> tuple[str, ...]:
-    """The complaints about a file as sentences, in the order of its lines, each once."""
+    """Return the complaints about a file as sentences, in the order of its lines, each once."""
     placed = [(complaint.line or document.line(complaint.path), complaint) for complaint in complaints]
     ordered = sorted(placed, key=lambda item: item[0] or 0)
     sentences = []
@@ -50,7 +50,7 @@ def format_complaints(file: str, document: Document, complaints: Iterable[Compla
 
 
 def from_pydantic(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
-    """One complaint for each place that does not hold what the model wants there."""
+    """Return one complaint for each place whose value the model does not accept."""
     by_place: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         if detail["type"] == "too_short" and detail["input"]:  # a list all of whose elements are wrong is not empty
@@ -62,7 +62,7 @@ def from_pydantic(error: ValidationError, model: type[BaseModel], data: Any) -> 
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean ...?)` where something known is near, else nothing. One letter is near to nothing."""
+    """Return ` (did you mean ...?)` if a known word is similar, else an empty text. A single letter has no similar word."""
     if len(word) < 2:
         return ""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
@@ -70,7 +70,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _place(detail: ErrorDetails, data: Any) -> Path:
-    """The place in the file: pydantic's own, without the names that it gives to the branches of a union."""
+    """Return the place in the file: pydantic's own, without the names that it uses for the branches of a union."""
     place: list[str | int] = []
     here = data
     for step in detail["loc"]:
@@ -140,7 +140,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _keys(model: type[BaseModel], place: Path) -> list[str]:
-    """The keys that may be at a place, read from the model's JSON Schema."""
+    """Return the keys that are allowed at a place, from the model's JSON Schema."""
     schema = _schema(model)
     here = schema
     for step in place:

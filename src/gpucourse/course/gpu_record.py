@@ -1,6 +1,6 @@
-"""Records of a GPU in `exercises/recorded/`, which `python -m benchmarks gpu` writes: what of them plots may show.
+"""Records of a GPU in `exercises/recorded/`, which `python -m benchmarks gpu` writes: the parts of them that plots may show.
 
-They are part of the course, and a course may be anybody's: files are bounded and typed, and one that is wrong is not used.
+They are part of the course, and anybody may have written a course: files are bounded and typed, and an invalid one is not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FORMAT = 2
 FOLDER = "recorded"
 MOST_ROWS = 500
-"""Rows that a record keeps of one plot."""
+"""The most rows that a record keeps of one plot."""
 
 _MOST_RECORDS, _MOST_BYTES, _MOST_VERSIONS, _LONGEST_NAME = 16, 2 << 20, 8, 80
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -29,7 +29,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True, kw_only=True)
 class PlotRecord:
-    """One plot of an exercise: what its axes and keys were when it was recorded, and its rows."""
+    """One plot of an exercise: its axes and keys when it was recorded, and its rows."""
 
     axes: dict[str, str | None]
     keys: list[str]
@@ -38,14 +38,14 @@ class PlotRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseRecord:
-    """What of an exercise's record a plot needs: its plots by their file."""
+    """The parts of an exercise's record that a plot needs: its plots by their file."""
 
     plots: dict[str, PlotRecord]
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuRecord:
-    """What of a record a plot needs: the GPU as its driver names it, the date (UTC), versions by what they are of, and the
+    """The parts of a record that a plot needs: the name of the GPU in its driver, the date (UTC), the versions by name, and the
     exercises by number."""
 
     gpu: str
@@ -55,36 +55,36 @@ class GpuRecord:
 
     @property
     def caption(self) -> str:
-        """When it was measured and with which versions, in one line."""
+        """Return when it was measured and with which versions, in one line."""
         return f"recorded {self.date}: " + ", ".join(f"{what} {text}" for what, text in self.versions.items() if text)
 
 
 def describe_axes(plot: Plot) -> dict[str, str | None]:
-    """What must be the same for two plots to share axes: the kind, the key of x and of the lines, titles with their units."""
+    """Return what must be equal for two plots to share axes: the kind, the key of x and of the lines, titles with their
+    units."""
     return {"kind": plot.kind, "x": plot.x, "by": plot.by, "x_title": plot.x_title, "y_title": plot.y_title}
 
 
 def list_keys(plot: Plot) -> list[str]:
-    """The keys of a plot's values, in the order of its series."""
+    """Return the keys of a plot's values, in the order of its series."""
     return [series.key for series in plot.series]
 
 
 def name_file(gpu: str) -> str:
-    """The name of the file with the record of a GPU."""
+    """Return the name of the file with the record of a GPU."""
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") + ".json"
 
 
 def list_files(exercises: Path) -> list[str]:
-    """The names of the files in `exercises/recorded/` that are to be records."""
+    """Return the names of the files in `exercises/recorded/` that should be records."""
     return sorted(path.name for path in (exercises / FOLDER).glob("*.json"))
 
 
 def find_recorded_plots(
     exercises: Path, exercise: Exercise, warn: Callable[[str], None]
 ) -> dict[str, tuple[GpuRecord, PlotRecord]]:
-    """What the course's records hold for the plots of an exercise, by the plot's file: the newest with the same axes and keys.
-
-    `exercises` is the course's folder of that name. `warn` is called for a record that cannot be used."""
+    """Return the records of an exercise's plots, by the plot's file: the newest with the same axes and keys. `exercises` is the
+    course's folder of that name. `warn` is called for a record that cannot be used."""
     plots: dict[str, tuple[GpuRecord, PlotRecord]] = {}
     for record in sorted(read_records(exercises, warn), key=lambda record: record.date):
         entry = record.exercises.get(exercise.id)
@@ -96,7 +96,7 @@ def find_recorded_plots(
 
 
 def read_record(exercises: Path, name: str) -> GpuRecord:
-    """The record in that file of `exercises/recorded/`. Raises OutsideError if it is not what the writer writes, OSError
+    """Read the record in that file of `exercises/recorded/`. Raises OutsideError if the writer cannot have written it, OSError
     if it cannot be read."""
     document = parse_json(read_bounded(file_inside(exercises, f"{FOLDER}/{name}"), _MOST_BYTES))
     version = document.get("format") if isinstance(document, dict) else None
@@ -108,7 +108,7 @@ def read_record(exercises: Path, name: str) -> GpuRecord:
 
 
 def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRecord]:
-    """Every record of the course that can be used; `warn` is called for each other one, as `file: reason`."""
+    """Yield every record of the course that can be used; `warn` is called for each other one, as `file: reason`."""
     names = list_files(exercises)
     if len(names) > _MOST_RECORDS:
         warn(f"{FOLDER}/: of {len(names)} records only the first {_MOST_RECORDS} are read")
@@ -120,14 +120,14 @@ def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRe
 
 
 def find_faulty_records(exercises: Path) -> list[str]:
-    """The complaint of each record of the course that cannot be used, as `file: reason`."""
+    """Return the complaint of each record of the course that cannot be used, as `file: reason`."""
     complaints: list[str] = []
     list(read_records(exercises, complaints.append))
     return complaints
 
 
 def _check(record: GpuRecord, name: str) -> None:
-    """Raises OutsideError if a name, a date or a number of rows cannot be the writer's."""
+    """Check the names, the date and the numbers of rows. Raises OutsideError if the writer cannot have written them."""
     texts = [record.gpu, *record.versions, *(version for version in record.versions.values() if version)]
     if not record.gpu.strip() or any(len(text) > _LONGEST_NAME or not is_shown(text) for text in texts):
         raise OutsideError("the name of its GPU or a version is empty, too long or cannot be shown")

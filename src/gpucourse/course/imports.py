@@ -1,4 +1,4 @@
-"""What the scripts of an exercise import: helpers of the course that have to travel along, and packages of the nodes."""
+"""What the scripts of an exercise import: helpers of the course that must be uploaded with them, and packages of the nodes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gpucourse.course.complaints import did_you_mean
 from gpucourse.course.rules import place_of
 from gpucourse.model.manifest import Exercise
 
-BROUGHT = {"torch": {"numpy"}}  # what an import of the one brings as well: torch asks for numpy by itself
+BROUGHT = {"torch": {"numpy"}}  # what an import of the package also imports: torch needs numpy
 
 
 def find_missing_imports(exercise: Exercise, sources: Mapping[str, str], exercises: Path, folder: str) -> Iterator[str]:
-    """The imports that fail on a node, one line each: `place: reason`.
+    """Yield the imports that fail on a node, one line each: `place: reason`.
 
-    `sources` are the files that travel, as `Catalog.sources` gives them; `folder` is the module's in `exercises`. A package is
-    looked for only where the script itself imports it as soon as it starts: any other import may be one that it does without,
-    and what a function imports may never be called.
+    `sources` are the uploaded files, as `Catalog.sources` returns them; `folder` is the module's in `exercises`. A package is
+    checked only if the script itself imports it at once when it starts: any other import may be optional, and a function that
+    imports one may never be called.
     """
     for name, place in sources.items():
         tree = _parse(exercises / place)
@@ -42,13 +42,13 @@ def _find_missing_packages(exercise: Exercise, sources: Mapping[str, str], exerc
     own = {path.stem for path in (exercises / sources[exercise.script]).parent.glob("*.py")}
     own |= {path.stem for path in (exercises / "shared").glob("*.py")}
     for module in sorted(_list_imports(tree.body if tree else ())):
-        if module not in known and module not in own:  # what is a helper was reported above
+        if module not in known and module not in own:  # helpers were reported above
             near = did_you_mean(module, {Path(name).stem for name in sources if name.endswith(".py")})
             yield f"packages: {exercise.script} imports {module}, and nodes are not asked for it: add it to packages{near}"
 
 
 def _walk_start(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run when a file is imported: not those in functions."""
+    """Yield the nodes that run when a file is imported: not those in functions."""
     for node in ast.iter_child_nodes(tree):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield node
@@ -56,7 +56,7 @@ def _walk_start(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _list_imports(nodes: Iterator[ast.AST] | list[ast.stmt] | tuple[()]) -> set[str]:
-    """The first words of the names that these statements import."""
+    """Return the first words of the names that these statements import."""
     names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -67,7 +67,7 @@ def _list_imports(nodes: Iterator[ast.AST] | list[ast.stmt] | tuple[()]) -> set[
 
 
 def _parse(path: Path) -> ast.Module | None:
-    """The file as Python; None for any other file, and for one whose mistake is reported elsewhere."""
+    """Parse the file as Python; None for any other file, and for one whose error is reported elsewhere."""
     if path.suffix != ".py":
         return None
     try:

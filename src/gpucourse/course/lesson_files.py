@@ -1,4 +1,4 @@
-"""What lies in a module's folder beside its manifest: the parts of the lesson and their pictures."""
+"""The files in a module's folder beside its manifest: the parts of the lesson and their pictures."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from gpucourse.course.references import find_dead_commands
 from gpucourse.model.manifest import Module
 
 PICTURES = {".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp"}
-WIDEST_CODE = 78  # what rich has on a terminal of 80 columns: it leaves one free on both sides of a block
+WIDEST_CODE = 78  # columns of a block of rich on a terminal of 80: one stays free on each side
 _LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")  # of Markdown, without an anchor
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 _ANCHOR = re.compile(r"\]\(#([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 _CODE = re.compile(r"```.*?```", re.DOTALL)
-_PARSER = MarkdownIt("commonmark").disable("inline")  # blocks are enough: nothing here reads their text
+_PARSER = MarkdownIt("commonmark").disable("inline")  # blocks are enough: their text is not read here
 
 
 def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:
-    """What is wrong with a module's lessons, and which files in its folder none of them uses, one line each."""
+    """Yield what is wrong with a module's lessons, and which files in its folder none of them uses, one line each."""
     folder = catalog.folders.modules / catalog.folder_name(module)
     shown = f"{catalog.folders.modules.name}/{folder.name}"
     names = (module.lesson, *module.further_lessons)
@@ -60,7 +60,7 @@ def _check_lesson(text: str) -> Iterator[str]:
 
 
 def _find_wide_code(text: str) -> Iterator[str]:
-    """The lines of code, indented or between fences, that are folded on a terminal of 80 columns."""
+    """Yield the lines of code, indented or between fences, that do not fit on a terminal of 80 columns."""
     for token in _PARSER.parse(text):
         if token.type not in {"code_block", "fence"} or token.map is None:
             continue
@@ -72,5 +72,5 @@ def _find_wide_code(text: str) -> Iterator[str]:
 
 
 def _make_anchor(title: str) -> str:
-    """The anchor of a heading, as Markdown pages make it."""
+    """Return the anchor of a heading in the form that Markdown pages use."""
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")

@@ -1,6 +1,6 @@
-"""What an author learns beyond the manifests themselves: scripts and manifests agree, and no file lies about unused.
+"""Checks beyond the manifests themselves: scripts and manifests agree, and no file is unused.
 
-python -m gpucourse.course.lint    says every complaint, or that there is none
+python -m gpucourse.course.lint    prints every complaint, or that there is none
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FEW_CHOICES = 4
 
 
 def lint(catalog: Catalog) -> list[str]:
-    """Every complaint about the course, one line each: `file: place: reason`. Empty when all is well."""
+    """Return every complaint about the course, one line each: `file: place: reason`. Empty if there is none."""
     complaints = [line for error in catalog.errors for line in error.complaints]
     if not catalog.module_ids and not catalog.errors:
         complaints.append(
@@ -71,11 +71,11 @@ def lint(catalog: Catalog) -> list[str]:
         complaints += _check_unused_files(catalog, used)
         complaints += _check_unused_judges(catalog)
         complaints += _solutions(catalog, used)
-    return list(dict.fromkeys(complaints))  # what several exercises share is named once
+    return list(dict.fromkeys(complaints))  # complaints about shared files appear once
 
 
 def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
-    """What the parts that a learner writes lack."""
+    """Yield what is missing from the parts that a learner writes."""
     places = catalog.part_places(module, exercise)
     if not exercise.yours:
         manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
@@ -88,7 +88,7 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
 
 
 def _beside_modules(catalog: Catalog) -> Iterator[str]:
-    """What is wrong with the rubric, the quiz and the report's plan, and with folders that are the same module."""
+    """Yield what is wrong with the rubric, the quiz and the report's plan, and folders that are the same module."""
     modules = catalog.folders.modules
     for read in (read_rubric, read_quiz, read_report_plan):
         try:
@@ -108,18 +108,18 @@ def _beside_modules(catalog: Catalog) -> Iterator[str]:
 
 
 def _check_options(catalog: Catalog) -> Iterator[str]:
-    """Modules, and a quiz, whose right options can be guessed by their length or their letter."""
+    """Yield the modules, and the quiz, whose right options can be guessed by their length or their letter."""
     modules = catalog.folders.modules.name
     for module in catalog.modules:
         asked = [question for exercise in module.exercises for question in exercise.questions]
         yield from (f"{modules}/{catalog.folder_name(module)}/module.yaml: {line}" for line in find_telling_options(asked))
-    with suppress(ManifestError):  # reported by whoever reads the quiz for what it says
+    with suppress(ManifestError):  # reported where the quiz is read
         quiz = read_quiz(catalog.folders.modules)
         yield from (f"{modules}/quiz.yaml: {line}" for line in find_telling_options(quiz.questions if quiz else ()))
 
 
 def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
-    """How the right one of a group's options can be guessed without reading: it is the strictly longest, by more than
+    """Yield how the right one of a group's options can be guessed without reading: it is the strictly longest, by more than
     `EVEN` times the shortest, in more than a third of the choices; or one letter is right in more than half of them."""
     choices = [question for question in questions if question.kind == "choice"]
     longest = [question.id for question in choices if _is_longest(question)]
@@ -138,10 +138,10 @@ def _is_longest(question: Question) -> bool:
 
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
-    """What the report reads of runs and no script writes."""
+    """Yield the values that the report reads from runs but no script writes."""
     known = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
     for chapter in plan.chapters:
-        if chapter.exercise not in known:  # reported as a stranger
+        if chapter.exercise not in known:  # reported as unknown
             continue
         module, exercise = known[chapter.exercise]
         words = words_of(catalog.folders.exercises / place for place in catalog.sources(module, exercise).values())
@@ -154,17 +154,17 @@ def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str
 
 
 def _check_unquoted_commas(modules: Path) -> Iterator[str]:
-    """Inline lists in which a comma may have split a sentence into two items."""
+    """Yield the inline lists in which a comma may have split a sentence into two items."""
     for path in sorted([*modules.glob(f"[!._]*/{MANIFEST}"), *modules.glob("*.yaml")]):
         try:
             document = read_document(read_named(path, MAX_BYTES))
-        except (OSError, OutsideError):  # reported by whoever reads it for what it says
+        except (OSError, OutsideError):  # reported where the file is used
             continue
         yield from format_complaints(path.relative_to(modules.parent).as_posix(), document, document.unquoted)
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:
-    """The schemas for editors that another gpucourse wrote. A course does without them."""
+    """Yield the schemas for editors that another version of gpucourse wrote. A course does not need them."""
     for file in SCHEMAS:
         path = modules / file
         if path.is_file() and path.read_text(encoding="utf-8") != schema_text(file):
@@ -226,7 +226,8 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
 
 
 def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
-    """A fault in code changes a text that occurs once in a file of its exercise, and has a judge."""
+    """Yield complaints about faults in code: each must change a text that occurs once in a file of its exercise, and have a
+    judge."""
     sources = catalog.sources(module, exercise)
     for fault in exercise.faults:
         shown = f"{manifest}: {exercise.id}.faults.{fault.id}"
@@ -254,7 +255,7 @@ def _difference(shown: str, parameter: Parameter, options: dict[str, Any]) -> It
 
 
 def _flags(tree: ast.Module) -> dict[str, dict[str, Any]]:
-    """What the script says to argparse: for each flag its keywords, literals as values and names as words."""
+    """Return the script's options of argparse: the keywords of each, literals as values and names as words."""
     flags: dict[str, dict[str, Any]] = {}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"):
@@ -287,13 +288,13 @@ def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:
 
 
 def _is_brought(path: Path) -> bool:
-    """Whether a file is one that gpucourse itself shares among exercises, as `dev new` puts it there."""
+    """Return whether a file is one that gpucourse itself shares among exercises, and that `dev new` copies."""
     own = find_course({}).exercises / SHARED / path.name
     return own.is_file() and own.read_bytes() == path.read_bytes()
 
 
 def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
-    """The judges of nothing: their names are those of no part and of no fault."""
+    """Yield the judge files that match no part and no fault."""
     exercises = catalog.folders.exercises
     used = {
         judge
@@ -311,7 +312,7 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
 
 
 def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
-    """A solution stands for a file of the same name that an exercise uses, and is not the same as that."""
+    """Check the solutions: each replaces a file of the same name that an exercise uses, and differs from it."""
     exercises = catalog.folders.exercises
     for path in sorted(exercises.glob(f"*/{SOLUTIONS}/*")):
         stub = path.parent.parent / path.name
@@ -325,7 +326,7 @@ def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
 
 
 def main() -> tuple[str, int]:
-    """What the command says about the course that is in force, and its exit code: 0, or 2 where there are complaints."""
+    """Return the command's output about the current course, and its exit code: 0, or 2 if there are complaints."""
     catalog = load(find_course(os.environ))
     if complaints := lint(catalog):
         return "\n".join(complaints) + "\n", 2

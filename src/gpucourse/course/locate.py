@@ -1,4 +1,4 @@
-"""Where the course lies: in a checkout beside the program, in an installed package, or where an author says."""
+"""Where the course is: in a checkout beside the program, in an installed package, or in a folder that an author names."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class CourseFolders:
     terraform: Path
 
     def stack(self, template: str) -> Path:
-        """The Terraform files of a stack, by the name of their folder."""
+        """Return the folder with the Terraform files of a stack, by its name."""
         return self.terraform / "stacks" / template
 
 
 def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFolders:
-    """The folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own, which may leave `terraform/` to this one;
-    `package` is where the program is installed.
+    """Return the folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own, which may use the `terraform/` of this
+    one; `package` is where the program is installed.
 
-    Raises MissingError if a folder is not there.
+    Raises MissingError if a folder is missing.
     """
     if not (chosen := environ.get(OVERRIDE)):
         return _find_built_in(package)
@@ -42,9 +42,9 @@ def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFo
 
 
 def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
-    """The course in `folder`, which may leave `terraform/` to the built-in one.
+    """Return the course in `folder`, which may use the built-in `terraform/`.
 
-    Raises MissingError if a part is not there; it says by what the folder was named, and the hint.
+    Raises MissingError if a part is missing; the message has `named_by`, which named the folder, and the hint.
     """
     root = folder.expanduser().absolute()
     for part in ("modules", "exercises"):
@@ -56,7 +56,8 @@ def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
 
 
 def find_named_course(environ: Mapping[str, str]) -> Path | None:
-    """The folder of a course that is not the program's own; None if `GPUCOURSE_COURSE` names none, or the built-in one."""
+    """Return the folder of a course that is not the program's own; None if `GPUCOURSE_COURSE` names none, or the built-in
+    one."""
     if not (chosen := environ.get(OVERRIDE)):
         return None
     root = Path(chosen).expanduser().absolute()
@@ -64,7 +65,7 @@ def find_named_course(environ: Mapping[str, str]) -> Path | None:
 
 
 def find_template(package: Path = PACKAGE) -> Path:
-    """The folder of the course that `dev new` copies. Raises MissingError if it is not there."""
+    """Return the folder of the course that `dev new` copies. Raises MissingError if it is missing."""
     root = _find_root((*PARTS, TEMPLATE), package)
     return root / TEMPLATE
 
@@ -75,7 +76,7 @@ def _find_built_in(package: Path) -> CourseFolders:
 
 
 def _find_root(parts: tuple[str, ...], package: Path) -> Path:
-    """Where the program's own course lies: in the package, or in the checkout around it."""
+    """Return the folder of the program's own course: in the package, or in the checkout around it."""
     roots = (package / "_course", package.parent.parent)
     for root in roots:
         if all((root / part).is_dir() for part in parts):

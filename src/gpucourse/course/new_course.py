@@ -11,13 +11,14 @@ from gpucourse.errors import UsageError
 from gpucourse.storage import write_bytes
 
 HELPERS = ("bench.py", "ranks.py")
-"""What every course may send along with its scripts: `dev new` puts a copy into `exercises/shared`."""
+"""The helpers that every course may upload with its scripts: `dev new` copies them into `exercises/shared`."""
 
 
 def start_course(folder: Path) -> tuple[str, ...]:
-    """Put a course of one module with one exercise into `folder`, which is made where it is missing; the files, relative to it.
+    """Write a course of one module with one exercise into `folder`, which is made if it is missing; return the files, relative
+    to it.
 
-    Raises UsageError if something lies in the folder already, StorageError if it cannot be written to.
+    Raises UsageError if the folder is not empty, StorageError if it cannot be written to.
     """
     root = folder.expanduser().absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):

@@ -1,4 +1,4 @@
-"""The checks that a script of the learner's own brings (`run --checks`): read like those of a manifest, kept with the run."""
+"""The checks of a learner's own script (`run --checks`): read like those of a manifest, kept with the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HELP = "checks are those of a manifest: docs/authoring.md, Checks"
 
 
 def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
-    """The checks in a file, each as its keys and values. Raises UsageError if the file cannot be read, ManifestError with
+    """Read the checks in a file, each as its keys and values. Raises UsageError if the file cannot be read, ManifestError with
     place, key and suggestion for what is wrong in it."""
     try:
         document = read_document(read_named(path, MAX_BYTES))
@@ -38,7 +38,7 @@ def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
 
 
 def load_own_checks(kept: Iterable[Mapping[str, Any]], record: Path) -> tuple[Check, ...]:
-    """The checks that the `record` of a run kept. Raises DamagedFile if they are not as they were read."""
+    """Return the checks that the `record` of a run kept. Raises DamagedFile if they were changed."""
     data = {"checks": [dict(check) for check in kept]}
     try:
         return OwnChecks.model_validate(data).checks

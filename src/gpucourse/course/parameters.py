@@ -1,4 +1,5 @@
-"""What the learner set, typed and checked, and how it reaches the script: one argument each, whatever is in it."""
+"""The parameters that the learner set, typed and checked, and how they reach the script: one argument each, whatever the
+value."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ _LONGEST_NUMBER = 40
 
 
 def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> dict[str, Scalar]:
-    """The value of every parameter, in the order of the manifest: what the learner set, else its default.
+    """Return the value of every parameter, in the order of the manifest: what the learner set, else its default.
 
-    `local` says that the nodes are simulated ones, for which a parameter may have a smaller default. Raises UnknownName for
-    a parameter that is not there, UsageError for a value of the wrong type, out of range or not among the choices.
+    `local` says that the nodes are simulated; a parameter may have a smaller default for these. Raises UnknownName for an
+    unknown parameter, UsageError for a value of the wrong type, out of range or not among the choices.
     """
     known = [parameter.name for parameter in exercise.parameters]
     wanted: dict[str, str] = {}
@@ -42,9 +43,9 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
 
 
 def arguments(exercise: Exercise, values: Mapping[str, Scalar]) -> tuple[str, ...]:
-    """The script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are only text.
+    """Return the script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are only text.
 
-    What only the launcher needs (such as the number of processes per node) is no flag.
+    Parameters that only the launcher needs (such as the number of processes per node) are left out.
     """
     passed = (
         candidate
@@ -61,7 +62,7 @@ def _flag(parameter: Parameter, value: Scalar) -> str:
 
 
 def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: str = "--set") -> Scalar:
-    """What was typed as a value of the parameter, after `option`. Raises UsageError for a value that cannot be one."""
+    """Read a value of the parameter that was typed after `option`. Raises UsageError for a value that is not allowed."""
     value = _read(parameter, text)
     objection = f"{_short(text)} is not {ARTICLE[parameter.type]}" if value is None else parameter.find_objection(value)
     if objection is None and isinstance(value, str) and "\0" in value:
@@ -78,7 +79,7 @@ def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: s
 
 
 def _read(parameter: Parameter, text: str) -> Scalar | None:
-    """The text as the parameter's type; None if it is not of that type. Only plain decimal ASCII digits are numbers."""
+    """Convert the text to the parameter's type; None if it is not of that type. Only plain decimal ASCII digits are numbers."""
     if parameter.type == "str":
         return text
     plain = text.strip()

@@ -1,4 +1,4 @@
-"""What belongs to a learner's part and to a fault: a judge that knows wrong ways, solutions. Nothing is executed."""
+"""The files of a learner's part and of a fault: a judge that knows wrong ways, solutions. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpucourse.model.manifest import CodeFault
 FEWEST_WAYS = 3
 SOLUTIONS, OTHER = "solutions", "other"
 MAX_EQUAL_LINES = 3
-"""How many lines of a solution a learner may have written as the course did: so few have hardly another form."""
+"""How many new lines of a solution are too few to show that it was copied: they can hardly be written otherwise."""
 _BRACES = {".bt", ".c", ".cu"}
 _BRACE_COMMENTS = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _HASH_COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)
@@ -23,7 +23,7 @@ Change = tuple[str, str]
 
 
 def find_gaps(file: Path, judge: Path) -> Iterator[str]:
-    """What the learner's `file` with its `judge` lacks, one sentence each."""
+    """Yield what is missing from the learner's `file` and its `judge`, one sentence each."""
     solution, other = list_solutions(file)
     missing = find_missing_files(file, judge)
     yield from (f"{name} is missing" for name in missing)
@@ -50,7 +50,7 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
 
 
 def list_solutions(file: Path) -> tuple[Path, Path]:
-    """Where the two solutions of a learner's file lie."""
+    """Return the paths of the two solutions of a learner's file."""
     return file.parent / SOLUTIONS / file.name, file.parent / SOLUTIONS / OTHER / file.name
 
 
@@ -63,12 +63,12 @@ def is_solution(file: Path, delivered: Path) -> bool:
 
 
 def _count_new_lines(solution: Path, delivered: Path) -> int:
-    """Return how many lines of code a solution has that the delivered file lacks, as they are written."""
+    """Count the lines of code of a solution that the delivered file does not contain in the same form."""
     return (Counter(_list_lines(solution)) - Counter(_list_lines(delivered))).total()
 
 
 def _list_lines(file: Path) -> list[str]:
-    """Return the lines of a file of the course without comments, docstrings and blanks, each as it is written."""
+    """Return the lines of a file of the course without comments, docstrings and blanks, each unchanged."""
     if file.suffix != ".py":
         return _strip_comments(file).splitlines()
     text = file.read_text(encoding="utf-8")
@@ -80,8 +80,8 @@ def _list_lines(file: Path) -> list[str]:
 
 
 def _read_code(file: Path) -> str:
-    """Return the code of a file in one form for all comments, docstrings and blanks; empty if it is meant to be Python and is
-    not."""
+    """Return the code of a file in one form for all comments, docstrings and blanks; empty if its name ends in .py and it is
+    not Python."""
     return _strip_python(file.read_bytes()) if file.suffix == ".py" else "".join(_strip_comments(file).split())
 
 
@@ -93,7 +93,7 @@ def _strip_comments(file: Path) -> str:
 
 
 def _strip_python(data: bytes) -> str:
-    """Return a Python program as `ast` writes it, without docstrings; empty if it is none."""
+    """Return a Python program as `ast` writes it, without docstrings; empty if it is not valid."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(data)
@@ -111,17 +111,18 @@ def _list_documented(tree: ast.Module) -> list[list[ast.stmt]]:
 
 
 def find_missing_files(file: Path, judge: Path) -> list[str]:
-    """The names of the judge and the solutions of a learner's file that are not there."""
+    """Return the names of the missing judge and solutions of a learner's file."""
     return [path.relative_to(file.parent).as_posix() for path in (judge, *list_solutions(file)) if not path.is_file()]
 
 
 def find_judge_gaps(judge: Path) -> Iterator[str]:
-    """What a judge file lacks in itself: its function, and ways that it names without knowing them, or knows without naming."""
+    """Yield what is wrong in a judge file itself: no judge function, ways that it names but WAYS lacks, ways that it never
+    names."""
     shown = f"{judge.parent.name}/{judge.name}"
     try:
         tree = ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name)
     except (SyntaxError, ValueError):
-        return  # `read_ways` says so
+        return  # `read_ways` reports it
     if not any(isinstance(node, ast.FunctionDef) and node.name == "judge" for node in tree.body):
         yield f"{shown}: has no function judge(part)"
     ways = [key.value for key in _list_way_keys(tree) if isinstance(key, ast.Constant) and isinstance(key.value, str)]
@@ -135,7 +136,7 @@ def find_judge_gaps(judge: Path) -> Iterator[str]:
 
 
 def _decides_alone(tree: ast.Module, named: list[ast.expr]) -> bool:
-    """Whether a judge names its ways in its own text: no helper of the course does it, and no name is put together."""
+    """Return whether a judge names its ways in its own text: no helper of the course does it, and no name is put together."""
     own = {*sys.stdlib_module_names, "gpucourse", "torch"}
     roots = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     roots += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
@@ -143,12 +144,12 @@ def _decides_alone(tree: ast.Module, named: list[ast.expr]) -> bool:
 
 
 def name_fault_judge(fault: CodeFault) -> str:
-    """The name of the judge of a fault's repaired copy, without its ending."""
+    """Return the name of the judge of a fault's repaired copy, without its suffix."""
     return f"fault_{fault.id.replace('-', '_')}"
 
 
 def check_fault(fault: CodeFault, text: str, judge: Path) -> Iterator[str]:
-    """What is wrong with a fault in code, in a file that holds `text`, and with its judge."""
+    """Yield what is wrong with a fault in code, in a file that contains `text`, and with its judge."""
     if (count := text.count(fault.was)) != 1:
         yield f"the text that it changes occurs {count} times in {fault.file}, and must occur once"
     elif fault.was == fault.becomes:
@@ -163,7 +164,7 @@ def check_fault(fault: CodeFault, text: str, judge: Path) -> Iterator[str]:
 
 
 def _list_broken(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """The Python files among these that are none, and why."""
+    """Yield the Python files among these that are not valid, and why."""
     for path in paths:
         if path.suffix == ".py":
             try:
@@ -182,7 +183,7 @@ def _list_way_keys(tree: ast.Module) -> list[ast.expr | None]:
 
 
 def _find_ways(tree: ast.Module) -> ast.Dict | None:
-    """The dictionary WAYS of a judge where it is written out."""
+    """Return the dictionary WAYS of a judge if it is written as a literal."""
     for node in tree.body:
         target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Name) and target.id == "WAYS" and isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -191,9 +192,9 @@ def _find_ways(tree: ast.Module) -> ast.Dict | None:
 
 
 def read_ways(judge: Path) -> dict[str, Change]:
-    """The wrong ways that a judge knows, each with the change to the solution that leads there, as old and new text.
+    """Return the wrong ways that a judge knows, each with the change to the solution that leads there, as old and new text.
 
-    Raises SyntaxError if the file is not Python, ValueError if its WAYS are not written out.
+    Raises SyntaxError if the file is not Python, ValueError if its WAYS are not written as literals.
     """
     ways = _find_ways(ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name))
     if ways is None:

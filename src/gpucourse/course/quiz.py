@@ -12,5 +12,5 @@ HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_quiz(modules: Path) -> Quiz | None:
-    """The quiz that lies beside the modules; None if there is none. Raises ManifestError with every complaint."""
+    """Read the quiz beside the modules; None if there is none. Raises ManifestError with every complaint."""
     return read_beside(modules, FILE, Quiz, hint=HINT)

@@ -1,6 +1,6 @@
-"""What a module names that lies elsewhere: other exercises and modules, stacks, nodes, values of a run, commands in its texts.
+"""References of a module: other exercises and modules, stacks, nodes, values of a run, commands in its texts.
 
-Each complaint is one line, `place: reason`, and says what is there instead.
+Each complaint is one line, `place: reason`, and says what exists instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RUN_KEYS = frozenset({"state", "nodes", "world_size"})
 """What checks and questions may read of a run beside its metrics."""
 RUN_FILES = frozenset({"metrics.json", "run.json", "plan.json", "env.json", "verdict.json", "screen.svg", "transcript.txt"})
 RUN_FOLDERS = ("outputs", "logs", "yours")
-"""What the folder of a run holds beside its pictures and the files for Slurm."""
+"""What the folder of a run contains beside its pictures and the files for Slurm."""
 
 _NUMBER = r"(?:\d+|B)(?:\.\d+)?"
 _COMMAND = re.compile(
@@ -35,7 +35,7 @@ _PREDICTION = re.compile(r"--predict[ =]([a-z][\w-]*)=")
 
 
 def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
-    """What a module names and no other part of the course has."""
+    """Yield the references of a module to what no other part of the course has."""
     yield from (f"needs: there is no module {number}" for number in module.needs if number not in catalog.module_ids)
     if circle := _find_circle({item.id: item.needs for item in catalog.modules}, module.id):
         yield f"needs: {' needs '.join(circle)}: nobody could begin"
@@ -61,7 +61,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
 
 
 def find_unknown_values(exercise: Exercise) -> Iterator[str]:
-    """The paths into the plan and the record of a run that lead nowhere."""
+    """Yield the paths into the plan and the record of a run that do not exist."""
     parameters = {parameter.name for parameter in exercise.parameters}
     for place, expression in list_exercise_paths(exercise):
         match = EXPRESSION.match(expression)
@@ -76,7 +76,7 @@ def find_unknown_values(exercise: Exercise) -> Iterator[str]:
 
 
 def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
-    """The commands in a text for a reader that name an exercise, a parameter or a prediction that is not there."""
+    """Yield the commands in a text for a reader that name an exercise, a parameter or a prediction that does not exist."""
     for number, rest in _COMMAND.findall(text):
         if "." not in number:
             if number not in catalog.module_ids:
@@ -90,7 +90,7 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
             continue
         known = [parameter.name for parameter in exercise.parameters]
         asked = [question.id for question in exercise.questions]
-        names = known + asked  # `answer --set` takes a question, the others a parameter
+        names = known + asked  # `answer --set` names a question, the others a parameter
         for name in _SETTING.findall(rest):
             if name not in names and name.replace("-", "_") not in names:
                 yield f"--set {name}: {number} has neither a parameter nor a question of this name{did_you_mean(name, names)}"
@@ -101,7 +101,7 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
 
 
 def list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
-    """Every text of an exercise that a learner reads, and its place."""
+    """Yield every text of an exercise that a learner reads, with its place."""
     yield "goal", exercise.goal
     yield from ((f"tasks.{index}", text) for index, text in enumerate(exercise.tasks))
     yield from ((f"hints.{index}", text) for index, text in enumerate(exercise.hints))
@@ -124,7 +124,7 @@ def _find_missing_stacks(catalog: Catalog, module: Module) -> Iterator[str]:
 
 
 def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
-    """Whether the module's lab can be what the exercise starts on."""
+    """Check whether the exercise can start on the module's lab; yield what prevents it."""
     launch, lab = exercise.launch, module.lab
     if launch.nodes > lab.local.max_nodes:
         yield f"launch.nodes: {launch.nodes}, and lab.local.max_nodes is {lab.local.max_nodes}"
@@ -143,7 +143,7 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
 
 
 def _find_doubles(exercise: Exercise) -> Iterator[str]:
-    """What is written twice where each must differ."""
+    """Yield what is written twice in groups whose items must differ."""
     groups: dict[str, Iterable[str]] = {
         "tables": (table.title for table in exercise.tables),
         "deliverables": (deliverable.source for deliverable in exercise.deliverables),
@@ -160,7 +160,7 @@ def _find_doubles(exercise: Exercise) -> Iterator[str]:
 
 
 def _find_lost_deliverables(exercise: Exercise) -> Iterator[str]:
-    """Deliverables in places of a run's folder where nothing comes to lie."""
+    """Yield deliverables at paths of a run's folder where no file is ever written."""
     for deliverable in exercise.deliverables:
         folder, *rest = deliverable.source.split("/")
         plain = not set("*?[") & set(deliverable.source)
@@ -174,7 +174,7 @@ def _find_lost_deliverables(exercise: Exercise) -> Iterator[str]:
 
 
 def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
-    """Faults of an exercise whose word an earlier one has: learners choose from the words of the whole course."""
+    """Yield the faults of an exercise whose word an earlier one has: learners choose from the words of the whole course."""
     for other in _list_exercises(catalog):
         if other.id == exercise.id:
             return
@@ -187,7 +187,7 @@ def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
 
 
 def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
-    """The way from `start` along what each needs back to it; empty if there is none."""
+    """Return the path from `start` along the needs of each back to `start`; empty if there is none."""
     ways, seen = [[start]], set[str]()
     while ways:
         way = ways.pop()
@@ -201,7 +201,7 @@ def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
 
 
 def _has_exercise(catalog: Catalog, number: str) -> bool:
-    """Whether there is such an exercise; of a module whose manifest is wrong, nobody can tell."""
+    """Return whether there is such an exercise; also true for any exercise of a module whose manifest is wrong."""
     module = number.partition(".")[0]
     if module not in catalog.module_ids:
         return False

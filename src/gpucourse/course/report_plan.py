@@ -1,4 +1,4 @@
-"""`modules/report.yaml`: what the final report of this course is made of."""
+"""`modules/report.yaml`: the plan of the final report of this course."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_report_plan(modules: Path) -> ReportPlan | None:
-    """The plan that lies beside the modules; None if there is none. Raises ManifestError with every complaint."""
+    """Read the plan beside the modules; None if there is none. Raises ManifestError with every complaint."""
     return read_beside(modules, FILE, ReportPlan, hint=HINT)
 
 
 def find_unknown_modules(plan: ReportPlan, modules: tuple[Module, ...]) -> Iterator[str]:
-    """What the plan says of exercises, tables, parameters and questions that this course does not have, one line each."""
+    """Yield what the plan names of exercises, tables, parameters and questions that this course does not have, one line
+    each."""
     exercises = {exercise.id: exercise for module in modules for exercise in module.exercises}
     for chapter in plan.chapters:
         where = f"{FILE}: chapters.{chapter.id}"

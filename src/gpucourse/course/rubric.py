@@ -14,12 +14,13 @@ HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_rubric(modules: Path) -> Rubric | None:
-    """The rubric that lies beside the modules; None if there is none. Raises ManifestError with every complaint."""
+    """Read the rubric beside the modules; None if there is none. Raises ManifestError with every complaint."""
     return read_beside(modules, FILE, Rubric, hint=HINT)
 
 
 def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[RubricPart, ...]:
-    """Every part that has points, each with a title: those of the rubric, then those of modules that it does not name."""
+    """Return every part that has points, each with a title: those of the rubric, then those of modules that it does not
+    name."""
     titles = {module.id: module.title for module in modules}
     parts = rubric.parts if rubric else ()
     named = (part.model_copy(update={"title": part.title or titles.get(part.module, "")}) for part in parts)
@@ -28,7 +29,7 @@ def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[Rubric
 
 
 def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
-    """What the rubric says of modules and exercises that this course does not have, and rows that nothing can earn, one line
+    """Yield the modules and exercises of the rubric that this course does not have, and rows that cannot be earned, one line
     each."""
     there = {module.id: module for module in modules}
     for part in rubric.parts:
@@ -48,7 +49,7 @@ def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterato
 
 
 def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
-    """The exercises whose script earns more than `MOST_PRESSED` of their points as it was delivered, one line each."""
+    """Yield the exercises whose delivered script earns more than `MOST_PRESSED` of their points, one line each."""
     there = {module.id: module for module in modules}
     for part in parts_of(rubric, modules):
         for exercise in there[part.module].exercises if part.module in there else ():
@@ -62,7 +63,7 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
 
 
 def _count_points(part: RubricPart, exercise: Exercise, of: int) -> tuple[float, float]:
-    """The points of one of so many exercises in a part, and those that its checks and deliverables give."""
+    """Return the points of one exercise in a part with `of` exercises, and those that its checks and deliverables earn."""
     asked = _asked_kinds(exercise)
     points = pressed = 0.0
     for row in part.rows:
@@ -76,7 +77,7 @@ def _count_points(part: RubricPart, exercise: Exercise, of: int) -> tuple[float,
 
 
 def _asked_kinds(exercise: Exercise) -> dict[Kind, bool]:
-    """Which kinds of evidence an exercise asks for."""
+    """Return which kinds of evidence an exercise requires."""
     return {
         "checks": bool(exercise.checks),
         "deliverables": bool(exercise.deliverables),

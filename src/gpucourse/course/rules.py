@@ -1,6 +1,6 @@
-"""What a manifest must keep that no single value shows: numbers that belong together, names used once, files that are there.
+"""Rules of a manifest that no single value shows: numbers that belong together, names used once, files that exist.
 
-The rules read the plain data, so that they speak even where a value elsewhere is of the wrong type.
+The rules read the plain data, so that they complain even if a value elsewhere is of the wrong type.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROFILER = "profiled.py"  # among the shared files: it runs any other script und
 
 
 def number_of(folder: str) -> str | None:
-    """The module's number in its folder's name: `3` for `03-parallel-computing`. None for any other name."""
+    """Return the module's number in its folder's name: `3` for `03-parallel-computing`. None for any other name."""
     match = FOLDER.fullmatch(folder)
     if not match:
         return None
@@ -29,7 +29,7 @@ def number_of(folder: str) -> str | None:
 
 
 def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterator[Complaint]:
-    """Every rule that the manifest in `folder` breaks; its scripts lie in the folder of the same name in `exercises`."""
+    """Yield every rule that the manifest in `folder` breaks; its scripts are in the folder of the same name in `exercises`."""
     number = data.get("id")
     if isinstance(number, str) and number != number_of(folder.name):
         yield Complaint(("id",), f"'{number}' is not the number of the folder {folder.name}")
@@ -75,7 +75,7 @@ def _of_exercise(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
 
 
 def _check_parts(exercise: dict[str, Any], here: tuple[str | int, ...], folder: Path) -> Iterator[Complaint]:
-    """The files and checks of the learner's parts are there, and each part has a judge or a check."""
+    """Check that the files and checks of the learner's parts exist, and that each part has a judge or a check."""
     checks = {check.get("id") for check in _mappings(exercise.get("checks"))}
     for index, part in enumerate(_mappings(exercise.get("yours"))):
         place = (*here, "yours", index)
@@ -90,7 +90,7 @@ def _check_parts(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
 
 
 def _count(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Complaint]:
-    """A word for a number of the launch must be a parameter that can only be such a number."""
+    """Check that a word for a number of the launch is a parameter whose values are in the allowed range."""
     launch = exercise.get("launch")
     for key, (kept, low, high) in _COUNTS.items():
         word = launch.get(key) if isinstance(launch, dict) else None
@@ -109,7 +109,7 @@ def _count(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Co
 
 
 def _check_slurm(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Complaint]:
-    """What `launch.slurm` names is a parameter of the type that it needs, and its last job a file that travels."""
+    """Check that `launch.slurm` names parameters of the right types, and that its last job is an uploaded file."""
     launch = exercise.get("launch")
     asked = launch.get("slurm") if isinstance(launch, dict) else None
     if not isinstance(asked, dict):
@@ -130,7 +130,7 @@ def _check_slurm(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Itera
 
 _SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
 _COUNTS = {"procs_per_node": ("gpu", 1, MAX_RANKS_PER_NODE), "restarts": ("", 0, MOST_RESTARTS)}
-"""The keys of `launch` that a parameter may stand for: the word that means something else there, and the range."""
+"""The keys of `launch` that may name a parameter: the word that has its own meaning there, and the range."""
 
 
 def _is_between(low: int, value: object, high: int) -> bool:
@@ -138,7 +138,7 @@ def _is_between(low: int, value: object, high: int) -> bool:
 
 
 def place_of(exercises: Path, folder: str, file: str) -> str | None:
-    """Where a file or folder that travels lies, relative to `exercises`: beside the scripts, or among the shared ones."""
+    """Return the path of an uploaded file or folder, relative to `exercises`: beside the scripts, or among the shared ones."""
     places = (f"{folder}/{file}", f"{SHARED}/{file}")
     return next((place for place in places if (exercises / place).exists()), None)
 
@@ -160,7 +160,7 @@ def _mappings(items: object) -> Iterator[dict[str, Any]]:
 
 
 def _harmless(path: str) -> bool:
-    """Whether the path stays inside its folder; where it does not, the model itself complains."""
+    """Return whether the path stays inside its folder; if not, the model itself complains."""
     try:
         relative_name(path)
     except OutsideError:

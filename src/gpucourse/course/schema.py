@@ -1,6 +1,6 @@
-"""The JSON Schemas of what a person writes, for editors: generated from the models, so that the two cannot differ.
+"""The JSON Schemas of the files that a person writes, for editors: generated from the models, so that the two cannot differ.
 
-python -m gpucourse.course.schema            shows that of a manifest
+python -m gpucourse.course.schema            prints that of a manifest
 python -m gpucourse.course.schema --write    writes all of them into modules/
 """
 
@@ -34,12 +34,12 @@ SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
 
 @cache
 def schema_text(file: str = FILE) -> str:
-    """The schema as it belongs into `modules/`, under this name."""
+    """Return the text of the schema of that name in `modules/`."""
     return json.dumps(schema(file), indent=2, ensure_ascii=False) + "\n"
 
 
 def schema(file: str = FILE) -> dict[str, Any]:
-    """The schema as data: the model's own, and what its validators add to it."""
+    """Return the schema as data: the model's own, and what its validators add to it."""
     model, title = SCHEMAS[file]
     document = model.model_json_schema()
     questions = [_only_with(kind, keys) for kind, keys in KINDS.items()]
@@ -59,7 +59,7 @@ def schema(file: str = FILE) -> dict[str, Any]:
 
 
 def write_schema(modules: Path) -> tuple[Path, ...]:
-    """Write the schemas into the folder of the modules; where they are."""
+    """Write the schemas into the folder of the modules; return their paths."""
     paths = tuple(modules / file for file in SCHEMAS)
     for path in paths:
         write_bytes(path, schema_text(path.name).encode())
@@ -67,14 +67,14 @@ def write_schema(modules: Path) -> tuple[Path, ...]:
 
 
 def main(arguments: list[str]) -> str:
-    """What the command says: the schema, or with `--write` where it was written."""
+    """Return the command's output: the schema, or with `--write` the paths of the written files."""
     if arguments == ["--write"]:
         return "".join(f"written: {path}\n" for path in write_schema(find_course(os.environ).modules))
     return schema_text()
 
 
 def _only_with(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """What a question of this kind needs, and that no other kind has these keys."""
+    """Return the rules that a question of this kind has its keys, and that no other kind has them."""
     is_so: dict[str, Any] = {"properties": {"kind": {"const": kind}}, "required": [] if kind == "text" else ["kind"]}
     needed = {
         "text": {},
@@ -86,7 +86,7 @@ def _only_with(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _drop_titles(schema: Any) -> Any:
-    """Without the titles that repeat each key."""
+    """Return the schema without the titles that repeat each key."""
     if isinstance(schema, dict):
         kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
         return {key: _drop_titles(value) for key, value in kept.items()}

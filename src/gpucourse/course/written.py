@@ -1,4 +1,4 @@
-"""Any YAML file that a person wrote, as the model that it must hold: every complaint at once, with its place and line."""
+"""Any YAML file that a person wrote, checked against its model: every complaint at once, with its place and line."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_beside(modules: Path, name: str, model: type[Model], *, hint: str) -> Model | None:
-    """What the file of that name beside the modules holds; None if there is none. Raises ManifestError with every
-    complaint."""
+    """Read the file of that name beside the modules; None if there is none. Raises ManifestError with every complaint."""
     shown = f"{modules.name}/{name}"
     try:
         raw = read_named(modules / name, MAX_BYTES)
@@ -31,7 +30,7 @@ def read_beside(modules: Path, name: str, model: type[Model], *, hint: str) -> M
 
 
 def read(raw: bytes, model: type[Model], shown: str, *, hint: str = "") -> tuple[Model, Document]:
-    """What the bytes of a file hold. `shown` is how its place is called. Raises ManifestError with every complaint."""
+    """Read the bytes of a file. `shown` is its name in messages. Raises ManifestError with every complaint."""
     document = read_document(raw)
     complaints = list(document.complaints)
     if not isinstance(document.data, dict):

@@ -1,7 +1,7 @@
-"""Which keys a script writes into its metrics, read from its source: every word that is in it as a key may be one.
+"""The keys that a script writes into its metrics, read from its source: every word in it that can be a key counts.
 
-This finds the manifest that asks for what no script writes, without running anything. It cannot prove the opposite: that a
-key is written in every case shows when the exercise runs (`dev check --run`).
+This finds a manifest that needs a key which no script writes, without running anything. It cannot prove the opposite: whether a
+key is written in every case shows only when the exercise runs (`dev check --run`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gpucourse.model.fields import EXPRESSION, is_evidence
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.report_plan import SUBJECTS, ReportChapter
 
-BY_PROGRAM = {"slurm", "session", "mode"}  # what gpucourse itself adds: the scheduler's account of a run, a recorded session
+BY_PROGRAM = {"slurm", "session", "mode"}  # added by gpucourse itself: the scheduler's record of a run, a recorded session
 
 
 @dataclass(frozen=True)
 class MetricWords:
-    """The words of some sources, and patterns for those that are put together when the script runs."""
+    """The words of some sources, and patterns for those that the script puts together when it runs."""
 
     exact: frozenset[str]
     patterns: tuple[re.Pattern[str], ...]
@@ -31,7 +31,8 @@ class MetricWords:
 
 
 def words_of(sources: Iterable[Path]) -> MetricWords:
-    """Every word in the sources that may be a key: texts, names of keyword arguments and of fields. Other files are skipped."""
+    """Return every word in the sources that can be a key: texts, names of keyword arguments and of fields. Other files are
+    skipped."""
     exact: set[str] = set()
     patterns: set[str] = set()
     for path in sources:
@@ -52,7 +53,7 @@ def words_of(sources: Iterable[Path]) -> MetricWords:
 
 
 def list_exercise_paths(exercise: Exercise) -> Iterator[tuple[str, str]]:
-    """Every path into the metrics that the manifest reads, and the place that reads it; the keys of rows as paths too."""
+    """Yield every path into the metrics that the manifest reads, with the place that reads it; also the keys of rows."""
     for check in exercise.checks:
         yield f"checks.{check.id}", check.value
         if isinstance(operand := check.comparison[1], str) and is_evidence(operand):
@@ -67,22 +68,22 @@ def list_exercise_paths(exercise: Exercise) -> Iterator[tuple[str, str]]:
 
 
 def list_chapter_paths(chapter: ReportChapter) -> Iterator[tuple[str, str]]:
-    """Every path into the metrics that a chapter of the report reads, and the place that reads it."""
+    """Yield every path into the metrics that a chapter of the report reads, with the place that reads it."""
     yield from ((f"figures.{figure.id}", figure.value) for figure in chapter.figures)
     for plot in chapter.charts:
         yield from ((f"charts.{plot.file}", path) for path in list_plot_paths(plot) if not path.startswith(f"{SUBJECTS}."))
 
 
 def list_plot_paths(plot: Plot) -> Iterator[str]:
-    """The path of every key that a plot shows."""
+    """Yield the path of every key that a plot shows."""
     keys = [plot.x, plot.by, plot.ideal_key, *(key for series in plot.series for key in (series.key, series.low, series.high))]
     yield from (f"{plot.rows}.{key}" for key in keys if key)
 
 
 def find_unwritten(exercise: Exercise, words: MetricWords, asked: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
-    """What the manifest (or whoever has `asked`) reads from the metrics and no script writes, one line a place."""
+    """Yield what the manifest, or the paths in `asked`, reads from the metrics but no script writes, one line a place."""
     told: set[str] = set()
-    known = {parameter.name for parameter in exercise.parameters}  # scripts write them together, as they were given
+    known = {parameter.name for parameter in exercise.parameters}  # scripts write all of them, with the values of the run
     for place, expression in list_exercise_paths(exercise) if asked is None else asked:
         match = EXPRESSION.match(expression)
         steps = match["path"].split(".") if match else []
@@ -96,7 +97,7 @@ def find_unwritten(exercise: Exercise, words: MetricWords, asked: Iterable[tuple
 
 
 def _pattern(node: ast.JoinedStr) -> str:
-    """A regular expression for a text that is put together; empty if no letter of it is fixed."""
+    """Return a regular expression for a text with placeholders; empty if no letter of it is fixed."""
     parts = [
         re.escape(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else "[a-z0-9_]+"
         for part in node.values
