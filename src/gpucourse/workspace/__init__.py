@@ -1,1 +1,1 @@
-"""The learner's folder: where every file lies, and how each is read and written without ever losing one."""
+"""The learner's folder: the path of every file, and how each is read and written without ever losing one."""

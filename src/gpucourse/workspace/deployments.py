@@ -1,5 +1,5 @@
-"""The records of what is deployed: one file for each stack, written before its creation and kept until a leak scan has proved
-it gone."""
+"""The records of deployments: one file for each stack, written before its creation and kept until a leak scan has proved that
+nothing of it is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ D = TypeVar("D", bound=Deployment)
 
 
 def stack_name(module: str, target: str, gpu: str = "") -> str:
-    """The name of a module's stack on a target: `03-local`, `b-local`; with the GPU if one is chosen: `04-aws-l4`."""
+    """Return the name of a module's stack on a target: `03-local`, `b-local`; with the GPU if one is chosen: `04-aws-l4`."""
     name = f"{module.zfill(2) if module.isdecimal() else module.lower()}-{target}"
     return f"{name}-{gpu}" if gpu else name
 
@@ -29,7 +29,7 @@ def save(paths: WorkspacePaths, deployment: Deployment, phase: Phase | None = No
 
 
 def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
-    """The record of one stack, or None if it is not deployed. Raises MissingError, NewerFormat if it cannot be read."""
+    """Return the record of one stack, or None if it is not deployed. Raises MissingError, NewerFormat if it cannot be read."""
     file = paths.deployment(stack)
     document = read_json(file)
     target = document.get("target") if isinstance(document, dict) else None
@@ -50,7 +50,8 @@ def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
 
 
 def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
-    """The record of one stack, which must be of that kind. Raises as `load` does, and MissingError for one of another kind."""
+    """Return the record of one stack, which must be of that kind. Raises the errors of `load`, and MissingError for one of
+    another kind."""
     record = load(paths, stack)
     if record is None or isinstance(record, kind):
         return record
@@ -58,7 +59,8 @@ def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
 
 
 def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, MissingError]]:
-    """The records of all stacks, by name; and why others cannot be read, by stack, for callers that must not stop at them."""
+    """Return the records of all stacks, by name; and why others cannot be read, by stack, for callers that must not stop at
+    them."""
     records: list[Deployment] = []
     errors: dict[str, MissingError] = {}
     for file in sorted(paths.deployments.glob("*.json")) if paths.deployments.is_dir() else ():
@@ -70,7 +72,7 @@ def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, Missing
 
 
 def every(paths: WorkspacePaths) -> list[Deployment]:
-    """The records of all stacks, by name. Raises MissingError, NewerFormat for one that cannot be read."""
+    """Return the records of all stacks, by name. Raises MissingError, NewerFormat for one that cannot be read."""
     records, errors = readable(paths)
     if errors:
         raise next(iter(errors.values()))
@@ -78,8 +80,8 @@ def every(paths: WorkspacePaths) -> list[Deployment]:
 
 
 def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
-    """The records of every stack of one module, the one last touched first. Raises MissingError, NewerFormat if one
-    of this module cannot be read."""
+    """Return the records of every stack of one module, the last updated first. Raises MissingError, NewerFormat if one of this
+    module cannot be read."""
     records, errors = readable(paths)
     if error := next((error for stack, error in errors.items() if is_of_module(stack, module)), None):
         raise error
@@ -88,8 +90,8 @@ def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
 
 
 def find_ready(paths: WorkspacePaths, module: str, *, target: str | None = None, gpu: str | None = None) -> Deployment | None:
-    """The lab of a module that is up, according to its record: the one last touched. Records that cannot be read
-    are left out."""
+    """Return the lab of a module that is up, according to its record: the last updated one. Records that cannot be read are
+    left out."""
     labs = (
         lab for lab in readable(paths)[0] if lab.module == module and target in {None, lab.target} and gpu in {None, lab.gpu}
     )
@@ -97,17 +99,17 @@ def find_ready(paths: WorkspacePaths, module: str, *, target: str | None = None,
 
 
 def is_of_module(stack: str, module: str) -> bool:
-    """Whether a stack of that name is one of the module's."""
+    """Return whether a stack of that name is one of the module's."""
     return stack.startswith(stack_name(module, ""))
 
 
 def drop(paths: WorkspacePaths, stack: str) -> None:
-    """Forget a stack. Only after a leak scan has proved it gone."""
+    """Delete the record of a stack. Call it only after a leak scan has proved that nothing of the stack is left."""
     paths.deployment(stack).unlink(missing_ok=True)
 
 
 def list_receipts(paths: WorkspacePaths) -> tuple[list[Receipt], list[MissingError]]:
-    """The receipts of all destroys, oldest first, and why other receipts cannot be read."""
+    """Return the receipts of all destroys, oldest first, and why other receipts cannot be read."""
     receipts: list[Receipt] = []
     errors: list[MissingError] = []
     for file in sorted(paths.receipts.glob("*.json")):

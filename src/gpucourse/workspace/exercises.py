@@ -1,4 +1,4 @@
-"""The learner's own copies of the exercises: made once, refreshed while untouched, never overwritten once edited."""
+"""The learner's copies of the exercises: made once, updated while they are not edited, never overwritten once edited."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 
 def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> list[str]:
-    """Copy the named files (relative to the course's exercises) into the workspace where they are missing.
+    """Copy the named files (relative to the course's exercises) into the workspace if they are missing.
 
-    A copy that the learner never edited is updated when the course changes. Returns the names of edited copies whose
-    original in the course has changed since: the learner's version is kept.
+    A copy that the learner never edited is updated when the course changes. Returns the names of edited copies whose original
+    in the course has changed since: the learner's version is kept.
     """
     behind = []
     with changing(paths, paths.originals) as originals:
@@ -27,7 +27,7 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
                     f"the course has no file exercises/{name}", hint="reinstall it: pip install --force-reinstall gpucourse"
                 )
             original = _sha256(source)
-            if copy.exists() and not copy.is_file():  # a folder of that name is the learner's own
+            if copy.exists() and not copy.is_file():  # a folder of that name belongs to the learner
                 continue
             if not copy.exists() or (_sha256(copy) == originals.get(name) != original):
                 copy_file(source, copy)
@@ -39,9 +39,9 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
 
 
 def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: str) -> dict[str, Path | None]:
-    """Replace the named copies that differ from the course's files by these, and keep what the learner had.
+    """Replace the named copies that differ from the course's files by these, and keep the learner's versions.
 
-    Gives each file that was put back, and where the learner's copy is now; None if there was none.
+    Returns each restored file, with the path of the learner's copy; None if there was none.
     """
     restored: dict[str, Path | None] = {}
     with changing(paths, paths.originals) as originals:
@@ -60,7 +60,7 @@ def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: st
 
 
 def all_names(course: Path) -> list[str]:
-    """Every file of the course's exercises, relative to its folder, solutions and judges left out."""
+    """Return every file of the course's exercises, relative to its folder, without solutions and judges."""
     files = (path.relative_to(course) for path in sorted(course.rglob("*")) if path.is_file())
     return [name.as_posix() for name in files if not {"solutions", "judges", "__pycache__"} & set(name.parts)]
 

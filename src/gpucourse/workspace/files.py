@@ -1,7 +1,7 @@
 """Reading and writing the records of a workspace.
 
-Records are plain dataclasses; msgspec checks their types and ignores keys that a later version added. What is
-read is bounded by `outside` first.
+Records are plain dataclasses; msgspec checks their types and ignores keys that a later version added. `outside` bounds
+everything that is read.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 
 
 def refuse_links(path: Path, inside: Path) -> None:
-    """Raises StorageError if a part of `path` below the folder `inside` is a link: a file written there would land
-    elsewhere, and one read there would not be the run's own."""
+    """Check that no part of `path` below the folder `inside` is a link: a file written there would be stored elsewhere, and one
+    read there would not belong to the run. Raises StorageError."""
     place = inside
     for part in path.relative_to(inside).parts:
         place /= part
@@ -53,23 +53,24 @@ def write_record(path: Path, record: object, *, mode: int = 0o644) -> None:
 
 
 def to_json(record: object) -> bytes:
-    """A dataclass (or plain dicts and lists) as indented JSON, ending in a newline. Paths become text."""
+    """Return a dataclass (or plain dicts and lists) as indented JSON, ending in a newline. Paths become text."""
     return msgspec.json.format(msgspec.json.encode(record, enc_hook=_plain), indent=2) + b"\n"
 
 
 def read_record(path: Path, kind: type[T]) -> T | None:
-    """The dataclass stored at `path`; None if there is no such file.
+    """Return the dataclass stored at `path`; None if there is no such file.
 
-    Raises NewerFormat if the file's version is above the dataclass's own, MissingError if it cannot be read, is not what
-    the dataclass holds, or is larger than any record; in every case the file stays as it is.
+    Raises NewerFormat if the file's version is above the dataclass's own, MissingError if it cannot be read, does not fit the
+    dataclass, or is larger than any record; the file is never changed.
     """
     return convert_record(path, read_json(path), kind)
 
 
 def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
-    """The dataclass that the document read from `path` holds; None if there is no such file. Raises like `read_record`."""
+    """Convert the document read from `path` to the dataclass; None if there is no such file. Raises the errors of
+    `read_record`."""
     if document is None:
-        data = read_file(path, RECORD_BYTES)  # again: another command may have written the file since `document` was read
+        data = read_file(path, RECORD_BYTES)  # again: another command may have written it since
         if data is None:
             return None
         document = _parse_document(path, data, max_bytes=RECORD_BYTES, max_items=_RECORD_ITEMS)
@@ -83,11 +84,11 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
         with CONVERT_LOCK:
             return msgspec.convert(document, kind, strict=False)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise DamagedFile(path, printable(str(error))) from error  # it may quote what the file holds
+        raise DamagedFile(path, printable(str(error))) from error  # it may quote the file
 
 
 def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
-    """Check that a record's values can be used: its names become parts of paths, its times are calculated with. Raises
+    """Check that a record's values can be used: its names become parts of paths, its times are used in calculations. Raises
     MissingError that names the record at `path`."""
     try:
         for name in names:
@@ -100,17 +101,17 @@ def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | No
 
 
 def read_json(path: Path, *, max_bytes: int = RECORD_BYTES, max_items: int = _RECORD_ITEMS) -> Any:
-    """The plain JSON document at `path`; None if there is no such file. Every document of a workspace is read
-    this way: a run's own script, or the sender of a bundle, may have written it.
+    """Return the plain JSON document at `path`; None if there is no such file. Every document of a workspace is read this way:
+    a run's own script, or the sender of a bundle, may have written it.
 
-    Raises MissingError if it cannot be read, is not JSON, or is larger or nested deeper than any honest one.
+    Raises MissingError if it cannot be read, is not JSON, or is larger or nested deeper than any valid one.
     """
     data = read_file(path, max_bytes)
     return None if data is None else _parse_document(path, data, max_bytes=max_bytes, max_items=max_items)
 
 
 def _parse_document(path: Path, data: bytes, *, max_bytes: int, max_items: int) -> Any:
-    """The plain document in `data`, which was read from `path`. Raises DamagedFile if it is not one."""
+    """Parse the document in `data`, which was read from `path`. Raises DamagedFile if it is not one."""
     try:
         return parse_json(data, max_bytes=max_bytes, max_items=max_items)
     except OutsideError as error:
@@ -118,7 +119,7 @@ def _parse_document(path: Path, data: bytes, *, max_bytes: int, max_items: int) 
 
 
 def read_file(path: Path, max_bytes: int) -> bytes | None:
-    """The content of a plain file of at most `max_bytes`; None if there is no such file. Raises MissingError."""
+    """Return the content of a plain file of at most `max_bytes`; None if there is no such file. Raises MissingError."""
     try:
         return read_bounded(path, max_bytes)
     except FileNotFoundError:
@@ -131,14 +132,14 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
 
 
 def read_metrics(path: Path) -> Any:
-    """What a script measured, as `read_json` reads it, up to the size that can still be judged and drawn."""
+    """Return what a script measured, as `read_json` reads it, up to the size that can still be judged and drawn."""
     return read_json(path, max_bytes=_METRICS_BYTES, max_items=_METRICS_ITEMS)
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """The names and values stored at `path` by `write_mapping`; empty if there is no such file.
+    """Return the names and values stored at `path` by `write_mapping`; empty if there is no such file.
 
-    Raises NewerFormat and MissingError as `read_record` does; the file then stays as it is.
+    Raises NewerFormat and MissingError like `read_record`; the file is then not changed.
     """
     document = read_record(path, dict[str, Any]) or {}
     version = document.pop("version", None)

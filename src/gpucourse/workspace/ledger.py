@@ -1,8 +1,7 @@
-"""What the cloud costs, written down as it happens: one line when something begins to cost, one when it ends.
+"""What the cloud costs, recorded as it happens: one line when something begins to cost, one when it ends.
 
-Lines are only added, each flushed to the disk before the command continues, so that no crash and no lost node loses
-the record of what was spent. A line cut off by a crash is skipped. Amounts are Decimal, stored as text; times are ISO 8601 in
-UTC.
+Lines are only added, each flushed to the disk before the command continues, so that no crash and no lost node loses the record
+of what was spent. A line cut off by a crash is skipped. Amounts are Decimal, stored as text; times are ISO 8601 in UTC.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _LARGEST_AMOUNT = Decimal(10) ** 12
 
 
 def begin(path: Path, charges: Sequence[Charge], at: datetime) -> None:
-    """Write down that these cost money since they began, else since `at`. An open charge keeps its beginning.
+    """Record that these cost money since they began, else since `at`. An open charge keeps its beginning.
 
     Raises StorageError.
     """
@@ -38,7 +37,7 @@ def begin(path: Path, charges: Sequence[Charge], at: datetime) -> None:
 
 
 def end(path: Path, items: Iterable[str], at: datetime, reason: str = "") -> None:
-    """Write down that these have cost nothing since `at`. Charges that are not open are left out. Raises StorageError."""
+    """Record that these have cost nothing since `at`. Charges that are not open are left out. Raises StorageError."""
     running = {span.charge.item for span in read(path).open()}
     _append(path, [_line("end", at, item=item, reason=reason) for item in dict.fromkeys(items) if item in running])
 
@@ -46,10 +45,10 @@ def end(path: Path, items: Iterable[str], at: datetime, reason: str = "") -> Non
 def settle(
     path: Path, stack: str, charges: Sequence[Charge], at: datetime, ended: Mapping[str, tuple[datetime, str]] | None = None
 ) -> None:
-    """Bring the ledger in line with what this stack costs right now: `charges` is the complete list.
+    """Update the ledger to what this stack costs right now: `charges` is the complete list.
 
-    A new charge began when it says so, else at `at`. One that is no longer among them ended, at the time and for the
-    reason that `ended` has for its item, else at `at`. Raises StorageError.
+    A new charge began at its own time if it has one, else at `at`. One that is no longer among them ended, at the time and for
+    the reason that `ended` has for its item, else at `at`. Raises StorageError.
     """
     known = ended or {}
     costing = {charge.item for charge in charges}
@@ -61,8 +60,8 @@ def settle(
 
 
 def read(path: Path) -> Bill:
-    """The ledger at `path`, empty if there is none. Lines that cannot be understood are counted, not read. Raises
-    MissingError if it is not a plain file, or larger than any honest one."""
+    """Read the ledger at `path`, empty if there is none. Lines that cannot be parsed are counted, not read. Raises MissingError
+    if it is not a plain file, or larger than any valid one."""
     lines = (read_file(path, _MOST_BYTES) or b"").split(b"\n")
     spans: list[Span] = []
     running: dict[str, int] = {}
@@ -100,7 +99,7 @@ def _texts(entry: dict[str, Any], names: str) -> dict[str, Any]:
 
 def _amount(text: str) -> Decimal:
     amount = Decimal(text)
-    if not 0 <= amount <= _LARGEST_AMOUNT:  # nor something that is not a number
+    if not 0 <= amount <= _LARGEST_AMOUNT:  # also false for NaN
         raise ValueError(f"{text[:40]!r} is no amount")
     return amount
 
@@ -116,7 +115,7 @@ def _line(event: str, at: datetime, **fields: str) -> bytes:
 
 
 def _append(path: Path, lines: Sequence[bytes]) -> None:
-    """Add whole lines in one write, on the disk before this returns; an incomplete line before them is ended first."""
+    """Add whole lines in one write, flushed to the disk before this returns; an incomplete line before them is ended first."""
     if not lines:
         return
     with storing(path), hold_lock(path) as file:  # the file is its own lock

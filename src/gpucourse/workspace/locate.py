@@ -43,7 +43,7 @@ rendezvous_ports: 29500-29599
 
 
 def settings_text() -> str:
-    """The settings of a new workspace, as the file that the learner edits."""
+    """Return the settings of a new workspace, as the text of the file that the learner edits."""
     from gpucourse.hardware import hardware
 
     choices = hardware().choices
@@ -52,7 +52,7 @@ def settings_text() -> str:
 
 @dataclass(kw_only=True)
 class Identity:
-    """Which workspace this is: `version` is the layout's, `id` tells two workspaces apart."""
+    """The identity of a workspace: `version` is the layout's, `id` distinguishes two workspaces."""
 
     version: int = 1
     id: str
@@ -68,7 +68,7 @@ class Workspace:
 
 
 def find_current_folder() -> Path:
-    """The folder in which the command was typed. Raises MissingError if it has been removed."""
+    """Return the folder in which the command was typed. Raises MissingError if it has been removed."""
     try:
         return Path.cwd()
     except FileNotFoundError as error:
@@ -76,11 +76,11 @@ def find_current_folder() -> Path:
 
 
 def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:
-    """The workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse. `cwd` is
-    the current folder; None: asked for where it matters, since it may have been removed.
+    """Return the workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse.
+    `cwd` is the current folder; with None it is looked up only if needed, because it may have been removed.
 
-    Raises HomeMissing if only the last is left and there is no home, UsageError for `~name` without such a user, and as
-    `find_current_folder`.
+    Raises HomeMissing if only the last is left and there is no home, UsageError for `~name` without such a user, and the
+    errors of `find_current_folder`.
     """
     if explicit is None and (named := environ.get("GPUCOURSE_WORKSPACE")):
         explicit = Path(named)
@@ -96,15 +96,16 @@ def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | Non
 
 
 def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:
-    """Where `init` makes a workspace: the folder that was typed, GPUCOURSE_WORKSPACE, the current folder. Raises as
-    `find_root`."""
+    """Return the folder in which `init` makes a workspace: the typed one, GPUCOURSE_WORKSPACE, the current folder. Raises the
+    errors of `find_root`."""
     if explicit is None and not environ.get("GPUCOURSE_WORKSPACE"):
         explicit = cwd or find_current_folder()
     return find_root(explicit, environ, cwd)
 
 
 def find_other(root: Path, environ: Mapping[str, str]) -> Path | None:
-    """The workspace in ~/gpucourse, which commands typed outside of `root` use; None if there is none, or it is `root`."""
+    """Return the workspace in ~/gpucourse, which commands typed outside of `root` use; None if there is none, or it is
+    `root`."""
     try:
         usual = find_home(environ, _NAME_ANOTHER) / "gpucourse"
     except HomeMissing:
@@ -115,7 +116,8 @@ def find_other(root: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def expand(path: Path, environ: Mapping[str, str]) -> Path:
-    """The path with `~` replaced: a shell leaves it after `=` and in quotes. Raises HomeMissing, UsageError."""
+    """Return the path with `~` replaced: a shell does not replace it after `=` and in quotes. Raises HomeMissing,
+    UsageError."""
     if path.parts[:1] == ("~",):
         return find_home(environ, _NAME_ANOTHER).joinpath(*path.parts[1:])
     try:
@@ -125,8 +127,7 @@ def expand(path: Path, environ: Mapping[str, str]) -> Path:
 
 
 def personal_cache(environ: Mapping[str, str]) -> Path:
-    """The user's folder for files that can be fetched again, for all workspaces: in XDG_CACHE_HOME, or ~/.cache.
-
+    """Return the user's folder for files that can be downloaded again, for all workspaces: in XDG_CACHE_HOME, or ~/.cache.
     Raises HomeMissing."""
     base = environ.get("XDG_CACHE_HOME") or find_home(environ, "export XDG_CACHE_HOME=DIR") / ".cache"
     return Path(base) / "gpucourse"
@@ -134,10 +135,11 @@ def personal_cache(environ: Mapping[str, str]) -> Path:
 
 def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -> Workspace:
     """Open the workspace at `root`, creating what is missing; without `make`, one that does not exist is not created and has no
-    id. If it `must_exist`, a folder without settings is refused: its name is probably misspelt.
+    id. With `must_exist`, a folder without settings is refused: its name is probably misspelt.
 
-    Commands that run at the same time make one workspace: what they build in the cloud carries its id, and is found by it.
-    Raises NewerFormat, StorageError, UsageError."""
+    Commands that run at the same time make only one workspace: what they create in the cloud carries its id, and is found by
+    it. Raises NewerFormat, StorageError, UsageError.
+    """
     if root == Path("/"):
         raise UsageError("the folder / belongs to the whole computer: no workspace is made there", hint=_NAME_ANOTHER)
     if root.exists() and not root.is_dir():
@@ -158,7 +160,7 @@ def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -
         try:
             make_folder(root)
             paths.private.mkdir(exist_ok=True, mode=0o700)
-        except FileNotFoundError as error:  # as in /proc, where nobody can create a folder
+        except FileNotFoundError as error:  # as in /proc, where no folder can be created
             raise UsageError(f"no folder can be made at {root}", hint=_NAME_ANOTHER) from error
     with hold_lock(paths.lock("workspace"), "making the workspace"):
         if (made := read_record(paths.identity, Identity)) is not None:
@@ -171,7 +173,7 @@ def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -
 
 
 def absolute(path: Path, cwd: Path) -> Path:
-    """`path` seen from `cwd`, with `..` taken out and links kept."""
+    """Return `path` as seen from `cwd`, without `..`; links are kept."""
     return Path(*_normal((cwd / path).parts))
 
 

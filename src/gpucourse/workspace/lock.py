@@ -1,8 +1,8 @@
 """Locks that end with their process: one for each stack and each run, one for a Terraform, one for the host of simulated nodes.
 
-A lock is a file that the kernel locks for every process that has it open, so a child that inherits it holds it too. The
-holder's name is in the file for those who wait. Drivers of simulated nodes start with the standard library alone:
-anything else is imported where it is used.
+A lock is a file that the kernel locks for every process that has it open, so a child that inherits it holds it too. The file
+contains the holder's name for processes that wait. Drivers of simulated nodes start with the standard library alone: anything
+else is imported where it is used.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def hold_lock(
 ) -> Iterator[int]:
     """Hold the lock for the block, signed with `what` unless that is empty; yields its open file.
 
-    If another process holds it: tell `on_wait` once who, call `check` at each attempt (an error that it raises ends the wait),
-    and after `wait_s` seconds raise StackBusy. Raises StorageError if the file cannot be made.
+    If another process holds it: call `on_wait` once with its name, call `check` at each attempt (an error that it raises ends
+    the wait), and after `wait_s` seconds raise StackBusy. Raises StorageError if the file cannot be made.
     """
     deadline, waiting = time.monotonic() + wait_s, False
     while (file := _create_and_take(path)) is None:
@@ -53,7 +53,7 @@ def hold_lock(
 
 @contextmanager
 def try_lock(path: Path, what: str) -> Iterator[bool]:
-    """Hold the lock for the block if nobody else does; yields whether it is held."""
+    """Hold the lock for the block if no other process does; yields whether it is held."""
     file = _create_and_take(path)
     try:
         if file is not None:
@@ -65,7 +65,7 @@ def try_lock(path: Path, what: str) -> Iterator[bool]:
 
 
 def take(path: Path, *, wait_s: float = 0.0) -> int | None:
-    """The open file that holds the lock; None if another process has held it for `wait_s` seconds. Closing the file (in
+    """Return the open file that holds the lock; None if another process has held it for `wait_s` seconds. Closing the file (in
     every process that has it) releases the lock. Raises OSError."""
     deadline = time.monotonic() + wait_s
     while (file := _take(path)) is None:
@@ -76,7 +76,7 @@ def take(path: Path, *, wait_s: float = 0.0) -> int | None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds the lock right now."""
+    """Return whether a process holds the lock right now."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -88,7 +88,7 @@ def is_held(path: Path) -> bool:
 
 
 def is_same_file(file: int, path: Path) -> bool:
-    """Whether the open file is still the one of that name: another process may have removed it in the meantime."""
+    """Return whether the open file still has that name: another process may have removed it in the meantime."""
     try:
         there = path.stat()
     except OSError:
@@ -98,18 +98,18 @@ def is_same_file(file: int, path: Path) -> bool:
 
 
 def sign(file: int, what: str, pid: int) -> None:
-    """Leave a name in a held lock for those who wait. A courtesy: on a full disk the lock works without it."""
+    """Write a name into a held lock for processes that wait. Errors are ignored: on a full disk the lock works without it."""
     import json
 
     text = json.dumps({"pid": pid, "what": what}).encode()
     with suppress(OSError):
         os.ftruncate(file, 0)
         os.lseek(file, 0, os.SEEK_SET)
-        os.write(file, text)  # so the position is at the end: a child that gets this file as its input reads nothing
+        os.write(file, text)  # the position is then at the end: a child whose input is this file reads nothing
 
 
 def holder(path: Path) -> str:
-    """The last signer of the lock, in words."""
+    """Return the last signer of the lock, in words."""
     from gpucourse.outside.documents import parse_json
     from gpucourse.outside.files import read_bounded
     from gpucourse.outside.names import printable
@@ -137,7 +137,7 @@ def _take(path: Path, *, mode: int = 0o600) -> int | None:
             return None
         if is_same_file(file, path):
             return file
-        os.close(file)  # removed between the two steps: a lock on it would exclude nobody
+        os.close(file)  # removed between the two steps: a lock on it would exclude no process
 
 
 def _flock(file: int, kind: int) -> bool:

@@ -1,4 +1,4 @@
-"""Names and values that several commands change: none overwrites what another has just stored."""
+"""Names and values that several commands change: no command overwrites what another has just stored."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @contextmanager
 def changing(paths: WorkspacePaths, path: Path) -> Iterator[dict[str, Any]]:
-    """The content of `path`, to be changed in the block and stored at its end if it changed. An error in the block
-    leaves the file as it was. Raises what `read_mapping` and `hold_lock` raise."""
+    """Yield the content of `path`, which the block may change; it is stored at the end of the block if it changed. An error in
+    the block leaves the file unchanged. Raises the errors of `read_mapping` and `hold_lock`."""
     with hold_lock(paths.lock(path.stem), f"changing {path.name}"):
         before = read_mapping(path)
         values = dict(before)

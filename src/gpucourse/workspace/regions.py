@@ -1,6 +1,6 @@
-"""Every cloud region in which this workspace ever built: noted before anything is created there, and never removed.
+"""Every cloud region in which this workspace ever built: recorded before anything is created there, and never removed.
 
-Looking for leftovers in one region too many costs a second; in one too few, it costs money.
+A needless search for leftovers in a region costs a second; a missing one costs money.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Regions:
 
 
 def read_used_regions(paths: WorkspacePaths) -> tuple[str, ...]:
-    """The regions, in the order of their first use."""
+    """Return the regions, in the order of their first use."""
     record = read_record(paths.regions, Regions)
     return tuple(record.regions) if record else ()
 
 
 def note(paths: WorkspacePaths, region: str) -> None:
-    """Note a region. If this raises StorageError, nothing must be built there."""
+    """Record a region. If this raises StorageError, nothing must be built there."""
     with hold_lock(paths.lock("regions"), "regions", wait_s=10.0):
         known = read_used_regions(paths)
         if region not in known:

@@ -23,28 +23,28 @@ pebble pine plover prairie quartz quill raven reef ridge river robin saffron sag
 swift tarn teal thistle tundra umber valley velvet violet walnut willow wren zephyr
 """.split()
 
-_SCRIPTS = "scripts"  # the folder of runs of scripts of the learner's own
+_SCRIPTS = "scripts"  # the folder for runs of the learner's own scripts
 _LONGEST_NAME = 80
 _NUMBER = re.compile(r"\w+\.\d+")  # of an exercise
 _FORM = "%Y%m%d-%H%M%S"
 _STAMP = "20260131-142501"
-_NOT_PREDICTED = b'"prediction": null'  # the form in a record; inside a text its quotes would have backslashes
+_NOT_PREDICTED = b'"prediction": null'  # as in a record; inside a text its quotes would have backslashes
 
 
 def format_now() -> str:
-    """The time in ids: the learner's local time, to the second."""
+    """Return the time in ids: the learner's local time, to the second."""
     return time.strftime(_FORM)
 
 
 def script_place(script: Path) -> str:
-    """The folder below `runs/` for runs of a script of the learner's own: `scripts/train.py`."""
+    """Return the folder below `runs/` for runs of a learner's own script: `scripts/train.py`."""
     name = re.sub(r"[^\w.+-]", "_", script.name)[:_LONGEST_NAME]
     return f"{_SCRIPTS}/{f'_{name}' if name.startswith(('.', '-')) else name}"
 
 
 def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_now) -> str:
-    """Make the folder of a new run and give its id: `20260131-142501-otter`. The folder is claimed at once. `place`: the
-    exercise, or what `script_place` gives for a script of the learner's own.
+    """Make the folder of a new run and return its id: `20260131-142501-otter`. The folder is claimed at once. `place`: the
+    exercise, or the result of `script_place` for a learner's own script.
 
     Ids never go back, even if the clock does: a new run comes after every other one.
     """
@@ -53,7 +53,7 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
     ahead = from_the_future(paths, now)
     stamp = now() if ahead is None else _second_after(ahead)
     taken = {path.name.rpartition("-")[2] for path in list_folders(paths)}
-    words = [word for word in WORDS if word not in taken] or WORDS  # a word alone names a run while unused words are left
+    words = [word for word in WORDS if word not in taken] or WORDS  # a word alone identifies a run while there are unused words
     for _ in range(100):
         run_id = f"{stamp}-{secrets.choice(words)}"
         folder = paths.run(place, run_id).folder
@@ -68,14 +68,14 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
 
 
 def from_the_future(paths: WorkspacePaths, now: Callable[[], str] = format_now) -> str | None:
-    """The stamp of the newest run if it lies in the future by this computer's clock, which was then set back."""
+    """Return the stamp of the newest run if it is in the future by this computer's clock, which was then set back."""
     stamps = (path.name[: len(_STAMP)] for path in list_folders(paths) if _has_date(path.name))
     newest = max(stamps, default="")
     return newest if newest > now() else None
 
 
 def list_folders(paths: WorkspacePaths, place: str | None = None) -> list[Path]:
-    """The folders of all runs and sweeps (of one exercise, or of one script by its place)."""
+    """Return the folders of all runs and sweeps (of one exercise, or of one script by its place)."""
     patterns = [f"{place}/*"] if place else ["*/*", f"{_SCRIPTS}/*/*"]
     return [folder for pattern in patterns for folder in paths.runs.glob(pattern)]
 
@@ -86,22 +86,23 @@ def save(paths: WorkspacePaths, record: RunRecord) -> None:
 
 
 def reread(paths: WorkspacePaths, record: RunRecord) -> RunRecord:
-    """The record as it is on disk now; the given one if that is gone."""
+    """Return the record as it is on disk now; the given one if that is gone."""
     return read_record(files_of(paths, record).record, RunRecord) or record
 
 
 def files_of(paths: WorkspacePaths, record: RunRecord) -> RunPaths:
-    """The files of one run."""
+    """Return the files of one run."""
     return paths.run(record.folder, record.id)
 
 
 def lock_of(paths: WorkspacePaths, run_id: str) -> Path:
-    """The lock that the follower of the run holds."""
+    """Return the lock that the follower of the run holds."""
     return paths.lock(f"run-{run_id}")
 
 
 def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]:
-    """The records of all runs (of one exercise), oldest first. Raises MissingError, NewerFormat for one that cannot be read."""
+    """Return the records of all runs (of one exercise), oldest first. Raises MissingError, NewerFormat for one that cannot be
+    read."""
     records, errors = readable(paths, exercise)
     if errors:
         raise next(iter(errors.values()))
@@ -109,8 +110,8 @@ def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]
 
 
 def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
-    """The records of all runs (of one exercise, or of one script by its place), oldest first; and why others cannot be read,
-    for callers that must not stop at them."""
+    """Return the records of all runs (of one exercise, or of one script by its place), oldest first; and why others cannot be
+    read, for callers that must not stop at them."""
     records: list[RunRecord] = []
     errors: dict[RunPaths, MissingError] = {}
     patterns = [f"{place}/*/run.json"] if place else ["*/*/run.json", f"{_SCRIPTS}/*/*/run.json"]
@@ -123,20 +124,20 @@ def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunR
 
 
 def iterate_newest_first(paths: WorkspacePaths, place: str | None = None) -> Iterator[RunRecord]:
-    """The records that `readable` gives, newest first, each read only when needed: a workspace may hold thousands."""
+    """Yield the records that `readable` returns, newest first, each read only when needed: a workspace may have thousands."""
     return _iterate(paths, place, newest_first=True)
 
 
 def iterate_predicted(paths: WorkspacePaths, exercise: str) -> Iterator[RunRecord]:
-    """The records of an exercise's runs, oldest first, each read only when needed; none if no run had a prediction,
-    which the text of the records shows without parsing."""
+    """Yield the records of an exercise's runs, oldest first, each read only when needed; none if no run had a prediction, which
+    the text of the records shows without parsing."""
     files = (RunPaths(folder).record for folder in list_folders(paths, exercise))
     if any(_NOT_PREDICTED not in text for file in files if (text := _read_text(file))):
         yield from _iterate(paths, exercise, newest_first=False)
 
 
 def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
-    """The record of the run with exactly that id; None if there is none, or it cannot be an id. Raises MissingError."""
+    """Return the record of the run with exactly that id; None if there is none, or it cannot be an id. Raises MissingError."""
     return _read(paths.run(place, run_id).record) if _has_date(run_id) and "/" not in run_id else None
 
 
@@ -144,14 +145,14 @@ def is_newer(paths: WorkspacePaths, run_id: str, record: RunRecord) -> bool:
     """Return whether the run with that id is here and came after `record`, another run of the same exercise."""
     try:
         other = read(paths, record.folder, run_id)
-    except MissingError:  # damaged: its id is all there is
+    except MissingError:  # damaged: only its id is known
         return run_id > record.id
     return other is not None and _order(other) > _order(record)
 
 
 def list_collected(paths: WorkspacePaths, stack: str, *, most: int = 40) -> list[str]:
-    """The ids of the runs on a stack, among the newest `most` of the workspace, that have ended and of which the nodes have
-    nothing that is not here: every output was collected, and the run is sealed."""
+    """Return the ids of the runs on a stack, among the newest `most` of the workspace, that have ended and whose data is all on
+    this computer: every output was collected, and the run is sealed."""
     newest = islice(iterate_newest_first(paths), most)
     ended = (
         record for record in newest if record.stack == stack and record.has_ended and record.collected and not record.refused
@@ -160,15 +161,16 @@ def list_collected(paths: WorkspacePaths, stack: str, *, most: int = 40) -> list
 
 
 def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
-    """The runs (on one stack) whose records have no end yet, oldest first; those that cannot be read are left out. A run whose
-    files are sealed has ended: its record is not read."""
+    """Return the runs (on one stack) whose records have no end yet, oldest first; those that cannot be read are left out. A run
+    whose files are sealed has ended: its record is not read."""
     unsealed = (folder for folder in list_folders(paths) if not RunPaths(folder).hashes.exists())
     going = (record for folder in unsealed if (record := _read_or_leave_out(folder)) and not record.has_ended)
     return sorted((record for record in going if stack in {None, record.stack}), key=_order)
 
 
 def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
-    """The run with that id, or with a part of it that matches only one, or of an exercise's number; with None, the newest.
+    """Return the run with that id, or with a part of it that matches only one, or of an exercise's number; with None, the
+    newest.
 
     Raises UnknownName if none matches, UsageError if several do, MissingError if it cannot be read.
     """
@@ -200,7 +202,7 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
 
 
 def _find_by_name(paths: WorkspacePaths, wanted: str | None) -> RunRecord | None:
-    """What `find` finds if the folders' names suffice, without reading another record; None if they do not."""
+    """Return the result of `find` if the folders' names suffice, without reading another record; None if they do not."""
     if wanted is None:
         return next(iterate_newest_first(paths), None)
     name = wanted.strip("/").rsplit("/", 1)[-1]
@@ -210,7 +212,7 @@ def _find_by_name(paths: WorkspacePaths, wanted: str | None) -> RunRecord | None
     newest = next(iterate_newest_first(paths, place), None)
     if (
         newest is not None and newest.place and name != wanted
-    ):  # of scripts of one name in several folders, the one that is meant
+    ):  # scripts of one name in several folders: the one that matches the path
         meant = (record for record in iterate_newest_first(paths, place) if record.is_of_script(wanted.strip("/")))
         newest = next(meant, newest)
     if newest is not None and name == (newest.subject if newest.place else newest.exercise):
@@ -225,7 +227,7 @@ def _fits(run_id: str, name: str) -> bool:
 
 
 def _order(record: RunRecord) -> tuple[str, str, str]:
-    """Oldest first; within one second by the exact time."""
+    """Return the key that sorts oldest first; within one second by the exact time."""
     return record.id[: len(_STAMP)], record.created, record.id
 
 
@@ -255,7 +257,7 @@ def _read_or_leave_out(folder: Path) -> RunRecord | None:
 
 
 def _read(file: Path) -> RunRecord | None:
-    """The record in a run's folder. Raises MissingError also for a record of another run: its id becomes a path."""
+    """Read the record in a run's folder. Raises MissingError also for a record of another run: its id becomes a path."""
     record = read_record(file, RunRecord)
     if record is None:
         return None

@@ -1,4 +1,4 @@
-"""The seal of a run: the SHA-256 of every file as the run left it, so that a later change shows."""
+"""The seal of a run: the SHA-256 of every file at the end of the run, so that a later change shows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ EVIDENCE = ("run.json", "plan.json", "metrics.json")
 
 _PIECE = 1 << 20
 _LONGEST_PLACE, _DEEPEST_PLACE = 2000, 200
-"""The longest folder of a file, and how deep it lies: more than what is taken of a node's outputs."""
+"""The most characters and levels of a file's folder: more than the limits for outputs collected from a node."""
 
 _NO_FILE = {"", ".", ".."}
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # never waits for a pipe
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # never blocks on a pipe
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
-    """The digests that the run left, by path relative to its folder; empty if there is no readable seal."""
+    """Return the digests that the run left, by path relative to its folder; empty if there is no readable seal."""
     try:
         return select_digests(read_json(files.hashes))
     except MissingError:
@@ -37,7 +37,7 @@ def read_seal(files: RunPaths) -> dict[str, str]:
 
 
 def select_digests(document: object) -> dict[str, str]:
-    """The digests in the document of a seal; empty where it is none."""
+    """Return the digests in the document of a seal; empty if it is not one."""
     digests = document.get("sha256") if isinstance(document, dict) else None
     return {str(name): str(digest) for name, digest in digests.items()} if isinstance(digests, dict) else {}
 
@@ -45,8 +45,8 @@ def select_digests(document: object) -> dict[str, str]:
 def find_changed_files(
     files: RunPaths, names: Iterable[str] | None = None, *, seal: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """The files that were changed or removed since the run. `names`: only these, if the run had them. `seal`: its digests,
-    if the caller has just read them.
+    """Return the files that were changed or removed since the run. `names`: only these, if the run had them. `seal`: its
+    digests, if the caller has just read them.
 
     Evidence that was added later is named as well. A verdict is left out: it is computed again from the rest.
     """
@@ -64,8 +64,8 @@ def find_changed_files(
 
 def save_sealed(files: RunPaths, record: object, document: object, *, written: Iterable[str] = ()) -> None:
     """Store the record of a run and the seal `document`, which gets the digests of the record and of the files `written` by the
-    program itself: the record aside, then the seal, then the record under its name. If this is cut off, `complete` does the
-    rest, so that no record with an end lacks a seal."""
+    program itself: first the record under a temporary name, then the seal, then the record under its name. If this is
+    interrupted, `complete` does the rest, so that no record with an end lacks a seal."""
     if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: it is kept as evidence
         write_record(files.record, record)
         return
@@ -77,8 +77,8 @@ def save_sealed(files: RunPaths, record: object, document: object, *, written: I
 
 
 def complete(files: RunPaths, seal: Mapping[str, str] | None = None) -> bool:
-    """Give its name to a record that `save_sealed` had sealed when it was cut off; gives whether there was one. A record that
-    was changed since stays where it is, unread. `seal`: its digests, if the caller has just written them."""
+    """Give its name to a record that `save_sealed` had sealed when it was interrupted; return whether there was one. A record
+    that was changed since is left alone, unread. `seal`: its digests, if the caller has just written them."""
     if not files.next_record.exists():
         return False
     ((_, sealed),) = digests_inside(files.folder, [files.next_record.name])
@@ -98,8 +98,8 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
 
 
 def digests_inside(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    """Each of these names with the digest of the plain file of that name below a folder; None if there is none, or the name
-    leads elsewhere: a seal names its files, and the maker of a bundle wrote its seals. Each folder is opened once, for
+    """Yield each of these names with the digest of the plain file of that name below a folder; None if there is none, or the
+    name leads elsewhere: a seal names its files, and the maker of a bundle wrote its seals. Each folder is opened once, because
     a run may have left ten thousand files."""
     for place, inside in groupby(sorted(names), _find_place):
         handle, start = _open_folder(folder, place), len(place)
@@ -118,7 +118,7 @@ def _find_place(name: str) -> str:
 
 
 def _open_folder(folder: Path, place: str) -> int | None:
-    """The folder of that name below another one; None if there is none, or a part of the name leads elsewhere."""
+    """Open the folder of that name below another one; None if there is none, or a part of the name leads elsewhere."""
     try:
         name = relative_name(place[:-1], max_length=_LONGEST_PLACE, max_parts=_DEEPEST_PLACE) if place else ""
         handle = os.open(folder, _FOLDER)
@@ -136,7 +136,7 @@ def _open_folder(folder: Path, place: str) -> int | None:
 
 
 def sha256(path: Path) -> str | None:
-    """The digest of a plain file; None if there is none, or something else of that name."""
+    """Return the digest of a plain file; None if there is none, or something else has that name."""
     return _compute_digest(path, 0)
 
 
@@ -151,7 +151,7 @@ def _compute_digest(path: Path | str, flags: int, folder: int | None = None) -> 
             return None
         data = os.read(handle, min(info.st_size, _PIECE) + 1)
         digest = hashlib.sha256(data)
-        if len(data) != info.st_size:  # a large one; of the others this was the end
+        if len(data) != info.st_size:  # a large file; smaller ones are complete
             while data := os.read(handle, _PIECE):
                 digest.update(data)
     except OSError:

@@ -1,4 +1,4 @@
-"""`gpucourse.yaml`: what the learner set. Strict, since it is written by hand; complaints name the file, the key, the
+"""`gpucourse.yaml`: the learner's settings. Strict, because it is written by hand; complaints name the file, the key, the
 reason."""
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Settings(BaseModel):
     @classmethod
     def _range(cls, value: str) -> str:
         first, _, last = value.partition("-")
-        if len(value) > _LONGEST_RANGE:  # Python refuses to read thousands of digits, with a message of its own
+        if len(value) > _LONGEST_RANGE:  # Python refuses to parse thousands of digits, with its own message
             first = ""
         if not (first.isdecimal() and (last or first).isdecimal() and 1024 <= int(first) <= int(last or first) <= 65535):
             raise ValueError("must be a range of ports between 1024 and 65535, such as 29500-29599")
@@ -106,13 +106,13 @@ class Settings(BaseModel):
 
     @property
     def ports(self) -> tuple[int, int]:
-        """The first and the last port that ranks may meet at."""
+        """Return the first and the last port at which ranks may meet."""
         first, _, last = self.rendezvous_ports.partition("-")
         return int(first), int(last or first)
 
 
 def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
-    """The settings at `path`, or the defaults if there is no file. Raises ManifestError with every complaint, also about a
+    """Read the settings at `path`, or the defaults if there is no file. Raises ManifestError with every complaint, also about a
     target that is not among `targets`, if any are given."""
     hint = f"fix {path}, or delete it to get the defaults back"
     try:

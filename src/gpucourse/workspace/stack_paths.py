@@ -14,61 +14,62 @@ class StackPaths:
 
     @property
     def terraform(self) -> Path:
-        """The stack's own copy of its Terraform files, with the state beside them."""
+        """Return the stack's own copy of its Terraform files, with the state beside them."""
         return self.folder / "terraform"
 
     @property
     def state(self) -> Path:
-        """What Terraform knows that it built."""
+        """Return the file with Terraform's state: what it has built."""
         return self.terraform / "terraform.tfstate"
 
     @property
     def error_state(self) -> Path:
-        """Where Terraform leaves the state if it could not write it under its own name."""
+        """Return the file in which Terraform leaves the state if it could not write it under its own name."""
         return self.terraform / "errored.tfstate"
 
     @property
     def variables(self) -> Path:
-        """The stack's variables: Terraform reads this file by itself, so `destroy` sees what `deploy` saw."""
+        """Return the stack's variables: Terraform reads this file by itself, so `destroy` uses the same values as `deploy`."""
         return self.terraform / "gpucourse.auto.tfvars.json"
 
     @property
     def declarations(self) -> Path:
-        """Where the stack's Terraform files declare a variable for each value, as those of version 0.1 do."""
+        """Return the file in which the stack's Terraform files may declare a variable for each value, as those of version 0.1
+        do."""
         return self.terraform / "variables.tf"
 
     @property
     def plan_file(self) -> Path:
-        """The plan that was shown and is about to be applied."""
+        """Return the plan that was shown and is about to be applied."""
         return self.terraform / "gpucourse.tfplan"
 
     @property
     def terraform_lock(self) -> Path:
-        """Held by a running Terraform as long as it lives, even if the command that started it has died."""
+        """Return the lock that a running Terraform holds as long as it lives, even if the command that started it has died."""
         return self.folder / "terraform.lock"
 
     def terraform_log(self, command: str) -> Path:
-        """The whole output of the last Terraform command of that name."""
+        """Return the whole output of the last Terraform command of that name."""
         return self.folder / f"terraform-{command}.log"
 
     @property
     def nodes(self) -> Path:
-        """Where simulated nodes live: their homes and keys, and the process that hosts them."""
+        """Return the folder of the simulated nodes: their homes and keys, and the process that hosts them."""
         return self.folder / "nodes"
 
     @property
     def ssh_config(self) -> Path:
-        """For plain `ssh -F`, `scp -F`, `rsync -e 'ssh -F ...'` and editors."""
+        """Return the configuration for plain `ssh -F`, `scp -F`, `rsync -e 'ssh -F ...'` and editors."""
         return self.folder / "ssh_config"
 
     @property
     def ssh_hosts(self) -> Path:
-        """The same nodes under unique names, for the learner's own SSH configuration to include."""
+        """Return the same nodes under unique names, for the learner's own SSH configuration to include."""
         return self.folder / "ssh_hosts"
 
     @property
     def known_hosts(self) -> Path:
-        """The pinned host keys of this stack's nodes, for plain `ssh`."""
+        """Return the pinned host keys of this stack's nodes, for plain `ssh`."""
         return self.folder / "known_hosts"
 
 
@@ -80,15 +81,15 @@ class LiveHourPaths:
 
     @property
     def root(self) -> Path:
-        """Its own workspace."""
+        """Return its own workspace."""
         return self.workspace / "live-hour"
 
     @property
     def course(self) -> Path:
-        """Its course."""
+        """Return its course."""
         return self.root / "course"
 
     @property
     def evidence(self) -> Path:
-        """What it observed."""
+        """Return the file with what it observed."""
         return self.root / "evidence.json"

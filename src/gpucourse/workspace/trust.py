@@ -1,7 +1,6 @@
-"""Who owns a folder. A workspace or a course can run commands, so one that others own or may write to is refused until its
-user allows it, as git does with `safe.directory`. The list of allowed folders is the user's own: it is in their
-configuration folder, never in the workspace.
-"""
+"""The owners of a folder. A workspace or a course can run commands, so one that other users own or may write to is refused
+until its user trusts it, as git does with `safe.directory`. The list of trusted folders belongs to the user: it is in their
+configuration folder, never in the workspace."""
 
 from __future__ import annotations
 
@@ -27,41 +26,39 @@ TRUST_LIST = "trusted.json"
 
 @dataclass(kw_only=True)
 class TrustList:
-    """The file: folders that this user allowed, as absolute paths without links."""
+    """The file: folders that this user trusts, as absolute paths without links."""
 
     version: int = 1
     folders: list[str] = field(default_factory=list)
 
 
 def config_folder(environ: Mapping[str, str]) -> Path:
-    """The user's own configuration of gpucourse: in XDG_CONFIG_HOME if that is an absolute path, else in ~/.config.
-
-    Raises HomeMissing."""
+    """Return the user's own configuration folder of gpucourse: in XDG_CONFIG_HOME if that is an absolute path, else in
+    ~/.config. Raises HomeMissing."""
     base = Path(environ.get("XDG_CONFIG_HOME", ""))
     return (base if base.is_absolute() else find_home(environ, "export XDG_CONFIG_HOME=DIR") / ".config") / "gpucourse"
 
 
 def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the workspace at `root` if somebody else could have changed what it runs. Raises UntrustedFolder."""
+    """Refuse the workspace at `root` if another user could have changed what it runs. Raises UntrustedFolder."""
     paths = WorkspacePaths(root)
     owners = _find_accepted_owners(environ)
     outer = _find_objections((root, paths.settings, paths.exercises, paths.private), owners)
-    # Nobody else gets below a folder that is closed to them, whatever the modes there.
+    # Other users cannot get below a folder that is closed to them, whatever the modes there.
     inner = _find_objections(_inner(paths), owners, writable_matters=not _is_closed(paths.private))
     scripts = _find_objections(_tree(paths.exercises), owners, writable_matters=not _is_closed(root))
     _require(root, chain(_find_objections_above(root, owners), outer, inner, scripts), "workspace", environ)
 
 
 def require_course(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the course in `root` if somebody else could have changed what it runs. Raises UntrustedFolder."""
+    """Refuse the course in `root` if another user could have changed what it runs. Raises UntrustedFolder."""
     folders = [root / part for part in ("modules", "exercises", "terraform")]
     owners, parts = _find_accepted_owners(environ), chain((root, *folders), *map(_tree, folders))
     _require(root, chain(_find_objections_above(root, owners), _find_objections(parts, owners)), "course", environ)
 
 
 def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders that this user allowed, sorted by name; none without a home. Raises MissingError for a
-    damaged list."""
+    """Return the folders that this user trusts, sorted by name; none without a home. Raises MissingError for a damaged list."""
     try:
         record = read_record(_file(environ), TrustList)
     except HomeMissing:
@@ -70,7 +67,7 @@ def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def trust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Allow a folder from now on; gives its name on the list. Raises UsageError if it is not a folder, StorageError."""
+    """Trust a folder from now on; return its name on the list. Raises UsageError if it is not a folder, StorageError."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}", hint="gpucourse trust DIR: the folder of a workspace or of a course")
     name = str(folder.resolve())
@@ -80,7 +77,7 @@ def trust(folder: Path, environ: Mapping[str, str]) -> str:
 
 
 def distrust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Take a folder off the list; gives its name there. Raises UnknownName if it is not on it, StorageError."""
+    """Remove a folder from the list; return its name there. Raises UnknownName if it is not on it, StorageError."""
     name = str(folder.resolve())
     with _changing(environ) as record:
         if name not in record.folders:
@@ -103,7 +100,8 @@ def _file(environ: Mapping[str, str]) -> Path:
 
 
 def _inner(paths: WorkspacePaths) -> Iterator[Path]:
-    """The files below `.gpucourse` that decide which commands a workspace runs: records of labs, Terraform's files, keys."""
+    """Yield the files below `.gpucourse` that decide which commands a workspace runs: records of labs, Terraform's files,
+    keys."""
     yield from (paths.identity, paths.client_key.parent, paths.client_key, paths.deployments, *_below(paths.deployments))
     stacks = paths.stack("any").folder.parent
     yield stacks
@@ -116,11 +114,11 @@ def _below(folder: Path) -> Iterator[Path]:
         with os.scandir(folder) as entries:
             yield from (Path(entry.path) for entry in entries)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return  # what this user cannot even list, the program cannot run
+        return  # the program cannot run what this user cannot list
 
 
 def _tree(folder: Path) -> Iterator[Path]:
-    """Everything below a folder. A link itself is not checked: it is as safe as the folder in which it lies."""
+    """Yield everything below a folder. A link itself is not checked: it is as safe as the folder that contains it."""
     for place, folders, files in os.walk(folder):
         paths = (Path(place, name) for name in chain(folders, files))
         yield from (path for path in paths if not path.is_symlink())
@@ -139,7 +137,7 @@ def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[
 
 
 def _find_accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
-    """This user; and for root under sudo also the one who typed sudo, as in git."""
+    """Return this user; for root under sudo also the user who typed sudo, as git does."""
     person = os.geteuid()
     behind = environ.get("SUDO_UID", "")
     if person == 0 and behind.isascii() and behind.isdecimal() and len(behind) <= 10:
@@ -148,7 +146,7 @@ def _find_accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
 
 
 def _is_closed(folder: Path) -> bool:
-    """Whether only the owner can reach what is in a folder."""
+    """Return whether only the owner can reach what is in a folder."""
     try:
         return not folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
     except OSError:
@@ -156,8 +154,8 @@ def _is_closed(folder: Path) -> bool:
 
 
 def _find_objections_above(root: Path, owners: frozenset[int]) -> Iterator[str]:
-    """Yield why a folder above `root` cannot be relied on: another user could put a folder of their own in the place of `root`
-    after it was checked. In a sticky folder, such as /tmp, they cannot. Root may own any of them."""
+    """Yield why a folder above `root` cannot be trusted: another user could replace `root` by their own folder after it was
+    checked. In a sticky folder, such as /tmp, they cannot. Root may own any of them."""
     if not os.access(root, os.F_OK):
         return
     for folder in dict.fromkeys((*root.absolute().parents, *root.resolve().parents)):
@@ -173,14 +171,14 @@ def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_
 
 
 def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
-    """Why the file at `path` cannot be relied on; None if it can, or if nothing is there."""
+    """Return why the file at `path` cannot be trusted; None if it can, or if it does not exist."""
     shown = printable(str(path), 4096)  # others choose the names in their folders
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # nothing can be there; opening it reports that
+        if error.errno == errno.ENAMETOOLONG:  # no such file can exist; opening it reports that
             return None
         return f"{shown} cannot be checked ({error.strerror})"
     if status.st_uid not in owners:
@@ -189,7 +187,7 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
         return None
     if status.st_mode & stat.S_IWOTH:
         return f"everybody on this computer may write to {shown}"
-    if status.st_mode & stat.S_IWGRP and _has_access_list(path):  # these bits are then what the list allows at most
+    if status.st_mode & stat.S_IWGRP and _has_access_list(path):  # these bits are then the most that the list allows
         return f"an access list (getfacl) lets others write to {shown}"
     if status.st_mode & stat.S_IWGRP and not _private_group(status):
         return f"the group {_group(status.st_gid)} may write to {shown}"
@@ -197,7 +195,8 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
 
 
 def _has_access_list(path: Path) -> bool:
-    """Whether a POSIX access list names more than the owner, the group and the others. Only Linux has them as an attribute."""
+    """Return whether a POSIX access list names more than the owner, the group and the others. Only Linux has them as an
+    attribute."""
     if not hasattr(os, "getxattr"):
         return False
     try:
@@ -207,8 +206,8 @@ def _has_access_list(path: Path) -> bool:
 
 
 def _private_group(status: os.stat_result) -> bool:
-    """Whether the file's group is its owner's alone. Many systems give every user a group of the same name, and with it a
-    umask of 002: a folder that such a group may write to belongs to nobody else."""
+    """Return whether the file's group has no member but its owner. Many systems create a group of the same name for every user,
+    and with it a umask of 002: a folder that such a group may write to is still private."""
     import grp
 
     owner = _user(status.st_uid)
