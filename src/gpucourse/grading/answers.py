@@ -1,4 +1,4 @@
-"""Answers against what the learner's own run recorded. Numbers are read with their unit, never evaluated.
+"""Answers, compared with what the learner's own run recorded. Numbers are read with their unit, never evaluated.
 
 The words of a verdict are those of a check, and two more: `kept` for free text, which needs a review, and `open`.
 """
@@ -25,7 +25,7 @@ _SAME = {
     "tok/s": "tokens/s", "tokenspersecond": "tokens/s",
 }  # fmt: skip
 """Other words for a unit, without spaces, in lower case."""
-_GRAIN = 1e-9  # relative: what binary fractions lose is nobody's fault
+_GRAIN = 1e-9  # relative: the rounding of binary fractions does not count
 
 
 def judge(
@@ -38,9 +38,9 @@ def judge(
     self_judged: bool = False,
     wrong_before: int = 0,
 ) -> AnswerResult:
-    """What an answer is worth. `evidence` is that of the run that the answer speaks of; None if there is no run.
-    `self_judged`: the judgement is the learner's own, which is shown and gives no share. `wrong_before`: how many other answers
-    to it were wrong.
+    """Return what an answer is worth. `evidence` is that of the run that the answer is about; None if there is no run.
+    `self_judged`: the judgement is the learner's own, which is shown and earns no share. `wrong_before`: how many other answers
+    to the question were wrong.
 
     Raises ValueError, with the reason, for an answer that is not of the question's kind.
     """
@@ -66,12 +66,12 @@ def judge(
 
 
 def fingerprint(answer: Scalar) -> str:
-    """The SHA-256 of an answer's words: a judgement holds for these and no others."""
+    """Return the SHA-256 of an answer's words: a judgement is valid only for these words."""
     return hashlib.sha256(" ".join(str(answer).split()).encode()).hexdigest()
 
 
 def letter(question: Question, answer: Scalar) -> str:
-    """The letter of the option that an answer names, by letter or by the option's own words. Raises ValueError."""
+    """Return the letter of the option that an answer names, by letter or by the option's own words. Raises ValueError."""
     word = str(answer).strip().rstrip(".)").lower()
     for name, text in question.choices.items():
         if word in {name, text.lower().rstrip(".)")}:
@@ -80,7 +80,7 @@ def letter(question: Question, answer: Scalar) -> str:
 
 
 def number(answer: Scalar, unit: str) -> float:
-    """The number that an answer holds: `45`, `45%`, `1,234.5 ms`, `$0.18`. Raises ValueError with what is wrong."""
+    """Return the number in an answer: `45`, `45%`, `1,234.5 ms`, `$0.18`. Raises ValueError with what is wrong."""
     text = str(answer).strip()
     if text.startswith("$") and _plain(unit) == "dollars":
         text = text[1:].lstrip()
@@ -106,7 +106,7 @@ def _choice(question: Question, answer: Scalar, wrong_before: int) -> AnswerResu
 
 
 def _weigh(question: Question, answer: str, said: str, wrong_before: int, *, right: bool) -> AnswerResult:
-    """The result of an answer that is right or wrong, after so many other wrong ones."""
+    """Return the result of an answer that is right or wrong, after `wrong_before` other wrong ones."""
     wrong = wrong_before if right else wrong_before + 1
     final = wrong >= count_attempts(question)
     share = compute_credit(question, wrong, right=right)
@@ -139,9 +139,9 @@ def _number(
 
 
 def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
-    """The ends of what a number must lie between, the tolerance aside; equal where one value is right.
+    """Return the ends of the range that a number must be in, without the tolerance; they are equal if one value is right.
 
-    Raises Unreadable, with the reason, where the evidence does not hold them.
+    Raises Unreadable, with the reason, if the evidence does not contain them.
     """
     if question.reads and evidence is None:
         raise Unreadable("there is no run to compare it with")
@@ -155,8 +155,8 @@ def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tupl
 
 
 def _explain(question: Question, told: str, low: float, high: float, *, right: bool, shown: bool) -> str:
-    """`you said 45 %; your recording shows 78 to 96 %`, where it may be `shown`: of a right or a final answer. A number that is
-    the same for everybody is not told."""
+    """Return `you said 45 %; your recording shows 78 to 96 %` if that may be `shown`: for a right or a final answer. A number
+    that does not depend on the run is not revealed."""
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
     if not question.reads or not shown:
@@ -185,7 +185,7 @@ def _result(
 
 
 def shorten(value: float) -> float:
-    """Four digits say enough to a person."""
+    """Round to four digits, which are enough for a person."""
     return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.4g}")
 
 

@@ -1,8 +1,8 @@
-"""What a right answer counts by the attempts before it, so that trying every option gives nothing.
+"""What a right answer counts, by the attempts before it, so that trying every option earns nothing.
 
-A choice of n options counts 1 at the first attempt, and each wrong one takes 2 / (n - 1) from it; given up, each wrong attempt
-costs 1 / (n - 1). The mean over all ways to guess is then 0, after however many attempts somebody stops. A number counts 1 at
-the first attempt and a half at the second. After two wrong attempts the answer is final.
+A choice of n options counts 1 at the first attempt, and each wrong one takes 2 / (n - 1) from it; if it stays wrong, each wrong
+attempt costs 1 / (n - 1). The mean over all ways to guess is then 0, however many attempts are made. A number counts 1 at the
+first attempt and a half at the second. After two wrong attempts the answer is final.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ SECOND = 0.5
 
 
 def count_attempts(question: Question) -> int:
-    """How many attempts a question gives: a choice of two gives one, because after it the answer is known."""
+    """Return how many attempts a question allows: a choice of two allows one, because after it the answer is known."""
     return min(MOST, len(question.options) - 1) if question.kind == "choice" else MOST
 
 
 def compute_credit(question: Question, wrong: int, *, right: bool) -> float:
-    """What an answer counts, from -1 to 1, after so many wrong attempts; a wrong one itself is among them."""
+    """Return what an answer counts, from -1 to 1, after `wrong` wrong attempts; if it is wrong, it is one of them."""
     wrong = min(wrong, count_attempts(question))
     final = wrong == count_attempts(question)
     if question.kind != "choice":

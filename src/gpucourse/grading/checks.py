@@ -1,9 +1,9 @@
 """The checks of an exercise on the evidence of one run.
 
 A check ends in one of four words. `passed`: the value was read and the comparison holds. `failed`: it does not hold, or the
-value is not a finite number. `error`: the check could not be made, because a value is missing or of the wrong type; that
-is never taken for a pass. `not_measured`: it needs a GPU and there was none, or the learner left the part open that it is
-about (`when_open`), so that nothing can be said.
+value is not a finite number. `error`: the check could not be made, because a value is missing or of the wrong type; that never
+counts as passed. `not_measured`: it needs a GPU and there was none, or the learner left open the part that it is about
+(`when_open`), so that nothing can be said.
 
 The exercise's own word: failed if any check failed, else error if any could not be made, else passed if any passed, else
 not_measured (no check, or none that could be measured).
@@ -34,10 +34,10 @@ def evaluate(
     mode: Mode,
     run_id: str = "",
 ) -> ExerciseVerdict:
-    """Every check of the exercise, and the word that sums them up.
+    """Return the result of every check of the exercise, and the word that sums them up.
 
-    `metrics` is what the script wrote; `plan` holds at least `world_size` and `nodes` (how many), `run` what the record
-    knows. `mode` is what this program knows about the nodes, whatever the script says.
+    `metrics` is what the script wrote; `plan` has at least `world_size` and `nodes` (how many), `run` the facts of the record.
+    `mode` is what this program knows about the nodes, whatever the script says.
     """
     evidence = {"metrics": metrics, "plan": plan, "run": run}
     gpu = on_gpu(metrics, mode)
@@ -46,13 +46,13 @@ def evaluate(
 
 
 def on_gpu(metrics: Mapping[str, object], mode: Mode) -> bool:
-    """Whether a run is evidence of what a GPU does: never on simulated nodes, nor where the script found none. One that does
-    not say had a GPU where a lab stands only with one; machines that somebody had already may have none."""
+    """Return whether a run is evidence of what a GPU does: never on simulated nodes, nor if the script found none. If the
+    script does not say, the run had a GPU on labs that always have one; machines that existed before may have none."""
     return not is_simulated(mode) and (metrics["cuda"] is not None if "cuda" in metrics else mode in CERTAIN_OF_GPU)
 
 
 def overall(results: Sequence[CheckResult]) -> Verdict:
-    """The one word for many checks; the rule is at the top of this file."""
+    """Return the one word for many checks; the rule is at the top of this file."""
     words = {result.verdict for result in results}
     return next((word for word in _WORST_FIRST if word in words), "not_measured")
 
@@ -66,7 +66,7 @@ def _judge(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> Che
     except Unreadable as error:
         if not lacks_gpu:
             return _result(check, "error", "not compared", f"unknown: {error}", hint=_ERROR_HINT)
-        expected = ""  # the bound too is a figure of the GPU that is missing
+        expected = ""  # the bound, too, needs the missing GPU
     if lacks_gpu:
         return _result(check, "not_measured", "not measured: needs a GPU", expected, hint="run it on a target with GPUs")
     try:
@@ -96,7 +96,7 @@ def _result(check: Check, verdict: Verdict, observed: str, expected: str, *, hin
 
 
 def _holds(kind: CheckKind, observed: object, wanted: object, tolerance: float) -> bool:
-    """Whether the check holds. Raises Unreadable if the two cannot be compared."""
+    """Return whether the check holds. Raises Unreadable if the two cannot be compared."""
     if is_number(observed) and is_number(wanted) and not (math.isfinite(observed) and math.isfinite(wanted)):
         return False
     answer = kind.holds(observed, wanted, tolerance)
@@ -106,7 +106,7 @@ def _holds(kind: CheckKind, observed: object, wanted: object, tolerance: float) 
 
 
 def format_value(value: object, unit: str) -> str:
-    """A value for a person, with its unit: `2 ranks`, `3.1e-07`, `47.4 %`."""
+    """Format a value for a person, with its unit: `2 ranks`, `3.1e-07`, `47.4 %`."""
     if is_number(value):
         return _with_unit(f"{value:,}" if isinstance(value, int) else f"{value:,.6g}", unit)
     return str(value).lower() if isinstance(value, bool) else str(value)

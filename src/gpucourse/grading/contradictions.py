@@ -1,5 +1,5 @@
-"""What a run's metrics cannot be, given what this program knows of the run: how many ranks there were, when it ran, how
-long."""
+"""Why the metrics of a run cannot be true, given what this program knows of the run: how many ranks there were, when it ran,
+how long."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from gpucourse.model.verdict import CheckResult
 from gpucourse.units import parse_moment
 
 AGREEMENT = "logs-agree"
-"""The check that stands among those of a run where its metrics and its logs do not agree."""
+"""The check that is added to those of a run if its metrics and its logs do not agree."""
 CLOCK_SLACK_S = 300.0
-"""How far a node's clock may be off, beside what was measured of it: a run without a measurement is taken so."""
+"""How far a node's clock may be off beyond its measured skew; without a measurement, in all."""
 MOST_ROWS = 20_000
-"""How many mappings of the metrics are looked at."""
+"""How many mappings of the metrics are examined."""
 
 
 def find_contradictions(
     exercise: Exercise, record: RunRecord, metrics: Mapping[str, object], logs: Sequence[RankLog]
 ) -> tuple[str, ...]:
-    """Why the metrics of a run cannot be what it measured, a sentence each; empty if nothing speaks against them."""
+    """Return why the metrics of a run cannot be what it measured, a sentence each; empty if nothing contradicts them."""
     if not exercise.logs:
         return ()
     reasons = tuple(
@@ -44,7 +44,7 @@ def find_contradictions(
 
 
 def make_check(sentences: Sequence[str]) -> CheckResult:
-    """The check that did not pass."""
+    """Return the check that did not pass."""
     more = f"; and {len(sentences) - 1} more" if len(sentences) > 1 else ""
     return CheckResult(
         id=AGREEMENT,
@@ -58,19 +58,19 @@ def make_check(sentences: Sequence[str]) -> CheckResult:
 
 
 def list_contradictions(checks: Sequence[CheckResult]) -> str:
-    """What a verdict says of metrics and logs that do not agree; empty where they do."""
+    """Return what a verdict says of metrics and logs that do not agree; empty if they agree."""
     return next((check.observed for check in checks if check.id == AGREEMENT), "")
 
 
 def _compare_world(record: RunRecord, metrics: Mapping[str, object]) -> Iterator[str]:
-    """Whether the world is that of the plan; a rank may have started as many processes as every other one."""
+    """Check that the world size is that of the plan; every rank may have started the same number of processes."""
     size = metrics.get("world_size")
     if record.launcher == "torchrun" and is_number(size) and (size < 1 or size % max(1, record.world_size)):
         yield f"world_size is {size}, and {record.world_size} ranks were started"
 
 
 def _find_missing_logs(record: RunRecord, logs: Sequence[RankLog]) -> Iterator[str]:
-    """Ranks whose log is not there or is empty; under Slurm the jobs' rows count, not a plan's ranks."""
+    """Yield ranks whose log is missing or empty; under Slurm the jobs' rows count, not a plan's ranks."""
     if record.slurm is not None:
         return
     if not logs:
@@ -83,7 +83,7 @@ def _find_missing_logs(record: RunRecord, logs: Sequence[RankLog]) -> Iterator[s
 
 
 def _compare_times(record: RunRecord, metrics: Mapping[str, object]) -> Iterator[str]:
-    """Whether metrics.json was written while the run took place, by the node's clock."""
+    """Check that metrics.json was written during the run, by the node's clock."""
     written, (begin, end) = metrics.get("written"), (record.created, record.ended)
     if not isinstance(written, str) or end is None:
         return
@@ -98,7 +98,7 @@ def _compare_times(record: RunRecord, metrics: Mapping[str, object]) -> Iterator
 
 
 def _find_too_long(record: RunRecord, metrics: Mapping[str, object]) -> Iterator[str]:
-    """Rows whose timed calls took longer than the run: half of the samples take the median or more."""
+    """Yield a row whose timed calls took longer than the run: half of the samples take the median or more."""
     seconds = max((end.seconds or 0.0 for end in record.node_exits), default=0.0)
     if record.slurm is not None or not seconds:
         return
@@ -113,7 +113,7 @@ def _find_too_long(record: RunRecord, metrics: Mapping[str, object]) -> Iterator
 
 
 def _list_rows(metrics: Mapping[str, object]) -> list[Mapping[str, object]]:
-    """Every mapping in the metrics, in any depth."""
+    """Return every mapping in the metrics, at any depth."""
     rows: list[Mapping[str, object]] = []
     waiting: list[object] = [metrics]
     while waiting and len(rows) < MOST_ROWS:

@@ -1,4 +1,4 @@
-"""What a learner changed in the files of an exercise, as a diff that is bounded however large the files are."""
+"""What a learner changed in the files of an exercise, as a diff of limited size, however large the files are."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import difflib
 from dataclasses import dataclass
 
 LARGEST = 1 << 20
-"""Bytes of a file that is compared line by line."""
+"""The most bytes of a file that is compared line by line."""
 MOST_LINES, LONGEST_LINE = 400, 200
-"""Lines of a diff, and characters of a line, that are shown."""
-_MOST_COMPARED = 20_000  # lines: comparing takes time that grows with their square at worst
+"""The most lines of a diff, and characters of a line, that are shown."""
+_MOST_COMPARED = 20_000  # lines: at worst, the time to compare grows with their square
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileEdit:
-    """One file that is not as the course has it. `part`: it is one that the learner writes. `added` and `removed` count lines,
-    None where they could not be compared; `lines` is the unified diff, cut at `MOST_LINES`; `note` says what that does not
+    """One file that differs from the course's. `part`: the learner is meant to write it. `added` and `removed` count lines,
+    None if they could not be compared; `lines` is the unified diff, cut at `MOST_LINES`; `note` says what the diff does not
     show."""
 
     file: str
@@ -27,12 +27,12 @@ class FileEdit:
 
     @property
     def changed_lines(self) -> int:
-        """How many lines were changed: the larger of those added and those removed."""
+        """Return how many lines were changed: the larger of those added and those removed."""
         return max(self.added or 0, self.removed or 0)
 
 
 def compare_files(file: str, original: bytes, edited: bytes, *, part: bool) -> FileEdit:
-    """The edit of one file as a unified diff against the course's original."""
+    """Return the edit of one file as a unified diff against the course's original."""
     if max(len(original), len(edited)) > LARGEST:
         return FileEdit(
             file=file, part=part, added=None, removed=None, note=f"larger than {LARGEST >> 20} MiB, so not compared"
@@ -55,5 +55,6 @@ def compare_files(file: str, original: bytes, edited: bytes, *, part: bool) -> F
 
 
 def count_script_lines(edits: dict[str, tuple[FileEdit, ...]]) -> int:
-    """How many lines of the course's own scripts were changed, in all exercises; parts are there to be written."""
+    """Count the changed lines of the course's own scripts, in all exercises; parts do not count, because learners write
+    them."""
     return sum(edit.changed_lines for exercise in edits.values() for edit in exercise if not edit.part)

@@ -1,11 +1,11 @@
-"""From evidence to points. Every row of the rubric is shared out equally among its exercises, and by weight among its kinds of
+"""From evidence to points. Every row of the rubric is divided equally among its exercises, and by weight among its kinds of
 evidence.
 
-A check or a question that needs a GPU where there was none is left out of its share, and the row says so by its level. What
-was never run, written, answered or handed in counts as nothing; so does a run whose files were changed after it. Free text
-counts by the judgement of a reviewer, and until then only as points that wait; a learner's own judgement gives none. So does
-a part whose code is that of a solution of the course. Choices that stay wrong take points from what else their row gives, so
-that guessing gives none; no row falls below 0.
+A check or a question that needs a GPU is left out of its share if there was none, and the row says so by its level. What was
+never run, written, answered or handed in counts as nothing; so does a run whose files were changed after it. Free text counts
+by the judgement of a reviewer, and until then only as points that wait; a learner's own judgement earns none. The same holds
+for a part whose code is that of a solution of the course. Choices that stay wrong take points from what else their row earns,
+so that guessing earns none; no row falls below 0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def grade(
     evidence: Mapping[str, ExerciseEvidence],
     quiz: QuizScore | None = None,
 ) -> Grade:
-    """Every point. `exercises` are those of each module that is here, in order; `evidence` is of each of them."""
+    """Return every point. `exercises` are those of each module of the course, in order; `evidence` is that of each exercise."""
     return _sum_up(
         tuple(_part(part, exercises.get(part.module), evidence) for part in parts),
         quiz,
@@ -48,7 +48,8 @@ def grade(
 
 
 def narrow(result: Grade, exercises: Collection[str]) -> Grade:
-    """Return what these exercises have of a grade: the rows that they belong to, each with the points that it gives them."""
+    """Return the share that these exercises have in a grade: the rows that they belong to, each with the points that they earn
+    in it."""
     return _sum_up(
         tuple(part for whole in result.parts if (part := _narrow_part(whole, exercises)).rows),
         None,
@@ -97,7 +98,7 @@ def _sum_up(
     learner_judged: dict[str, tuple[str, ...]],
     signs: dict[str, Signs],
 ) -> Grade:
-    """The grade that these parts make."""
+    """Return the grade that these parts make."""
     counted = [score for score in scores if score.counts == "course"]
     bonus = [score for score in scores if score.counts == "bonus"]
     return Grade(
@@ -146,12 +147,12 @@ def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvid
 
 
 Weighed = tuple[Piece, float]
-"""One share of a row, and how much of it waits for a person."""
+"""One share of a row, and how much of it waits for a review."""
 
 
 def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[Weighed]:
-    """What one exercise has to show for a row: its kinds of evidence, each with its share of the exercise's points; empty if
-    it asks for nothing of these kinds."""
+    """Return the evidence of one exercise for a row: its kinds of evidence, each with its share of the exercise's points; empty
+    if it requires nothing of these kinds."""
     if evidence is None:
         return [
             (_make_piece(name, kind, 0, 1, "not in this course", share=share), 0.0) for kind, share in row.shares(KINDS).items()
@@ -165,7 +166,7 @@ def _make_piece(exercise: str, kind: Kind, got: float, of: int, note: str = "", 
 
 
 def _void(evidence: ExerciseEvidence) -> str:
-    """Why nothing that a run left can count; empty if it can."""
+    """Return why nothing that a run left can count; empty if it can."""
     if evidence.trouble:
         return evidence.trouble
     if evidence.run is None:
@@ -229,14 +230,14 @@ def _yours(evidence: ExerciseEvidence) -> Weighed | None:
 
 
 def _list_learner_judged(evidence: ExerciseEvidence) -> tuple[str, ...]:
-    """Return the parts that count by the word of the learner's computer alone."""
+    """Return the parts that count only because the learner's computer judged them."""
     reviews = ((part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts)
     return tuple(part.id for part, review in reviews if review.by_learner and _judge_part(part, review)[0] == "passed")
 
 
 def _judge_part(part: PartResult, review: PartReview) -> tuple[str, float]:
-    """Return the state of a part, and what it counts from 0 to 1: a reviewer's word before its judge's. A solution of the
-    course counts nothing until a reviewer accepts it."""
+    """Return the state of a part, and what it counts from 0 to 1: a reviewer's judgement takes precedence over the judge's. A
+    solution of the course counts nothing until a reviewer accepts it."""
     if review.share is not None:
         return "judged", review.share
     if part.verdict == "passed" and review.is_solution:

@@ -1,4 +1,4 @@
-"""A prediction beside the measurement: how far off it was."""
+"""Compares a prediction with the measurement: how far off it was."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpucourse.model.questions import Prediction
 
 
 def compare(asked: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> PredictionResult:
-    """The prediction `answer` beside what a run measured. `evidence`: the run's; None if it measured nothing.
+    """Compare the prediction `answer` with what a run measured. `evidence`: the run's; None if it measured nothing.
 
     Raises ValueError, with the reason, for an answer that is not of the prediction's kind.
     """
@@ -37,14 +37,14 @@ def compare(asked: Prediction, answer: str, evidence: Mapping[str, object] | Non
 
 
 def _compare_numbers(asked: Prediction, answer: str, evidence: Mapping[str, object] | None) -> tuple[str, str, float | None]:
-    """What was measured, how far off the prediction is, and the predicted over the measured number."""
+    """Return what was measured, how far off the prediction is, and the ratio of the predicted to the measured number."""
     given, (low, high) = number(answer, asked.unit), read_ends(asked, evidence)
     nearest = min(max(given, low), high)
     measurement = format_value(shorten(high), asked.unit)
     if low != high:
         measurement = f"{format_value(shorten(low), '')} to {measurement}"
     ratio = given / nearest if given > 0 and nearest > 0 and math.isfinite(given / nearest) else None
-    if nearest == 0:  # there are no percent of nothing
+    if nearest == 0:  # a percentage of 0 is not defined
         return measurement, format_value(shorten(given), asked.unit), ratio
     percent = (given - nearest) / abs(nearest) * 100
     return measurement, f"{percent:+,.3g} %" if percent else "0 %", ratio

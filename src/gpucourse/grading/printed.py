@@ -1,8 +1,8 @@
-"""Whether the metrics of a run say what its ranks printed: every value that the manifest names is looked for in the logs.
+"""Checks that the metrics of a run are what its ranks printed: every value that the manifest names is searched for in the logs.
 
-A script prints what it measured before it writes metrics.json. One that was edited to write only the numbers prints nothing,
-or something else. Both files come from the learner's computer: this finds numbers without a run behind them, not a run that
-was made up as a whole.
+A script prints what it measured before it writes metrics.json. One that was edited to write only the numbers prints nothing, or
+something else. Both files come from the learner's computer: this finds numbers without a run behind them, not a run that was
+made up as a whole.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from gpucourse.model.check import LogEvidence
 from gpucourse.model.fields import is_number
 
 OWN_RANK = "rank"
-"""The key of a line that is the number of the rank which printed it, whether its row has it or not."""
+"""The key of a line for the number of the rank that printed it, whether its row has that key or not."""
 LONGEST_LINE = 2000
-"""Characters of a line that are looked at: no script of a course prints longer ones."""
+"""How many characters of a line are read: no script of a course prints longer ones."""
 MOST_COMPARED = 2_000_000
-"""Rows of the metrics times rows of the logs: a bundle from outside must not take minutes."""
+"""The most rows of the metrics times rows of the logs: a bundle from outside must not take minutes."""
 
 _PLACE = re.compile(r"\{([a-z0-9_.]*)\}")
 _RULE = re.compile(r"-+(?:  -+)*")
 _PRINTED_NUMBER = re.compile(r"[-+]?\d+(?:\.(?P<decimals>\d+))?(?:[eE](?P<exponent>[-+]?\d+))?")
-_SLACK = 0.51  # of the last digit that was printed: rounding is half of it
-_GRAIN = 1e-9  # relative: what binary fractions lose
+_SLACK = 0.51  # units of the last printed digit: rounding changes at most half of one
+_GRAIN = 1e-9  # relative: the rounding of binary fractions
 _WAYS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean, "min": min, "max": max, "sum": math.fsum,
 }  # fmt: skip
@@ -37,7 +37,7 @@ _PREFIX = re.compile(r"rank \d+: ")
 
 @dataclass(frozen=True)
 class RankLog:
-    """What one rank printed, line by line; `rank` is None for the transcript of a session."""
+    """The output of one rank, line by line; `rank` is None for the transcript of a session."""
 
     rank: int | None
     lines: tuple[str, ...]
@@ -45,19 +45,19 @@ class RankLog:
 
 @dataclass(frozen=True)
 class _Values:
-    """What one line, or one row of a table, says: the text for each key, and the rank that printed it."""
+    """The values in one line, or in one row of a table: the text for each key, and the rank that printed it."""
 
     rank: int | None
     texts: Mapping[str, str]
 
 
 def split_lines(text: str) -> tuple[str, ...]:
-    """The lines of a log without their ends; what is too long to be a line of a script is cut."""
+    """Return the lines of a log without their ends; a line longer than any line of a script is cut."""
     return tuple(line[:LONGEST_LINE].rstrip() for line in text.splitlines())
 
 
 def find_differences(wanted: Sequence[LogEvidence], metrics: Mapping[str, object], logs: Sequence[RankLog]) -> Iterator[str]:
-    """Where the logs do not say what the metrics say, a sentence for each entry of the manifest that is not met."""
+    """Yield how the logs contradict the metrics, a sentence for each entry of the manifest that does not match."""
     for entry in wanted:
         if (sentence := _find_difference(entry, metrics, logs)) is not None:
             yield sentence
@@ -91,7 +91,7 @@ def _find_difference(entry: LogEvidence, metrics: Mapping[str, object], logs: Se
 
 
 def _read_rows(entry: LogEvidence, metrics: Mapping[str, object]) -> Sequence[Mapping[str, object]] | str:
-    """The rows that were printed, or why there are none. Without `rows` the metrics are the one row."""
+    """Return the rows that should have been printed, or why there are none. Without `rows` the metrics are the one row."""
     if entry.rows is None:
         return [metrics]
     try:
@@ -106,7 +106,7 @@ def _read_rows(entry: LogEvidence, metrics: Mapping[str, object]) -> Sequence[Ma
 
 
 def _is_empty_table(entry: LogEvidence, metrics: Mapping[str, object], logs: Sequence[RankLog]) -> bool:
-    """Whether there are no rows, and a table without rows was printed."""
+    """Return whether there are no rows, and a table without rows was printed."""
     if entry.rows is None or entry.table is None:
         return False
     try:
@@ -118,7 +118,7 @@ def _is_empty_table(entry: LogEvidence, metrics: Mapping[str, object], logs: Seq
 
 
 def _list_printed(entry: LogEvidence, log: RankLog) -> Iterator[_Values]:
-    """What a log says in the form of this entry."""
+    """Yield what a log contains in the form of this entry."""
     if entry.table is not None:
         yield from (_Values(log.rank, texts) for table in _read_tables(log.lines, entry.table) for texts in table)
         return
@@ -131,7 +131,8 @@ def _list_printed(entry: LogEvidence, log: RankLog) -> Iterator[_Values]:
 
 
 def _split_line(line: str, literals: Sequence[str], keys: Sequence[str]) -> dict[str, str] | None:
-    """The texts between the literal pieces, each up to where the next piece begins first; None if the line is another."""
+    """Return the texts between the literal pieces, each up to the first occurrence of the next piece; None if the line does not
+    match."""
     if not line.startswith(literals[0]):
         return None
     texts: dict[str, str] = {}
@@ -148,8 +149,8 @@ def _split_line(line: str, literals: Sequence[str], keys: Sequence[str]) -> dict
 
 
 def _read_tables(lines: Sequence[str], columns: Mapping[str, str]) -> Iterator[list[dict[str, str]]]:
-    """Every table that has these columns, as its rows by their keys. A table is a line of titles over a line of dashes, which
-    says where the columns are; it ends with an empty line, one that is longer, or another rule. Where several ranks share a
+    """Yield every table that has these columns, as its rows by their keys. A table is a line of titles over a line of dashes,
+    which says where the columns are; it ends with an empty line, one that is longer, or another rule. If several ranks share a
     log, each line begins with the rank."""
     lines = [_PREFIX.sub("", line, count=1) for line in lines]
     for number, line in enumerate(lines):
@@ -164,7 +165,7 @@ def _read_tables(lines: Sequence[str], columns: Mapping[str, str]) -> Iterator[l
 
 
 def _take_rows(lines: Sequence[str], begin: int, width: int) -> Iterator[str]:
-    """The rows of one table. They end before another rule of that width, so that no line is read for very many tables."""
+    """Yield the rows of one table. They end before another rule of that width, so that no line is read for very many tables."""
     for place in range(begin, len(lines)):
         line = lines[place]
         if not 0 < len(line) <= width or (len(line) == width and _RULE.fullmatch(line)):
@@ -179,7 +180,8 @@ def _agrees(values: _Values, row: Mapping[str, object]) -> bool:
 def _find_other_sum(
     entry: LogEvidence, row: Mapping[str, object], printed: Sequence[_Values], logs: Sequence[RankLog]
 ) -> str | None:
-    """Why a row does not hold what its ranks printed, put together; None if it does. What a rank printed last counts."""
+    """Return why a row differs from the combined output of its ranks; None if it does not. The last output of each rank
+    counts."""
     common = {key for key in entry.keys if key not in entry.over_ranks and key != OWN_RANK}
     last = {values.rank: values for values in printed if all(says(values.texts[key], _look_up(row, key)) for key in common)}
     if silent := [log.rank for log in logs if log.rank is not None and log.rank not in last]:
@@ -204,7 +206,7 @@ def _look_up(row: Mapping[str, object], key: str) -> object:
 
 
 def says(text: str, value: object) -> bool:
-    """Whether a printed text is this value: a number to the digits that were printed, a dash for what was not measured."""
+    """Return whether a printed text is this value: a number to the printed digits, a dash for a value that was not measured."""
     if value is None:
         return text in {"-", "None"}
     if isinstance(value, bool):
@@ -221,14 +223,14 @@ def says(text: str, value: object) -> bool:
 
 @dataclass(frozen=True)
 class PrintedNumber:
-    """A number as it was printed, and what its last digit stands for."""
+    """A printed number, and the value of one unit of its last digit."""
 
     value: float
     digit: float
 
 
 def read_number(text: str) -> PrintedNumber | None:
-    """The number that a text is, with commas between thousands or without; None if it is none."""
+    """Parse a text as a number, with commas between thousands or without; None if it is none."""
     plain = text.replace(",", "")
     match = _PRINTED_NUMBER.fullmatch(plain)
     if match is None:
@@ -249,7 +251,7 @@ def _name_row(entry: LogEvidence, number: int, count: int) -> str:
 
 
 def _compare(printed: Sequence[_Values], row: Mapping[str, object]) -> str:
-    """The first key of the nearest printed line that says something else."""
+    """Return the first key of the nearest printed line whose value differs."""
     nearest = max(printed, key=lambda values: sum(says(text, _look_up(row, key)) for key, text in values.texts.items()))
     for key, text in nearest.texts.items():
         value = _look_up(row, key)

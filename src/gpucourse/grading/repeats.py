@@ -1,4 +1,4 @@
-"""Whether a run that was done again came out the same: exact values by their tolerance, times by their order of magnitude."""
+"""Checks whether a repeated run has the same results: exact values by their tolerance, times by their order of magnitude."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from gpucourse.model.fields import is_number
 from gpucourse.model.manifest import Exercise
 
 RepeatVerdict = Literal["agrees", "differs", "time"]
-"""`time`: a time or a rate, which is another on every computer; said, and never counted."""
+"""`time`: a time or a rate, which differs on every computer; it is reported, and never counted."""
 
 MAGNITUDE = 10.0
-"""Times that differ by more than this factor are worth a word."""
+"""Times that differ by more than this factor get a note."""
 _TIMES = ("_s", "_ms", "_us", "_ns", "_gbps", "_tflops", "_gflops", "per_s", "speedup", "efficiency_percent")
-_GRAIN = 1e-9  # relative: what binary fractions lose
+_GRAIN = 1e-9  # relative: the rounding of binary fractions
 
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedFigure:
-    """One value as the bundle has it and as it came out again, both as text; `note` is what a person should know."""
+    """One value in the bundle and in the repeated run, both as text; `note` is what a person should know."""
 
     value: str
     bundle: str
@@ -33,7 +33,7 @@ class RepeatedFigure:
 
 
 def compare_figures(exercise: Exercise, bundle: Mapping[str, object], again: Mapping[str, object]) -> Iterator[RepeatedFigure]:
-    """Every value of two runs that can be compared. Both hold what checks read: metrics, plan and run."""
+    """Yield every value of two runs that can be compared. Both contain what checks read: metrics, plan and run."""
     tolerances = {check.value: (check.tolerance, 0.0) for check in exercise.checks if _is_exact(check)}
     tolerances |= {item.value: (0.0, item.tolerance_percent / 100) for item in exercise.same_again}
     for expression, (absolute, relative) in tolerances.items():
@@ -51,7 +51,7 @@ def compare_figures(exercise: Exercise, bundle: Mapping[str, object], again: Map
 
 
 def _is_exact(check: object) -> bool:
-    """Whether a check promises one value: with `equals`, and not about a GPU."""
+    """Return whether a check promises one value: with `equals`, and not about a GPU."""
     from gpucourse.model.check import Check
 
     return isinstance(check, Check) and check.evidence == "logic" and check.comparison[0].name == "equals"

@@ -1,4 +1,4 @@
-"""How far an exercise is, in the three signs that every screen uses: ran, yours, answered."""
+"""The progress of an exercise, in the three signs that every screen uses: ran, yours, answered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ANSWERED = frozenset({"passed", "kept", "not_measured"})
 
 
 def read_signs(evidence: ExerciseEvidence) -> Signs:
-    """The three signs of an exercise. None stands for what it does not ask for."""
+    """Return the three signs of an exercise. A sign is None if the exercise does not require it."""
     bad = [check for check in evidence.checks if check.verdict in {"failed", "error"}]
     return Signs(
         ran=evidence.run is not None and not (bad or evidence.changed or evidence.contradiction or evidence.trouble),
@@ -19,7 +19,7 @@ def read_signs(evidence: ExerciseEvidence) -> Signs:
 
 
 def list_unanswered(evidence: ExerciseEvidence) -> list[str]:
-    """The questions that wait for an answer, or for a better one while an attempt is left."""
+    """Return the questions that wait for an answer, or for a better one while an attempt is left."""
     return [answer.id for answer in _list_asked(evidence) if answer.verdict not in _ANSWERED and not answer.final]
 
 

@@ -17,17 +17,17 @@ from gpucourse.model.fields import EXPRESSION, is_number
 
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
 
-_LARGEST = 1000  # bits: a whole number beyond is larger than any float, and counts as infinite
+_LARGEST = 1000  # bits: a larger whole number exceeds most floats, and counts as infinite
 
 
 class Unreadable(Exception):
-    """The evidence does not hold what the expression asks for; the text says what is missing where."""
+    """The evidence does not contain what the expression names; the text says what is missing where."""
 
 
 def read(expression: str, evidence: Mapping[str, object]) -> object:
-    """The value of an expression: a number, text, true, false, None, or a list where many are asked for.
+    """Return the value of an expression: a number, text, true, false, None, or a list if the path leads through a list.
 
-    Numbers that JSON cannot hold come back as floats: scripts write them as the words nan and inf. Raises Unreadable.
+    Numbers that JSON cannot represent are returned as floats: scripts write them as the words nan and inf. Raises Unreadable.
     """
     match = EXPRESSION.match(expression)
     if not match:
