@@ -1,1 +1,1 @@
-"""The commands: each parses what was typed, calls one function, and shows its result."""
+"""The commands: each parses its command line, calls one function, and shows its result."""

@@ -72,8 +72,8 @@ def answer(
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
-    """Ask question by question, from the first open one; each answer is kept at once, so that nothing is lost however the
-    person leaves. A question that a run answers is shown with the command of that run."""
+    """Ask one question after another, from the first open one; each answer is stored at once, so that nothing is lost however
+    the person leaves. A question that a run answers is shown with the command of that run."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import judgement, mutation, question
@@ -114,8 +114,8 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
 
 
 def find_first_open(results: Sequence[AnswerResult]) -> int:
-    """The place of the first question to ask, from 0: the first one without an answer, else the first with a wrong one, else 0.
-    Questions that a run answers are not asked."""
+    """Return the index of the first question to ask, from 0: the first one without an answer, else the first with a wrong one,
+    else 0. Questions that a run answers are skipped."""
     asked = [(place, result.verdict) for place, result in enumerate(results) if result.kind != "mutation"]
     for verdict in ("open", "failed"):
         if places := [place for place, given in asked if given == verdict]:

@@ -1,4 +1,4 @@
-"""The tree of commands. Only the command that was typed is built: typer takes 15 ms to build all of them."""
+"""The tree of commands. Only the typed command is built: typer needs 15 ms to build all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpucourse.cli.help import COMMANDS, CommandHelp, GroupedHelp
 
 
 def tree(named: str | None = None) -> typer.Typer:
-    """The program with all its commands, or with the named one alone where there is such a command."""
+    """Return the program with all its commands, or with only the named one if there is such a command."""
     app = typer.Typer(
         name="gpucourse",
         help="A hands-on GPU course: deploy a lab, run the exercise on every node, keep the evidence, take everything down.",
@@ -33,14 +33,14 @@ def tree(named: str | None = None) -> typer.Typer:
 
 
 def function_of(command: str) -> Callable[..., int]:
-    """The function behind a command, from the file of this package that has the same name."""
+    """Return the function behind a command, from the file of this package that has the same name."""
     name = name_in_python(command)
     function: Callable[..., int] = getattr(importlib.import_module(f"gpucourse.cli.{name}"), name)
     return function
 
 
 def name_in_python(command: str) -> str:
-    """`allow_ip` for `allow-ip`, and `break_` or `list_` where Python has the word already."""
+    """Return `allow_ip` for `allow-ip`, and `break_` or `list_` if Python already uses the word."""
     name = command.replace("-", "_")
     return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) else name
 
@@ -54,4 +54,4 @@ def _version(wanted: bool) -> None:
 def _program(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
-    """The options of the program itself."""
+    """Accept the options of the program itself."""

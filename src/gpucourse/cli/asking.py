@@ -1,4 +1,4 @@
-"""Asking the person something at the terminal, line by line."""
+"""Asks the person questions at the terminal, line by line."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from gpucourse.cli.session import Session
 
 
 def somebody_there(session: Session) -> bool:
-    """Whether a person can be asked: standard input is a terminal, and no document is wanted."""
+    """Return whether a person can answer: standard input is a terminal, and the output is not a JSON document."""
     return not session.options.json and sys.stdin.isatty()
 
 
 def ask(session: Session, prompt: str) -> str | None:
-    """The line that the person types, without white space around it; None where they ended the input (Ctrl-D)."""
+    """Return the line that the person types, without white space around it; None if they ended the input (Ctrl-D)."""
     err = session.console.err
     err.write(prompt)
     if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
-        with suppress(io.UnsupportedOperation):  # something was read already
-            sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are not text are a slip, and asked for again
+        with suppress(io.UnsupportedOperation):  # input was read before
+            sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are not text are a typing error: ask again
     try:
         line = sys.stdin.readline()
     except KeyboardInterrupt:
@@ -28,5 +28,5 @@ def ask(session: Session, prompt: str) -> str | None:
         raise
     if not line:
         err.write("\n")
-    err.apart = False  # what was typed is above
+    err.apart = False  # the typed line is above
     return line.strip() if line else None

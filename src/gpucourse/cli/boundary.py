@@ -25,7 +25,7 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run one command line and give its exit code. Never raises."""
+    """Run one command line and return its exit code. Never raises."""
     session = _session(Options(json="--json" in arguments))
     try:
         options, rest = split(arguments)
@@ -39,14 +39,14 @@ def run_command(arguments: Sequence[str]) -> int:
         session.console.error(Interrupted("interrupted"))
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output has left (`| head`). Python would complain once more while it closes the stream.
+        # The reader of the output has left (`| head`). Python would complain again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
     except OSError as error:
         failure = _explain(error) or _fault(error, session)
         session.console.error(failure)
         return int(failure.exit_code)
-    except Exception as error:  # noqa: BLE001 (the boundary: whatever else happens is a fault of ours, and says so)
+    except Exception as error:  # noqa: BLE001 (the boundary: any other error is a bug of gpucourse, and is reported as one)
         session.console.error(_fault(error, session))
         return int(ExitCode.FAULT)
 
@@ -72,7 +72,7 @@ def _dispatch(arguments: list[str], session: Session) -> int:
         raise explain(error, arguments, session) from error
     except typer.Abort:
         raise KeyboardInterrupt from None
-    if result == ExitCode.INTERRUPTED:  # newer versions of typer make this of Ctrl-C
+    if result == ExitCode.INTERRUPTED:  # newer versions of typer return this after Ctrl-C
         raise KeyboardInterrupt
     return int(result) if isinstance(result, int) else 0
 
@@ -82,7 +82,7 @@ def _complete_shell(option: str, shell: str = "", *_more: str) -> int:
 
     Raises UsageError for a shell that has no completion, StorageError if the shell's files cannot be written.
     """
-    from typer import _completion_shared as completion  # whose public callers take the shell of the parent process
+    from typer import _completion_shared as completion  # its public callers use the shell of the parent process
 
     name = shell or Path(os.environ.get("SHELL", "")).name
     if name not in _SHELLS:
@@ -96,7 +96,7 @@ def _complete_shell(option: str, shell: str = "", *_more: str) -> int:
     try:
         _, file = completion.install(shell=name, prog_name="gpucourse")
     except OSError as error:
-        if error.filename is None:  # of the screen, not of a file
+        if error.filename is None:  # an error of the screen, not of a file
             raise
         what = f"cannot write {printable(str(error.filename), 4096)}: {error.strerror}"
         raise StorageError(what, hint=f"gpucourse {_SHOW} {name} prints what belongs there") from error
@@ -118,7 +118,7 @@ def _session(options: Options) -> Session:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """A closed terminal and a polite kill end the program as Ctrl-C does: with everything recorded."""
+    """Make SIGTERM and SIGHUP (a closed terminal) end the program as Ctrl-C does: with everything recorded."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -132,8 +132,8 @@ def _signals() -> Iterator[None]:
 
 
 def _explain(error: OSError) -> GpucourseError | None:
-    """What is wrong with what was typed, or where: a name is longer than the file system takes, or is meant from a folder that
-    has been removed; the system allows too few open files."""
+    """Return what is wrong with the command line or the current folder: a name is longer than the file system accepts, or is
+    relative to a folder that has been removed; or the system allows too few open files."""
     if error.errno == errno.EMFILE:
         import resource
 
@@ -141,7 +141,7 @@ def _explain(error: OSError) -> GpucourseError | None:
         return MissingError(f"this takes more than {allowed} open files, the limit of this shell", hint="ulimit -n 4096")
     if error.errno == errno.ENAMETOOLONG:
         return UsageError(f"a name is too long for a file: {printable(str(error.filename), 80)}", hint="gpucourse --help")
-    if isinstance(error, FileNotFoundError) and error.filename is None:  # so it is the system's word for the current folder
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # then the system means the current folder
         try:
             find_current_folder()
         except MissingError as gone:
@@ -150,7 +150,8 @@ def _explain(error: OSError) -> GpucourseError | None:
 
 
 def _fault(error: Exception, session: Session) -> GpucourseError:
-    """Our own fault: its traceback goes into the workspace's log, or into a temporary file where there is none."""
+    """Return the error for a bug of gpucourse: its traceback goes to the workspace's log, or to a temporary file if there is
+    none."""
     import tempfile
     import traceback
 

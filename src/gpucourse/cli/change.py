@@ -1,4 +1,4 @@
-"""What the commands that change an existing lab share: stop, start, extend, allow-ip, keep."""
+"""Code shared by the commands that change an existing lab: stop, start, extend, allow-ip, keep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show_change(session: Session, act: Callable[[], ChangeResult], *, json: bool) -> int:
-    """Change the lab with progress on the screen, show what it became; the exit code."""
+    """Change the lab with progress on the screen, and show its new state; return the exit code."""
     from gpucourse.ui.views.changed import change_result
 
     with session.console.watch() as live:

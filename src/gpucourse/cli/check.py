@@ -70,7 +70,7 @@ def check(
 
 
 def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) -> int:
-    """Judge a run of one exercise again, with the learner's parts, and give the exit code."""
+    """Judge a run of one exercise again, with the learner's parts, and return the exit code."""
     from gpucourse.cli.outcome import code_of
     from gpucourse.learning.check import check, is_script
     from gpucourse.runs.drill import open_drill
@@ -96,7 +96,7 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
 
 
 def _check_script(session: Session, name: str, run: str | None, *, json: bool) -> int:
-    """Judge a run of a script of the learner's own again, by the checks that it brought, and give the exit code."""
+    """Judge a run of the learner's own script again, by the checks that the run had, and return the exit code."""
     from gpucourse.cli.outcome import code_of
     from gpucourse.learning.check import check_script, find_namesakes
     from gpucourse.ui.views.checks import checks
@@ -115,7 +115,7 @@ def _check_script(session: Session, name: str, run: str | None, *, json: bool) -
 
 
 def diagnose(session: Session, exercise: str, word: str, rank: int | None, *, json: bool) -> int:
-    """Judge a diagnosis: exit code 0 if it is right, 5 with a hint where it is not. Raises UnknownName."""
+    """Judge a diagnosis; return exit code 0 if it is right. Raises CheckFailed (5) with a hint if it is wrong, UnknownName."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import is_newest_drill, list_faults
 

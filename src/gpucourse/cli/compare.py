@@ -20,7 +20,7 @@ def compare(
     ],
     json: JsonFlag = False,
 ) -> int:
-    """Runs of one exercise, or of one script, side by side."""
+    """Compare runs of one exercise, or of one script."""
     from gpucourse.learning.compare import compare as act
     from gpucourse.ui.views.compare import compare as view
 

@@ -1,4 +1,4 @@
-"""Completion of numbers and ids in the shell. If anything goes wrong here, the shell completes nothing and says nothing."""
+"""Completion of numbers and ids in the shell. If anything goes wrong here, the shell completes nothing and prints nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpucourse.model.record import RunRecord
 
 Completer = Callable[[typer.Context, str], list[str]]
-Words = Mapping[str, Any]  # what is in the line already, by the parameter of the command
+Words = Mapping[str, Any]  # the words of the line so far, by the parameter of the command
 
 
 def _quietly(names: Callable[[Session], Iterator[str]]) -> Completer:
@@ -25,7 +25,7 @@ def _quietly(names: Callable[[Session], Iterator[str]]) -> Completer:
 
 
 def _with_line(names: Callable[[Session, Words], Iterator[str]], about: str | None = None) -> Completer:
-    """A completion that also sees what is in the line."""
+    """Return a completion that also sees the words of the line so far."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
@@ -38,27 +38,28 @@ def _with_line(names: Callable[[Session, Words], Iterator[str]], about: str | No
 
 
 def _read_line(ctx: typer.Context) -> Words:
-    """What is in the line. Behind an option that still lacks its value the parser leaves the arguments unread."""
+    """Return the words of the line so far. After an option that still lacks its value, the parser does not read the
+    arguments."""
     names = [parameter.name for parameter in ctx.command.params if parameter.param_type_name == "argument"]
     return {**ctx.params, **{str(name): word for name, word in zip(names, ctx.args, strict=False)}}
 
 
 @_quietly
 def modules(session: Session) -> Iterator[str]:
-    """The numbers of modules."""
+    """Yield the numbers of modules."""
     yield from (module.id for module in session.look().catalog.modules)
 
 
 @_quietly
 def exercises(session: Session) -> Iterator[str]:
-    """The numbers of exercises."""
+    """Yield the numbers of exercises."""
     for module in session.look().catalog.modules:
         yield from (exercise.id for exercise in module.exercises)
 
 
 @_quietly
 def faults(session: Session) -> Iterator[str]:
-    """The words for faults that `break` injects."""
+    """Yield the words for faults that `break` injects."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import list_faults
 
@@ -67,13 +68,13 @@ def faults(session: Session) -> Iterator[str]:
 
 @_quietly
 def targets(_session: Session) -> Iterator[str]:
-    """The names of targets."""
+    """Yield the names of targets."""
     yield from list_targets()
 
 
 @_quietly
 def lessons(session: Session) -> Iterator[str]:
-    """The numbers of modules, then those of exercises."""
+    """Yield the numbers of modules, then those of exercises."""
     catalog = session.look().catalog
     yield from (module.id for module in catalog.modules)
     yield from (exercise.id for module in catalog.modules for exercise in module.exercises)
@@ -81,7 +82,7 @@ def lessons(session: Session) -> Iterator[str]:
 
 @_quietly
 def list_trusted_folders(_session: Session) -> Iterator[str]:
-    """The folders of others that this person allowed."""
+    """Yield the folders of other users that this person trusts."""
     import os
 
     from gpucourse.workspace.trust import list_trusted_folders
@@ -91,7 +92,7 @@ def list_trusted_folders(_session: Session) -> Iterator[str]:
 
 @_quietly
 def gpus(_session: Session) -> Iterator[str]:
-    """The GPUs that can be chosen."""
+    """Yield the GPUs that can be chosen."""
     from gpucourse.hardware import hardware
 
     yield from hardware().choices
@@ -99,52 +100,53 @@ def gpus(_session: Session) -> Iterator[str]:
 
 @_quietly
 def deployed_modules(session: Session) -> Iterator[str]:
-    """The numbers of the modules whose labs are deployed."""
+    """Yield the numbers of the modules whose labs are deployed."""
     yield from dict.fromkeys(lab.module for lab in _labs(session))
 
 
 @_quietly
 def paid_modules(session: Session) -> Iterator[str]:
-    """The numbers of the modules whose deployed labs cost money, and so can be paused and extended."""
+    """Yield the numbers of the modules whose deployed labs cost money, and so can be paused and extended."""
     yield from dict.fromkeys(lab.module for lab in _labs(session) if lab.costs)
 
 
 @_with_line
 def nodes(session: Session, line: Words) -> Iterator[str]:
-    """The names of the nodes of the module's lab."""
+    """Yield the names of the nodes of the module's lab."""
     labs = [lab for lab in _labs(session) if lab.module == line.get("module")]
     yield from (node.name for lab in labs[:1] if lab.inventory for node in lab.inventory.nodes)
 
 
 @_with_line
 def parameters(session: Session, line: Words) -> Iterator[str]:
-    """The parameters of the exercise, each with an equals sign; where one has choices, with each of them."""
+    """Yield the parameters of the exercise, each with an equals sign; if one has choices, with each of them."""
     for parameter in session.look().catalog.exercise(str(line.get("exercise")))[1].parameters:
         yield from (f"{parameter.name}={choice}" for choice in parameter.choices or ("",))
 
 
 @_with_line
 def predictions(session: Session, line: Words) -> Iterator[str]:
-    """What can be predicted of the exercise, with an equals sign."""
+    """Yield what can be predicted of the exercise, with an equals sign."""
     wanted = session.look().catalog.exercise(str(line.get("exercise")))[1].predict
     yield from (f"{wanted.id}=",) if wanted else ()
 
 
 @_with_line
 def checks(session: Session, line: Words) -> Iterator[str]:
-    """The names of the exercise's checks."""
+    """Yield the names of the exercise's checks."""
     yield from (check.id for check in session.look().catalog.exercise(str(line.get("exercise")))[1].checks)
 
 
 @_with_line
 def questions(session: Session, line: Words) -> Iterator[str]:
-    """The exercise's questions, each with an equals sign."""
+    """Yield the exercise's questions, each with an equals sign."""
     yield from (f"{question.id}=" for question in session.look().catalog.exercise(str(line.get("exercise")))[1].questions)
 
 
 @_quietly
 def runs(session: Session) -> Iterator[str]:
-    """The ids of runs, newest first; a run's word, where no other run has it; the exercises and scripts that have runs."""
+    """Yield the ids of runs, newest first; the word of a run if no other run has it; the exercises and scripts that have
+    runs."""
     from gpucourse.workspace import runs as records
     from gpucourse.workspace.paths import RunPaths
 
@@ -155,7 +157,7 @@ def runs(session: Session) -> Iterator[str]:
 
 @_quietly
 def active_runs(session: Session) -> Iterator[str]:
-    """The runs that have not ended, as `runs` names them."""
+    """Yield the runs that have not ended, as `runs` names them."""
     from gpucourse.workspace import runs as records
 
     yield from _name_runs([(record.id, record.subject) for record in records.under_way(session.look().paths)[::-1]])
@@ -163,14 +165,14 @@ def active_runs(session: Session) -> Iterator[str]:
 
 @_with_line
 def runs_of_exercise(session: Session, line: Words) -> Iterator[str]:
-    """The ids of the exercise's runs, newest first."""
+    """Yield the ids of the exercise's runs, newest first."""
     number = line.get("exercise") or line.get("number")
     yield from (record.id for record in _records(session) if number in {None, record.subject})
 
 
 @_with_line
 def ranks(session: Session, line: Words) -> Iterator[str]:
-    """The ranks of the run, or of the exercise's newest."""
+    """Yield the ranks of the run, or of the exercise's newest."""
     from gpucourse.workspace import runs as records
 
     record = records.find(session.look().paths, line.get("run") or line.get("exercise"))
@@ -184,14 +186,14 @@ def _labs(session: Session) -> list[Deployment]:
 
 
 def _records(session: Session) -> list[RunRecord]:
-    """The records of all runs, newest first."""
+    """Return the records of all runs, newest first."""
     from gpucourse.workspace import runs as records
 
     return records.readable(session.look().paths)[0][::-1]
 
 
 def _name_runs(listed: list[tuple[str, str]]) -> Iterator[str]:
-    """What names a run, of the ids of runs and of what ran."""
+    """Yield the names of runs: their ids, the words that only one id has, and the exercises or scripts."""
     yield from (run_id for run_id, _ in listed)
     words = sorted(run_id.rsplit("-", 1)[-1] for run_id, _ in listed)
     yield from (word for word, same in groupby(words) if len(list(same)) == 1)

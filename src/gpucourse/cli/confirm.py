@@ -9,10 +9,10 @@ from gpucourse.errors import UsageError
 
 
 def confirm(session: Session, question: str, *, yes: bool, command: str, why: str = "") -> bool:
-    """Whether the person agrees; `yes` answers for them, anything but yes is no.
+    """Return whether the person agrees; `yes` answers for them, and any answer but yes means no.
 
-    `command` is what they typed, for the hint, and `why` what there is to agree to, where the screen may not say it. Raises
-    UsageError where nobody can be asked: no terminal, or --json.
+    `command` is the typed command, for the hint, and `why` what the person must agree to, in case the screen does not show it.
+    Raises UsageError if no person can answer: no terminal, or --json.
     """
     if yes:
         return True

@@ -18,7 +18,7 @@ def cost(
     ] = False,
     json: JsonFlag = False,
 ) -> int:
-    """What the course cost, will cost, and what is left to spend."""
+    """Show what the course cost and will cost, and what is left."""
     from gpucourse.labs.aws.money.cost import cost as act
     from gpucourse.ui.views.cost import cost as view
 

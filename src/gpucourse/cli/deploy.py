@@ -1,4 +1,4 @@
-"""The command `deploy`: it proposes and shows what would be built, asks if that costs money, then builds it, on any target."""
+"""The command `deploy`: shows what would be built, asks for confirmation if that costs money, then builds it, on any target."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def deploy(
 
 
 def _parts(text: str | None) -> tuple[str, ...]:
-    """What is between the commas."""
+    """Return the words between the commas."""
     return tuple(filter(None, (text or "").replace(" ", "").split(",")))
 
 
@@ -148,7 +148,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
 
 
 def _agree(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
-    """Name the runs that end with their nodes, and ask. Raises Interrupted after a no."""
+    """Name the runs that end with their nodes, and ask for confirmation. Raises Interrupted if the person declines."""
     from gpucourse.cli.confirm import confirm
     from gpucourse.ui.views.destroy_preview import ending_runs
 
@@ -164,7 +164,7 @@ def _agree(session: Session, request: DeployRequest, runs: Sequence[RunRecord], 
 def _deploy_priced(
     session: Session, target: Target[Any, Any], request: DeployRequest, proposal: PricedProposal, *, yes: bool, json: bool
 ) -> int:
-    """Show what would be built and what it costs; after a yes, build it."""
+    """Show what would be built and what it costs; build it if the person agrees."""
     from gpucourse.cli.confirm import confirm
     from gpucourse.ui.views.cloud import quote
 
@@ -238,7 +238,7 @@ def _prices(proposal: PricedProposal) -> dict[str, object]:
 
 
 def _is_vouched(session: Session, error: UnknownHosts) -> bool:
-    """Whether the person says that every fingerprint is the right one. `--yes` is no answer to that."""
+    """Return whether the person confirms every fingerprint. `--yes` does not confirm them."""
     return all(
         session.console.ask(f"{host.said} shows the host key {host.fingerprint}. Is that the right machine?", sys.stdin)
         for host in error.strangers

@@ -1,4 +1,4 @@
-"""The command `destroy`: takes labs down, and shows that nothing is left."""
+"""The command `destroy`: removes labs, and shows that nothing is left."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def destroy(
 
 
 def _format_command(wanted: DestroyRequest, *, discard: bool) -> str:
-    """What was typed: without its options it would take down more than was meant."""
+    """Return the typed command with its options: without them it would remove more than the person meant."""
     words = ["gpucourse", "destroy", wanted.module or "--all"]
     words += ["--target", wanted.target] if wanted.target else []
     words += ["--gpu", wanted.gpu] if wanted.gpu else []
@@ -92,7 +92,7 @@ def _format_command(wanted: DestroyRequest, *, discard: bool) -> str:
 
 
 def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool, command: str) -> None:
-    """Ask, where something that costs money goes. Raises Interrupted after a no."""
+    """Ask for confirmation if something that costs money is removed. Raises Interrupted if the person declines."""
     if yes or not (survey_result.all_untracked or any(lab.costs for lab in survey_result.labs)):
         return
     from gpucourse.cli.confirm import confirm
@@ -108,7 +108,7 @@ def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool,
 
 
 def _not_deployed(module: str | None, target: str | None, gpu: str | None) -> str:
-    """What to say where none of the labs that were asked for is there."""
+    """Return the message for labs that are not deployed."""
     what = f"Module {module} is not deployed" if module else "No such lab is deployed"
     return what + (f" on {target}" if target else "") + (f" with {gpu}" if gpu else "")
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def run_live_hour(session: Session, most: Decimal) -> int:
-    """Ask, drive the hour, say how it ended.
+    """Ask for confirmation, run the hour, and report how it ended.
 
-    Raises LeftoverError with ids where something is left, Interrupted, InfrastructureError if a command failed or the money
-    was not enough.
+    Raises LeftoverError with ids if something is left, Interrupted, InfrastructureError if a command failed or the money was
+    not enough.
     """
     from gpucourse.labs.aws.live.hour import drive, prepare
 

@@ -1,4 +1,4 @@
-"""The command `doctor`: everything that would stop the course."""
+"""The command `doctor`: finds everything that would stop the course."""
 
 from __future__ import annotations
 

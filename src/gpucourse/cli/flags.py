@@ -15,15 +15,15 @@ from gpucourse.units import parse_duration
 
 
 def any_gpu() -> str:
-    """The GPUs that can be chosen, cheapest first, as a help text names them: t4, l4 or a10g."""
-    from gpucourse.hardware import hardware  # the table takes 3 ms, and most commands name no GPU
+    """Return the GPUs that can be chosen, cheapest first, in the words of a help text: t4, l4 or a10g."""
+    from gpucourse.hardware import hardware  # reading the table costs 3 ms, and most commands name no GPU
 
     *first, last = hardware().choices
     return f"{', '.join(first)} or {last}"
 
 
 def name_two_gpus() -> str:
-    """The two cheapest as they are typed side by side."""
+    """Return the two cheapest as they are typed side by side."""
     from gpucourse.hardware import hardware
 
     return ",".join(hardware().choices[:2])
@@ -55,7 +55,7 @@ YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmatio
 
 
 def gpu_option() -> OptionInfo:
-    """The option --gpu of a command about one lab of a module."""
+    """Return the option --gpu of a command about one lab of a module."""
     option: OptionInfo = typer.Option(
         "--gpu",
         help=f"Which lab, where the module has several: {any_gpu()}.",
@@ -67,7 +67,7 @@ def gpu_option() -> OptionInfo:
 
 
 def check_gpu(name: str | None) -> str | None:
-    """The GPU that was typed, in small letters. Raises UnknownName if the table has none of that name."""
+    """Return the typed GPU in lower case. Raises UnknownName if the table has no GPU of that name."""
     if name is None:
         return None
     from gpucourse.hardware import hardware
@@ -78,7 +78,7 @@ def check_gpu(name: str | None) -> str | None:
 
 
 def target_option(what: str) -> OptionInfo:
-    """The option --target, which takes the name of any target that is registered."""
+    """Return the option --target, which accepts the name of any registered target."""
     option: OptionInfo = typer.Option(
         "--target",
         help=what,
@@ -98,8 +98,8 @@ def _check_target(name: str | None) -> str | None:
 
 
 def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
-    """What follows each --set, by its name. Raises UsageError for one without an equals sign, and for a name that is
-    given twice: nobody could say which of the two was meant."""
+    """Return the value of each --set, by its name. Raises UsageError for one without an equals sign, and for a name that is
+    given twice, because it is unclear which value is meant."""
     values: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -117,7 +117,8 @@ def parse_seconds(text: str, example: str, *, flag: str = "") -> float: ...
 @overload
 def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None: ...
 def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None:
-    """What was typed, in seconds; None for nothing. Raises UsageError, whose hint is `example`: a whole command."""
+    """Return the typed duration in seconds; None if there is none. Raises UsageError, whose hint is `example`: a whole
+    command."""
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:

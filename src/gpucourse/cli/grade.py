@@ -132,12 +132,12 @@ def _show_bundles(
     csv: bool,
     json: bool,
 ) -> int:
-    """The points of every bundle that can be opened, then why others cannot; the worst decides the exit code."""
+    """Show the points of every bundle that can be opened, then why others cannot; the worst error decides the exit code."""
     from gpucourse.cli.documents.grades import describe_bundle
     from gpucourse.ui.views import grade as views
 
     if exercise is not None:
-        session.context.catalog.exercise(exercise)  # an unknown name is said before anything is opened
+        session.context.catalog.exercise(exercise)  # an unknown name is reported before anything is opened
     console = session.console
     graded: list[GradedBundle] = []
     errors: list[GpucourseError] = []
@@ -267,7 +267,7 @@ def _code(changed: list[str], hint: str) -> int:
 
 
 def _few(names: tuple[str, ...]) -> str:
-    """The first of many names."""
+    """Return the first of many names."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

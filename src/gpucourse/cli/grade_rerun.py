@@ -1,4 +1,5 @@
-"""`grade --rerun`: ask, run the scripts of a bundle and judge its parts again, and show which results differ."""
+"""`grade --rerun`: asks for confirmation, runs the scripts of a bundle, judges its parts again, and shows which results
+differ."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ WARNING = (
 
 
 def show_reruns(session: Session, path: Path, exercise: str | None, *, original: bool, yes: bool) -> int:
-    """Run a bundle's scripts again, once the person agrees. Raises CheckFailed if something differs, MissingError if
-    nothing could be run again."""
+    """Run a bundle's scripts again if the person agrees. Raises CheckFailed if something differs, MissingError if nothing could
+    be run again."""
     from gpucourse.cli.documents.grades import describe_reruns
     from gpucourse.learning.bundle import open_bundle
     from gpucourse.learning.review.rerun import rerun

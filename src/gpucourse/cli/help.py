@@ -1,4 +1,4 @@
-"""What `--help` looks like: commands in groups, summaries in full, and the options that every command takes."""
+"""The layout of `--help`: commands in groups, summaries in full, and the options that every command accepts."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def _expand(word: Any) -> Any:
 
 
 class CommandHelp(typer.core.TyperCommand):
-    """A command whose help also names the options of every command, and whose paths may begin with `~` everywhere."""
+    """A command whose help also lists the options of every command, and whose paths may begin with `~` everywhere."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words that were typed; a shell leaves the `~` of --out=~/page, and a folder of that name helps nobody."""
+        """Parse the typed words; a shell does not expand the `~` of --out=~/page, and a folder of that name would be
+        useless."""
         rest = super().parse_args(ctx, args)
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
@@ -50,7 +51,7 @@ class CommandHelp(typer.core.TyperCommand):
         return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The command's own options, then those of every command."""
+        """Write the command's own options, then those of every command."""
         super().format_options(ctx, formatter)
         with formatter.section("Options of every command"):
             formatter.write_dl(OPTIONS_OF_ALL)
@@ -60,7 +61,7 @@ class GroupedHelp(typer.core.TyperGroup):
     """The program, whose help shows its commands in groups."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Each group under its name; a summary that is too long for the line continues below, and is never cut."""
+        """Write each group under its name; a summary that is too long for the line continues below, and is never cut."""
         width = max(map(len, self.commands))
         for title, names in GROUPS.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]

@@ -17,7 +17,7 @@ def hint(
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
     json: JsonFlag = False,
 ) -> int:
-    """The next hint, one at a time."""
+    """Show the next hint, one at a time."""
     from gpucourse.learning.hint import next_hint
     from gpucourse.ui.views.course import hint as view
 

@@ -1,4 +1,4 @@
-"""Single keys from the terminal, read as they are pressed; the terminal is always left as it was."""
+"""Single keys from the terminal, read as they are pressed; the state of the terminal is always restored."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 
 from gpucourse.cli.session import Session
 
-END = "\x04"  # Ctrl-D, and what is read where the terminal is gone
+END = "\x04"  # Ctrl-D, and what is read if the terminal is gone
 
 
 def can_read_keys(session: Session) -> bool:
-    """Whether a person sits at a terminal that shows what this program says and takes single keys."""
+    """Return whether the person has a terminal that shows the program's output and can send single keys."""
     try:
         attached = sys.stdin.isatty() and os.isatty(sys.stdin.fileno())
     except (OSError, ValueError):  # no standard input, or one that is not a file
@@ -26,7 +26,7 @@ def can_read_keys(session: Session) -> bool:
 
 
 def read_key(seconds: float) -> str:
-    """The key that is pressed within this time; empty if none is. Typed text that came before counts as keys."""
+    """Return the key that is pressed within this time; empty if none is. Text that was typed before counts as keys."""
     with _single_keys() as keys:
         ready, _, _ = select.select([keys], [], [], seconds)
         data = os.read(keys, 1) if ready else b""
@@ -36,19 +36,20 @@ def read_key(seconds: float) -> str:
 
 
 def drop_keys() -> None:
-    """Forget what was typed while something else was going on."""
+    """Discard the keys that were typed while the program was busy."""
     with suppress(termios.error):
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 @contextmanager
 def _single_keys() -> Iterator[int]:
-    """Keys come at once and are not shown; Ctrl-C still interrupts. Whatever ends the block, all is as before."""
+    """Make the terminal send keys at once, without showing them; Ctrl-C still interrupts. The terminal is restored after the
+    block."""
     keys = sys.stdin.fileno()
     before = termios.tcgetattr(keys)
     try:
         tty.setcbreak(keys, termios.TCSANOW)
         yield keys
     finally:
-        with suppress(termios.error):  # a terminal that is gone needs nothing
+        with suppress(termios.error):  # a closed terminal cannot be restored
             termios.tcsetattr(keys, termios.TCSANOW, before)

@@ -22,7 +22,7 @@ def leaks(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """What your AWS account still holds with the course's tag."""
+    """List what your AWS account still has with the course's tag."""
     from gpucourse.labs.aws.cleanup import leaks as act
     from gpucourse.ui.views import leaks as views
 
@@ -64,7 +64,7 @@ def _document(held: LeakScan) -> dict[str, object]:
 
 
 def _verdict(left: list[CloudResource]) -> int:
-    """Raises LeftoverError if something may still be billed."""
+    """Return exit code 0 if nothing is left. Raises LeftoverError if something may still be billed."""
     if not left:
         return ExitCode.DONE
     seen = [resource for resource in left if resource.seen]

@@ -10,7 +10,7 @@ from gpucourse.errors import ExitCode
 
 
 def list_(ctx: typer.Context, json: JsonFlag = False) -> int:
-    """The syllabus, and what you have done."""
+    """Show the syllabus, and what you have done."""
     from gpucourse.learning.list_ import list_course
     from gpucourse.ui.views.course import catalog as view
 

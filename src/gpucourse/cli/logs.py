@@ -35,7 +35,7 @@ def logs(
         typer.Option("--grep", help="Only lines that match a regular expression.", metavar="PATTERN", show_default=False),
     ] = None,
 ) -> int:
-    """The logs of a run: live, by rank, or folded."""
+    """Show the logs of a run: live, by rank, or folded."""
     from gpucourse.cli.show_logs import show_logs
     from gpucourse.runs.logs import LogPart
 
@@ -51,7 +51,7 @@ def logs(
 
 
 def _parse_pattern(pattern: str | None) -> re.Pattern[bytes] | None:
-    """What --grep looks for. Raises UsageError if it is not a regular expression."""
+    """Compile the pattern of --grep. Raises UsageError if it is not a regular expression."""
     try:
         return None if pattern is None else re.compile(pattern.encode(errors="surrogateescape"))
     except re.error as error:

@@ -29,7 +29,7 @@ def open_(
     ] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Show it in the browser.")] = True,
 ) -> int:
-    """A web page of your lessons, progress and runs."""
+    """Open a web page of your lessons, progress and runs."""
     from gpucourse.learning.pages.open_ import open_ as act
     from gpucourse.ui.page.build import build
     from gpucourse.ui.page.folder import write_folder
@@ -50,7 +50,7 @@ def open_(
 
 
 def _serve(session: Session, folder: Path, *, browser: bool) -> int:
-    """Give the page to browsers until Ctrl-C."""
+    """Serve the page to browsers until Ctrl-C."""
     from gpucourse.learning.pages.serve import PageServer
 
     with PageServer(folder) as server:
@@ -65,13 +65,13 @@ def _serve(session: Session, folder: Path, *, browser: bool) -> int:
 
 
 def _show(context: Context, address: str) -> bool:
-    """Whether a browser was started; one that draws in the terminal is not."""
+    """Return whether a browser was started; one that draws in the terminal is never started."""
     has_display = sys.platform == "darwin" or context.environ.get("DISPLAY") or context.environ.get("WAYLAND_DISPLAY")
     return bool(has_display) and webbrowser.open(address)
 
 
 def _read_costs(context: Context) -> Cost | None:
-    """What the ledger holds; nobody is asked, so that the page is there at once."""
+    """Read the costs from the ledger only, without calling AWS, so that the page appears at once."""
     if not context.paths.ledger.exists():
         return None
     from gpucourse.labs.aws.money.cost import cost

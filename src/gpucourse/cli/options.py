@@ -1,4 +1,4 @@
-"""Options that every command takes, anywhere in the line: `gpucourse status --workspace DIR` works, too."""
+"""Options that every command accepts, anywhere in the line: `gpucourse status --workspace DIR` works, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpucourse.errors import UsageError
 
-_LONGEST_WORD = 4096  # no path of a file can be longer
+_LONGEST_WORD = 4096  # no path can be longer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +23,9 @@ class Options:
 
 
 def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
-    """Take the program's own options out of the line, up to `--`; what follows belongs to somebody else.
+    """Remove the program's own options from the line, up to `--`; the words after it are for another program.
 
-    `--json` stays where it is: only the commands that know it take it. Raises UsageError.
+    `--json` is not removed: only some commands accept it. Raises UsageError.
     """
     own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     foreign = list(arguments[len(own) :])

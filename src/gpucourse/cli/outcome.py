@@ -40,8 +40,9 @@ _NEEDED_AT_THE_END = (
 
 
 def import_before_end(watch: Watcher, guard: Guard) -> Watcher:
-    """The watcher; at the first words of a rank it also imports what the end of the run needs, 70 ms of processor time: ranks
-    wait for each other now and then, while before their first words and when they close down no processor is free."""
+    """Return a watcher that, at the first output of a rank, also imports what the end of the run needs, which costs 70 ms of
+    processor time: then ranks sometimes wait for each other, but before their first output and when they shut down no processor
+    is free."""
     is_ready = False
 
     def tell(event: Event) -> None:
@@ -58,7 +59,7 @@ def import_before_end(watch: Watcher, guard: Guard) -> Watcher:
 
 
 def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
-    """The exact commands of every node."""
+    """Show the exact commands of every node."""
     from gpucourse.cli.documents.describe import describe_plan
     from gpucourse.ui.views.plan import launch
 
@@ -69,7 +70,7 @@ def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
 
 
 def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
-    """A run that continues without us, and how to come back to it."""
+    """Show a run that continues in the background, and how to follow it later."""
     from gpucourse.cli.documents.describe import describe_run
     from gpucourse.ui.views.result import show_started as view
 
@@ -80,8 +81,8 @@ def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
 
 
 def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> int:
-    """The result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if another check
-    went red than the learner said."""
+    """Show the result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if another
+    check failed than the learner predicted."""
     record, verdict = attended.record, attended.verdict
     if record.state == "failed" and not record.diagnoses:
         with session.console.guard("show the end of the log"):
@@ -97,12 +98,12 @@ def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> 
 
 
 def _guard_result(session: Session) -> AbstractContextManager[None]:
-    """Return a block in which a fault of a table is a warning: the run has its result and its exit code all the same."""
+    """Return a block in which an error in a table is only a warning: the run still has its result and its exit code."""
     return session.console.guard("show the result", except_for=(GpucourseError, OSError))
 
 
 def _show_tail(record: RunRecord, live: Live) -> None:
-    """The end of the log of whoever failed first, where nobody can say why."""
+    """Show the end of the log of the rank or launcher that failed first, when the cause is not known."""
     launcher = next((end.node for end in record.node_exits if end.code), None)
     if record.first_failure is not None:
         live.show_tail(record.first_failure.node, record.first_failure.rank)
@@ -111,7 +112,7 @@ def _show_tail(record: RunRecord, live: Live) -> None:
 
 
 def _keep_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
-    """Store what the learner saw, which is known only once everything was shown."""
+    """Store what the learner saw, which is known only after everything was shown."""
     with session.console.guard("store the picture of the screen"):
         _store_screen(session.context, record, live, view)
 
@@ -126,13 +127,13 @@ def _store_screen(context: Context, record: RunRecord, live: Live, view: View) -
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
     seal_screen(files)
     _, exercise = context.catalog.exercise(record.exercise)
-    if any(files.screen.match(wanted.source) for wanted in exercise.deliverables):  # the rest is handed in already
+    if any(files.screen.match(wanted.source) for wanted in exercise.deliverables):  # others are handed in already
         deliver(context, exercise, record)
 
 
 def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:
-    """The result of a run on the screen, with everything about it for --verbose, and as a document where one is wanted; what
-    was shown."""
+    """Show the result of a run, with all details for --verbose, and as a document with `json`; return the view that was
+    shown."""
     view, document = _describe(session, record, verdict)
     if json:
         session.console.document(document)
@@ -141,7 +142,7 @@ def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | 
 
 
 def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> tuple[View, dict[str, object]]:
-    """The result of a run as a view and as a document."""
+    """Return the result of a run as a view and as a document."""
     from gpucourse.cli.documents.describe import describe_run
     from gpucourse.runs.parts import list_part_files
     from gpucourse.runs.results import read_prediction
@@ -177,8 +178,8 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
 
 
 def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunResult:
-    """Do one run of several: its progress, and then one line; with --verbose all that `run` shows. A failed
-    check or exercise does not end all."""
+    """Do one run of several: show its progress, and then one line; with --verbose everything that `run` shows. A failed check
+    or exercise does not end the series."""
     from gpucourse.ui.views.result import headline
 
     console = session.console
@@ -201,9 +202,9 @@ def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunR
 
 
 def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
-    """The exit code of a run: 0 if it succeeded and nothing failed, or the one check that the learner said would.
+    """Return the exit code of a run: 0 if it succeeded and nothing failed, except the one check that the learner predicted.
 
-    Raises CheckFailed if another check went red than the learner said.
+    Raises CheckFailed if another check failed than the learner predicted.
     """
     if record.state != "succeeded":
         return ExitCode.EXERCISE_FAILED

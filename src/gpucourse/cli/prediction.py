@@ -1,4 +1,4 @@
-"""The prediction before a run: typed as an option, or asked for at a terminal."""
+"""The prediction before a run: an option of the command, or an answer at the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
-    """The prediction that follows --predict, as `NAME=VALUE`. Raises UsageError, UnknownName."""
+    """Read the prediction after --predict, as `NAME=VALUE`. Raises UsageError, UnknownName."""
     asked = exercise.predict
     if asked is None:
         why = f": {exercise.no_predict}" if exercise.no_predict else ""
@@ -35,14 +35,16 @@ def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
 
 
 def check_prediction(asked: Prediction, answer: str) -> None:
-    """Raises ValueError, with the reason, where an answer is no number, or no option, as the prediction wants one."""
+    """Check that an answer is a number, or an option, of the kind that the prediction needs. Raises ValueError with the
+    reason."""
     from gpucourse.grading.predictions import compare
 
     compare(asked, answer, None, on_gpu=False)
 
 
 def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction | None:
-    """Ask the person at the terminal what the run will measure; None if nothing is asked, nobody is there, or for Enter.
+    """Ask the person at the terminal what the run will measure; None if the exercise has no prediction, if there is no
+    terminal, or for Enter.
 
     Raises UsageError, UnknownName for parameters that the run would refuse anyway.
     """
@@ -56,7 +58,7 @@ def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction
         return None
     try:
         lab = find_deployed_lab(session.context, module, target=run_request.target, gpu=run_request.gpu)
-    except MissingError:  # the run says so itself
+    except MissingError:  # the run reports it
         return None
     parameters = resolve(exercise, run_request.settings, local=lab.is_simulated)
     session.console.show(view(asked, run_request.nodes or exercise.launch.nodes, parameters))

@@ -56,7 +56,7 @@ def quiz(
 
 
 def _ask(session: Session, sitting: Sitting) -> None:
-    """Ask what is open; each answer is kept at once."""
+    """Ask the open questions; each answer is stored at once."""
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
@@ -102,5 +102,5 @@ def _show(session: Session, *, json: bool) -> int:
 
 
 def _question_document(question: object) -> dict[str, object]:
-    """A question as a document has it: without its key and explanation."""
+    """Return a question as a document, without its key and explanation."""
     return {name: value for name in ("id", "lesson", "kind", "text", "unit", "options") if (value := getattr(question, name))}

@@ -25,7 +25,7 @@ def report(
     author: Annotated[str, typer.Option("--author", help="The author's name (default: the owner in gpucourse.yaml).")] = "",
     json: JsonFlag = False,
 ) -> int:
-    """The final project as HTML and PDF; or a report of the course."""
+    """Write the final project (HTML, PDF), or a report of the course."""
     from gpucourse.learning.report import report as act
     from gpucourse.ui.views.report import report as view
 

@@ -1,4 +1,4 @@
-"""The command `run`: turns what was typed into a request, and starts one run, a sweep, or a whole module."""
+"""The command `run`: turns its options into a request, and starts one run, a sweep, or a whole module."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Launcher = Literal["python", "torchrun", "slurm"]
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
-_USUAL_NODES = 2  # of an exercise, where --nodes does not say it
-_USUAL_PACKAGES = ("torch",)  # those of other exercises are asked for once the course is read
-_MOST_EARLY = 8  # nodes: of more, the handshakes take the processor from what they shall not wait for
+_USUAL_NODES = 2  # of an exercise, without --nodes
+_USUAL_PACKAGES = ("torch",)  # those of other exercises are checked once the course is read
+_MOST_EARLY = 8  # nodes: more handshakes would delay the rest of the start
 
 
 def run(
@@ -114,7 +114,7 @@ def run(
     session = session_of(ctx)
     script = _find_module(python_module, script) if python_module is not None else script
     if not (script or detach or dry_run):
-        session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
+        session.plot_worker.set_up()  # early: most exercises have pictures, and once the ranks run no processor is free
     _refuse_bytes(
         exercise or "", *(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ())))
     )
@@ -158,21 +158,21 @@ def run(
 
 
 def _connect_early(session: Session, exercise: str | None, nodes: int | None, target: str | None, gpu: str | None) -> None:
-    """Begin to connect to the nodes that the run will ask for, as far as that can be told before the course is read."""
+    """Begin to connect to the nodes that the run will use, as far as they are known before the course is read."""
     from gpucourse.workspace.deployments import find_ready
 
     module = (exercise or "").partition(".")[0]
-    # Only a look: the options are not read yet, and a command that is refused by them makes no workspace.
+    # `look` makes no workspace: the options are not checked yet, and a refused command must not make one.
     lab = find_ready(session.look().paths, module, target=target, gpu=gpu) if module else None
     if lab is None or lab.inventory is None:
         return
-    count = 1 if lab.has_slurm else max(0, min(nodes or _USUAL_NODES, _MOST_EARLY))  # it is not refused yet
+    count = 1 if lab.has_slurm else max(0, min(nodes or _USUAL_NODES, _MOST_EARLY))  # not validated yet
     head_first = sorted(lab.inventory.nodes, key=lambda node: node.role != "head")
     session.context.connect_early(head_first[:count], None if lab.has_slurm else _USUAL_PACKAGES)
 
 
 def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:
-    """The order with what the learner predicts: as typed, or asked for. Raises UsageError, UnknownName."""
+    """Return the request with the learner's prediction: from the option, or by a question. Raises UsageError, UnknownName."""
     from gpucourse.cli.prediction import ask_prediction, read_prediction
 
     exercise = session.context.catalog.exercise(run_request.exercise)[1]
@@ -186,14 +186,14 @@ def _with_prediction(session: Session, run_request: RunRequest, predict: str | N
 
 
 def _refuse_foretold(exercise: str, predict: str | None, expect_red: str | None) -> None:
-    """Raises UsageError if several runs were ordered together with what one of them shows."""
+    """Refuse predictions about several runs. Raises UsageError if --predict or --expect-red is given."""
     if predict is not None or expect_red is not None:
         option = f"--predict {predict}" if predict is not None else f"--expect-red {expect_red}"
         raise UsageError(f"{option.split(maxsplit=1)[0]} is about one run", hint=f"gpucourse run {exercise} {option}")
 
 
 def _with_expectation(session: Session, run_request: RunRequest, check: str | None) -> RunRequest:
-    """The order with the check that the learner says will go red, if any. Raises UsageError, UnknownName."""
+    """Return the request with the check that the learner predicts to fail, if any. Raises UsageError, UnknownName."""
     from gpucourse.runs.mutations import check_expectation
 
     if check is None:
@@ -215,14 +215,14 @@ def _find_module(name: str, script: Path | None) -> Path:
 
 
 def _launcher_of_batch(script: Path, launcher: str | None) -> Literal["slurm"]:
-    """A file for sbatch goes to Slurm. Raises UsageError if another launcher was asked for."""
+    """Return the launcher of a file for sbatch, Slurm. Raises UsageError if another launcher was chosen."""
     if launcher not in {None, "slurm"}:
         raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
     return "slurm"
 
 
 def _refuse_bytes(*words: str) -> None:
-    """Raises UsageError for a word that is not text: the files of the run, which are in UTF-8, cannot hold it."""
+    """Refuse words that are not text: the files of the run are in UTF-8 and cannot contain them. Raises UsageError."""
     for word in words:
         try:
             word.encode()
@@ -235,10 +235,10 @@ def _refuse_bytes(*words: str) -> None:
 def _choose_script(
     session: Session, exercise: str | None, arguments: list[str], script: Path | None, launcher: Launcher | None
 ) -> tuple[str, list[str], Launcher | None]:
-    """The exercise that a run belongs to, its arguments and its launcher.
+    """Return the exercise of a run, its arguments and its launcher.
 
-    A script of the learner's own takes nobody's place: it is run with what one exercise says of labs and limits, and what is
-    not an option is an argument of the script. Raises UsageError.
+    A learner's own script replaces no exercise: it runs with the lab and the limits of one exercise, and every word that is not
+    an option is an argument of the script. Raises UsageError.
     """
     if script is None:
         if exercise is None:
@@ -258,7 +258,7 @@ def _choose_script(
 
 
 def _find_usual(session: Session, usual: str) -> str:
-    """The exercise whose lab and limits scripts of the learner's own have: `usual`, or the first of a course without it."""
+    """Return the exercise whose lab and limits a learner's own script uses: `usual`, or the first of a course without it."""
     from gpucourse.errors import UnknownName
 
     catalog = session.context.catalog
@@ -269,14 +269,14 @@ def _find_usual(session: Session, usual: str) -> str:
 
 
 def _find_lab(session: Session, usual: str, target: str | None, gpu: str | None) -> str | None:
-    """The module on whose lab a script of the learner's own runs, where that of the `usual` exercise is not deployed."""
+    """Return the module on whose lab a learner's own script runs if that of the `usual` exercise is not deployed."""
     from gpucourse.runs.prepare import find_script_lab
 
     return find_script_lab(session.context, usual.partition(".")[0], target=target, gpu=gpu)
 
 
 def _refuse_module(session: Session, exercise: str, script: Path | None, *, every: bool) -> None:
-    """Raises UsageError for the number of a module without --all, and for --all with a script of the learner's own."""
+    """Refuse the number of a module without --all, and --all with a learner's own script. Raises UsageError."""
     if every and script is not None:
         raise UsageError(
             "--all is for the exercises of a module, not for a script of your own",
@@ -290,7 +290,7 @@ def _refuse_module(session: Session, exercise: str, script: Path | None, *, ever
 
 
 def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
-    """Raises UsageError if several runs were asked for in more than one way."""
+    """Refuse several runs that are requested in more than one way. Raises UsageError."""
     if len(sweep) > 1:
         raise UsageError(
             f"--sweep takes one parameter at a time, and was given {len(sweep)} times",

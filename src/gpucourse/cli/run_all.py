@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
-    """Run every exercise of a module on every lab of it that is up; the exit code. Raises ExerciseFailed, CheckFailed."""
+    """Run every exercise of a module on every lab of it that is up; return the exit code. Raises ExerciseFailed,
+    CheckFailed."""
     from gpucourse.runs.run_module import labs
     from gpucourse.runs.run_module import run_all as act
     from gpucourse.ui.views.many import everything as view

@@ -1,4 +1,4 @@
-"""`run` of one exercise: print its commands only (a dry run), start it and leave, or follow it to its result."""
+"""`run` of one exercise: prints its commands only (a dry run), starts it and returns, or follows it to its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpucourse.runs.run import locate_run, run
 
 
 def run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
-    """Do one run, and give its exit code. Raises what `runs.run` raises, and CheckFailed."""
+    """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
     context = session.context
     location = locate_run(context, run_request)
     session.console.mode(location.mode, location.lacks)

@@ -34,7 +34,7 @@ _OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # bash reads the last one's f
 
 
 class StartOptions(TypedDict):
-    """The part of an order that these options make."""
+    """The part of a request that these options make."""
 
     environment: dict[str, str]
     handed_on: tuple[str, ...]
@@ -45,7 +45,7 @@ class StartOptions(TypedDict):
 def read_start_options(
     env: Sequence[str] | None, torchrun: str | None, checks: Path | None, *, script: Path | None, here: Mapping[str, str]
 ) -> StartOptions:
-    """What was typed after --env, --torchrun and --checks; `here` is this computer's environment.
+    """Read the values of --env, --torchrun and --checks; `here` is this computer's environment.
 
     Raises UsageError, ManifestError.
     """
@@ -60,7 +60,7 @@ def read_start_options(
     environment, handed_on = read_variables(env or (), here)
     if script is None:
         _refuse_code(*environment, *handed_on)
-    read_options(torchrun or "")  # refused here, before anything is looked at
+    read_options(torchrun or "")  # raises before anything else is read
     return StartOptions(
         environment=environment,
         handed_on=handed_on,
@@ -70,7 +70,7 @@ def read_start_options(
 
 
 def _refuse_code(*names: str) -> None:
-    """Raises UsageError for a variable by which other code than the exercise's would run."""
+    """Refuse a variable by which other code than the exercise's would run. Raises UsageError."""
     for name in names:
         if name.startswith(_OF_CODE):
             raise UsageError(

@@ -1,4 +1,5 @@
-"""`run` of an exercise that is a terminal on a node: connects the learner's terminal to it, and later proves the GPU free."""
+"""`run` of an exercise that is a terminal on a node: connects the learner's terminal to it, and afterwards checks that the GPU
+is free."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _TOKEN = re.compile(
 
 
 def run_session(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
-    """Open the session in this terminal; the exit code of what came of it."""
+    """Open the session in this terminal; return the exit code of its result."""
     from gpucourse.runs import slurm_session as act
 
     context = session.context
@@ -40,12 +41,12 @@ def run_session(session: Session, run_request: RunRequest, *, detach: bool, dry_
         with session.console.watch() as live:
             context.watch = live
             opened_session = stack.enter_context(act.open_session(context, run_request))
-        context.watch = ignore_event  # from here on the screen is the session's
+        context.watch = ignore_event  # from now on the session uses the screen
         session.console.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
         session.console.note(f"$ {opened_session.shown}")
         given = terminal.give(client, opened_session.argv)
         transcript = f"$ {opened_session.shown}\n{readable(given.shown)}"
-        if given.closed:  # nobody is left to see anything, but the session counts
+        if given.closed:  # nothing can be shown any more, but the session counts
             act.close_session(context, opened_session, transcript)
             raise Interrupted(
                 f"the terminal of run {opened_session.record.id} was closed; its session has ended, and its record is complete",
@@ -58,7 +59,7 @@ def run_session(session: Session, run_request: RunRequest, *, detach: bool, dry_
 
 
 def readable(shown: bytes) -> str:
-    """What a terminal showed, as text: lines as they stood at last, after what was typed, deleted and overwritten."""
+    """Return what a terminal showed, as text: the final form of each line, after typing, deleting and overwriting."""
     done: list[str] = []
     line: list[str] = []
     at = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bool) -> int:
-    """Run an exercise with every value of a parameter; the exit code. Raises ExerciseFailed, CheckFailed."""
+    """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
     from gpucourse.runs import parameter_sweep as act
     from gpucourse.runs.run import locate_run
     from gpucourse.ui.views.many import sweep as view

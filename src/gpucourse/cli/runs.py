@@ -17,7 +17,7 @@ def runs(
     exercise: Annotated[str | None, typer.Argument(help="Only of this exercise.", autocompletion=complete.exercises)] = None,
     json: JsonFlag = False,
 ) -> int:
-    """The record of every run."""
+    """List the records of all runs."""
     from gpucourse.runs.runs import every_run
     from gpucourse.ui.views.run import runs as view
 

@@ -1,4 +1,4 @@
-"""What one command works with: its options, its console, and its workspace once that is needed."""
+"""The objects of one command: its options, its console, and its workspace once that is needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Session:
-    """What a command has at hand."""
+    """The options, the console and, on first use, the workspace of one command."""
 
     options: Options
     console: Console
@@ -37,18 +37,17 @@ class Session:
 
     @cached_property
     def root(self) -> Path:
-        """The workspace's folder, whether it is there yet or not."""
+        """Return the workspace's folder, whether it exists yet or not."""
         return find_root(self.options.workspace, os.environ)
 
     @cached_property
     def context(self) -> Context:
-        """The opened workspace and the course. Made on first use, with a note, unless --workspace names it: then it must exist.
-
-        Raises UntrustedFolder for those of others, UsageError if there is none."""
+        """Return the opened workspace and the course. It is made on first use, with a note, unless --workspace names it: then
+        it must exist. Raises UntrustedFolder for those of other users, UsageError if there is none."""
         return self._open(make=True)
 
     def look(self) -> Context:
-        """The same for a command that only looks: a workspace that is not there is not made."""
+        """Return the same for a command that only reads: a missing workspace is not made."""
         if "context" not in vars(self) and not os.access(WorkspacePaths(self.root).identity, os.F_OK):
             return self._open(make=False)
         return self.context
@@ -75,7 +74,7 @@ class Session:
 
     @cached_property
     def plot_worker(self) -> PlotWorker:
-        """What draws the command's pictures."""
+        """Return the worker that draws the command's pictures."""
         from gpucourse.figures.plot_worker import PlotWorker
 
         return PlotWorker()
@@ -90,8 +89,8 @@ class Session:
         return step
 
     def close(self) -> None:
-        """End what the command began and needs no more."""
-        if "plot_worker" in vars(self):  # asked for, and so there
+        """End what the command started and no longer needs."""
+        if "plot_worker" in vars(self):  # it was used, so it exists
             self.plot_worker.close()
         if "context" in vars(self):
             self.context.close()
@@ -104,6 +103,6 @@ class Session:
 
 
 def session_of(ctx: typer.Context) -> Session:
-    """The session that `boundary.run_command` handed to typer for the command that is running."""
+    """Return the session that `boundary.run_command` passed to typer for the running command."""
     session: Session = ctx.obj
     return session

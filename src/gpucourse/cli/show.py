@@ -27,7 +27,7 @@ def show(
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """A lesson (3), or an exercise (3.2)."""
+    """Show a lesson (3), or an exercise (3.2)."""
     from gpucourse.cli.documents.describe import describe_exercise, describe_module
     from gpucourse.learning.progress import progress
     from gpucourse.learning.show import still_open
@@ -68,7 +68,8 @@ def show(
 
 
 def _show_run(session: Session, number: str, wanted: str, *, json: bool) -> int:
-    """The result of one run, as it was shown when it ended. Raises UsageError if it is a run of something else."""
+    """Show the result of one run in the form that it had when the run ended. Raises UsageError if the run is of another
+    exercise or script."""
     from gpucourse.cli.outcome import show_result
     from gpucourse.runs.follow import read_run_verdict
     from gpucourse.workspace import runs

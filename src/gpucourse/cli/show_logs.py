@@ -1,4 +1,5 @@
-"""`logs`: what the ranks printed, from the files here. A run that still runs is followed, if nobody else follows it."""
+"""`logs`: what the ranks printed, from the files on this computer. A run that has not ended is followed, unless another command
+follows it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from gpucourse.ui.views.slurm import describe_later
 from gpucourse.workspace import runs
 
 _WRITTEN_AT_ONCE = 1 << 16
-_SHORT = 1000  # bytes of a piece that has so few lines that several pieces are shown together, and as many pieces
+_SHORT = 1000  # bytes: shorter pieces are shown together, at most this many of them
 
 
 def show_logs(
@@ -32,7 +33,7 @@ def show_logs(
 ) -> int:
     """Show the logs of a run, or a part of them; with `follow` continue until it has ended, and then show its result.
 
-    A run that was collected while nobody looked has no captured screen yet: it is followed as if it had just ended.
+    A run that was collected without being followed has no captured screen yet: it is followed as if it had just ended.
     """
     context = session.context
     record = runs.find(context.paths, wanted)
@@ -42,7 +43,7 @@ def show_logs(
     try:
         with Connections(context) as connections:
             record = collect_later(context, settle(context, record, connections), connections)
-    except GpucourseError as error:  # the nodes do not answer: what was copied here can be read all the same
+    except GpucourseError as error:  # the nodes do not answer: the copied part can still be read
         session.console.warn(f"this may be incomplete: {error.what}")
     if told := describe_later(record):
         session.console.warn(f"{told}; the same command collects what they write")
@@ -58,13 +59,13 @@ def show_logs(
             _print(session, logs)
     except OSError as error:
         if error.filename is None and (known := storage_error(error, Path("/dev/stdout"))) is not None:
-            raise known from error  # of the screen, not of a log
+            raise known from error  # an error of the screen, not of a log
         raise
     return ExitCode.DONE
 
 
 def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
-    """Everything from the first wanted line on: from disk, whoever writes it there."""
+    """Show everything from the first selected line on, as it arrives on disk, whichever process writes it there."""
     context = session.context
     session.console.mode(record.mode)
     ended = threading.Event()
@@ -84,7 +85,7 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
 
 
 def _print(session: Session, logs: list[StoredLog]) -> None:
-    """All ranks, one after the other, every line with its prefix."""
+    """Print all ranks, one after the other, every line with its prefix."""
     from gpucourse.ui.loglines import LONGEST
     from gpucourse.ui.logpipe import LogPipe
 
@@ -99,14 +100,14 @@ def _print(session: Session, logs: list[StoredLog]) -> None:
 
 
 def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -> None:
-    """All ranks' lines in the order in which they came, each with the seconds since the run began."""
+    """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began."""
     from gpucourse.ui.loglines import Source, visible_block
 
     cut = _make_cut(session)
     prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
 
     def show(pieces: list[tuple[float, StoredLog, bytes]]) -> str:
-        """Short pieces, the lines of all at once, since most have only one."""
+        """Format short pieces, the lines of all at once, because most have only one line."""
         before = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in pieces]
         blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in pieces]
         lines = visible_block(b"".join(blocks)[:-1]).split("\n")
@@ -134,7 +135,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:
-    """Lines that all ranks share once, under the ranks that said them."""
+    """Print lines that several ranks share only once, under these ranks."""
     from gpucourse.ui.fold import fold
 
     cut = _make_cut(session)
@@ -142,7 +143,8 @@ def _print_folded(session: Session, logs: list[StoredLog]) -> None:
 
 
 def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
-    """Return what makes of each piece of a log what is shown of it: a terminal gets only the beginning of a long line."""
+    """Return a function that returns the shown part of each piece of a log: a terminal gets only the beginning of a long
+    line."""
     from gpucourse.ui.loglines import LineLimit
 
     limits: dict[Path, LineLimit] = {}
@@ -156,7 +158,7 @@ def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
 
 
 def _write(session: Session, blocks: Iterator[str]) -> None:
-    """Write whole lines, many at a time, until there are no more or nobody reads them."""
+    """Write whole lines, many at a time, until there are no more or the reader has left."""
     waiting: list[str] = []
     size = 0
     for block in blocks:
@@ -172,7 +174,7 @@ def _write(session: Session, blocks: Iterator[str]) -> None:
 
 
 def _print_raw(session: Session, logs: list[StoredLog]) -> None:
-    """The bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless, line by line."""
+    """Print the bytes unchanged, for `logs --rank R > file`; for a terminal they are made harmless, line by line."""
     from gpucourse.ui.loglines import visible_block
 
     out, cut = session.console.out, _make_cut(session)

@@ -20,7 +20,7 @@ def ssh(
     node: Annotated[str, typer.Option("--node", help="Which node: 1 or node1.", autocompletion=complete.nodes)] = "0",
     command: Annotated[list[str] | None, typer.Argument(help="After --: one command instead of a shell.")] = None,
 ) -> int:
-    """A shell on a node, or one command."""
+    """Open a shell on a node, or run one command."""
     from gpucourse.labs.ssh import connection
 
     session = session_of(ctx)

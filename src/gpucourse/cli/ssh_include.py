@@ -1,4 +1,4 @@
-"""Asks whether plain `ssh` may know the nodes; `deploy`, `destroy` and `init` act on the answer."""
+"""Asks whether plain `ssh` may reach the nodes; `deploy`, `destroy` and `init` use the answer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from gpucourse.errors import GpucourseError
 
 
 def offer_line(session: Session, module: str, *, ask: bool) -> None:
-    """After a lab was built: ask once, where a person is there, and add the line where they want it. What is in the way is
-    said, and stops nothing."""
+    """Ask once after a lab was built, if there is a terminal, and add the line if the person agrees. Problems are reported, but
+    stop nothing."""
     from gpucourse.labs import ssh_include
 
     context, console = session.context, session.console
@@ -20,7 +20,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
                 return
             try:
                 ssh_include.find_config(context.environ)
-            except GpucourseError:  # nobody is asked about what cannot be done; `init --ssh-include` says why
+            except GpucourseError:  # no question about what cannot be done; `init --ssh-include` says why
                 return
             wanted = _ask(session, module)
             ssh_include.keep_answer(context, wanted=wanted)
@@ -31,7 +31,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
 
 
 def decide(session: Session, *, wanted: bool) -> None:
-    """Add the line or take it away, and remember that. Raises MissingError, UsageError if the file is left alone."""
+    """Add the line or remove it, and store that decision. Raises MissingError, UsageError if the file cannot be changed."""
     from gpucourse.labs import ssh_include
 
     changed = (ssh_include.add_line if wanted else ssh_include.remove_line)(session.context)
@@ -41,7 +41,7 @@ def decide(session: Session, *, wanted: bool) -> None:
 
 
 def take_line_away(session: Session) -> None:
-    """After a lab went: where it was the last one, the line in ~/.ssh/config goes as well; the next deploy adds it again."""
+    """Remove the line in ~/.ssh/config after the last lab was destroyed; the next deploy adds it again."""
     from gpucourse.labs import ssh_include
 
     context = session.context

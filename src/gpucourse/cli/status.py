@@ -22,7 +22,7 @@ def status(
 
     session = session_of(ctx)
     while True:
-        # Not with --watch: to the idle agent on a node each question is somebody at work there.
+        # Not with --watch: the idle agent on a node counts each connection as use of the node.
         status = act(session.look(), ask_nodes=not watch)
         if json:
             from gpucourse.cli.documents.describe import describe_stack

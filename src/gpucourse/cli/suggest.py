@@ -1,4 +1,4 @@
-"""What was probably meant by a command line that cannot be parsed: the nearest command, option or value."""
+"""Suggests what a command line that cannot be parsed was meant to be: the nearest command, option or value."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _OF_ALL = ("--workspace", "--quiet", "--verbose")
 
 
 def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageError:
-    """The error of the command-line parser in this program's words, with what to type next."""
+    """Return the error of the command-line parser in this program's words, with the command to type next."""
     path = error.ctx.command_path if error.ctx else "gpucourse"
     option = getattr(error, "option_name", None)
     if not arguments:
-        return UsageError(error.format_message())  # the help, which says itself what to type next
+        return UsageError(error.format_message())  # the help, which also says what to type next
     if error.ctx is not None and error.ctx.parent is None and arguments and not arguments[0].startswith("-"):
         return _explain_command(arguments[0], arguments[1:])
-    if option is not None and (error.ctx is None or option in _OF_ALL):  # the option exists; its value is missing, or too much
+    if option is not None and (error.ctx is None or option in _OF_ALL):  # the option exists; its value is missing or extra
         wrong = "needs a value" if "requires" in error.message else "takes no value"
         return UsageError(
             f"{option} {wrong}", hint=f"{path} --help" if arguments[0].startswith("-") else f"gpucourse {arguments[0]} --help"
@@ -47,7 +47,7 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
 
 
 def _name_with_dash(option: str, arguments: Sequence[str], context: Any) -> UsageError | None:
-    """The error for a file's name that was taken for an option, with the line as it must be typed; None for any other word."""
+    """Return the error for a file's name that was parsed as an option, with the corrected line; None for any other word."""
     name = next((word for word in arguments if word.startswith(option) and "." in word and "=" not in word), None)
     takes_name = any(parameter.param_type_name == "argument" for parameter in context.command.params)
     if name is None or not takes_name:
@@ -59,18 +59,19 @@ def _name_with_dash(option: str, arguments: Sequence[str], context: Any) -> Usag
 
 
 def _explain_command(word: str, rest: Sequence[str]) -> UsageError:
-    """The error for a word that is not a command: the number of an exercise is shown, a near command is typed out."""
+    """Return the error for a word that is not a command; the hint shows an exercise's number, or the line with a similar
+    command."""
     import difflib
 
     if _NUMBER.fullmatch(word) or word.isdecimal():
         return UsageError(f"there is no command '{word}'", hint=f"gpucourse show {word}")
-    near = difflib.get_close_matches(word, COMMANDS, n=2)  # nearer than `suggest` asks for: these words are short
+    near = difflib.get_close_matches(word, COMMANDS, n=2)  # stricter than `suggest`: these words are short
     hint = shlex.join(["gpucourse", near[0], *rest]) if near else "gpucourse --help"
     return UsageError(f"there is no command '{word}'" + (f". Did you mean {' or '.join(near)}?" if near else ""), hint=hint)
 
 
 def _set_instead(option: str, arguments: Sequence[str], session: Session) -> str | None:
-    """The same line with `--set name=value` for a parameter of the exercise that was typed as an option; else None."""
+    """Return the line with `--set name=value` for a parameter of the exercise that was typed as an option; else None."""
     number = next((word for word in arguments[1:] if _NUMBER.fullmatch(word)), None)
     name = option.removeprefix("--").partition("=")[0].replace("-", "_")
     try:

@@ -1,4 +1,4 @@
-"""Hands the learner's own terminal to a program, and keeps a copy of everything that the program shows."""
+"""Connects the learner's own terminal to a program, and keeps a copy of everything that the program shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEPT = 64 << 20
 
 
 def find_ssh(exercise: str) -> str:
-    """The path of ssh. Raises UsageError if there is no terminal to give, MissingError without ssh."""
+    """Return the path of ssh. Raises UsageError if there is no terminal to use, MissingError without ssh."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             f"{exercise} opens a session in your own terminal, and there is none here",
@@ -38,15 +38,16 @@ def find_ssh(exercise: str) -> str:
 
 @dataclass(frozen=True)
 class TerminalResult:
-    """What became of a program that had the terminal: everything that it showed (the last 64 MiB), and whether the terminal
-    was closed, or this process asked to end, before the program ended."""
+    """The result of a program that used the terminal: everything that it showed (the last 64 MiB), and whether the terminal was
+    closed, or this process was signalled to end, before the program ended."""
 
     shown: bytes
     closed: bool
 
 
 def give(program: str, arguments: Sequence[str]) -> TerminalResult:
-    """Run the program in this terminal until it ends. Where the terminal is closed, the program loses its own, and ends."""
+    """Run the program in this terminal until it ends. If the terminal is closed, the program's own is closed too, and it
+    ends."""
     child, master = pty.fork()
     if child == 0:
         os.execv(program, [program, *arguments])
@@ -66,7 +67,7 @@ def give(program: str, arguments: Sequence[str]) -> TerminalResult:
 
 
 def _pump(master: int) -> Iterator[bytes]:
-    """Keys go in, what is shown comes out, until the program has ended."""
+    """Pass keys to the program, and yield and show its output, until it has ended."""
     keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
     listening = [keys, master]
     while True:
@@ -74,7 +75,7 @@ def _pump(master: int) -> Iterator[bytes]:
         if master in ready:
             try:
                 data = os.read(master, _PIECE)
-            except OSError:  # Linux says so when the last program has left the terminal
+            except OSError:  # Linux raises this when the last program has left the terminal
                 return
             if not data:
                 return
@@ -106,19 +107,19 @@ def _write(target: int, data: bytes) -> None:
 
 @contextmanager
 def _raw() -> Iterator[None]:
-    """Every key goes to the program, Ctrl-C too; afterwards the terminal is as it was."""
+    """Send every key to the program, also Ctrl-C; the terminal is restored after the block."""
     before = termios.tcgetattr(sys.stdin.fileno())
     tty.setraw(sys.stdin.fileno())
     try:
         yield
     finally:
-        with suppress(termios.error):  # a terminal that is gone needs nothing
+        with suppress(termios.error):  # a closed terminal cannot be restored
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, before)
 
 
 @contextmanager
 def _follow_resizes(master: int) -> Iterator[None]:
-    """A window that changes its size tells the program."""
+    """Pass changes of the window's size to the program."""
 
     def handle_resize(_number: int, _frame: FrameType | None) -> None:
         _follow_size(master)

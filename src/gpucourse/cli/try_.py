@@ -41,6 +41,6 @@ def try_(
 
 
 def code_of(tried: Sequence[TriedPart]) -> int:
-    """The exit code: 5 where a part is wrong, or could not be judged; 0 if all are right, or open."""
+    """Return the exit code: 5 if a part is wrong, or could not be judged; 0 if all are right, or open."""
     bad = any(item.result.verdict in {"failed", "error"} for item in tried)
     return ExitCode.CHECK_FAILED if bad else ExitCode.DONE

@@ -42,7 +42,7 @@ def watch(
     try:
         following: Exercise | None = chosen
         while following is not None:
-            # Another exercise than the one that was named has its own parameters.
+            # The settings are for the named exercise: another one has its own parameters.
             typed = pairs(settings or [], f"gpucourse show {chosen.id} lists its parameters") if following == chosen else {}
             request = RunRequest(exercise=following.id, nodes=nodes, settings=typed)
             resolve(following, request.settings, local=_is_simulated(session, following))
@@ -54,7 +54,7 @@ def watch(
 
 
 def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
-    """Answer to saved files and to keys until the person ends it: None; or moves to another exercise: that."""
+    """React to saved files and to keys until the person ends it, and return None; or return the exercise to watch next."""
     from gpucourse.cli.keys import drop_keys, read_key
     from gpucourse.learning import watch as act
     from gpucourse.learning.next_ import find_next_step
@@ -63,7 +63,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
     session = session_of(ctx)
     context = session.context
     files = act.list_watched_files(context, exercise)
-    known = act.read_stamps(files)  # before it is said: whoever saves at once is seen
+    known = act.read_stamps(files)  # before the note, so that a save right after it is detected
     what = "your part to have it judged, another file to run the exercise" if exercise.yours else "one to run the exercise"
     session.console.note(
         f"watching {format_count(len(files), 'file')} of {exercise.id} in {context.paths.exercises}: save {what}. Ctrl-C ends."
@@ -97,7 +97,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
 
 
 def _begin(ctx: typer.Context, exercise: Exercise) -> None:
-    """What a person sees at once: the parts as they are now, and where they are."""
+    """Show the current state at once: the parts, and the learner's place in the course."""
     from gpucourse.cli.try_ import try_
 
     session = session_of(ctx)
@@ -110,7 +110,7 @@ def _begin(ctx: typer.Context, exercise: Exercise) -> None:
 
 
 def _answer_key(ctx: typer.Context, key: str, exercise: Exercise, run_request: RunRequest) -> None:
-    """Do what the command of this key does. Raises what it raises."""
+    """Run the command of this key. Raises its errors."""
     from gpucourse.cli.check import check
     from gpucourse.cli.hint import hint
     from gpucourse.cli.list_ import list_
@@ -128,7 +128,7 @@ def _answer_key(ctx: typer.Context, key: str, exercise: Exercise, run_request: R
 
 
 def _show_place(session: Session, exercise: Exercise) -> None:
-    """How far the module and this exercise are, and the keys."""
+    """Show the progress of the module and of this exercise, and the keys."""
     from gpucourse.learning.next_ import read_module_signs
     from gpucourse.ui.views.course import place
 
@@ -138,12 +138,13 @@ def _show_place(session: Session, exercise: Exercise) -> None:
 
 
 def _is_simulated(session: Session, exercise: Exercise) -> bool:
-    """Whether the lab that runs go to is simulated. Raises MissingError if there is none, and no part that needs none."""
+    """Return whether the lab of the runs is simulated. Raises MissingError if there is no lab, and no part that can be judged
+    without one."""
     from gpucourse.runs.prepare import find_deployed_lab
 
     context = session.context
     if any(part.judge and part.torch for part in exercise.yours):
-        with suppress(MissingError):  # said when a part is judged
+        with suppress(MissingError):  # reported when a part is judged
             context.judge.start(torch=True)  # while the person writes
     try:
         return find_deployed_lab(context, context.catalog.exercise(exercise.id)[0]).is_simulated
@@ -155,7 +156,7 @@ def _is_simulated(session: Session, exercise: Exercise) -> bool:
 
 
 def _again(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
-    """What a saved file asks for: new answers are weighed, a part is judged, a changed script is run and checked."""
+    """Act on saved files: judge new answers, judge a part, run and check a changed script."""
     from gpucourse.learning.answer import take_sheet
     from gpucourse.learning.try_ import try_parts
     from gpucourse.learning.watch import list_judged_files, wrong_syntax
@@ -182,7 +183,7 @@ def _again(session: Session, exercise: Exercise, run_request: RunRequest, change
 
 
 def _run(session: Session, run_request: RunRequest) -> None:
-    """Run the exercise and show what came of it. Raises what a run raises."""
+    """Run the exercise and show its result. Raises the errors of a run."""
     from gpucourse.cli.outcome import tell
     from gpucourse.runs.run import run as act
 

@@ -1,1 +1,1 @@
-"""What `--json` prints: the types of the documents, their schema, and how records become documents."""
+"""The documents of `--json`: their types, their schema, and how records become documents."""

@@ -1,4 +1,4 @@
-"""Records and manifests as the small objects that `--json` prints: what else is stored may change, these keys stay."""
+"""Turns records and manifests into the small objects that `--json` prints: stored formats may change, these keys stay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def describe_run(record: RunRecord) -> runs.RunDocument:
-    """A run without its files, its exits and its phases."""
+    """Return a run without its files, its exits and its phases."""
     return {
         "id": record.id,
         "exercise": record.exercise,
@@ -72,7 +72,7 @@ def _seconds_between(start: str | None, end: str | None) -> float | None:
 
 
 def describe_plan(plan: LaunchPlan) -> runs.PlanDocument:
-    """What a run would start, node by node."""
+    """Return what a run would start, node by node."""
     return {
         "exercise": plan.exercise,
         "launcher": plan.launcher,
@@ -91,7 +91,7 @@ def describe_plan(plan: LaunchPlan) -> runs.PlanDocument:
 
 
 def describe_comparison(comparison: Comparison) -> runs.ComparisonDocument:
-    """Runs side by side."""
+    """Return runs side by side."""
     return {
         "exercise": comparison.exercise,
         "title": comparison.title,
@@ -106,7 +106,7 @@ def describe_comparison(comparison: Comparison) -> runs.ComparisonDocument:
 
 
 def describe_lab(deployment: Deployment) -> labs.LabDocument:
-    """A lab without its keys and its variables."""
+    """Return a lab without its keys and its variables."""
     nodes = deployment.inventory.nodes if deployment.inventory else ()
     return {
         "stack": deployment.stack,
@@ -143,7 +143,7 @@ def describe_lab(deployment: Deployment) -> labs.LabDocument:
 
 
 def describe_built(result: DeployResult) -> labs.BuiltLab:
-    """What `deploy` did for one lab."""
+    """Return what `deploy` did for one lab."""
     return {
         "deployment": describe_lab(result.deployment),
         "changes": result.changes,
@@ -154,7 +154,7 @@ def describe_built(result: DeployResult) -> labs.BuiltLab:
 
 
 def describe_stack(status: StackStatus) -> labs.StackDocument:
-    """One lab as it is now."""
+    """Return the current state of one lab."""
     return {
         "deployment": describe_lab(status.deployment),
         "healthy": status.healthy,
@@ -186,7 +186,7 @@ def _describe_outlook(status: StackStatus) -> labs.CloudStatus | None:
 
 
 def describe_receipt(receipt: Receipt) -> labs.ReceiptDocument:
-    """What one `destroy` did."""
+    """Return what one `destroy` did."""
     return {
         "stack": receipt.stack,
         "uid": receipt.uid,
@@ -208,7 +208,7 @@ def describe_receipt(receipt: Receipt) -> labs.ReceiptDocument:
 
 
 def describe_errors(errors: Sequence[GpucourseError]) -> course.ErrorDocument:
-    """Several errors as one: the gravest, with the messages of all."""
+    """Return several errors as one: the gravest, with the messages of all."""
     worst = max(errors, key=lambda error: error.exit_code)
     return {
         "code": worst.code,
@@ -220,7 +220,7 @@ def describe_errors(errors: Sequence[GpucourseError]) -> course.ErrorDocument:
 
 
 def describe_course(syllabus: Syllabus) -> course.Listing:
-    """The syllabus without the manifests."""
+    """Return the syllabus without the manifests."""
     points = syllabus.points
     parts = {part.module: part for part in points.parts} if points else {}
     verdicts = {number: verdict.verdict for number, verdict in syllabus.progress.items()}
@@ -253,7 +253,7 @@ def describe_course(syllabus: Syllabus) -> course.Listing:
 
 
 def describe_module(context: Context, module: Module) -> course.ShownModule:
-    """A module and where its lesson lies."""
+    """Return a module and the paths of its lesson."""
     folder = context.folders.modules / context.catalog.folder_name(module)
     return {
         "id": module.id,
@@ -269,7 +269,7 @@ def describe_module(context: Context, module: Module) -> course.ShownModule:
 
 
 def describe_exercise(exercise: Exercise) -> course.ExerciseDocument:
-    """An exercise as its manifest has it, without its checks, questions and plots."""
+    """Return an exercise of a manifest, without its checks, questions and plots."""
     return {
         "id": exercise.id,
         "title": exercise.title,
@@ -283,7 +283,7 @@ def describe_exercise(exercise: Exercise) -> course.ExerciseDocument:
 
 
 def describe_parameter(parameter: Parameter) -> course.ParameterDocument:
-    """What may be changed, and within which limits."""
+    """Return a parameter: its type, its defaults and its limits."""
     return {
         "name": parameter.name,
         "type": parameter.type,

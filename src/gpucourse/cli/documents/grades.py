@@ -120,7 +120,7 @@ class Reruns(TypedDict):
 
 
 def describe_points(points: Grade) -> PointsDocument:
-    """A grade without its pieces."""
+    """Return a grade without its pieces."""
     from gpucourse.ui.views.grade import say_missing
 
     own = [part for part in points.parts if part.counts == "own" and part.here]
@@ -165,7 +165,7 @@ def describe_points(points: Grade) -> PointsDocument:
 
 
 def describe_card(card: Card) -> CardDocument:
-    """Who made a bundle; its points are counted again."""
+    """Return who made a bundle; its points are counted again."""
     return {
         "by": card.by,
         "made": card.made,
@@ -177,7 +177,7 @@ def describe_card(card: Card) -> CardDocument:
 
 
 def describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocument:
-    """One bundle of a class, with the diffs of the named exercise."""
+    """Return one bundle of a class, with the diffs of the named exercise."""
     document: BundleDocument = {
         "bundle": str(graded.bundle.path),
         "card": describe_card(graded.bundle.card),
@@ -199,5 +199,5 @@ def describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocumen
 
 
 def describe_reruns(path: Path, card: Card, done: Sequence[Rerun], *, original: bool) -> Reruns:
-    """Runs that were repeated."""
+    """Return runs that were repeated."""
     return {"bundle": str(path), "card": describe_card(card), "original": original, "exercises": list(done)}

@@ -1,4 +1,5 @@
-"""The documents of labs: `deploy`, `status`, `destroy`, `doctor`, `cost`, `leaks`, and what changes a lab on AWS."""
+"""The documents of labs: `deploy`, `status`, `destroy`, `doctor`, `cost`, `leaks`, and the commands that change a lab on
+AWS."""
 
 from __future__ import annotations
 

@@ -40,11 +40,11 @@ DOCUMENTS: dict[str, tuple[type, ...]] = {
     "try": (course.JudgedParts,),
     **dict.fromkeys(("allow-ip", "extend", "keep", "start", "stop"), (labs.ChangeDocument,)),
 }
-"""What each command prints; a command that could not do its work prints `course.FailureDocument` instead."""
+"""The documents of each command; a command that fails prints `course.FailureDocument` instead."""
 
 
 def make_schema() -> dict[str, Any]:
-    """The schema: `#/$defs/runs` is that of the command `runs`, the schema itself accepts any of them."""
+    """Return the schema: `#/$defs/runs` is that of the command `runs`, the schema itself accepts any of them."""
     kinds = dict.fromkeys(kind for kinds in DOCUMENTS.values() for kind in kinds)
     definitions = make_schemas([*kinds, course.FailureDocument])
     for kind in (*kinds, course.FailureDocument):
@@ -64,7 +64,7 @@ def make_schema() -> dict[str, Any]:
 
 
 def format_schema() -> str:
-    """The text of the file."""
+    """Return the text of the file."""
     return json.dumps(make_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
