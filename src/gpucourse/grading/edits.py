@@ -14,9 +14,10 @@ _MOST_COMPARED = 20_000  # lines: at worst, the time to compare grows with their
 
 @dataclass(frozen=True, kw_only=True)
 class FileEdit:
-    """One file that differs from the course's. `part`: the learner is meant to write it. `added` and `removed` count lines,
-    None if they could not be compared; `lines` is the unified diff, cut at `MOST_LINES`; `note` says what the diff does not
-    show."""
+    """One file that is not as the course has it. `part`: it is one that the learner writes. `added` and `removed` count lines,
+    None where they could not be compared; `lines` is the unified diff, cut at `MOST_LINES`; `note` says what that does not
+    show.
+    """
 
     file: str
     part: bool

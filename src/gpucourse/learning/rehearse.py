@@ -32,8 +32,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """The result of one exercise: the word of its checks, the seconds it took, its complaints. `skipped` says why it did not
-    run."""
+    """One exercise as it ran: its checks' word, the seconds it took, its complaints. `skipped` says why it did not run."""
 
     exercise: str
     verdict: str | None = None

@@ -51,8 +51,8 @@ RerunVerdict = Literal["agrees", "differs", "skipped"]
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """One exercise, run again, with its parts, judged again. `run` is the bundle's run that counts, empty if there is none;
-    `why` says what else differs, or why the run was left out."""
+    """One exercise, run again, with its parts, judged again. `run` is the bundle's, empty if there is none that counts; `why`
+    says what differs beside figures, or why the run was left out."""
 
     exercise: str
     run: str
