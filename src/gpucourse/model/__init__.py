@@ -1,1 +1,2 @@
-"""The course's terms: plain data with no input or output. `manifest` is what a person writes, the rest what we store."""
+"""The course's terms: plain data with no input or output. `manifest` is what a person writes, the rest what the program
+stores."""

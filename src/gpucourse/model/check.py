@@ -47,7 +47,7 @@ class Check(Strict):
 
     @property
     def comparison(self) -> tuple[CheckKind, Scalar]:
-        """The kind of this check, and its operand."""
+        """Return the kind of this check, and its operand."""
         name, operand = self._comparison
         return check_kinds()[name], operand
 
@@ -69,7 +69,7 @@ class Check(Strict):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema with a key for each kind, of which a check has one."""
+        """Return the schema with a key for each kind; a check has one of them."""
         reference = handler(core_schema)
         schema = handler.resolve_ref_schema(reference)
         for kind in check_kinds().values():
@@ -79,7 +79,7 @@ class Check(Strict):
 
 
 class OwnChecks(Strict):
-    """The file of --checks: the checks that a script of the learner's own brings, as in a manifest."""
+    """The file of --checks: the checks of a learner's own script, written as in a manifest."""
 
     checks: tuple[Check, ...] = Field(min_length=1)
 
@@ -92,7 +92,7 @@ class OwnChecks(Strict):
 
 
 def _operand_errors(given: dict[str, Any], data: dict[str, Any]) -> Iterator[InitErrorDetails]:
-    """What is wrong with the kind of a check and its operand."""
+    """Yield what is wrong with the kind of a check and its operand."""
     names = ", ".join(check_kinds())
     if len(given) != 1:
         yield _error((), f"needs exactly one of {names}; has {', '.join(given) or 'none'}", data)
@@ -114,7 +114,7 @@ def _operand_errors(given: dict[str, Any], data: dict[str, Any]) -> Iterator[Ini
 
 @cache
 def _operand_type(name: str) -> TypeAdapter[Any]:
-    """The type of the operand of one kind, cached: making it takes longer than reading a whole check."""
+    """Return the type of the operand of one kind, cached: making it takes longer than reading a whole check."""
     return TypeAdapter(check_kinds()[name].operand)
 
 
@@ -123,7 +123,7 @@ def _error(place: tuple[str, ...], reason: str, data: Any) -> InitErrorDetails:
 
 
 def _again(detail: Any, *place: str) -> InitErrorDetails:
-    """A pydantic error in a form that can be raised again, at a more precise place."""
+    """Return a pydantic error in a form that can be raised again, at a more precise place."""
     return {"type": detail["type"], "loc": (*place, *detail["loc"]), "input": detail["input"], "ctx": detail.get("ctx", {})}
 
 
@@ -159,7 +159,7 @@ class LogEvidence(Strict):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys that are compared."""
+        """Return the keys that are compared."""
         return tuple(self.table) if self.table else tuple(re.findall(r"\{([a-z0-9_.]+)\}", self.line or ""))
 
 

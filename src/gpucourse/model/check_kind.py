@@ -1,7 +1,7 @@
-"""What a kind of check is, and which kinds there are: one for each file of `check_kinds`.
+"""Kinds of checks: one for each file of `check_kinds`.
 
-A kind is one way to compare a value with what the manifest says, its operand. Manifests, their JSON Schema, the
-lint, verdicts and screens all look it up here, so that a new kind is one new file.
+A kind is one way to compare a value with the operand that the manifest has. Manifests, their JSON Schema, the lint, verdicts
+and screens all look it up here, so that a new kind is one new file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CheckKind:
 
 
 def number_kind(name: str, words: str, description: str, compare: Callable[[float, float], bool]) -> CheckKind:
-    """A kind that compares two numbers, whose operand is a number or a path to one."""
+    """Return a kind that compares two numbers, whose operand is a number or a path to one."""
 
     def holds(observed: object, wanted: object, _tolerance: float) -> bool | None:
         return compare(observed, wanted) if is_number(observed) and is_number(wanted) else None
@@ -56,7 +56,8 @@ def number_kind(name: str, words: str, description: str, compare: Callable[[floa
 
 @cache
 def check_kinds() -> dict[str, CheckKind]:
-    """Every kind by its name. The only such dictionary of the process: a kind that is added to it is known from then on."""
+    """Return every kind by its name. It is the only such dictionary of the process: a kind that is added to it is known from
+    then on."""
     from gpucourse.model import check_kinds as folder
 
     modules = (importlib.import_module(f"{folder.__name__}.{module.name}") for module in pkgutil.iter_modules(folder.__path__))

@@ -13,23 +13,23 @@ Market = Literal["on-demand", "spot"]
 
 State = Literal["ok", "missing", "warning", "unknown"]
 FindingKind = Literal[
-    "credentials",  # whether AWS knows who asks
+    "credentials",  # whether AWS accepts the credentials
     "price",  # what the labs cost
     "backstop",  # whether AWS itself can end the instances
     "other",
 ]
 FailureKind = Literal[
-    "account",  # the account as such may not: because of its plan, its verification, a block
+    "account",  # the account itself is not allowed to: because of its plan, its verification, a block
     "quota",  # a limit that AWS raises on request
-    "capacity",  # AWS has no machine of that type free there right now
+    "capacity",  # AWS has no free machine of that type there right now
     "zone",  # that zone never has that type, or has no room for one more
-    "price",  # the highest spot price that was set lies below the market's
-    "permission",  # AWS knows who asks, and refuses
-    "credentials",  # AWS does not know who asks, or no longer
+    "price",  # the maximum spot price that was set is below the market's
+    "permission",  # AWS knows the identity, and denies the action
+    "credentials",  # AWS does not accept the credentials, or they have expired
     "throttle",  # too many calls in a short time
     "image",  # the machine image does not exist here
     "parameter",  # a value that AWS does not accept
-    "role",  # a service may not assume the role that it was given, or not yet
+    "role",  # a service may not assume its role, or not yet
     "leftovers",  # something of an earlier lab is in the way
     "in_use",  # something else still depends on it
     "gone",  # it does not exist (any more)
@@ -71,19 +71,19 @@ class Failure:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether another zone, or after the last zone another type, may help. Every other failure is final at once."""
+        """Return whether another zone, or after the last zone another type, may help. Every other failure is final at once."""
         return self.kind in {"capacity", "zone"}
 
     @property
     def again(self) -> bool:
-        """Whether the same call may succeed a little later."""
+        """Return whether the same call may succeed a little later."""
         return self.kind in {"throttle", "service", "in_use"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
-    """One type of instance, as the table of hardware has it. Network in Gbit/s; `quota` is the quota's code by market.
-    `retired` says why AWS no longer has the type, and is empty for one that it has."""
+    """One type of instance in the table of hardware. Network in Gbit/s; `quota` is the quota's code by market. `retired` says
+    why AWS no longer has the type; empty if AWS has it."""
 
     name: str
     vcpus: int
@@ -115,13 +115,13 @@ class Machines:
     spot: bool = True
 
     def market(self, wanted: Market) -> Market:
-        """The market that these are bought on when the lab asks for `wanted`."""
+        """Return the market on which these are bought if the lab wants `wanted`."""
         return wanted if self.spot else "on-demand"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabNeed:
-    """What one module's lab takes: its machines, shared storage in GiB, and how long the module usually lasts, in hours.
+    """What one module's lab needs: its machines, shared storage in GiB, and how long the module usually takes, in hours.
 
     `smaller` is the type that its nodes may have instead, with fewer vCPUs; empty if there is none.
     """
@@ -134,7 +134,7 @@ class LabNeed:
     smaller: str = ""
 
     def with_workers(self, **changes: Any) -> LabNeed:
-        """The same lab with other nodes: another `instance_type`, another `count`. A head stays as it is."""
+        """Return the same lab with other nodes: another `instance_type`, another `count`. A head does not change."""
         *heads, workers = self.machines
         return replace(self, machines=(*heads, replace(workers, **changes)))
 
@@ -155,12 +155,12 @@ class Quota:
 
     @property
     def free(self) -> int | None:
-        """vCPUs that may still be started."""
+        """Return how many vCPUs can still be started; None if that is not known."""
         return None if self.limit is None or self.used is None else max(0, self.limit - self.used)
 
     @property
     def enough(self) -> bool | None:
-        """Whether the need fits; None if that is not known. A limit below the need is enough to decide it."""
+        """Return whether the need fits; None if that is not known. A limit below the need is enough to decide it."""
         if self.limit is not None and self.limit < self.needed:
             return False
         return None if self.free is None else self.free >= self.needed
@@ -196,7 +196,7 @@ class Offers:
     zones: tuple[Zone, ...]
 
     def find_common_zones(self, types: frozenset[str] | None = None) -> tuple[str, ...]:
-        """The zones that offer all of these types (of all wanted ones by default), by name."""
+        """Return the zones that offer all of these types (of all wanted ones by default), by name."""
         wanted = types if types is not None else frozenset(self.by_type)
         return tuple(
             zone.name for zone in self.zones if all(zone.name in self.by_type.get(kind, frozenset()) for kind in wanted)
@@ -213,8 +213,8 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class CloudInstance:
-    """One instance as AWS has it now. `ended` is when it stopped or ended, if AWS still knows; `reason` is why, in AWS's
-    words, and `reason_code` its code for that (`Client.UserInitiatedShutdown`)."""
+    """The current state of one instance at AWS. `ended` is when it stopped or ended, if AWS still knows; `reason` is why, in
+    AWS's words, and `reason_code` its code for that (`Client.UserInitiatedShutdown`)."""
 
     id: str
     node: str
@@ -237,7 +237,7 @@ class CloudInstance:
 
     @property
     def alive(self) -> bool:
-        """Whether it still exists, running or not."""
+        """Return whether it still exists, running or not."""
         return self.state not in {"shutting-down", "terminated"}
 
 
@@ -262,6 +262,6 @@ class CloudResource:
 
     @property
     def leftover(self) -> Leftover:
-        """The same in the form of a receipt."""
+        """Return it in the form of a receipt."""
         where = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
         return Leftover(kind=self.kind, id=where, remove=self.remove)

@@ -1,4 +1,5 @@
-"""The record of a stack. Written before anything is created, dropped only after a leak scan has proved everything gone."""
+"""The record of a stack. It is written before anything is created, and dropped only after a leak scan has proved that nothing
+is left."""
 
 from __future__ import annotations
 
@@ -88,62 +89,64 @@ class Deployment:
 
     @property
     def is_simulated(self) -> bool:
-        """Whether its nodes are simulated, so that nothing on them is evidence of what a GPU does."""
+        """Return whether its nodes are simulated, so that nothing on them is evidence of what a GPU does."""
         return self.inventory is not None and any(node.is_simulated for node in self.inventory.nodes)
 
     @property
     def up(self) -> bool:
-        """Whether runs can take place on it, as far as the record knows."""
+        """Return whether runs can use it, according to the record."""
         return self.inventory is not None and self.phase in {"ready", "failed"} and not self.is_stopped
 
     @property
     def mode(self) -> Mode:
-        """The mode of its nodes, as in a run's record."""
+        """Return the mode of its nodes, as in a run's record."""
         return SIMULATED if self.is_simulated else self.target
 
     @property
     def flag(self) -> str:
-        """The flag by which `deploy` and `destroy` mean this lab's target, with a space before it; empty if they need none."""
+        """Return the option of `deploy` and `destroy` for this lab's target, with a space before it; empty if they need
+        none."""
         return f" --target {self.target}"
 
     @property
     def costs(self) -> bool:
-        """Whether the lab costs money while it exists."""
+        """Return whether the lab costs money while it exists."""
         return False
 
     @property
     def is_stopped(self) -> bool:
-        """Whether its machines were switched off on purpose, to be started again."""
+        """Return whether its machines were stopped on purpose, to be started again."""
         return False
 
     @property
     def gpu(self) -> str:
-        """The GPU that was chosen for it; empty if none was chosen."""
+        """Return the GPU that was chosen for it; empty if none was chosen."""
         return ""
 
     @property
     def expires(self) -> str | None:
-        """When the lab ends by itself, as ISO 8601 in UTC; None if it does not."""
+        """Return when the lab ends by itself, as ISO 8601 in UTC; None if it does not."""
         return None
 
     @property
     def uses_existing_machines(self) -> bool:
-        """Whether its machines existed before the lab: others decide how many they are, and how their cluster is set up."""
+        """Return whether its machines existed before the lab: their number and the setup of their cluster are not the program's
+        choice."""
         return False
 
     @property
     def link(self) -> str:
-        """The speed of the network between its nodes, if the lab set one."""
+        """Return the speed of the network between its nodes, if the lab set one."""
         return ""
 
     @property
     def has_slurm(self) -> bool:
-        """Whether the lab itself set up a Slurm that has to be waited for."""
+        """Return whether the lab itself set up a Slurm that commands must wait for."""
         return False
 
     @property
     def nccl(self) -> dict[str, str]:
-        """What NCCL must know about the network between its nodes, as environment variables."""
+        """Return the environment variables with which NCCL uses the network between its nodes."""
         return {}
 
 
@@ -168,22 +171,22 @@ class LocalDeployment(Deployment):
 
     @property
     def is_simulated(self) -> bool:
-        """Always, also before a node exists."""
+        """Return True, also before a node exists."""
         return True
 
     @property
     def flag(self) -> str:
-        """None: simulated nodes are meant unless a target is named."""
+        """Return an empty text: simulated nodes are the default target."""
         return ""
 
     @property
     def link(self) -> str:
-        """As it was asked for: `1gbit`, or `1gbit,2ms`."""
+        """Return the link that was requested: `1gbit`, or `1gbit,2ms`."""
         return self.variables.link
 
     @property
     def has_slurm(self) -> bool:
-        """Whether a head with Slurm is added to the nodes that are counted."""
+        """Return whether a head with Slurm is added to the nodes that are counted."""
         return self.variables.scheduler == "slurm"
 
 
@@ -196,33 +199,34 @@ class AwsDeployment(Deployment):
 
     @property
     def costs(self) -> bool:
-        """It does, from its first minute to its destroy."""
+        """Return True: it costs money from its first minute to its destroy."""
         return True
 
     @property
     def is_stopped(self) -> bool:
-        """As `stop` and `start` left it."""
+        """Return whether the last of `stop` and `start` stopped it."""
         return self.cloud.stopped
 
     @property
     def gpu(self) -> str:
-        """The GPU that it has: another one than was asked for, if that was sold out."""
+        """Return its GPU: not the requested one, if that was sold out."""
         return self.cloud.gpu
 
     @property
     def expires(self) -> str | None:
-        """Its deadline."""
+        """Return its deadline."""
         return self.cloud.expires
 
     @property
     def nccl(self) -> dict[str, str]:
-        """The machine image has a plug-in for EFA, which no instance of the course offers."""
+        """Return variables for plain sockets: the machine image has a plug-in for EFA, which no instance of the course
+        offers."""
         return PLAIN_SOCKETS
 
 
 @dataclass(kw_only=True)
 class HostsVariables:
-    """The machines as the learner typed them."""
+    """The machines, in the form that the learner typed."""
 
     hosts: list[str] = field(default_factory=list)
 
@@ -237,7 +241,7 @@ class HostsDeployment(Deployment):
 
     @property
     def uses_existing_machines(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
 
@@ -250,7 +254,7 @@ class HereDeployment(Deployment):
 
     @property
     def uses_existing_machines(self) -> bool:
-        """Always: it is one node, and no command adds another."""
+        """Return True: it is one node, and no command adds another."""
         return True
 
 
@@ -263,7 +267,7 @@ _CLASSES: dict[str, type[Deployment]] = {
 
 
 def deployment_class(target: object) -> type[Deployment]:
-    """The class of a lab's record on that target; the common one if the target needs no more."""
+    """Return the class of a lab's record on that target; the common one if the target needs no other."""
     return _CLASSES.get(target, Deployment) if isinstance(target, str) else Deployment
 
 
@@ -293,10 +297,10 @@ class Leftover:
 @dataclass(kw_only=True)
 class Receipt:
     """What one destroy did: what existed, what it removed, what the leak scan found after it, and what is still left.
-    `forgotten` is what may be left on machines that nobody could check.
+    `forgotten` is what may be left on machines that could not be checked.
 
-    In the cloud also: `regions` that were looked at, `ended` nodes that had ended by themselves (and why), `cost_usd` of the
-    whole life of the stack, as the ledger has it.
+    In the cloud also: `regions` that were scanned, `ended` nodes that had ended by themselves (and why), `cost_usd` of the
+    whole life of the stack, from the ledger.
     """
 
     version: int = 1

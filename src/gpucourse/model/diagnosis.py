@@ -1,4 +1,4 @@
-"""What the failure coach says of a run: which known symptom it shows, on which rank, by which lines, and what to do next."""
+"""The failure coach's diagnosis of a run: which known symptom it shows, on which rank, in which lines, and what to do next."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class InjectedFault:
 
     @property
     def is_solved(self) -> bool:
-        """Whether the learner has found it."""
+        """Return whether the learner has found it."""
         return any(attempt.right for attempt in self.attempts)
 
 

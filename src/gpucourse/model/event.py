@@ -1,4 +1,4 @@
-"""What the verbs report to a watcher while they work. `cli` and `ui` show these; nothing below them prints."""
+"""What commands report to a watcher while they work. `cli` and `ui` show these events; nothing below them prints."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LogBytes:
 
 @dataclass(frozen=True, kw_only=True)
 class RankEvent:
-    """A rank ended with this exit code, and nobody starts it again."""
+    """A rank ended with this exit code, and will not be started again."""
 
     node: str
     rank: int
@@ -87,11 +87,11 @@ Watcher = Callable[[Event], None]
 
 
 def ignore_event(_event: Event) -> None:
-    """The watcher that ignores everything."""
+    """Ignore the event."""
 
 
 def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
-    """A watcher that passes everything on to `watch` with a label: work that is done side by side has nodes and resources of
+    """Return a watcher that passes every event to `watch` with a label: tasks that run side by side have nodes and resources of
     the same names. `stages` says whether stages get the label too, and not only nodes and resources."""
 
     def tell(event: Event) -> None:
@@ -109,8 +109,8 @@ def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
 
 @contextmanager
 def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None, *, silence: str = "") -> Iterator[None]:
-    """Tell the watcher about the block: its start, its end with the seconds, and whether it failed. For one that the user
-    leaves, no end is reported: its work may continue."""
+    """Report the block to the watcher: its start, its end with the seconds, and whether it failed. If the user interrupts it,
+    no end is reported: its work may continue."""
     watch(Stage(name=name, text=text, silence=silence))
     began, ok, left = time.monotonic(), False, False
     try:

@@ -1,4 +1,4 @@
-"""What manifests are made of: the strict base class of all their classes, and the kinds of values that they hold.
+"""The parts of manifests: the strict base class of all their classes, and the kinds of values that they contain.
 
 Each has what an editor needs to check it (its JSON Schema) besides what this program checks.
 """
@@ -45,7 +45,8 @@ Text = Annotated[str, Field(pattern=NOT_EMPTY, description="text that is not emp
 
 
 class Strict(BaseModel):
-    """No unknown keys, and no guessing: a number in quotes is not a number. Lists become tuples."""
+    """The base of all classes of manifests: no unknown keys, and no conversion: a number in quotes is not a number. Lists
+    become tuples."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -124,18 +125,18 @@ EVIDENCE = ("metrics", "plan", "run")
 
 
 def is_utf8(text: str) -> bool:
-    """Whether the text can be stored: what is typed may contain bytes that are not UTF-8 text."""
+    """Return whether the text can be stored: typed text may contain bytes that are not UTF-8."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_evidence(text: str) -> bool:
-    """Whether `text` reads something from the evidence: a path that begins with metrics, plan or run."""
+    """Return whether `text` reads something from the evidence: a path that begins with metrics, plan or run."""
     match = EXPRESSION.match(text)
     return bool(match and "." in match["path"] and match["path"].split(".")[0] in EVIDENCE)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether the value is a number; true and false are not."""
+    """Return whether the value is a number; true and false are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

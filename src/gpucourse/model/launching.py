@@ -21,12 +21,12 @@ _EXTRAS = {"triton": "kernels"}
 
 
 def advised_extra(package: str) -> str:
-    """The extra of gpucourse that installs a package: the usual one, or another for large packages."""
+    """Return the extra of gpucourse that installs a package: the usual one, or another for large packages."""
     return _EXTRAS.get(package, USUAL)
 
 
 def advise_install(packages: Iterable[str], python: str, *, here: bool) -> str:
-    """What to type if an exercise's packages are missing for that Python; `here`: it is this computer's."""
+    """Return what to type if an exercise's packages are missing for that Python; `here`: it is this computer's."""
     extras = sorted({advised_extra(name) for name in packages})
     if here and "kernels" in extras and sys.platform == "darwin":
         return (
@@ -84,19 +84,19 @@ class Launch(Strict):
 
     @property
     def count_parameter(self) -> str | None:
-        """The parameter that sets how many processes each node has, if the learner sets that."""
+        """Return the parameter that sets how many processes each node has, if the learner sets that."""
         return self.procs_per_node if isinstance(self.procs_per_node, str) and self.procs_per_node != "gpu" else None
 
     @property
     def for_launcher(self) -> frozenset[str]:
-        """The parameters that the script gets no flags for."""
+        """Return the parameters for which the script gets no flags."""
         asked = self.slurm or SlurmLaunch()
         names = (self.count_parameter, self.restart_parameter, asked.partition, asked.jobs, asked.at_once)
         return frozenset(name for name in names if name)
 
     @property
     def restart_parameter(self) -> str | None:
-        """The parameter that sets how often torchrun may start all ranks again, if the learner sets that."""
+        """Return the parameter that sets how often torchrun may start all ranks again, if the learner sets that."""
         return self.restarts if isinstance(self.restarts, str) else None
 
     @model_validator(mode="after")
@@ -153,20 +153,20 @@ class Parameter(Strict):
 
     @property
     def of(self) -> Literal["int", "float", "str", "bool"]:
-        """The type to which range and choices apply: of each value, if there are several."""
+        """Return the type to which range and choices apply: of each value, if there are several."""
         return self.each or self.type
 
     @property
     def flag(self) -> str:
-        """The script's flag for this parameter."""
+        """Return the script's flag for this parameter."""
         return "--" + self.name.replace("_", "-")
 
     def default_for(self, *, local: bool) -> Scalar:
-        """The value unless the learner sets one: `local` on simulated nodes, if the manifest has one."""
+        """Return the value unless the learner sets one: `local` on simulated nodes, if the manifest has one."""
         return self.local if local and self.local is not None else self.default
 
     def find_objection(self, value: Scalar) -> str | None:
-        """Why `value` may not be given, or None if it may: its type, the range, the choices."""
+        """Return why `value` is not allowed, or None if it is: its type, the range, the choices."""
         if not _is(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
         values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]

@@ -1,6 +1,6 @@
-"""What a person writes: the manifest of a module. Strict: an unknown key, a wrong type or a bad value is a complaint.
+"""The manifest of a module, which a person writes. Strict: an unknown key, a wrong type or a bad value is a complaint.
 
-The JSON Schema that editors pick up is generated from these classes (`course.schema`).
+The JSON Schema that editors use is generated from these classes (`course.schema`).
 """
 
 from __future__ import annotations
@@ -203,17 +203,18 @@ class Exercise(Strict):
     deliverables: tuple[Deliverable, ...] = Field(default=(), description="what the learner hands in")
 
     def parameter(self, name: str) -> Parameter | None:
-        """The parameter of that name, or None."""
+        """Return the parameter of that name, or None."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     @property
     def mutation_command(self) -> str:
-        """The run that answers a question of the kind `mutation`; CHECK stands for the check that the learner predicts."""
+        """Return the command that answers a question of the kind `mutation`; CHECK stands for the check that the learner
+        predicts."""
         return f"gpucourse run {self.id} --expect-red CHECK"
 
     @property
     def main_table(self) -> MetricsTable | None:
-        """The one table in the result of a run: the one with `main`, else the first; None if there is none."""
+        """Return the one table in the result of a run: the one with `main`, else the first; None if there is none."""
         return next((table for table in self.tables if table.main), next(iter(self.tables), None))
 
     @model_validator(mode="after")
@@ -252,5 +253,5 @@ class Module(Strict):
     exercises: tuple[Exercise, ...] = Field(min_length=1, description="its exercises, in order")
 
     def exercise(self, exercise_id: str) -> Exercise | None:
-        """The exercise of that number, or None."""
+        """Return the exercise of that number, or None."""
         return next((exercise for exercise in self.exercises if exercise.id == exercise_id), None)

@@ -24,7 +24,7 @@ class Rate:
 
     @property
     def origin(self) -> str:
-        """Where and when it was read."""
+        """Return where and when it was read."""
         return f"{self.source}, {self.date}"
 
 
@@ -46,7 +46,7 @@ class Charge:
 
     @property
     def per_hour(self) -> Decimal:
-        """USD an hour for all units."""
+        """Return the USD an hour for all units."""
         return self.units * self.rate.usd_per_hour
 
 
@@ -60,7 +60,7 @@ class Span:
     reason: str = ""
 
     def cost(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
-        """USD of it up to now, or of the part between two moments. Instances count at least a minute."""
+        """Return the USD up to now, or of the part between two moments. Instances count at least a minute."""
         first = max(self.started, since) if since else self.started
         last = min(self.ended or now, now)
         last = min(last, until) if until else last
@@ -72,29 +72,29 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Every recorded span, in the order of their beginnings; `damaged` is how many lines of it could not be understood."""
+    """Every recorded span, in the order of their beginnings; `damaged` is how many lines of it could not be read."""
 
     spans: tuple[Span, ...]
     damaged: int = 0
 
     def of(self, stack: str) -> Bill:
-        """The spans of one stack."""
+        """Return the spans of one stack."""
         return replace(self, spans=tuple(span for span in self.spans if span.charge.stack == stack))
 
     def open(self) -> tuple[Span, ...]:
-        """The charges that still run."""
+        """Return the charges that still run."""
         return tuple(span for span in self.spans if span.ended is None)
 
     def per_hour(self) -> Decimal:
-        """USD an hour of the charges that run right now."""
+        """Return the USD an hour of the charges that run right now."""
         return usd_per_hour(span.charge for span in self.open())
 
     def total(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
-        """USD of everything up to now, or between two moments."""
+        """Return the USD of everything up to now, or between two moments."""
         return sum((span.cost(now, since, until) for span in self.spans), Decimal(0))
 
     def by(self, field: str, now: datetime) -> dict[str, Decimal]:
-        """USD up to now by a field of the charges: `module`, `stack`, `kind`, `market`, `zone` or `item`."""
+        """Return the USD up to now by a field of the charges: `module`, `stack`, `kind`, `market`, `zone` or `item`."""
         totals: dict[str, Decimal] = {}
         for span in self.spans:
             key = str(getattr(span.charge, field))
@@ -103,15 +103,15 @@ class Bill:
 
 
 def usd_per_hour(charges: Iterable[Charge]) -> Decimal:
-    """USD an hour for all of them together."""
+    """Return the USD an hour for all of them together."""
     return sum((charge.per_hour for charge in charges), Decimal(0))
 
 
 def usd_over(per_hour: Decimal, time: timedelta | Decimal) -> Decimal:
-    """USD for that time: a span of time, or hours."""
+    """Return the USD for that time: a span of time, or hours."""
     return per_hour * time if isinstance(time, Decimal) else per_hour * Decimal(str(time.total_seconds())) / 3600
 
 
 def time_for(usd: Decimal, per_hour: Decimal) -> timedelta:
-    """How long that amount lasts."""
+    """Return how long that amount lasts."""
     return timedelta(hours=float(usd / per_hour))

@@ -1,4 +1,4 @@
-"""Nodes, in the form that every stack gives. Below the launch plan nothing asks which target made them."""
+"""Nodes, in the form that every stack provides. The code below the launch plan does not depend on the target that made them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Mode = str
-"""What the nodes of a run were, as its record says it: SIMULATED, or the name of the target that they are on."""
+"""The kind of the nodes of a run, as in its record: SIMULATED, or the name of their target."""
 SIMULATED: Mode = "local"
 CERTAIN_OF_GPU = frozenset({"aws", "here"})
 """The targets whose labs always have a GPU. Machines that existed before may have none."""
@@ -14,7 +14,7 @@ Role = Literal["head", "worker"]
 
 
 def is_simulated(mode: Mode) -> bool:
-    """Whether a run in that mode is no evidence of what a GPU does."""
+    """Return whether a run in that mode is no evidence of what a GPU does."""
     return mode == SIMULATED
 
 
@@ -49,12 +49,12 @@ class Node:
 
     @property
     def label(self) -> str:
-        """Its name in messages: as the learner typed it, else its name in the lab."""
+        """Return its name in messages: the one that the learner typed, else its name in the lab."""
         return self.typed or self.name
 
     @property
     def is_simulated(self) -> bool:
-        """Whether it is a process or a namespace of this computer."""
+        """Return whether it is a process or a namespace of this computer."""
         return is_simulated(self.mode)
 
 
@@ -67,9 +67,9 @@ class Inventory:
 
     @property
     def head(self) -> Node:
-        """The node at which the others meet; the first one if no node is marked as the head."""
+        """Return the node at which the others meet; the first one if no node is marked as the head."""
         return next((node for node in self.nodes if node.role == "head"), self.nodes[0])
 
     def find_node(self, name: str) -> Node | None:
-        """The node of that name, or None."""
+        """Return the node of that name, or None."""
         return next((node for node in self.nodes if node.name == name), None)

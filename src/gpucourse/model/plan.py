@@ -1,4 +1,4 @@
-"""What a run is going to do, as data: `--dry-run` prints it, `remote` carries it out."""
+"""What a run is going to do, as data: `--dry-run` prints it, `remote` executes it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class BatchFile:
 
     @property
     def file_name(self) -> str:
-        """What sbatch is given."""
+        """Return the file name for sbatch."""
         return self.script or f"{self.name}.sbatch"
 
     @property
     def rows(self) -> int:
-        """How many jobs or tasks of an array it makes."""
+        """Return how many jobs or tasks of an array it makes."""
         return len(self.numbers) or self.tasks or self.copies
 
 
@@ -63,8 +63,8 @@ class Batch:
 
     @property
     def spread(self) -> bool:
-        """Whether each rank of a job has a log of its own: it is several processes, or torchrun starts them. What a file of the
-        learner's own starts writes into one log for each job."""
+        """Return whether each rank of a job has a separate log: it is several processes, or torchrun starts them. The processes
+        of a learner's own file write into one log for each job."""
         return not self.own and (self.nodes * self.tasks > 1 or self.max_restarts > 0)
 
 
@@ -125,10 +125,10 @@ class LaunchPlan:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes taking part, in rank order."""
+        """Return the nodes of the run, in rank order."""
         return tuple(command.node for command in self.commands)
 
     @property
     def world_size(self) -> int:
-        """How many ranks there are in all."""
+        """Return how many ranks there are in all."""
         return sum(len(command.ranks) for command in self.commands)

@@ -1,4 +1,4 @@
-"""The questions of an exercise, as a manifest has them (free text, a number, or a choice), and its prediction."""
+"""The questions of an exercise in a manifest (free text, a number, or a choice), and its prediction."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Question(Strict):
 
     @property
     def choices(self) -> dict[str, str]:
-        """The options of a choice by their letters."""
+        """Return the options of a choice by their letters."""
         return dict(zip(LETTERS, self.options, strict=False))
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The paths into the evidence of a run that this question is checked against; empty if it needs no run."""
+        """Return the paths into the evidence of a run with which the answer is compared; empty if it needs no run."""
         return tuple(source for source in (self.value, self.low, self.high) if isinstance(source, str))
 
     @model_validator(mode="after")

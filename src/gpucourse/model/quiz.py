@@ -1,4 +1,4 @@
-"""The quiz of a course: what a person writes in `modules/quiz.yaml`, and what is kept of each attempt."""
+"""The quiz of a course: what a person writes in `modules/quiz.yaml`, and what is stored of each attempt."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Quiz(Strict):
     questions: tuple[QuizQuestion, ...] = Field(min_length=1, description="the questions, in the order in which they are asked")
 
     def lesson(self, name: str) -> Lesson:
-        """The lesson of that name, which a question refers to."""
+        """Return the lesson of that name, which a question refers to."""
         return next(lesson for lesson in self.lessons if lesson.id == name)
 
     @model_validator(mode="after")

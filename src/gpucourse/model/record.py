@@ -18,7 +18,7 @@ RunState = Literal[
     "planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost", "broken"
 ]
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
-"""`broken` is how every drill ends: a fault was injected, so it is evidence of nothing."""
+"""Every drill ends as `broken`: a fault was injected, so it is evidence of nothing."""
 
 MOST_LISTED = 50
 """How many outputs of a run are in its record, the first ones; its seal names all of them."""
@@ -157,63 +157,63 @@ class RunRecord:
 
     @property
     def subject(self) -> str:
-        """What ran: the exercise, or the name of a script of the learner's own."""
+        """Return what ran: the exercise, or the name of a learner's own script."""
         return PurePath(self.own_script).name if self.own_script else self.exercise
 
     @property
     def run_words(self) -> list[str]:
-        """Return what comes after `gpucourse run` for what ran."""
+        """Return the words after `gpucourse run` for what ran."""
         if self.own_module:
             return ["--module", self.own_module]
         return ["--script", self.subject] if self.own_script else [self.exercise]
 
     @property
     def folder(self) -> str:
-        """Where its folder is below `runs/`: that of its exercise, or of a script of the learner's own."""
+        """Return the path of its folder below `runs/`: that of its exercise, or of a learner's own script."""
         return self.place or self.exercise
 
     @property
     def is_evidence(self) -> bool:
-        """Whether the run can count for its exercise: the exercise's script ran, and succeeded."""
+        """Return whether the run can count for its exercise: the exercise's script ran, and succeeded."""
         return self.is_judged and not self.expected_red
 
     @property
     def is_judged(self) -> bool:
-        """Whether the exercise's checks are applied: its script ran, perhaps edited to make one fail, and succeeded."""
+        """Return whether the exercise's checks are applied: its script ran, perhaps edited to make one fail, and succeeded."""
         return self.state == "succeeded" and not self.own_script and not self.profiled
 
     @property
     def brings_checks(self) -> bool:
-        """Whether it is a run of a script of the learner's own that brought checks, and they can be applied to it."""
+        """Return whether it is a run of a learner's own script with checks, and they can be applied to it."""
         return self.state == "succeeded" and bool(self.own_script and self.checks) and not self.profiled
 
     @property
     def shown_verdict(self) -> str | None:
-        """The verdict of its checks; None for a script of the learner's own that brought none."""
+        """Return the verdict of its checks; None for a learner's own script without checks."""
         return None if self.own_script and not self.checks else self.verdict
 
     @property
     def output_totals(self) -> tuple[int, int]:
-        """How many outputs were collected, and how many bytes they have."""
+        """Return how many outputs were collected, and how many bytes they have."""
         if self.output_files:
             return self.output_files, self.output_bytes
         return len(self.outputs), sum(output.bytes for output in self.outputs)
 
     @property
     def restarts_in_words(self) -> str:
-        """How often torchrun started all ranks again, such as `1 restart`; empty if it did not."""
+        """Return how often torchrun started all ranks again, such as `1 restart`; empty if it did not."""
         return f"{self.restarts} restart{'s' if self.restarts > 1 else ''}" if self.restarts else ""
 
     @property
     def group_sizes(self) -> list[int]:
-        """The size of the process group that each rank made in its last life, by rank; those on which torch reported nothing
-        are left out."""
+        """Return the size of the process group that each rank made in its last life, by rank; ranks on which torch reported
+        nothing are left out."""
         last = {end.rank: end.group for end in sorted(self.rank_exits, key=lambda end: end.restart)}
         return [size for _, size in sorted(last.items()) if size is not None]
 
     @property
     def rank_count(self) -> int:
-        """Return how many ranks took part: those that were planned, or more if each of them started as many others."""
+        """Return how many ranks took part: the planned ones, or more if each of them started as many others."""
         sizes = self.group_sizes
         return (
             max(self.world_size, *sizes) if sizes and self.launcher == "torchrun" and not self.split_world else self.world_size
@@ -221,7 +221,8 @@ class RunRecord:
 
     @property
     def split_world(self) -> str:
-        """How the process groups that the ranks made differ from the plan; empty if they do not, or if that is not known."""
+        """Return how the process groups that the ranks made differ from the plan; empty if they do not, or if that is not
+        known."""
         sizes, planned = self.group_sizes, self.world_size
         if self.launcher != "torchrun" or self.state != "succeeded" or planned < 2 or not sizes:
             return ""
@@ -234,21 +235,21 @@ class RunRecord:
 
     @property
     def culprit(self) -> int | None:
-        """The rank to look at first: the one that the coach blames, else the first that failed. None if several are silent:
-        one of them keeps the others waiting, and nothing shows which."""
+        """Return the rank to look at first: the one that the coach blames, else the first that failed. None if several are
+        silent: one of them keeps the others waiting, and nothing shows which."""
         blamed = self.diagnoses[0].ranks if self.diagnoses else []
         if len(blamed) > 1 and self.diagnoses[0].symptom == "silent-rank":
             return None
         return blamed[0] if blamed else self.first_failure.rank if self.first_failure else None
 
     def is_of_script(self, name: str) -> bool:
-        """Return whether it is a run of that script of the learner's own: `train.py`, or as much of its path as was typed."""
+        """Return whether it is a run of that learner's own script: `train.py`, or as much of its path as was typed."""
         parts = PurePath(name).parts
         return self.own_script is not None and PurePath(self.own_script).parts[-len(parts) :] == parts
 
     @property
     def advice(self) -> str:
-        """What to type about a run that has not ended, that failed, or that ran a script of the learner's own; else empty."""
+        """Return what to type about a run that has not ended, that failed, or that ran a learner's own script; else empty."""
         if not self.has_ended:
             return f"gpucourse logs {self.id} -f"
         if self.state in {"succeeded", "cancelled"}:
@@ -257,19 +258,19 @@ class RunRecord:
         return self.diagnoses[0].next if self.diagnoses else f"gpucourse logs {self.id}{rank}"
 
     def show_command(self, flags: str = "") -> str:
-        """What to type to see it again, with these flags. A name that begins with a dash would be read as an option."""
+        """Return what to type to see it again, with these flags. A name that begins with a dash would be read as an option."""
         name, run = quote(self.subject), f"--run {self.id}{flags}"
         return f"gpucourse show {run} -- {name}" if name.startswith("-") else f"gpucourse show {name} {run}"
 
     @property
     def has_ended(self) -> bool:
-        """Whether the run has ended, in whatever way."""
+        """Return whether the run has ended, in whatever way."""
         return self.state in ENDED
 
 
 def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
-    """What ran, by the run's id: its subject. Scripts of the learner's own with the same name in different folders are
-    named by as much of their paths as distinguishes them: `a/train.py`, `b/train.py`."""
+    """Return what ran, by the run's id: its subject. A learner's own scripts with the same name in different folders are named
+    by as much of their paths as distinguishes them: `a/train.py`, `b/train.py`."""
     paths: dict[str, set[PurePath]] = {}
     listed = list(records)
     for record in listed:
@@ -285,13 +286,13 @@ def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
 
 
 def _count_telling_parts(paths: Collection[PurePath]) -> int:
-    """How many of the last parts of these paths it takes to distinguish them."""
+    """Return how many of the last parts of these paths are needed to distinguish them."""
     longest = max(len(path.parts) for path in paths)
     return next((n for n in range(1, longest) if len({path.parts[-n:] for path in paths}) == len(paths)), longest)
 
 
 def _count_groups(size: int, ranks: int) -> str:
-    """`2 groups of 1 rank`, from the ranks that made a group of that size."""
+    """Return `2 groups of 1 rank`, from the ranks that made a group of that size."""
     if size == 0:
         return f"none on {ranks} rank{'s' if ranks > 1 else ''}"
     groups = max(1, ranks // size)

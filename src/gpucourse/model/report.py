@@ -27,7 +27,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Saying:
-    """What the learner wrote in answer to a question. `text` is empty if there is no answer."""
+    """The learner's answer to a question. `text` is empty if there is no answer."""
 
     title: str
     question: str
@@ -36,7 +36,7 @@ class Saying:
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """One chapter. `missing` says what is not there and which command adds it; `sources` are the runs it is made of."""
+    """One chapter. `missing` says what is missing and which command adds it; `sources` are the runs from which it is made."""
 
     id: str
     title: str
@@ -52,7 +52,7 @@ class Chapter:
 class Report:
     """The whole report. `made` is a date (ISO 8601); `mode` is `local` if any number comes from simulated nodes.
 
-    `missing` holds what the report as a whole lacks; a chapter names what it lacks itself.
+    `missing` lists what the report as a whole lacks; each chapter lists what it lacks itself.
     """
 
     title: str
@@ -65,7 +65,7 @@ class Report:
 
     @property
     def everything_missing(self) -> tuple[str, ...]:
-        """Everything that is missing, each with its chapter."""
+        """Return everything that is missing, each with its chapter."""
         return (*self.missing, *(f"{chapter.title}: {item}" for chapter in self.chapters for item in chapter.missing))
 
 

@@ -1,4 +1,4 @@
-"""What the final report is made of, as `modules/report.yaml` says it: chapters, each drawn from the runs of one exercise."""
+"""The plan of the final report, `modules/report.yaml`: chapters, each made from the runs of one exercise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a course's points are given for: `modules/rubric.yaml`, which an instructor may change."""
+"""What the points of a course are given for: `modules/rubric.yaml`, which an instructor may change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_PRESSED = 0.3
 
 
 def _weigh_equally(value: object) -> object:
-    """A list of kinds, each once, stands for equal weights."""
+    """Convert a list of kinds to equal weights. Raises ValueError if a kind appears twice."""
     if isinstance(value, tuple | list) and all(isinstance(kind, str) for kind in value):
         if len(set(value)) < len(value):
             raise ValueError("a kind of evidence appears twice")
@@ -72,8 +72,8 @@ class Row(Strict):
     exercises: tuple[ExerciseId, ...] = Field(default=(), description="all of the module's if none is named")
 
     def shares(self, asked: Collection[Kind]) -> dict[Kind, float]:
-        """Which share of this row's points for one exercise each kind has, if the exercise asks for these kinds; empty if
-        it asks for none. The share of a kind that it does not ask for goes to the kinds that need thought, else to the rest."""
+        """Return which share of this row's points for one exercise each kind has, if the exercise has these kinds; empty if it
+        has none. The share of a kind that it does not have goes to the kinds that need thought, else to the rest."""
         there = [kind for kind in self.evidence if kind in asked]
         takers = [kind for kind in there if kind not in PRESSED] or there
         absent = sum(weight for kind, weight in self.evidence.items() if kind not in there)
@@ -96,7 +96,7 @@ class RubricPart(Strict):
 
     @property
     def points(self) -> float:
-        """The most that this part gives."""
+        """Return the most points that this part gives."""
         return sum(row.points for row in self.rows)
 
     @model_validator(mode="after")
@@ -117,7 +117,7 @@ class Rubric(Strict):
     parts: tuple[RubricPart, ...] = Field(min_length=1, description="the points of each module")
 
     def part(self, module: str) -> RubricPart | None:
-        """The part of that module, or None."""
+        """Return the part of that module, or None."""
         return next((part for part in self.parts if part.module == module), None)
 
     @model_validator(mode="after")
@@ -129,7 +129,7 @@ class Rubric(Strict):
 
 
 def usual(module: str, title: str) -> RubricPart:
-    """The rows of a module that the rubric does not name: a score of its own, out of 25."""
+    """Return the rows of a module that the rubric does not name: a separate score, out of 25."""
     return RubricPart(
         module=module,
         title=title,

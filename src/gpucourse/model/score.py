@@ -24,15 +24,15 @@ class Signs:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Return whether nothing is left to do."""
         return self.ran and self.yours is not False and self.answered is not False
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartReview:
-    """What is found of a handed-in part beside its verdict. `is_solution`: its code is that of a solution of the course.
-    `by_learner`: it passed by the word of the learner's computer alone, without checks of a run that is here and without a
-    reviewer. `share`: how good a reviewer says that it is, from 0 to 1; None if no reviewer has judged it."""
+    """What is known of a handed-in part beside its verdict. `is_solution`: its code is that of a solution of the course.
+    `by_learner`: only the learner's computer says that it passed, without checks of a run in this workspace and without a
+    reviewer. `share`: how good it is in a reviewer's judgement, from 0 to 1; None if no reviewer has judged it."""
 
     is_solution: bool = False
     by_learner: bool = False
@@ -41,10 +41,10 @@ class PartReview:
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseEvidence:
-    """What one exercise has to show. `wanted` and `handed_in` are the deliverables asked for and there; `changed` names files
-    of the run that were changed after it; `contradiction` says where its metrics are not what its ranks printed;
-    `level` says whether a GPU took part. `parts` are the learner's own, `part_reviews` what was found of them, by their ids;
-    `prediction` is what the learner predicted, None if nothing is asked for."""
+    """The evidence of one exercise. `wanted` and `handed_in` are the required deliverables and the present ones; `changed`
+    names files of the run that were changed after it; `contradiction` says how its metrics differ from what its ranks printed;
+    `level` says whether it used a GPU. `parts` are the learner's own, `part_reviews` what is known of them, by their ids;
+    `prediction` is what the learner predicted, None if the exercise has no prediction."""
 
     exercise: str
     run: str | None = None
@@ -64,8 +64,8 @@ class ExerciseEvidence:
 @dataclass(frozen=True, kw_only=True)
 class Piece:
     """One share of a row: one exercise, one kind of evidence. `got` of `of` pieces, below 0 for choices that stayed wrong;
-    `share` is how much of the row it is, `waits` how many of the pieces wait for a person. `note` names what is missing,
-    `short` counts it."""
+    `share` is its part of the row, `waits` how many of the pieces wait for a review. `note` names what is missing, `short`
+    counts it."""
 
     exercise: str
     kind: str
@@ -79,7 +79,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class RowScore:
-    """One row of the rubric. `waiting` are the points that free text may still give once a person has judged it."""
+    """One row of the rubric. `waiting` are the points that free text may still earn once a person has judged it."""
 
     id: str
     title: str
@@ -116,8 +116,8 @@ class QuizScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """All points. `earned` is out of `points`, without the bonus. `learner_judged`: the parts that count by the word of the
-    learner's computer alone, by the exercise's number."""
+    """All points. `earned` is out of `points`, without the bonus. `learner_judged`: the parts that count only because the
+    learner's computer judged them, by the exercise's number."""
 
     version: int = 1
     points: float

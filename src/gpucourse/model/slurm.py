@@ -1,4 +1,4 @@
-"""The launchers that use Slurm, and what became of the submitted jobs: a part of the record of a run."""
+"""The launchers that use Slurm, and the results of the submitted jobs: a part of the record of a run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Count = Annotated[int, Meta(ge=0, lt=1_000_000)]
 
 @dataclass(frozen=True, kw_only=True)
 class JobRow:
-    """One job, or one task of an array: `state` and `reason` are Slurm's own words; `code` is as in the shell, None if nobody
-    knows it. Times are Slurm's, by the cluster's own clock. `asked`: the exercise itself cancelled it."""
+    """One job, or one task of an array: `state` and `reason` are Slurm's own words; `code` is as in the shell, None if it is
+    not known. Times are Slurm's, by the cluster's own clock. `asked`: the exercise itself cancelled it."""
 
     row: int
     job: str
@@ -37,7 +37,7 @@ class JobRow:
 
 @dataclass(frozen=True, kw_only=True)
 class LaterJob:
-    """A job that a run's own job submitted, and that had not ended when Slurm was last asked: its number, name and state."""
+    """A job that a run's own job submitted, and that had not ended at the last query of Slurm: its number, name and state."""
 
     job: str
     name: str = ""
@@ -46,7 +46,7 @@ class LaterJob:
 
 @dataclass(kw_only=True)
 class SlurmSession:
-    """What Slurm said of a terminal on a node: the GPUs held for it while it was open, and after it."""
+    """What Slurm reported about a terminal on a node: the GPUs held for it while it was open, and after it."""
 
     gpus_held: int = 0
     gpus_after: int | None = None

@@ -1,4 +1,4 @@
-"""What is kept of a sweep: one record over the runs of one exercise with different values of one parameter."""
+"""The record of a sweep, over the runs of one exercise with different values of one parameter."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ class Sweep:
 
     @property
     def folder(self) -> str:
-        """Where its folder and those of its runs are below `runs/`."""
+        """Return the path of its folder, and of the folders of its runs, below `runs/`."""
         return self.place or self.exercise

@@ -56,8 +56,8 @@ class PartResult:
 
 
 def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
-    """The results without those that another makes unnecessary: of parts that replace each other the one that is furthest,
-    the first if they are equally far."""
+    """Return the results without those that another makes unnecessary: of parts that replace each other, the one that is
+    furthest; the first if they are equally far."""
     places = {part.id: part.instead_of or part.id for part in parts}
     words: tuple[PartVerdict, ...] = ("passed", "failed", "error", "open")
     best: dict[str, PartResult] = {}

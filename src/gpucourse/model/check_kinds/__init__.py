@@ -1,1 +1,1 @@
-"""The kinds of checks, one for each file: `KIND` is what the program takes from it."""
+"""The kinds of checks, one for each file: the program reads `KIND` from it."""
