@@ -40,9 +40,9 @@ _NEEDED_AT_THE_END = (
 
 
 def import_before_end(watch: Watcher, guard: Guard) -> Watcher:
-    """Return a watcher that, at the first output of a rank, also imports what the end of the run needs, which costs 70 ms of
-    processor time: then ranks sometimes wait for each other, but before their first output and when they shut down no processor
-    is free."""
+    """Return a watcher that also imports, at the first output of a rank, what the end of the run needs. This costs 70 ms of
+    processor time: after their first output ranks sometimes wait for each other, but before it and while they shut down no
+    processor is free."""
     is_ready = False
 
     def tell(event: Event) -> None:

@@ -47,7 +47,7 @@ class Session:
         return self._open(make=True)
 
     def look(self) -> Context:
-        """Return the same for a command that only reads: a missing workspace is not made."""
+        """Return the context for a command that only reads: a missing workspace is not made."""
         if "context" not in vars(self) and not os.access(WorkspacePaths(self.root).identity, os.F_OK):
             return self._open(make=False)
         return self.context

@@ -82,14 +82,15 @@ class Catalog:
         return tuple(self.iterate())
 
     def iterate(self, first: str = "") -> Iterator[Module]:
-        """Yield these modules, the one numbered `first` before the others; each manifest is read when its turn comes."""
+        """Yield every module whose manifest is valid, the one numbered `first` before the others; each manifest is read when
+        its turn comes."""
         for place in sorted(self._places, key=lambda place: number_of(place.name) != first):
             if isinstance(module := self._of(place), Module):
                 yield module
 
     @property
     def errors(self) -> tuple[ManifestError, ...]:
-        """Return what is wrong with the manifests of the others."""
+        """Return what is wrong with the invalid manifests."""
         return tuple(error for place in self._places if isinstance(error := self._of(place), ManifestError))
 
     @property

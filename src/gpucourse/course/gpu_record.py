@@ -1,6 +1,6 @@
 """Records of a GPU in `exercises/recorded/`, which `python -m benchmarks gpu` writes: the parts of them that plots may show.
 
-They are part of the course, and anybody may have written a course: files are bounded and typed, and an invalid one is not used.
+They are part of the course, and any person may write a course: files are bounded and typed, and an invalid one is not used.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def _result(
 
 
 def shorten(value: float) -> float:
-    """Round to four digits, which are enough for a person."""
+    """Return a whole number below 1e15 as an int; round others to four digits, which are enough for a person."""
     return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.4g}")
 
 

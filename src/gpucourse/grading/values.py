@@ -17,7 +17,7 @@ from gpucourse.model.fields import EXPRESSION, is_number
 
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
 
-_LARGEST = 1000  # bits: a larger whole number exceeds most floats, and counts as infinite
+_LARGEST = 1000  # bits: larger whole numbers are near or beyond the largest float, and count as infinite
 
 
 class Unreadable(Exception):
@@ -25,7 +25,7 @@ class Unreadable(Exception):
 
 
 def read(expression: str, evidence: Mapping[str, object]) -> object:
-    """Return the value of an expression: a number, text, true, false, None, or a list if the path leads through a list.
+    """Return the value of an expression: a number, text, true, false, None, or a list if the path names several values.
 
     Numbers that JSON cannot represent are returned as floats: scripts write them as the words nan and inf. Raises Unreadable.
     """

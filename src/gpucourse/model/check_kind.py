@@ -24,10 +24,10 @@ def _any_operand(_operand: Scalar) -> str | None:
 class CheckKind:
     """One kind of check. `name` is its key in a manifest, `words` the text before the operand ("at least").
 
-    `operand` is the type that pydantic checks the operand against; `find_objection` says what else is wrong with one, or None.
-    An operand may be a path into the evidence, whose value replaces it before anything is compared. `holds` takes the value,
-    the operand and the tolerance, and returns None if the two cannot be compared, which never counts as passed. Numbers that
-    are not finite never reach it: they fail. `tolerance` says whether a check of this kind may have one.
+    `operand` is the type that pydantic checks the operand against; `find_objection` returns what else is wrong with one, or
+    None. An operand may be a path into the evidence, whose value replaces it before anything is compared. `holds` accepts the
+    value, the operand and the tolerance, and returns None if the two cannot be compared, which never counts as passed. Numbers
+    that are not finite never reach it: they fail. `tolerance` says whether a check of this kind may have one.
     """
 
     name: str

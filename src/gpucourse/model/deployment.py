@@ -63,11 +63,11 @@ class Cloud:
 
 @dataclass(kw_only=True)
 class Deployment:
-    """One module's lab, as far as it is the same on every target; what a target adds is in its own class below.
+    """One module's lab: the part of its record that is the same on every target; each target's class below adds the rest.
 
-    `uid` marks every process and resource that belongs to the lab. `shared` is the folder that all its machines share, if
-    there is one. `lacks` says what it cannot do that others of its kind can, and what to type to get that; empty if
-    nothing is missing. The program asks a lab by these properties, never by the name of its target.
+    `uid` marks every process and resource that belongs to the lab. `shared` is the folder that all its machines share, if there
+    is one. `lacks` says what it cannot do that others of its kind can, and what to type to get that; empty if nothing is
+    missing. The program reads these properties of a lab, and never compares the name of its target.
     """
 
     version: int = 1

@@ -21,7 +21,7 @@ class Diagnosis:
     """One symptom that was recognised.
 
     `symptom` is its stable word, `why` explains it in the words of the lesson, `next` is the command to type (or what to
-    change, where no command does it), `ranks` and `nodes` are where it occurs, `seen` the lines by which it was recognised.
+    change, if no command does it), `ranks` and `nodes` are where it occurs, `seen` the lines by which it was recognised.
     """
 
     symptom: str

@@ -57,8 +57,8 @@ class NodeEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class LogBytes:
-    """A piece of a rank's log, as it came. `rank` is None for the launcher's own output. It is already on disk. `scheduled`:
-    under Slurm, where output without a rank is a job's, or reports on the jobs."""
+    """A piece of a rank's log, unchanged. `rank` is None for the launcher's own output. It is already on disk. `scheduled`: the
+    run uses Slurm; output without a rank then comes from a job, or reports on the jobs."""
 
     node: str
     rank: int | None

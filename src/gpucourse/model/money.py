@@ -31,7 +31,7 @@ class Rate:
 @dataclass(frozen=True, kw_only=True)
 class Charge:
     """A number of units at a rate. If it belongs to something that exists: `item` is its id in the cloud, `since` when it
-    began, if the cloud says so."""
+    began, if the cloud reports that."""
 
     what: str
     kind: Charged

@@ -96,9 +96,9 @@ class LaunchPlan:
     `timeout_s` is the time limit that each node enforces by itself, with or without a client. `outputs` are glob patterns in
     the work folder that are collected besides everything in `outputs/`. `max_output_bytes` is the limit for one file,
     `output_limit` for all of a node's and `max_output_files` for their number, `log_limit` that for one log; sizes are in
-    bytes. `batch` is what goes to Slurm: the one command then only submits it. `own_script` is the name of a script of the
-    learner's own that runs in the exercise's place. `max_restarts`: how often torchrun may start all ranks again. `handed_on`:
-    the variables of this computer's environment that ranks get in addition; their values are in no file.
+    bytes. `batch` is what is submitted to Slurm: the one command then only submits it. `own_script` is the name of a learner's
+    own script that runs in the exercise's place. `max_restarts`: how often torchrun may start all ranks again. `handed_on`: the
+    variables of this computer's environment that ranks get in addition; no file contains their values.
     """
 
     run_id: str

@@ -24,7 +24,7 @@ MOST_LISTED = 50
 """How many outputs of a run are in its record, the first ones; its seal names all of them."""
 
 MOST_RESTARTS = 100
-"""How often torchrun may be told to start all ranks of a run again."""
+"""The most restarts of all ranks of a run that torchrun may be allowed."""
 
 MAX_RANKS = 65_536
 """How many ranks a run may have: a record that says more is damaged, and so is one that lists more nodes than MAX_NODES."""
@@ -90,22 +90,21 @@ class GivenPrediction:
 
 @dataclass(kw_only=True)
 class RunRecord:
-    """`run.json`: everything about one run that is not a file of its own. Times are ISO 8601 in UTC.
+    """`run.json`: everything about one run that has no file of its own. Times are ISO 8601 in UTC.
 
-    Under Slurm `nodes` is the one that is asked; where the jobs ran is recorded in their rows. A rank that prints nothing for
-    `silence_s` seconds is named; `silences` are those that were still silent at the end. `clock_skew_s`: how far each
-    node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
-    which ran in the exercise's place; what it did says nothing about the exercise. `own_module`: its name as a module, if
-    it was started as one. `place`: the folder of its runs below
-    `runs/`, `scripts/train.py`; without one it is the exercise's. `profiled`: it ran under a profiler,
-    which slows it down, so that its times are no evidence. `prediction`: made before it began, if any.
-    `edited`: the files of the exercise that differed from the course's. `expected_red`: the check that the learner said
-    would fail after that edit. `restarts`: how often
-    torchrun started all ranks again, of `max_restarts` that it was allowed; a rank that failed before the last restart did
-    not make the run fail, and is not its `first_failure`. `environment` are the variables that were typed, `handed_on` the
-    names of those whose values are not stored; `torchrun` are torchrun's own options, as typed. `checks` are those that a
-    script of the learner's own brought, as a manifest spells them. `outputs` are the first MOST_LISTED that were collected, of
-    `output_files` with `output_bytes` in all; records of earlier versions list all of them, and have neither number.
+    Under Slurm, `nodes` is the node that accepts the jobs; their rows record where they ran. A rank that prints nothing for
+    `silence_s` seconds is named; `silences` are those that were still silent at the end. `clock_skew_s`: how far each node's
+    clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script, which
+    ran in the exercise's place; its results say nothing about the exercise. `own_module`: its name as a module, if it was
+    started as one. `place`: the folder of its runs below `runs/`, `scripts/train.py`; without one it is the exercise's.
+    `profiled`: it ran under a profiler, which slows it down, so that its times are no evidence. `prediction`: made before it
+    began, if any. `edited`: the files of the exercise that differed from the course's. `expected_red`: the check that the
+    learner predicted to fail after that edit. `restarts`: how often torchrun started all ranks again, at most `max_restarts`; a
+    rank that failed before the last restart did not make the run fail, and is not its `first_failure`. `environment` are the
+    variables that were typed, `handed_on` the names of those whose values are not stored; `torchrun` are torchrun's own
+    options, as typed. `checks` are those of a learner's own script, as in a manifest. `outputs` are the first MOST_LISTED that
+    were collected, of `output_files` with `output_bytes` in all; records of earlier versions list all of them, and have neither
+    number.
     """
 
     version: int = 1
@@ -264,7 +263,7 @@ class RunRecord:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the run has ended, in whatever way."""
+        """Return whether the run has ended, with success or without."""
         return self.state in ENDED
 
 

@@ -22,8 +22,8 @@ class Point:
 
 @dataclass(kw_only=True)
 class Sweep:
-    """`sweep.json`. `state`: running, done, or stopped before the last value. The table holds text, as it was shown. `place`:
-    the folder below `runs/` of a script of the learner's own, as in a run's record."""
+    """`sweep.json`. `state`: running, done, or stopped before the last value. The table contains text, as it was shown.
+    `place`: the folder below `runs/` of a learner's own script, as in a run's record."""
 
     version: int = 1
     id: str

@@ -59,17 +59,17 @@ class StackPaths:
 
     @property
     def ssh_config(self) -> Path:
-        """Return the configuration for plain `ssh -F`, `scp -F`, `rsync -e 'ssh -F ...'` and editors."""
+        """Return the configuration file for plain `ssh -F`, `scp -F`, `rsync -e 'ssh -F ...'` and editors."""
         return self.folder / "ssh_config"
 
     @property
     def ssh_hosts(self) -> Path:
-        """Return the same nodes under unique names, for the learner's own SSH configuration to include."""
+        """Return the file with the same nodes under unique names, for the learner's own SSH configuration to include."""
         return self.folder / "ssh_hosts"
 
     @property
     def known_hosts(self) -> Path:
-        """Return the pinned host keys of this stack's nodes, for plain `ssh`."""
+        """Return the file with the pinned host keys of this stack's nodes, for plain `ssh`."""
         return self.folder / "known_hosts"
 
 
