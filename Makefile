@@ -8,8 +8,9 @@ CODE   := install.py src tests benchmarks exercises terraform template docs
 UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti nvidia-cuda-nvrtc \
   nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse \
   nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
-# Several tests at a time, those of a file one after the other, because they may share a lab.
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+# Several tests at a time, those of a file one after the other, because they may share a lab. In the order of their names the files
+# with labs come before the unit tests, so that no processor waits for a lab at the end.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 AWS_LINT := $(VENV)/aws-lint
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo

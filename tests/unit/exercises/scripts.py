@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 from types import ModuleType
 
 from gpucourse.course.locate import find_course
 
 
 def beside_the_script(folder: str, name: str) -> ModuleType:
-    """The module `name` of that folder of the exercises."""
+    """Return the module `name` of that folder of the exercises. It finds its own neighbours, not those of another exercise that
+    have the same name."""
     exercises = find_course({}).exercises
     path = exercises / folder / f"{name}.py"
+    for other, module in list(sys.modules.items()):
+        parent = Path(getattr(module, "__file__", None) or "/").parent
+        if not other.startswith("exercise_") and parent.is_relative_to(exercises) and parent != path.parent:
+            del sys.modules[other]
     spec = importlib.util.spec_from_file_location(f"exercise_{name}", path)
     assert spec is not None
     assert spec.loader is not None
