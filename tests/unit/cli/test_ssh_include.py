@@ -22,7 +22,7 @@ from tests.learning import Learning, Terminal, deploy
 
 OWN = b"# mine\nHost *.example.org\n  User ada\n"
 
-pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="OpenSSH's client is not installed")
+pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="OpenSSH's client is not installed: make system-deps")
 
 
 def register_home(patch: pytest.MonkeyPatch, folder: Path) -> None:
