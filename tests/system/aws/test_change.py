@@ -81,7 +81,7 @@ def test_stop_of_a_lab_with_a_backstop_says_when_aws_ends_it(stopped: CloudLearn
 def test_start_beyond_the_budget_or_without_room_leaves_the_lab_stopped(stopped: CloudLearner) -> None:
     stopped.sets(budget_usd=3)
     typed = stopped.types("start", "3", "--gpu", "t4", code=2)
-    assert "this would cost $6.1" in typed.err
+    assert "this would cost $" in typed.err
     assert "of the budget of $3.00 is left" in typed.err
     assert "gpucourse start 3 --gpu t4 --yes-over-budget" in typed.err
     assert read_states(stopped) == {"stopped"}

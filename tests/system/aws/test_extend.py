@@ -114,10 +114,10 @@ def test_extend_that_was_killed_reserves_what_the_account_says(learner: CloudLea
     assert learner.deployment()["cloud"]["reservation"]["until"] > lab.cloud.expires
     learner.account.expire_credentials()
     context = hand_made.context(learner)
-    assert read_budget(context, ()).reserved == pytest.approx(Decimal("4.6"), abs=Decimal("0.1")), "nobody answered"
+    assert read_budget(context, ()).reserved == pytest.approx(Decimal("4.6"), abs=Decimal("0.3")), "nobody answered"
     learner.account.renew_credentials()
     hours = 6 if moved else 4
-    assert read_budget(context, ()).reserved == pytest.approx(Decimal("0.77") * hours, abs=Decimal("0.05"))
+    assert read_budget(context, ()).reserved == pytest.approx(Decimal("0.77") * hours, abs=Decimal("0.3"))
     assert (learner.deployment()["cloud"]["expires"] > lab.cloud.expires) == moved
     learner.types("extend", "3", "1h")
     assert read_end(learner) == datetime.fromisoformat(lab.cloud.expires) + timedelta(hours=3 if moved else 1)
