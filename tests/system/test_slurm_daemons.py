@@ -76,6 +76,7 @@ def test_status_names_each_trouble_and_deploy_mends_them_all(cluster: Learner) -
     slurm.inside(cluster, "node2", "test", "-e", "/var/lib/kept")
 
 
+@pytest.mark.slow
 def test_node_that_munge_or_slurm_refuses_is_named_with_the_meaning_and_mended(cluster: Learner) -> None:
     drain = ("nodename=node1", "state=drain", "reason=Duplicate jobid")  # what releases say that do not sort it out themselves
     slurm.inside(cluster, "node0", "scontrol", "update", *drain)

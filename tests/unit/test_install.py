@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import importlib.util
 import os
 import platform
 import re
@@ -116,6 +117,7 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         return int(words[-1] == "fails")
 
     monkeypatch.setattr(install, "run_pip", run_pip)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())  # else setuptools warns if torch was imported
     monkeypatch.setattr(install, "choose_torch", lambda _index: (["--extra-index-url", "http://cpu"], "the CPU build"))
     return calls
 
