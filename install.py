@@ -104,7 +104,7 @@ def install_locked(options: list[str]) -> int:
 
 
 def choose_torch(index: str, patience_s: float = PATIENCE_S) -> tuple[list[str], str]:
-    """pip's options for this machine's build of torch, and a sentence: which build comes, from where, how large it is."""
+    """Return pip's options for this machine's build of torch, and a sentence: which build comes, from where, its size."""
     if platform.system() != "Linux":
         return [], "the build for this system, which has no CUDA; pip names its size"
     if has_nvidia_card():
@@ -133,7 +133,7 @@ def has_nvidia_card() -> bool:
 
 
 def pinned_version(package: str) -> str:
-    """The version that constraints.txt gives a package. Raises ValueError where it gives none."""
+    """Return the version of a package in constraints.txt. Raises ValueError if there is none."""
     match = re.search(rf"^{package}==([\w.]+)$", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE)
     if match is None:
         raise ValueError(f"{CONSTRAINTS.name} does not pin {package}")
