@@ -44,31 +44,6 @@ def test_fold_shows_equal_lines_once_and_others_by_rank() -> None:
     ]
 
 
-def test_fold_goes_on_when_a_rank_says_more() -> None:
-    assert fold_logs("a\nb\nc\n", "a\nwarning\nwarning\nb\nc\n", "a\nb\nc\n") == [
-        "[r0-2] a",
-        "[r1] warning",
-        "[r1] warning",
-        "[r0-2] b",
-        "[r0-2] c",
-    ]
-
-
-def test_fold_puts_lines_side_by_side_that_differ_in_their_numbers() -> None:
-    texts = [f"rank {rank}\nepoch 1 loss {rank}.5\nepoch 2 loss {rank}.4\nbye\n" for rank in range(2)]
-    texts[0] = texts[0].replace("rank 0\n", "rank 0\ncheckpoint written\n")
-    assert fold_logs(*texts) == [
-        "[r0] rank 0",
-        "[r1] rank 1",
-        "[r0] checkpoint written",
-        "[r0] epoch 1 loss 0.5",
-        "[r1] epoch 1 loss 1.5",
-        "[r0] epoch 2 loss 0.4",
-        "[r1] epoch 2 loss 1.4",
-        "[r0-1] bye",
-    ]
-
-
 def test_fold_of_a_rank_that_starts_later_or_stops_early() -> None:
     assert fold_logs("step 1\nstep 2\nstep 3\n", "step 2\nstep 3\n") == ["[r0] step 1", "[r0-1] step 2", "[r0-1] step 3"]
     assert fold_logs("a\nb\nc\n", "a\nTraceback\n") == ["[r0-1] a", "[r0] b", "[r1] Traceback", "[r0] c"]
@@ -118,17 +93,6 @@ def is_within(rank: int, name: str) -> bool:
     """Whether the rank is one of `[r0,2-4`."""
     ranges = [part.split("-") for part in name.removeprefix("[r").split(",")]
     return any(int(part[0]) <= rank <= int(part[-1]) for part in ranges)
-
-
-@pytest.mark.parametrize("differs", [1000, 59_999])
-def test_fold_tells_ranks_apart_that_differ_late(differs: int) -> None:
-    lines = [b"line %d\n" % number for number in range(60_000)]
-    logs = {rank: list(lines) for rank in range(4)}
-    logs[1][differs] = logs[3][differs] = b"something else\n"
-    shown = fold_pieces({rank: [b"".join(log[at : at + 7000]) for at in range(0, 60_000, 7000)] for rank, log in logs.items()})
-    assert sorted(shown[differs : differs + 2]) == [f"[r0,2] line {differs}", "[r1,3] something else"]
-    assert len(shown) == 60_001
-    assert {line.split()[0] for line in shown[:differs] + shown[differs + 2 :]} == {"[r0-3]"}
 
 
 def test_fold_breaks_a_line_without_an_end() -> None:

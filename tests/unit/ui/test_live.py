@@ -12,9 +12,8 @@ from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEven
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
-from gpucourse.ui.loglines import TABLE_MARKER
 from gpucourse.ui.out import Out
-from gpucourse.ui.progress import LISTED_AFTER_S, MOST_AT_ONCE, Progress
+from gpucourse.ui.progress import Progress
 from tests.unit.ui.emulator import Emulator, Terminal, terminal
 from tests.waiting import until
 
@@ -72,24 +71,6 @@ def test_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
     ]
 
 
-def test_pipe_shows_the_parts_of_a_long_stage_below_it_at_once() -> None:
-    text, now = io.StringIO(), [0.0]
-    with Live(Out(text), colour=False, moving=False, clock=lambda: now[0]) as live:
-        live(Stage(name="apply", text="building"))
-        live(resource("a.a", "done", seconds=1.0))
-        live(resource("a.b", "started"))
-        assert text.getvalue() == ""
-        now[0] = LISTED_AFTER_S + 1
-        live(resource("a.b", "done", seconds=5.0))
-        live(Stage(name="apply", text="building", seconds=6.0))
-    assert [line.split()[:3] for line in text.getvalue().splitlines()] == [
-        ["·", "building"],
-        ["✓", "a.a", "created"],
-        ["✓", "a.b", "created"],
-        ["✓", "done", "6.00"],
-    ]
-
-
 @pytest.mark.parametrize(("verbose", "lines"), [(False, 1), (True, 2)])
 def test_stage_that_goes_well_is_one_line_unless_verbose(*, verbose: bool, lines: int) -> None:
     def work(live: Live) -> None:
@@ -104,16 +85,6 @@ def test_stage_that_goes_well_is_one_line_unless_verbose(*, verbose: bool, lines
         emulator = Emulator(100)
         emulator.feed(text.getvalue())
         assert len(emulator.lines) == lines + (verbose and not moving), "a pipe has a line for the head as well"
-
-
-@pytest.mark.parametrize("moving", [False, True])
-def test_transcript_when_no_rank_prints(moving: bool) -> None:
-    """The launcher alone wrote, which is folded, and more than is kept of it: no line of a rank is there to show."""
-    with Live(Out(io.StringIO()), colour=False, moving=moving) as live:
-        live(Stage(name="run", text="running", seconds=1.0))
-        live(LogBytes(node="node0", rank=None, data=b"torchrun: rank 0 ended by SIGSEGV\n" * 5000))
-        rows = live.transcript(stages=5, logs=10)
-    assert rows
 
 
 @pytest.mark.parametrize("moving", [False, True])
@@ -166,36 +137,6 @@ def test_terminal_shows_a_tree_that_freezes() -> None:
     ]
     assert emulator.cursor_visible
     assert "\x1b[32m✓" in sent
-
-
-def test_terminal_shows_what_goes_on_with_a_spinner_and_a_bar() -> None:
-    def work(live: Live, screen: Terminal) -> None:
-        live(Stage(name="apply", text="building module-3-local"))
-        for number in range(4):
-            live(resource(f"terraform_data.node[{number}]", "planned"))
-            live(resource(f"terraform_data.node[{number}]", "started"))
-        live(resource("terraform_data.node[2]", "done", seconds=0.5))
-        until(lambda: "1 of 4" in screen.received, "the bar")
-        until(lambda: len(set(screen.received) & set("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")) >= 2, "a spinner that turns")
-
-    sent = show_on_terminal(work)[1]
-    for text in ("━━━\x1b", "terraform_data.node[0]", "creating"):
-        assert text in sent
-
-
-@pytest.mark.parametrize(("columns", "lines"), [(20, 3), (8, 1), (300, 100)])
-def test_terminal_of_any_size_shows_all_lines(columns: int, lines: int) -> None:
-    def work(live: Live, screen: Terminal) -> None:
-        live(Stage(name="apply", text="building"))
-        for number in range(30):
-            live(resource(f"terraform_data.node[{number}]", "started"))
-        live(LogBytes(node="node0", rank=0, data=b"hello\n" * 5 + b"partial"))
-        until(lambda: "hello" in screen.received, "the lines")
-        live(Stage(name="apply", text="building", seconds=1.0))
-
-    emulator, _ = show_on_terminal(work, columns=columns, lines=lines)
-    assert emulator.cursor_visible
-    assert "".join(emulator.lines).count("hello") == 5
 
 
 def show_logs(live: Live) -> None:
@@ -265,19 +206,6 @@ def test_live_goes_on_when_its_reader_has_left(*, moving: bool) -> None:
     assert live.transcript(stages=5, logs=5)
 
 
-def test_transcript_is_the_same_in_a_pipe_and_at_a_terminal() -> None:
-    seen = []
-    for moving, quiet in ((True, False), (False, False), (False, True)):
-        with Live(Out(io.StringIO()), colour=False, moving=moving, quiet=quiet) as live:
-            show_logs(live)
-            live(Note(text="done"))
-        seen.append([plain(row) for row in live.transcript(stages=10, logs=4)])
-    assert seen[0] == seen[1] == seen[2]
-    assert seen[0][0] == "… earlier lines are in logs/"
-    assert seen[0][-2:] == ["✓ running 3.2 on node0, node1                 1.50 s", "· done"]
-    assert len(seen[0]) == 7
-
-
 def log_of_a_failure(live: Live) -> None:
     live(Stage(name="run", text="running", silence="importing torch"))
     live(LogBytes(node="node0", rank=None, data=b"torchrun: a word\n" * 30))
@@ -330,26 +258,3 @@ def test_live_of_one_of_several_runs_shows_only_warnings() -> None:
         show_logs(live)
         live(Note(text="node1 is slow", level="warning"))
     assert text.getvalue() == "! node1 is slow\n"
-
-
-def test_transcript_leaves_out_tables_that_the_result_shows() -> None:
-    live = Live(Out(io.StringIO()), colour=False, moving=False)
-    with live:
-        live(LogBytes(node="node0", rank=0, data=b"before\n" + TABLE_MARKER + b"\ncase  x\n----  -\na     1\n\nafter\n"))
-    assert [plain(row) for row in live.transcript(stages=5, logs=9)] == ["[n0 r0] before", "[n0 r0] after"]
-
-
-def test_pipe_counts_parts_beyond_the_first_forty() -> None:
-    text, now = io.StringIO(), [0.0]
-    with Live(Out(text), colour=False, moving=False, clock=lambda: now[0]) as live:
-        live(Stage(name="launch", text="starting 64 ranks"))
-        now[0] = LISTED_AFTER_S + 1
-        for number in range(64):
-            live(NodeEvent(node=f"node{number}", step="start", ok=number != 60, seconds=float(number)))
-        live(Stage(name="launch", text="starting 64 ranks", seconds=13.0, ok=False))
-    assert [" ".join(line.split()) for line in text.getvalue().splitlines()[MOST_AT_ONCE:]] == [
-        f"✓ node{MOST_AT_ONCE - 1} start {MOST_AT_ONCE - 1}.0 s",
-        "✗ node60 start failed 60.0 s",
-        "✓ 63 nodes: start median 31.0 s, slowest 63.0 s (node63)",
-        "✗ failed 13.0 s",
-    ]

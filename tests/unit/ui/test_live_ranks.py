@@ -11,7 +11,6 @@ import pytest
 
 from gpucourse.model.event import LogBytes, RankEvent, Stage
 from gpucourse.runs.follow import name_nodes
-from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
 from gpucourse.ui.out import Out
 from gpucourse.ui.region import Region
@@ -90,13 +89,3 @@ def test_live_shows_failed_ranks_first_in_the_order_of_their_ends() -> None:
     assert ranks_of(rows[:4]) == [30, 7, 0, 1]
     assert rows[0].startswith("[n30 r30] ✗ exit code 1 epoch 1: 50%")
     assert rows[-2] == "+12 more"
-
-
-@pytest.mark.parametrize("text", ["x" * 200, "running on a-machine-with-a-long-name.example.org, " * 3])
-def test_live_leaves_room_for_the_time_beside_a_long_title(text: str) -> None:
-    window = Window(60)
-    live = Live(window, colour=False, moving=True, clock=lambda: 0.0)
-    live(Stage(name="run", text=text))
-    (title,) = (plain(row) for row in live._rows(ELAPSED_S))
-    assert title.endswith("… 12 min 34 s")
-    assert len(title) < 60

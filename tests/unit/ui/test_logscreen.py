@@ -10,7 +10,7 @@ from gpucourse.ui import logscreen
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import Segment, line, plain, wrap_log_line
 from gpucourse.ui.loglines import short, visible, visible_block
-from gpucourse.ui.logscreen import LINES, LogScreen
+from gpucourse.ui.logscreen import LogScreen
 from tests.waiting import STUCK_S
 
 
@@ -114,16 +114,6 @@ def test_take_cuts_a_long_line_and_says_where_it_is_whole() -> None:
     (line,) = take_rows(made)
     assert line.endswith("… whole in logs/node0-rank0.log")
     assert len(line) < 2100
-
-
-def test_feed_keeps_few_lines_when_nobody_takes_rows() -> None:
-    made = LogScreen(UNICODE)
-    block = b"".join(b"a line of some length, number %d, with a loss\n" % number for number in range(4000))
-    for _ in range(20):
-        made.feed(piece(block))
-        made.feed(piece(b"z" * 300_000, 1))
-    assert len(made._waiting) <= LINES
-    assert max(len(source.partial) for source in made.sources()) <= 2000
 
 
 def test_feed_of_many_threads_loses_nothing() -> None:

@@ -44,21 +44,3 @@ def test_statuses_have_silent_ranks_after_failed_ones() -> None:
     screen.note_end(RankEvent(node="node9", rank=9, code=1))
     assert ranks_of(rows(screen, 10)[:-1]) == [9, 0, 1, 2, 3, 4, 5, 6, 7]
     assert rows(screen, 10)[-1] == "+23 more"
-
-
-def test_statuses_of_the_next_run_know_no_failure_of_the_last() -> None:
-    screen = begin(2)
-    screen.note_end(RankEvent(node="node1", rank=1, code=1))
-    screen.begin_run(SilentRanks(ranks={"node0": (0,), "node1": (1,)}))
-    draw(screen, 0)
-    assert rows(screen)[1] == "[n1 r1] has said nothing yet"
-
-
-def test_statuses_have_a_rank_last_that_ended_well() -> None:
-    screen = LogScreen(UNICODE, 0.0)
-    for rank in range(3):
-        screen.feed(LogBytes(node=f"node{rank}", rank=rank, data=bar(10 * rank)))
-    screen.note_end(RankEvent(node="node0", rank=0, code=0))
-    assert [plain(row)[:7] for row in screen.statuses(3)] == ["[n0 r0]", "[n1 r1]", "[n2 r2]"]
-    assert [plain(row)[:7] for row in screen.statuses(2)] == ["[n1 r1]", "+2 more"]
-    assert screen.statuses(0) == []

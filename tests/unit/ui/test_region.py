@@ -48,19 +48,6 @@ def test_paint_scrolls_finished_lines_away_above_what_moves() -> None:
     assert screen.paint(["after"]) == ["done a", "done b", "done c", "end", "after"]
 
 
-def test_paint_of_nothing_leaves_the_page_as_it_was() -> None:
-    screen = Screen()
-    screen.out.write("heading\n\n")
-    before = screen.out.written_at
-    screen.paint([], "working")
-    assert not screen.out.apart
-    screen.paint([])
-    assert (screen.out.apart, screen.out.written_at) == (True, before), "what comes next needs no blank line"
-    screen.paint(["done"], "working")
-    screen.paint([])
-    assert not screen.out.apart
-
-
 def test_paint_keeps_what_was_finished_when_the_terminal_gets_narrower() -> None:
     screen = Screen(columns=40)
     screen.paint(["finished"], "a" * 39, "b" * 39)

@@ -104,15 +104,6 @@ def test_render_names_the_columns_that_have_no_room() -> None:
     ]
 
 
-def test_render_puts_long_names_above_their_values_when_narrow() -> None:
-    told = View(blocks=(facts([("a check with a rather long title", "a hint that has no room beside it")]),))
-    assert render(told, width=40).splitlines() == [
-        "a check with a rather long title",
-        "  a hint that has no room beside it",
-    ]
-    assert len(render(told, width=90).splitlines()) == 1
-
-
 def strip_colours(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 

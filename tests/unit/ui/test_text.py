@@ -45,13 +45,6 @@ def test_clean_of_sequences_that_never_end_is_quick(begin: str) -> None:
     assert len(clean(begin * 500_000)) >= 500_000
 
 
-@pytest.mark.parametrize("end", ["\x07", "\x1b\\", "\x9c"])
-def test_clean_ends_a_sequence_at_the_next_one(end: str) -> None:
-    assert clean(f"\x9d0;a title{end}after") == "after"
-    assert clean(f"\x9d0;a title\x1b]0;another{end}after") == "\\x9d0;a titleafter"
-    assert clean(f"\x9d0;a title\x900;another{end}after") == "\\x9d0;a titleafter"
-
-
 def test_clean_line() -> None:
     assert clean_line("  two\n lines\tand more \r\n") == "two lines and more"
 

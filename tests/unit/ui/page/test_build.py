@@ -71,18 +71,6 @@ def test_build_makes_every_page_that_a_link_leads_to(learning: Learning) -> None
             assert not anchor or anchor in inside, f"{name} leads to {link}"
 
 
-def test_build_links_to_a_run_with_an_odd_name(learning: Learning) -> None:
-    record = learning.record("1.1")
-    odd = "2026?a=1#b %41'\"<b>&ü"
-    folder = learning.folder(record).rename(learning.folder(record).with_name(odd))
-    text = folder.joinpath("run.json").read_text().replace(record.id, odd.replace('"', '\\"'))
-    folder.joinpath("run.json").write_text(text)
-    pages = pages_of(learning)
-    (place,) = (name for name in pages if name.startswith("runs/"))
-    assert re.fullmatch(r"runs/1\.1/[0-9a-f]{64}\.html", place)
-    assert place in Reader(pages["runs.html"]).links
-
-
 def test_build_hides_nothing_beside_a_damaged_file(learning: Learning) -> None:
     record, whole = learning.record("1.1"), learning.record("1.2")
     learning.context.paths.run("1.1", record.id).metrics.write_text("{")

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from gpucourse.labs.results import DeployResult
 from gpucourse.labs.status import StackStatus
-from gpucourse.model.deployment import Leftover, LocalVariables, Receipt
+from gpucourse.model.deployment import Leftover, Receipt
 from gpucourse.ui.views import lab, status
 from tests.unit.ui.examples import deployment, text
 
@@ -27,14 +26,6 @@ def test_deploy_plan_and_deploy_result(tmp_path: Path) -> None:
     nothing = DeployResult(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
     assert "nothing to do" in text(lab.deploy_plan(nothing))
     assert "nothing to change" in text(lab.deploy_result(nothing, tmp_path))
-
-
-def test_link_is_shown_wherever_the_lab_is(tmp_path: Path) -> None:
-    slow = deployment(variables=LocalVariables(link="100mbit"))
-    result = DeployResult(deployment=slow, changes=[("create", "x")], dry_run=True, seconds=1.0, healed=[])
-    assert "gpucourse deploy 3 --nodes 2 --link 100mbit" in text(lab.deploy_plan(result))
-    assert re.search(r"link +100mbit", text(lab.deploy_result(result, tmp_path)))
-    assert re.search(r"m3-local +100mbit", text(status.status([StackStatus(deployment=slow, nodes=[], active_runs=[])])))
 
 
 def test_what_a_lab_lacks_is_shown_wherever_the_lab_is(tmp_path: Path) -> None:

@@ -75,12 +75,6 @@ def test_status_of_an_unhealthy_lab() -> None:
     assert "gpucourse deploy 3" in shown
 
 
-def test_status_names_the_runs_under_way() -> None:
-    idle = text(status.status([StackStatus(deployment=deployment(), nodes=[], active_runs=[])]))
-    assert re.search(r"stack +module +state +nodes +age +running\n", idle)
-    assert any(row.endswith("none") for row in idle.splitlines())
-
-
 def test_status_of_a_lab_that_failed() -> None:
     half = deployment(phase="failed", inventory=None, error="terraform said no")
     shown = text(status.status([StackStatus(deployment=half, nodes=[NodeHealth(node="node0", healthy=False)], active_runs=[])]))
