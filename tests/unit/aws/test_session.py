@@ -92,15 +92,6 @@ def test_pages_gives_the_items_of_all_pages_and_translates_an_error_on_the_way(a
         assert list(account.pages("ec2", "describe_key_pairs", "KeyPairs")) == [{"KeyName": "a"}], "it has no pages"
 
 
-def test_pages_and_call_do_not_change_an_error_of_the_program(account: Account) -> None:
-    with Stubber(account.client("ec2")) as ec2:
-        ec2.add_response("describe_vpcs", {"Vpcs": [{}]}, {})
-        with pytest.raises(KeyError):
-            [vpc["VpcId"] for vpc in account.pages("ec2", "describe_vpcs", "Vpcs")]
-    with pytest.raises(known.ParamValidationError):
-        account.call("ec2", "create_vpc", Nonsense=1)
-
-
 def test_identity_without_credentials_ignores_those_of_this_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     nothing = {"AWS_EC2_METADATA_DISABLED": "true"}
     nothing |= {"AWS_CONFIG_FILE": str(tmp_path / "none"), "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none")}
@@ -146,11 +137,3 @@ def test_call_without_an_answer_is_unreachable(account: Account, monkeypatch: py
     with pytest.raises(CloudUnreachable) as caught:
         account.identity()
     assert "AWS_ENDPOINT_URL" in caught.value.hint
-
-
-def test_client_is_made_once_for_each_region_and_some_services_have_a_home(account: Account) -> None:
-    assert account.client("ec2") is account.client("ec2")
-    assert account.client("ec2").meta.region_name == REGION
-    assert account.client("pricing").meta.region_name == "us-east-1"
-    assert account.in_region("us-west-2").client("ec2").meta.region_name == "us-west-2"
-    assert account.in_region(REGION) is account

@@ -1,9 +1,7 @@
-"""Runs that are collected before their lab goes: all in one request to each node, and one that fails spoils no other."""
+"""Runs that are collected before their lab goes: one that fails spoils no other."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,7 +26,6 @@ from tests.waiting import STUCK_S, until
 
 NODES = make_nodes(2)
 LOG = b"step\n" * 500
-FIRST_STREAM = ["cancels", "several"]
 
 
 class _Course:
@@ -93,28 +90,6 @@ class _Lab:
 @pytest.fixture
 def lab(tmp_path: Path) -> _Lab:
     return _Lab(tmp_path)
-
-
-def test_bring_home_asks_each_node_once_to_end_and_once_for_all_runs(lab: _Lab) -> None:
-    lab.leaves_runs(2)
-    assert lab.brings_home().fetched == [record.id for record in lab.records]
-    lab.check_whole()
-    for node in NODES:
-        assert lab.nodes.list_verbs(node.name) == ["cancels", *FIRST_STREAM], "the agent was not there at the first question"
-    assert len(lab.nodes.links) == 2
-    assert len(lab.told) == 2
-
-
-@pytest.mark.parametrize(("most", "locks"), [(300, "25 25 300"), (1000, "25 150 800")])
-def test_allow_locks_raises_the_limit_of_open_files_or_ends_runs_in_groups(most: int, locks: str) -> None:
-    """In a process of its own: a limit that was lowered cannot be raised again."""
-    program = (
-        f"import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (250, {most}))\n"
-        "from gpucourse.labs.collect_before_destroy import _allow_locks as allow\n"
-        "print(allow(25), allow(150), r.getrlimit(r.RLIMIT_NOFILE)[0])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == locks
 
 
 def test_bring_home_takes_all_runs_when_a_file_of_one_is_too_large(lab: _Lab) -> None:

@@ -52,11 +52,3 @@ def test_failed_or_damaged_run_is_left_out(tmp_path: Path) -> None:
     write_run(paths, 4, text="{torn")
     write_run(paths, 5, text="[]")
     assert names(paths) == [good]
-
-
-def test_earlier_runs_are_of_exercises_that_build_on_each_other_only(tmp_path: Path) -> None:
-    assert names(WorkspacePaths(tmp_path)) == []
-    module, other = load(find_course({})).exercise("4.3")
-    write_run(WorkspacePaths(tmp_path), 1)
-    assert earlier_runs(WorkspacePaths(tmp_path), other) == [], "only what an exercise builds on"
-    assert module.id == "4"

@@ -14,9 +14,8 @@ from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
 from gpucourse.errors import UnreachableError
 from gpucourse.model.deployment import LocalDeployment
-from gpucourse.model.event import Event
-from gpucourse.model.manifest import Exercise, Plot
-from gpucourse.model.node import Inventory, Mode, Node
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import SlurmRun
 from gpucourse.model.verdict import ExerciseVerdict
@@ -24,7 +23,7 @@ from gpucourse.ports import CommandResult
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs import follow
-from gpucourse.runs.finish import _collect, _draw, deliver, seal, seal_screen
+from gpucourse.runs.finish import _collect, deliver, seal, seal_screen
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.locate import open_workspace
@@ -126,36 +125,6 @@ def test_seal_shows_a_later_change_and_takes_the_screen_in(context: Context) -> 
     files.metrics.write_text('{"better": true}')
     seal(files, "local")
     assert read_json(files.hashes)["sha256"]["metrics.json"] != first["metrics.json"]
-
-
-def test_seal_takes_over_the_digests_of_files_as_they_came(context: Context) -> None:
-    record = save_an_ended_run(context, "20260101-000000-a", ranks=1)
-    files = runs.files_of(context.paths, record)
-    seal(files, "local", {"metrics.json": "as it came", "gone": "x"})
-    digests = read_json(files.hashes)["sha256"]
-    assert digests["metrics.json"] == "as it came"
-    assert "gone" not in digests
-    assert len(digests["run.json"]) == 64
-
-
-@pytest.mark.parametrize(("mode", "shown"), [("local", True), ("here", False)])
-def test_record_of_a_gpu_is_drawn_if_the_run_had_none(context: Context, tmp_path: Path, mode: Mode, shown: bool) -> None:
-    """The GPU does not exist, and its record is made up."""
-    axes = {"kind": "line", "x": "size", "by": None, "x_title": "size", "y_title": "GB/s"}
-    entry = {"plots": {"speed": {"axes": axes, "keys": ["gb_per_s"], "rows": [{"size": 1, "gb_per_s": 9.0}]}}}
-    document = {"format": 2, "gpu": "Imaginary GPU", "date": "2026-01-01", "versions": {}, "exercises": {"3.2": entry}}
-    write_record(tmp_path / "recorded" / "imaginary-gpu.json", document)
-    write_record(tmp_path / "recorded" / "broken.json", {})
-    plot = {"file": "speed", "title": "t", "rows": "metrics.rows", "series": [{"key": "gb_per_s", "label": "l"}], **axes}
-    exercise = EXERCISE.model_copy(update={"plots": (Plot.model_validate(plot),)})
-    record = replace(save_an_ended_run(context, "20260101-000000-a", ranks=1), mode=mode)
-    files, warnings = runs.files_of(context.paths, record), list[Event]()
-    context.watch = warnings.append
-    _draw(context, exercise, {"cuda": "13.0", "rows": [{"size": 1, "gb_per_s": 2.0}]}, record, files)
-    drawn = (files.folder / "speed.svg").read_text()
-    assert ("recorded on Imaginary GPU, not yours" in drawn) == shown
-    assert ["recorded/broken.json" in str(warning) for warning in warnings] == [True] * shown
-    assert files.metrics.read_text() == "{}", "what is judged is the run's own"
 
 
 NODE = Node(

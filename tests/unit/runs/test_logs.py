@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import sys
 import tracemalloc
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -74,19 +72,6 @@ def test_each_line_has_the_time_of_its_end(tmp_path: Path) -> None:
     assert read_timed_lines(log) == [(1.0, b"one\n"), (4.0, b"two\n"), (8.0, b"three\nfour\n"), (8.0, b"five")]
 
 
-def test_lines_of_one_moment_are_one_piece(tmp_path: Path) -> None:
-    log = write_log(tmp_path, (1, b"one\n"), (1, b"two\nth"), (1, b"ree\nfo"), (2, b"ur\n"), (2, b"five\n"), (1, b"six\n"))
-    assert read_timed_lines(log) == [(1.0, b"one\ntwo\nthree\n"), (2.0, b"four\nfive\n"), (2.0, b"six\n")]
-
-
-def test_times_of_a_part_begin_with_it(tmp_path: Path) -> None:
-    pieces = [(number, b"line %d\n" % number) for number in range(50)]
-    assert read_timed_lines(write_log(tmp_path, *pieces, part=LogPart(tail=2))) == [(48.0, b"line 48\n"), (49.0, b"line 49\n")]
-    assert read_timed_lines(write_log(tmp_path, *pieces, part=LogPart(grep=re.compile(b"7")))) == [
-        (number, b"line %d\n" % number) for number in (7, 17, 27, 37, 47)
-    ]
-
-
 def test_line_without_a_time_comes_last_and_is_not_lost(tmp_path: Path) -> None:
     log = write_log(tmp_path, (3, b"one\n"))
     with log.path.open("ab") as more:
@@ -130,38 +115,3 @@ def test_sent_log_is_the_log_that_is_read(tmp_path: Path, mode: str, tail: int |
         sent = log.send(out)
     assert (tmp_path / "out").read_bytes() == b"before\n" + (text_of(log) if sent else b"")
     assert sent or mode == "ab" or sys.platform != "linux"
-
-
-def test_pipe_gets_the_log_as_it_is_until_nobody_reads(tmp_path: Path) -> None:
-    log = write_log(tmp_path, (0, NUMBERS * 3))
-    ends = os.pipe()
-    writer = os.fdopen(ends[1], "wb")
-
-    def read_some() -> bytes:
-        with os.fdopen(ends[0], "rb") as reader:
-            return reader.read(len(NUMBERS))
-
-    with ThreadPoolExecutor(1) as pool:
-        received = pool.submit(read_some)
-        with pytest.raises(BrokenPipeError):
-            log.send(writer)
-        writer.close()
-        assert received.result() == NUMBERS
-
-
-def test_pipe_that_does_not_block_gets_the_whole_log(tmp_path: Path) -> None:
-    log = write_log(tmp_path, (0, b"0123456789\n" * 300_000))
-    ends = os.pipe()
-    os.set_blocking(ends[1], False)
-    with os.fdopen(ends[0], "rb") as reader, ThreadPoolExecutor(1) as pool:
-        received = pool.submit(reader.read)
-        with os.fdopen(ends[1], "wb") as writer:
-            sent = log.send(writer)
-        assert received.result() == (text_of(log) if sent else b"")
-    assert sent or sys.platform != "linux"
-
-
-def test_log_is_not_sent_if_lines_are_chosen(tmp_path: Path) -> None:
-    log = write_log(tmp_path, (0, NUMBERS), part=LogPart(grep=re.compile(b"77")))
-    with (tmp_path / "out").open("wb") as out:
-        assert not log.send(out)

@@ -134,16 +134,6 @@ def test_sweep_that_is_interrupted_keeps_what_was_done(running: Learning) -> Non
     assert (record["state"], len(record["points"]), record["values"]) == ("stopped", 1, [4, 16, 8])
 
 
-def test_sweep_that_never_ran_keeps_nothing(running: Learning) -> None:
-    running.types("run", "1.1", "--sweep", "depth=15,4", code=7)
-    assert not list((running.workspace / "runs/1.1").glob("*"))
-
-
-def test_sweep_has_a_document(running: Learning) -> None:
-    document = running.types("run", "1.1", "--sweep", "depth=4,8", "--json").document
-    assert [point["value"] for point in document["sweep"]["points"]] == [4, 8]
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -194,7 +184,3 @@ def test_run_all_goes_on_after_an_exercise_that_fails(two_labs: Learning, lackin
     said = two_labs.types("run", "1", "--all", code=4)
     assert "2 of 4 did not pass: 1.1 on 01-local, 1.1 on 01-other" in said.err
     assert "torch is not installed on node0" in said.out
-
-
-def test_run_all_of_an_exercise_is_refused(two_labs: Learning) -> None:
-    assert "there is no module '1.1'" in two_labs.types("run", "1.1", "--all", code=2).err

@@ -77,31 +77,6 @@ def test_script_that_is_named_like_a_flag_is_no_flag_of_python(context: Context,
     assert "-x.py" in {upload.name for upload in launch_request.uploads}
 
 
-def test_module_is_started_by_its_name(context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pkg").mkdir()
-    for name in ("__init__.py", "train.py"):
-        (tmp_path / "pkg" / name).touch()
-    monkeypatch.chdir(tmp_path)
-    request = RunRequest(exercise="3.1", script=tmp_path / "pkg/train.py", python_module="pkg.train", arguments=("--lr", "1"))
-    launch_request = make_launch_request(context, *context.catalog.exercise("3.1"), request, local=True)
-    assert (launch_request.script, launch_request.arguments) == ("-m", ("pkg.train", "--lr", "1"))
-    assert {"pkg/__init__.py", "pkg/train.py"} <= {upload.name for upload in launch_request.uploads}
-
-
-def test_script_runs_at_its_place_in_a_folder_that_is_uploaded(
-    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (repo := tmp_path / "repo").mkdir()
-    (repo / "tools").mkdir()
-    for name in ("tools/train.py", "data.txt"):
-        (repo / name).touch()
-    monkeypatch.chdir(repo)
-    request = RunRequest(exercise="3.1", script=Path("tools/train.py"), extra=(Path(),))
-    launch_request = make_launch_request(context, *context.catalog.exercise("3.1"), request, local=True)
-    assert launch_request.script == "tools/train.py"
-    assert {"tools/train.py", "data.txt"} <= {upload.name for upload in launch_request.uploads}
-
-
 @pytest.mark.parametrize(
     ("mode", "needs", "what", "cure"),
     [
@@ -144,24 +119,6 @@ def test_advice_for_triton_names_its_extra_and_none_on_macos(monkeypatch: pytest
     )
     assert advise_install(["triton"], "py", here=True).startswith("Triton has no build for macOS: run it on Linux machines")
     assert advise_install(["torch"], "py", here=True) == "py -m pip install 'gpucourse[local]'"
-
-
-def test_exercise_needs_its_programs_and_an_own_script_none(context: Context, tmp_path: Path) -> None:
-    lab(context, 1)
-    module, exercise = context.catalog.exercise("3.1")
-    (script := tmp_path / "own.py").write_text("")
-    for request, programs in ((RunRequest(exercise="3.1"), ("g++",)), (RunRequest(exercise="3.1", script=script), ())):
-        needing = exercise.model_copy(update={"programs": ("g++",)})
-        assert make_launch_request(context, module, needing, request, local=True).programs == programs
-
-
-def test_folder_among_the_files_is_uploaded_whole(context: Context, tmp_path: Path) -> None:
-    lab(context, 1)
-    module, exercise = context.catalog.exercise("5.1")
-    launch_request = make_launch_request(context, module, exercise, RunRequest(exercise="5.1"), local=True)
-    uploads = {upload.name: upload.source for upload in launch_request.uploads}
-    assert uploads["emulator/__init__.py"] == context.paths.exercises / "shared" / "emulator" / "__init__.py"
-    assert all(source.is_file() for source in uploads.values())
 
 
 def test_extra_file_that_replaces_one_of_the_exercise_is_refused(context: Context, tmp_path: Path) -> None:

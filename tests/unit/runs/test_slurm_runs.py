@@ -34,18 +34,6 @@ def test_values_of_a_job_join_its_row(tmp_path: Path) -> None:
     assert (values["waiting"], values["waiting_with_reason"], values["cancelled_on_purpose"]) == (1, 1, 1)
 
 
-def test_single_job_leaves_open_what_only_several_can_show(tmp_path: Path) -> None:
-    values = (
-        slurm_runs.add_metrics(None, record(JobRow(row=0, job="7", file="job", state="COMPLETED")), RunPaths(tmp_path)) or {}
-    )["slurm"]
-    assert (values["waiting_with_reason"], values["cancelled_on_purpose"]) == (None, None)
-
-
-def test_script_that_measures_nothing_is_not_judged(tmp_path: Path) -> None:
-    rows = JobRow(row=0, job="7", file="job", state="COMPLETED")
-    assert slurm_runs.add_metrics(None, record(rows, own="mine.py"), RunPaths(tmp_path)) is None
-
-
 def test_metrics_count_jobs_at_once_and_output_files(tmp_path: Path) -> None:
     files = RunPaths(tmp_path)
     files.logs.mkdir()
