@@ -1,4 +1,4 @@
-"""Providers: fetched from a mirror once, looked for again when they are gone, and explained when they cannot be had."""
+"""Providers: fetched from a mirror once, and refused when they were exchanged."""
 
 from __future__ import annotations
 
@@ -81,26 +81,3 @@ def test_plan_refuses_a_provider_that_was_exchanged(lab: Lab, mirror: Path) -> N
     program.write_text("#!/bin/sh\nexit 2\n", encoding="utf-8")
     with pytest.raises(TerraformFailed, match=r"(?s)example\.com/acme/tiny.*checksum"):
         made.plan()
-
-
-def test_init_keeps_what_terraform_fetches_for_all_stacks(lab: Lab, mirror: Path) -> None:
-    """In the place of a registry: a mirror that only Terraform's own configuration knows."""
-    config = lab.root / "terraformrc"
-    config.write_text(f'provider_installation {{\n  filesystem_mirror {{\n    path = "{mirror}"\n  }}\n}}\n', encoding="utf-8")
-    ours = {"TF_PLUGIN_MIRROR", "TF_PLUGIN_CACHE_DIR", "XDG_CACHE_HOME"}
-    environ = {name: value for name, value in os.environ.items() if name not in ours}
-    home = lab.root / "home"
-    home.mkdir()
-    environ |= {"HOME": str(home), "TF_CLI_CONFIG_FILE": str(config)}
-    first = stack(lab, NEEDS_TINY, environ=environ)
-    first.prepare()
-    assert first.init()
-    cache = home / ".cache" / "gpucourse" / "terraform-plugins"
-    assert (cache / "example.com" / "acme" / "tiny" / "1.2.3").is_dir()
-
-    theirs = lab.root / "theirs"
-    theirs.mkdir()
-    second = stack(lab, NEEDS_TINY, name="05-local", environ={**environ, "TF_PLUGIN_CACHE_DIR": str(theirs)})
-    second.prepare()
-    assert second.init()
-    assert (theirs / "example.com" / "acme" / "tiny" / "1.2.3").is_dir()

@@ -146,26 +146,3 @@ def test_up_goes_on_after_terraform_was_killed(lab: Lab) -> None:
     assert len(again.up().nodes) == 2
     lab.stack().down()
     assert lab.list_resources() == []
-
-
-def test_stop_ends_two_stacks_in_two_threads(lab: Lab) -> None:
-    names = ("03-local", "05-local")
-    stop = threading.Event()
-    for name in names:
-        lab.do(0, "wait", stack=name)
-    with ThreadPoolExecutor(2) as pool:
-        building = [pool.submit(lab.stack(name, stop=stop).up) for name in names]
-        for name in names:
-            until(lab.mark(0, "here", name).exists, f"{name} on its way")
-        stop.set()
-        for future in building:
-            with pytest.raises(Interrupted, match="terraform apply was stopped after"):
-                future.result(STUCK_S)
-    for name in names:
-        with pytest.raises(Interrupted, match="before Terraform was started"):
-            lab.stack(name, stop=stop).up()
-        lab.forget(0, name)
-    with ThreadPoolExecutor(2) as pool:
-        removed = list(pool.map(lambda name: lab.stack(name).down(), names))
-    assert [len(addresses) >= 3 for addresses in removed] == [True, True]
-    assert [lab.list_resources(name) for name in names] == [[], []]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import stat
 import subprocess
@@ -34,14 +33,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode(errors='replace').strip()}")
     yield where
     subprocess.run(["umount", str(where)], check=True)
-
-
-def fill(disk: Path, *, leave: int) -> Path:
-    """Fill the disk up to `leave` bytes."""
-    filler = disk / "filler"
-    free = os.statvfs(disk)
-    filler.write_bytes(bytes(max(0, free.f_bavail * free.f_frsize - leave)))
-    return filler
 
 
 def test_plan_up_and_down(lab: Lab) -> None:
@@ -96,16 +87,6 @@ def test_up_applies_what_was_planned_unless_the_variables_changed(lab: Lab) -> N
     other.variables = {**other.variables, "node_count": 1}
     other.prepare()
     assert len(other.up().nodes) == 1
-
-
-def test_plan_replaces_one_node(lab: Lab) -> None:
-    lab.stack().up()
-    lab.mark(1, "up").unlink()
-    stack = lab.stack()
-    assert stack.plan(replace=["terraform_data.node[1]"]) == [("replace", "terraform_data.node[1]")]
-    stack.up(lab.watch)
-    assert lab.list_resource_events("done") == [("delete", "terraform_data.node[1]"), ("create", "terraform_data.node[1]")]
-    assert lab.list_resources() == ["node0", "node1"]
 
 
 def test_up_names_a_node_that_fails_and_keeps_the_rest(lab: Lab) -> None:
@@ -167,19 +148,6 @@ def test_down_brings_lost_files_back_beside_their_state(lab: Lab) -> None:
     assert any("lost its Terraform files" in note for note in lab.notes())
 
 
-def test_discard_if_empty_removes_a_plan_alone(lab: Lab) -> None:
-    stack = lab.stack()
-    assert len(stack.plan()) == 4
-    assert stack.discard_if_empty()
-    assert not stack.paths.folder.exists()
-    stack.up()
-    assert not stack.discard_if_empty()
-    assert stack.exists()
-    stack.down()
-    assert stack.discard_if_empty()
-    assert not stack.paths.terraform.exists()
-
-
 def test_up_waits_for_terraform_when_its_watcher_fails(lab: Lab) -> None:
     def break_pipe(event: Event) -> None:
         raise BrokenPipeError("nobody reads")
@@ -200,25 +168,6 @@ def test_down_recovers_a_state_that_could_not_be_stored(lab: Lab) -> None:
     assert len(lab.stack().down(lab.watch)) == 4
     assert lab.list_resources() == []
     assert any("recovered the state" in note for note in lab.notes())
-
-
-def test_up_and_down_find_a_full_disk_before_anything_changes(lab: Lab, small_disk: Path) -> None:
-    lab.root = small_disk
-    stack = lab.stack()
-    filler = fill(small_disk, leave=256 << 10)
-    with pytest.raises(StorageError, match="no space left") as caught:
-        stack.up()
-    assert "df -h" in caught.value.hint
-    assert caught.value.exit_code == ExitCode.MISSING
-    assert lab.list_resources() == []
-    filler.unlink()
-    assert len(lab.stack().up().nodes) == 2
-    filler = fill(small_disk, leave=256 << 10)
-    with pytest.raises(StorageError, match="no space left"):
-        lab.stack().down()
-    assert lab.list_resources() == ["node0", "node1"]
-    filler.unlink()
-    assert len(lab.stack().down()) == 4
 
 
 def test_up_loses_nothing_when_the_disk_fills_up(lab: Lab, small_disk: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -39,11 +38,6 @@ def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def environ(tmp_path: Path, **more: str) -> dict[str, str]:
     return {"PATH": str(tmp_path / "bin") + ":/bin:/usr/bin", **more}
-
-
-def times_asked(tmp_path: Path) -> int:
-    asked = tmp_path / "asked"
-    return len(asked.read_text(encoding="utf-8").splitlines()) if asked.exists() else 0
 
 
 def test_find_terraform_prefers_what_is_named_then_terraform_then_tofu_then_pip(
@@ -126,30 +120,3 @@ def test_find_terraform_gives_up_one_that_never_answers(tmp_path: Path, install:
     install("hangs", body="exec cat /dev/zero > /dev/null")
     with pytest.raises(MissingError, match="did not report its version within"):
         find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="hangs"), answer_s=0.2)
-
-
-def test_find_terraform_makes_a_relative_path_absolute(
-    tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = install()
-    monkeypatch.chdir(tmp_path)
-    assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="./bin/terraform")).argv == (str(path),)
-    assert find_terraform({"PATH": "bin:/bin:/usr/bin"}).argv == (str(path),)
-
-
-def test_find_terraform_asks_each_file_once_for_its_version(tmp_path: Path, install: Install) -> None:
-    cache = tmp_path / "private" / "terraform.json"
-    path = install(version="1.9.8")
-    for _ in range(3):
-        assert find_terraform(environ(tmp_path), cache=cache).version == (1, 9, 8)
-    assert times_asked(tmp_path) == 1
-    install(version="1.10.2")
-    os.utime(path, (1, 1))
-    assert find_terraform(environ(tmp_path), cache=cache).version == (1, 10, 2)
-    assert find_terraform(environ(tmp_path), cache=cache).version == (1, 10, 2)
-    assert times_asked(tmp_path) == 2
-    cache.write_bytes(b'{"x": [true, 1, 1]}')
-    assert find_terraform(environ(tmp_path), cache=cache).version == (1, 10, 2), "a damaged cache is only slower"
-    install(version="1.2.0")
-    with pytest.raises(MissingError, match=r"is version 1\.2\.0"):
-        find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="terraform"), cache=cache)

@@ -30,28 +30,6 @@ def test_needs_init_when_there_is_anything_to_fetch(tmp_path: Path, text: str, n
     assert providers.needs_init(tmp_path), "configuration in JSON is always initialised"
 
 
-def test_is_initialised_until_something_changes(tmp_path: Path) -> None:
-    program = tmp_path / "mirror"
-    program.mkdir()
-    folder = write(tmp_path / "s", main_tf="a", modules__x__main_tf="b", **{".terraform.lock.hcl": "hashes"})
-    plugin = folder / ".terraform" / "providers" / "host" / "ns" / "aws" / "5.0.0" / "linux_amd64"
-    plugin.parent.mkdir(parents=True)
-    plugin.symlink_to(program)
-    version = (1, 9, 0)
-    assert not providers.is_initialised(folder, version)
-    providers.mark_initialised(folder, version)
-    assert providers.is_initialised(folder, version)
-    assert not providers.is_initialised(folder, (1, 10, 0))
-    program.rmdir()
-    assert not providers.is_initialised(folder, version), "the link to the provider leads nowhere"
-    program.mkdir()
-    for file in ("main.tf", "modules/x/main.tf", ".terraform.lock.hcl"):
-        assert providers.is_initialised(folder, version)
-        (folder / file).write_text("something else", encoding="utf-8")
-        assert not providers.is_initialised(folder, version), file
-        providers.mark_initialised(folder, version)
-
-
 def test_find_mirror_takes_the_folder_that_has_the_provider(tmp_path: Path) -> None:
     folder = write(tmp_path / "s", main_tf='required_providers { aws = { source = "hashicorp/aws" } }')
     usual, named = tmp_path / "usual", tmp_path / "named"

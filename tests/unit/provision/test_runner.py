@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,8 @@ import pytest
 from gpucourse.errors import InfrastructureError, Interrupted, MissingError
 from gpucourse.model.event import Event, Note
 from gpucourse.provision.runner import Runner
-from gpucourse.workspace.lock import holder, is_held
 from gpucourse.workspace.stack_paths import StackPaths
-from tests.waiting import STUCK_S, until
+from tests.waiting import STUCK_S
 
 STUBBORN = """
 import json, signal, sys, time
@@ -105,19 +103,6 @@ def test_run_passes_no_second_ctrl_c_on_while_terraform_saves(paths: StackPaths)
     assert paths.terraform_log("apply").read_text(encoding="utf-8").count('"heard') == 1
 
 
-def test_run_keeps_a_handler_that_was_there(paths: StackPaths) -> None:
-    def theirs(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, theirs)
-    try:
-        with pytest.raises(Interrupted):
-            runner(paths).run("apply", python(STUBBORN, "apply_start", "1"), Presser(1))
-        assert signal.getsignal(signal.SIGINT) is theirs
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def test_run_reads_the_last_line_and_keeps_little_of_a_line_without_end(paths: StackPaths) -> None:
     last = json.dumps({"@message": "m", "type": "outputs", "outputs": {"nodes": {"value": 7}}})
     code = f"import sys\nfor _ in range(40): sys.stdout.write('x' * (1 << 20))\nprint()\nsys.stdout.write({last!r})"
@@ -132,56 +117,3 @@ def test_run_names_what_cannot_be_started(paths: StackPaths, tmp_path: Path) -> 
     paths.terraform.rmdir()
     with pytest.raises(InfrastructureError, match=r"folder .* is gone"):
         runner(paths).run("plan", python("pass"), print)
-
-
-def test_run_gives_a_session_a_folder_and_an_environment(paths: StackPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TF_VAR_x", "1")
-    monkeypatch.setenv("TF_CLI_ARGS_plan", "-destroy")
-    monkeypatch.delenv("TF_CLI_CONFIG_FILE", raising=False)
-    monkeypatch.setenv("AWS_PROFILE", "course")
-    code = (
-        "import os, sys, json; print(json.dumps([os.getsid(0) == os.getpid(), sys.stdin.read(), os.getcwd(),"
-        " {k: v for k, v in os.environ.items() if k.startswith(('TF_', 'AWS_PRO', 'CHECKPOINT', 'EXTRA'))}]))"
-    )
-    runner(paths).run("plan", python(code), print, extra={"EXTRA": "yes"})
-    own_session, _, folder, environment = json.loads(paths.terraform_log("plan").read_text(encoding="utf-8"))
-    assert own_session
-    assert folder == str(paths.terraform)
-    assert environment == {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", "AWS_PROFILE": "course", "EXTRA": "yes"}
-
-
-def test_run_leaves_the_stack_free_when_a_child_goes_on(paths: StackPaths, tmp_path: Path) -> None:
-    """As Terraform starts its provisioners: input from /dev/null, and no descriptor closed that was passed down to it."""
-    pid_file = tmp_path / "pid"
-    code = (
-        "import subprocess, sys\n"
-        "sleeper = [sys.executable, '-c', 'import time; time.sleep(60)']\n"
-        "child = subprocess.Popen(sleeper, stdin=subprocess.DEVNULL, close_fds=False)\n"
-        f"open({str(pid_file)!r}, 'w').write(str(child.pid))"
-    )
-    runner(paths).run("apply", python(code), print)
-    pid = int(pid_file.read_text(encoding="utf-8"))
-    try:
-        os.kill(pid, 0)
-        assert not is_held(paths.terraform_lock)
-    finally:
-        os.kill(pid, signal.SIGKILL)
-
-
-def test_run_waits_for_another_run_of_the_stack(paths: StackPaths) -> None:
-    go = paths.folder / "go"
-    code = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
-    first = threading.Thread(target=lambda: runner(paths).run("apply", python(code), print))
-    first.start()
-    until(lambda: is_held(paths.terraform_lock) and "process" in holder(paths.terraform_lock))
-    heard: list[Event] = []
-
-    def watch(event: Event) -> None:
-        heard.append(event)
-        go.touch()
-
-    runner(paths).run("plan", python("pass"), watch)
-    first.join(STUCK_S)
-    [note] = heard
-    assert isinstance(note, Note)
-    assert note.text.startswith("'terraform apply' (process ")

@@ -42,32 +42,6 @@ def test_copy_template_takes_the_files_of_the_stack(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "w").iterdir()] == ["terraform"]
 
 
-def test_copy_template_takes_modules_along(tmp_path: Path) -> None:
-    write(
-        tmp_path / "modules" / "net", main_tf='module "x" {\n  source = "../node/"\n}\nmodule "in" {\n  source = "./inner"\n}'
-    )
-    write(tmp_path / "modules" / "net" / "inner", main_tf="")
-    write(tmp_path / "modules" / "node", main_tf="")
-    write(tmp_path / "other" / "net", main_tf="")
-    text = (
-        'module "a" {\n  source = "../modules/net"\n}\nmodule "b" {\n  source   = "../other/net"\n}\n'
-        'module "c" {\n  source = "./local"\n}\nmodule "d" { source = "../modules/net" }\n'
-        'terraform {\n  required_providers {\n    aws = { source = "hashicorp/aws" }\n  }\n}\n'
-    )
-    template = write(tmp_path / "stack", main_tf=text, local__main_tf="")
-    target = tmp_path / "w"
-    copy_template(template, target)
-    assert (target / "main.tf").read_text(encoding="utf-8") == text.replace("../modules/net", "./modules/net").replace(
-        "../other/net", "./modules/net-2"
-    )
-    assert '"../node"' in (target / "modules" / "net" / "main.tf").read_text(encoding="utf-8")
-    assert '"./inner"' in (target / "modules" / "net" / "main.tf").read_text(encoding="utf-8")
-    assert listing(target) == [
-        "local/main.tf", "main.tf", "modules/net-2/main.tf", "modules/net/inner/main.tf", "modules/net/main.tf",
-        "modules/node/main.tf",
-    ]  # fmt: skip
-
-
 def test_copy_template_names_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="Terraform files are missing") as caught:
         copy_template(tmp_path / "none", tmp_path / "w")

@@ -115,13 +115,6 @@ def hook(kind: str, action: str | None = "create", **more: object) -> bytes:
     ).encode()
 
 
-def test_read_counts_what_is_only_looked_up_as_no_change() -> None:
-    transcript, events = read([hook("apply_start", "read"), hook("apply_complete", "read")])
-    assert events == []
-    assert not transcript.changing
-    assert transcript.finished == []
-
-
 def test_read_removes_control_characters_of_a_node() -> None:
     _, [_, event] = read(
         [hook("apply_start"), hook("provision_progress", None, output="\x1b]0;title\x07\x1b[2Jhello\tyou\r\n")]
@@ -129,14 +122,6 @@ def test_read_removes_control_characters_of_a_node() -> None:
     assert isinstance(event, ResourceEvent)
     assert event.detail == "�]0;title��[2Jhello you"
     assert (event.action, event.state) == ("create", "progress")
-
-
-def test_read_thins_out_much_output_alone() -> None:
-    transcript = Transcript(clock=lambda: 1.0)
-    lines = [hook("apply_start"), *[hook("provision_progress", None, output=str(number)) for number in range(50)]]
-    lines += [hook("apply_complete")]
-    events = [event for line in lines for event in transcript.read(line)]
-    assert [event.state for event in events if isinstance(event, ResourceEvent)] == ["started", "progress", "done"]
 
 
 def test_read_reports_waiting_for_the_state() -> None:

@@ -21,53 +21,18 @@ from tests.learning import Learning
 NOW = "2026-01-31T14:25:01+00:00"
 CONTENTS: dict[str, Callable[[Path], object]] = {
     "deep": lambda path: path.write_bytes(b'{"a":' + b"[" * 3000 + b"]" * 3000 + b"}"),
-    "digits": lambda path: path.write_bytes(b'{"wet": ' + b"9" * 400 + b', "version": 1}'),
-    "large": lambda path: path.write_bytes(b'{"wet": 1e308, "springs": [{"litres": 1e308}, {"litres": -1e308}]}'),
-    "surrogate": lambda path: path.write_bytes(b'{"wet": "\\ud800"}'),
-    "null": lambda path: path.write_bytes(b"null"),
-    "list": lambda path: path.write_bytes(b"[1]"),
     "wrong": lambda path: path.write_bytes(b'{"id": 7, "stack": [], "runs": {}, "commands": [{"node": 7}], "sha256": [1]}'),
-    "elsewhere": lambda path: path.write_bytes(
-        b'{"exercise": "1.1", "run": "../../../../x", "mode": "local", "verdict": "passed", "checks": []}'
-    ),
     "empty": lambda path: path.write_bytes(b""),
-    "bytes": lambda path: path.write_bytes(b"\xff\xfe"),
     "endless": lambda path: path.symlink_to("/dev/zero"),
     "pipe": os.mkfifo,
-    "folder": lambda path: path.mkdir(),
 }  # fmt: skip
 OF_A_RUN = ("run.json", "metrics.json", "plan.json", "hashes.json", "verdict.json")
-OF_THE_WORKSPACE = (
-    "deliverables/1.1/verdict.json", "deliverables/1.1/review.json", "deliverables/1.1/answers.yaml", ".gpucourse/quiz.json",
-    ".gpucourse/delivered.json", ".gpucourse/deployments/01-local.json", ".gpucourse/regions.json", ".gpucourse/ledger.jsonl",
-)  # fmt: skip
-COMMANDS = (
-    ["runs"], ["logs"], ["status"], ["grade"], ["list"], ["show", "1.1"], ["check", "--all"], ["check", "1.2"],
-    ["answer", "1.1"],
-    ["compare", "1.1", "1.2"], ["quiz", "--list"], ["cost"], ["destroy", "--all", "--yes", "--discard"],
-)  # fmt: skip
 
 
 def damage(path: Path, content: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     CONTENTS[content](path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [(name, "wrong") for name in (*OF_A_RUN, *OF_THE_WORKSPACE)]
-    + [("metrics.json", content) for content in CONTENTS if content != "wrong"],
-)
-def test_every_command_goes_on_beside_a_damaged_file(learning: Learning, name: str, content: str) -> None:
-    first, second = learning.record(), learning.record("1.2")
-    damage(learning.folder(first) / name if name in OF_A_RUN else learning.workspace / name, content)
-    learning.types("trust", str(learning.workspace))  # the endless file belongs to root
-    for words in COMMANDS:
-        said = learning.types(*words, code=None)
-        assert said.code in {0, 2, 3, 5}, f"{words}: {said.err}"
-    assert second.id in learning.types("runs", code=None).out
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import Interrupted, StackBusy
+from gpucourse.errors import StackBusy
 from gpucourse.workspace.lock import hold_lock, is_held, try_lock
 from tests.waiting import STUCK_S
 
@@ -38,16 +38,6 @@ def test_hold_lock_names_the_holder_when_it_cannot_wait(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     with hold_lock(path, "destroy 3"), pytest.raises(StackBusy, match="'destroy 3'"), hold_lock(path, "deploy 3", wait_s=0):
         pass
-
-
-def test_try_lock_says_whether_it_is_held(tmp_path: Path) -> None:
-    path = tmp_path / "a.lock"
-    with try_lock(path, "one") as mine:
-        assert mine
-        with try_lock(path, "two") as second:
-            assert not second
-    with try_lock(path, "three") as again:
-        assert again
 
 
 def test_hold_lock_ends_with_its_process(tmp_path: Path) -> None:
@@ -89,13 +79,3 @@ def test_hold_lock_takes_the_new_file_when_the_old_one_was_removed(tmp_path: Pat
     leave.set()
     thread.join(STUCK_S)
     assert not is_held(path)
-
-
-def test_hold_lock_ends_its_wait_when_check_raises(tmp_path: Path) -> None:
-    path = tmp_path / "a.lock"
-
-    def check() -> None:
-        raise Interrupted("stopped")
-
-    with hold_lock(path, "first"), pytest.raises(Interrupted), hold_lock(path, "second", check=check):
-        pass

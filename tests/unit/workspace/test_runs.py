@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.model.record import RefusedFile, RunRecord
+from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.paths import WorkspacePaths
@@ -135,34 +135,6 @@ def test_find_takes_a_run_beside_others_that_cannot_be_read(paths: WorkspacePath
     assert runs.find(paths, "heron").id == "20260101-110000-heron"
     with pytest.raises(MissingError, match="damaged"):
         runs.find(paths, "20260101-100000-otter")
-
-
-@pytest.mark.parametrize(
-    "run_id", ["heron", "../3.2/20260101-110000-heron", "20260101-110000-heron/..", "", "20260101-110001-heron"]
-)
-def test_read_takes_the_whole_id_only(paths: WorkspacePaths, run_id: str) -> None:
-    assert runs.read(paths, "3.2", run_id) is None
-    whole = runs.read(paths, "3.2", "20260101-110000-heron")
-    assert whole is not None
-    assert whole.id == "20260101-110000-heron"
-
-
-def test_list_collected_has_runs_of_which_everything_is_here(paths: WorkspacePaths) -> None:
-    home = replace(record("20260103-100000-otter"), state="succeeded", collected=True)
-    refused = [RefusedFile(node="node0", name="big", reason="too large")]
-    ends = {
-        "aspen": home,
-        "birch": replace(home, refused=refused),
-        "cedar": replace(home, collected=False),
-        "dune": replace(home, state="collecting"),
-        "ember": replace(home, stack="04-local"),
-        "fern": home,
-    }
-    for name, ended in ends.items():
-        runs.save(paths, replace(ended, id=f"20260103-100000-{name}"))
-        if name != "fern":
-            write_record(paths.run("3.2", f"20260103-100000-{name}").hashes, {})
-    assert runs.list_collected(paths, "03-local") == ["20260103-100000-aspen"]
 
 
 END = {"node": "node0", "rank": 0, "code": 0, "at": 1.0}
