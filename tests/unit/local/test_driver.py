@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,22 +61,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_ask_returns_a_word_and_a_rest(folder: Path) -> None:
-    with host(folder, {"add": ['node {"port": 1}\n', "ending\n"]}) as heard:
-        assert control.ask("add", "{}", timeout_s=STUCK_S) == ("node", '{"port": 1}')
-        assert control.ask("add", "{}", timeout_s=STUCK_S) == ("ending", "")
-    assert heard == ["add", "add"]
-
-
-def test_ask_raises_when_nobody_answers(folder: Path) -> None:
-    with pytest.raises(control.NobodyAnswers):
-        control.ask("ping", "{}", timeout_s=STUCK_S)
-    with host(folder, {"ping": ["", "he"]}):
-        for _ in range(2):
-            with pytest.raises(control.NobodyAnswers, match="hung up"):
-                control.ask("ping", "{}", timeout_s=STUCK_S)
-
-
 def test_ask_tells_a_refusal_from_a_stuck_host(folder: Path) -> None:
     with host(folder, {"add": ["error no room\n", None]}):
         with pytest.raises(control.ControlRefused, match="no room"):
@@ -104,22 +87,6 @@ def test_down_leaves_a_busy_host_alone(folder: Path, host_process: subprocess.Po
     os.close(lock)
     assert heard == ["remove", "ping", "remove"]
     assert host_process.poll() is None
-
-
-def test_trim_asks_once_or_for_each_node_when_the_host_is_older(folder: Path) -> None:
-    with host(folder, {"trim": ["kept\n"]}) as heard:
-        driver.trim(str(folder), '{"uid": "u", "count": 1}')
-    assert heard == ["trim"]
-    for name in ("node0", "node1", "node2", "host"):
-        (folder / f"{name}.json").touch()
-    answers: dict[str, list[str | None]] = {"trim": ["error there is nothing called 'trim' to do\n"] * 2}
-    refused = "error processes 7 of node1 do not end\n"
-    with (
-        host(folder, {**answers, "remove": ["kept\n", refused, "kept\n"]}) as heard,
-        pytest.raises(control.ControlRefused, match="of node1 do not end"),
-    ):
-        driver.trim(str(folder), '{"uid": "u", "count": 0}')
-    assert heard == ["trim", "remove", "remove", "remove"]
 
 
 def test_trim_leaves_what_is_no_node(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,13 +133,3 @@ def test_up_prints_a_refusal_and_writes_nothing(
         assert driver.main(["up", str(folder / "node0.json")]) == 1
     assert "no space left" in capsys.readouterr().err
     assert list(folder.iterdir()) == []
-
-
-@pytest.mark.parametrize("words", [[], ["up"], ["sideways", "/x/node0.json"], ["up", "/x/node0.json"]])
-def test_driver_prints_its_usage_when_called_wrongly(words: list[str]) -> None:
-    environ = {name: value for name, value in os.environ.items() if name != driver.SPEC_VARIABLE}
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", driver.__file__, *words], capture_output=True, text=True, check=False, env=environ
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("usage:")

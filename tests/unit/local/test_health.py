@@ -120,12 +120,6 @@ def test_find_leftovers_lists_what_is_there(folder: Path) -> None:
     assert all(left.remove for left in leftovers)
 
 
-def test_find_leftovers_of_nothing_is_empty(tmp_path: Path) -> None:
-    assert health.find_leftovers(tmp_path, "s-1", []) == []
-    assert health.find_leftovers(tmp_path / "absent", "s-1", []) == []
-    assert health.end_everything(tmp_path / "absent", "s-1") == []
-
-
 def test_end_everything_empties_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "nodes"
     (folder / "node0" / "home").mkdir(parents=True)

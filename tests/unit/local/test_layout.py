@@ -9,19 +9,6 @@ import pytest
 from gpucourse.local import health, layout
 
 
-def test_node_names_counts_every_trace_of_a_node(tmp_path: Path) -> None:
-    (tmp_path / "node0").mkdir()
-    (tmp_path / "node1.json").write_text("{}")
-    (tmp_path / "node2").mkdir()
-    (tmp_path / "node2.json").write_text("{}")
-    (tmp_path / "node10").touch()
-    (tmp_path / "notes").mkdir()
-    for name in (*layout.HOST_FILES, ".node3.json.77", "notes.txt", "data.json", "node4.json.txt"):
-        (tmp_path / name).write_text("")
-    assert layout.node_names(tmp_path) == ["node0", "node1", "node10", "node2"]
-    assert layout.node_names(tmp_path / "absent") == []
-
-
 def test_select_beyond_picks_nodes_beyond_a_count() -> None:
     names = ["node10", "node2", "node0", "node", "nodes3", "i-0abc"]
     assert layout.select_beyond(names, 2) == ["node10", "node2"]
@@ -29,14 +16,6 @@ def test_select_beyond_picks_nodes_beyond_a_count() -> None:
     for wrong in (-1, 0.5, "0", True, None):
         with pytest.raises(ValueError, match="is no number of nodes"):
             layout.select_beyond(names, wrong)
-
-
-def test_write_json_replaces_a_document_at_once(tmp_path: Path) -> None:
-    file = tmp_path / "node0.json"
-    layout.write_json(file, {"port": 1})
-    layout.write_json(file, {"port": 2})
-    assert layout.read_json(file) == {"port": 2}
-    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_read_json_returns_none_for_what_is_no_document(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 import os
 import signal
 import subprocess
@@ -89,13 +88,6 @@ def test_end_ends_a_stopped_process(nursery: Nursery) -> None:
     assert nursery.children[0].wait() == -signal.SIGTERM
 
 
-def test_end_leaves_the_spared_alone(nursery: Nursery) -> None:
-    spared = nursery.start(GPUCOURSE_RUN_DIR="/run/1")
-    nursery.start()
-    processes.end(nursery.mark, spare=processes.DETACHED_RUN)
-    assert processes.list_carriers(nursery.mark) == [spared]
-
-
 def test_end_returns_those_that_do_not_end(nursery: Nursery) -> None:
     pid = nursery.start()
     deaf = processes.end(nursery.mark, grace_s=0.05, kill_s=0.05, signal_process=lambda _pid, _number: None)
@@ -127,39 +119,6 @@ def test_list_carriers_asks_ps_when_there_is_no_proc(tmp_path: Path, monkeypatch
     assert processes.has_marker(71, "GPUCOURSE_STACK_UID=u1")
     assert not processes.has_marker(72, "GPUCOURSE_STACK_UID=u1")
     assert processes.command_of(71) == "1"
-
-
-def stat_line(state: str = "R", flags: int = 0, environment: int = 0, end: int = 0) -> str:
-    fields = [state, "1", "71", "71", "0", "-1", str(flags), *["1"] * 40, str(environment), str(end), "0"]
-    return f"71 (a (b) c) {' '.join(fields)}\n"
-
-
-def write_process(folder: Path, stat: str) -> Path:
-    (folder / "environ").write_bytes(b"")
-    (folder / "stat").write_text(stat)
-    return folder
-
-
-@pytest.mark.parametrize("unsettled", [stat_line(), stat_line(environment=7, end=7)])
-def test_read_environment_looks_again_while_a_program_starts(unsettled: str, tmp_path: Path) -> None:
-    """It shows no environment for some looks, at a place that is not known yet or that looks empty."""
-    process, looks = write_process(tmp_path, unsettled), iter(range(3))
-
-    def pass_time(_: float) -> None:
-        if next(looks, None) is None:
-            (process / "environ").write_bytes(b"GPUCOURSE_STACK_UID=u1\0")
-
-    assert processes.read_environment(process, math.inf, pass_time) == b"GPUCOURSE_STACK_UID=u1\0"
-
-
-@pytest.mark.parametrize(
-    "stat", [stat_line("Z"), stat_line(flags=0x00200040), stat_line(environment=7, end=7), "", "71 (sh) R 1\n"]
-)
-def test_read_environment_does_not_wait_for_a_process_without_one(stat: str, tmp_path: Path) -> None:
-    """It has ended, belongs to the kernel, was started with an empty environment, or is gone."""
-    pauses: list[float] = []
-    assert processes.read_environment(write_process(tmp_path, stat), math.inf, pauses.append) == b""
-    assert len(pauses) < 5
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="without /proc nobody knows the children of a process that ended")

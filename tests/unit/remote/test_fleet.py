@@ -58,12 +58,3 @@ def test_combine_errors_has_the_gravest_kind() -> None:
     assert type(error) is UnreachableError
     assert error.what == "2 of 2 nodes failed: node0: no torch; node1: gone"
     assert error.hint == "deploy"
-
-
-def test_do_on_each_raises_a_fault() -> None:
-    def work(node: Node) -> None:
-        if node.name == "node2":
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        do_on_each(NODES, work)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import StorageError, UnreachableError
-from gpucourse.model.event import Event, LogBytes, Note
+from gpucourse.model.event import Event
 from gpucourse.model.node import Node
-from gpucourse.model.record import NodeExit, RankExit
+from gpucourse.model.record import RankExit
 from gpucourse.ports import CommandResult
 from gpucourse.remote import follow as following
 from gpucourse.remote.agent import frames
@@ -191,12 +191,6 @@ def test_follow_refuses_a_log_with_a_name_that_no_machine_has(paths: RunPaths, t
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("number", [-1, "1"], ids=repr)
-def test_follow_refuses_a_log_with_a_number_that_no_rank_has(paths: RunPaths, number: object) -> None:
-    with pytest.raises(FollowBroken, match="the name of a log cannot be used"):
-        follow(Scripted([name_frames("c1", number), END]), paths, scheduled=True)
-
-
 def test_follow_refuses_a_log_without_a_name_or_of_a_rank_that_was_not_started(paths: RunPaths) -> None:
     with pytest.raises(FollowBroken, match="there is no log 3"):
         follow(Scripted([frame(frames.LOG, 3, 0, b"x"), END]), paths, scheduled=True)
@@ -237,21 +231,6 @@ def test_follow_gives_up_a_run_that_never_ends(paths: RunPaths, beat: bytes) -> 
         follow(Scripted(beats()), paths, limit_s=0.5)
     with pytest.raises(FollowBroken, match="has not ended there after"):
         follow(Scripted(beats()), paths, limit_s=1000.0, until=time.monotonic() + 0.5)
-
-
-def test_follow_keeps_a_log_to_its_limit(paths: RunPaths) -> None:
-    events: list[Event] = []
-    pieces = [frame(frames.LOG, 1, at, bytes([65 + at // 100]) * 100) for at in range(0, 1000, 100)]
-    result = follow(Scripted([*pieces, END]), paths, events, log_limit=250)
-    said = paths.rank_log("node0", 0).read_bytes()
-    assert said.startswith(b"A" * 100 + b"B" * 100 + b"C" * 50 + b"\n[gpucourse: node0-rank0.log reached its limit of 250 B")
-    assert said.count(b"gpucourse") == 1
-    assert b"".join(event.data for event in events if isinstance(event, LogBytes)) == said[:250]
-    assert ["log_limit in gpucourse.yaml" in event.text for event in events if isinstance(event, Note)] == [True]
-    assert result.full_logs == ["node0-rank0.log"]
-    again = follow(Scripted([frame(frames.LOG, 1, len(said), b"late"), END]), paths, log_limit=250)
-    assert paths.rank_log("node0", 0).read_bytes() == said
-    assert again.full_logs == ["node0-rank0.log"]
 
 
 CRASH = rank({"code": 9, "at": 10.0}, stream=2) + rank({"code": 1, "at": 10.1}, stream=1)
@@ -302,26 +281,3 @@ def test_describe_failure_says_whether_ranks_start_again(restart: int, max_resta
     result = make_failed_result(restart, max_restarts)
     assert result.has_failed is has_failed
     assert result.describe_failure(result.rank_exits[0]) == words
-
-
-def test_result_has_failed_when_the_launcher_gave_up() -> None:
-    result = make_failed_result(0, 2)
-    result.node_exits.append(NodeExit(node="node1", code=1))
-    assert result.has_failed
-    assert result.first_failure == result.rank_exits[0]
-
-
-def test_follow_reports_a_crash_while_the_run_goes_on(paths: RunPaths) -> None:
-    """The bytes after the crash come only once its sentence was told."""
-    events: list[Event] = []
-
-    def pieces() -> object:
-        yield CRASH
-        while not any(isinstance(event, Note) for event in list(events)):
-            yield frame(frames.BEAT)
-        yield SECOND_LIFE
-        yield END
-
-    follow(Scripted(pieces()), paths, events, max_restarts=1)  # type: ignore[arg-type]
-    notes = [event.text for event in events if isinstance(event, Note)]
-    assert notes == ["rank 1 on node0 failed with exit code 9; torchrun starts all ranks again (restart 1 of 1)"]

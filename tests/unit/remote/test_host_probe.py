@@ -20,7 +20,7 @@ from gpucourse.labs.hosts.lab import _remove
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
 from gpucourse.remote import host_probe
-from gpucourse.remote.host_probe import _Belonging, clear, find_belongings, look, mark
+from gpucourse.remote.host_probe import clear, find_belongings, look, mark
 from tests.unit.remote.test_follow import NODE, Scripted
 
 HEAD = Node(
@@ -110,22 +110,6 @@ def test_mark_names_a_shared_folder_that_cannot_be_written(tmp_path: Path) -> No
         mark(LocalLink(tmp_path / "home"), "lab-1", str(file))
 
 
-@pytest.mark.parametrize(
-    ("kind", "id_", "believed"),
-    [
-        ("link", "/tmp/gpucourse-0123456789ab", True),
-        ("link", "/tmp/gpucourse-0123456789ab/..", False),
-        ("link", "/tmp/gpucourse-0123456789ab' /etc '", False),
-        ("link", "/home/me/.gpucourse/jobs/run-1", False),
-        ("folder", "/home/me/.gpucourse/jobs/run-1", True),
-        ("folder", "/tmp/gpucourse-0123456789ab", False),
-        ("mark", "/home/me/.gpucourse/labs/u1", True),
-    ],
-)
-def test_belonging_is_of_the_runs_that_were_named(kind: str, id_: str, believed: bool) -> None:
-    assert _Belonging(kind=kind, id=id_).of_these("u1", ["run-1"]) is believed  # type: ignore[arg-type]
-
-
 UID, RUN = "course-1", "20261121-otter"
 
 
@@ -148,11 +132,6 @@ class Answering(Scripted):
         assert timeout_s
         assert stdin is not None
         return CommandResult(code=0, stdout=json.dumps(self.document).encode(), stderr=b"")
-
-
-def test_look_reads_a_machine() -> None:
-    probe = host_probe.look(Answering(SEEN), ("python3",))
-    assert (probe.python, probe.gpus, probe.home) == ("/opt/my env/bin/python3.11", ("Tesla T4",), ("/home/u", "1"))
 
 
 @pytest.mark.parametrize(

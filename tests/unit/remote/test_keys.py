@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import subprocess
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ from gpucourse.errors import MissingError
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.keys import ensure_client_key, known_hosts, ssh_config
 from tests.parts import need
-from tests.sshlab import SshLab, ssh_lab
 from tests.waiting import STUCK_S
 
 
@@ -63,13 +61,6 @@ def test_ensure_client_key_gives_all_callers_the_same_key(tmp_path: Path) -> Non
     assert (tmp_path / "keys" / "id.pub").read_text() == public + "\n"
 
 
-def test_openssh_reads_the_key(tmp_path: Path) -> None:
-    keygen = need("ssh-keygen")
-    public = ensure_client_key(tmp_path / "id")
-    said = subprocess.run([keygen, "-y", "-f", str(tmp_path / "id")], capture_output=True, text=True, check=True).stdout
-    assert said.split()[:2] == public.split()[:2]
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"not a key", b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"]
 )
@@ -110,25 +101,3 @@ def test_openssh_understands_the_configuration_in_any_folder(tmp_path: Path, odd
         assert (options["hostname"], options["port"], options["user"]) == ("127.0.0.1", "2201", getpass.getuser())
         assert options["identitiesonly"] == "yes"
         assert options["stricthostkeychecking"] in {"yes", "true"}
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
-    with ssh_lab("simulated", tmp_path_factory.mktemp("lab"), 2) as lab:
-        yield lab
-
-
-@pytest.mark.system
-def test_plain_ssh_reaches_a_node_with_the_files_alone(lab: SshLab, tmp_path: Path) -> None:
-    folder = tmp_path / 'per%cent %h "quo"te # x'
-    folder.mkdir()
-    inventory = Inventory(stack="m3", nodes=tuple(lab.nodes))
-    key = folder / "id_ed25519"
-    key.touch(mode=0o600)
-    key.write_bytes(lab.key.read_bytes())
-    config, hosts = folder / "ssh_config", folder / "known_hosts"
-    config.write_text(ssh_config(inventory, key, hosts))
-    hosts.write_text(known_hosts(inventory))
-    command = [need("ssh"), "-F", str(config), "-o", "BatchMode=yes", "gpucourse-m3-node1", 'echo "$HOME"']
-    done = subprocess.run(command, capture_output=True, text=True, timeout=STUCK_S, check=False)
-    assert (done.stdout, done.returncode) == (f"{lab.homes['node1']}\n", 0), done.stderr

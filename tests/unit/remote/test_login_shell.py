@@ -52,12 +52,6 @@ def test_every_shell_hands_on_the_command(shell: str, tmp_path: Path) -> None:
     assert code == 7
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_reports_the_end_by_a_signal(shell: str, tmp_path: Path) -> None:
-    out, _, code = through(shell, "printf begun; kill -KILL $$", tmp_path)
-    assert (out, code) == (b"begun", 137)
-
-
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_own_output_is_the_same_in_pieces_of_any_size(size: int) -> None:
     begin, end = b"aab-out", b"aab-end"
@@ -68,56 +62,6 @@ def test_own_output_is_the_same_in_pieces_of_any_size(size: int) -> None:
     assert own.begun
     assert own.ended
     assert own.code == 42
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_login_shell_carries_out_one_command_after_the_other(shell: str, tmp_path: Path) -> None:
-    """Those with input among them: all of it is the command's own, and what is left unread is nobody's next command."""
-    every = bytes(range(256)) * 20
-    requests = [
-        Request("echo first; exit 3"),
-        Request(HARD),
-        Request("tee /dev/stderr", every),
-        Request("head -c 1 >/dev/null; exit 9", every),
-        Request("cat; cd /; umask 0; RAN=1"),
-        Request('printf %s "$PWD $RAN"; exec 0<&-'),
-        Request("cat", [b"all that comes ", b"from now on is its input\n- - - -\n"]),
-    ]
-    lines = [requests[0].input] + [request.next_line() + request.input for request in requests[1:-1]]  # type: ignore[operator]
-    sent = b"".join([*lines, requests[-1].next_line(), *requests[-1].input])  # type: ignore[list-item]
-    done = subprocess.run(
-        [need(shell), "-c", requests[0].first_line()],
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-        input=sent,
-        capture_output=True,
-        check=False,
-    )
-    plain = subprocess.run(["/bin/sh", "-c", HARD], env={"HOME": str(tmp_path)}, capture_output=True, check=True).stdout
-    outputs = []
-    for request in requests:
-        own, errors = own_outputs(request)
-        outputs.append((own.take(done.stdout), errors.take(done.stderr), own.code))
-    assert [request.is_last for request in requests] == [False] * 6 + [True]
-    assert outputs == [
-        (b"first\n", b"", 3),
-        (plain, b"", 0),
-        (every, every, 0),
-        (b"", b"", 9),
-        (b"", b"", 0),
-        (f"{tmp_path} ".encode(), b"", 0),
-        (b"all that comes from now on is its input\n- - - -\n", b"", 0),
-    ]
-    assert done.returncode == 0
-
-
-def test_command_does_not_begin_when_a_part_of_its_input_is_missing(tmp_path: Path) -> None:
-    request = Request("touch begun; cat", b"0123456789")
-    done = subprocess.run(
-        ["sh", "-c", request.first_line()], env={"HOME": str(tmp_path)}, input=b"01234", capture_output=True, check=False
-    )
-    own, _ = own_outputs(request)
-    assert (own.take(done.stdout), own.ended, done.returncode) == (b"", False, 75)
-    assert not list(tmp_path.iterdir())
 
 
 def test_noise_is_no_output_and_its_end_is_printable() -> None:

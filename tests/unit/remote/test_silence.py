@@ -47,14 +47,6 @@ def test_monitor_forgets_a_rank_that_ended_or_spoke() -> None:
     assert [silence.rank for silence in monitor.quiet(0)] == [1]
 
 
-def test_monitor_names_no_rank_without_a_limit() -> None:
-    clock = Clock()
-    monitor = SilenceMonitor({"node0": (0,)}, None, clock=clock)
-    clock.now += 1e6
-    assert monitor.list_newly_silent() == []
-    assert SilenceMonitor({}, 5.0, clock=clock).list_newly_silent() == []
-
-
 def test_sentences_put_waiting_ranks_last_and_count_the_rest() -> None:
     waiting = [Silence(node=f"node{rank}", rank=rank, seconds=30.2, doing="waiting") for rank in range(5)]
     stopped = Silence(node="node9", rank=9, seconds=30.0, doing="stopped", last="step 3")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import paramiko
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
-from gpucourse.remote.ssh import WINDOW, SshTransport, _Transport
+from gpucourse.remote.ssh import WINDOW, SshTransport
 from tests.unit.remote.test_follow import NODE
 from tests.waiting import STUCK_S
 
@@ -186,14 +185,3 @@ def test_link_dies_when_the_server_freezes(tmp_path: Path, frozen: str) -> None:
         assert not link.alive
         server.thawed.set()
         link.close()
-
-
-def test_transport_ends_in_order_when_a_channel_is_just_opening() -> None:
-    """Between putting a channel down and telling it its connection, paramiko's thread may come to close every channel."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        transport, channel = cast("Any", _Transport(ours)), cast("Any", paramiko.Channel(0))
-        transport._channels.put(0, channel)
-        channel._unlink()
-        assert transport._channels.values() == []
-        transport.close()

@@ -1,4 +1,4 @@
-"""Ending the processes of a run: how often every process of the machine is looked at. A clock that only naps move."""
+"""Ending the processes of a run. A clock that only naps move."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Machine:
 
     def __init__(self, ends_s: float) -> None:
         self.now, self.ends_s = 0.0, ends_s
-        self.looks: list[float] = []
         self.signals: list[int] = []
 
     def nap(self, seconds: float) -> None:
@@ -37,7 +36,6 @@ class Machine:
         return io.BytesIO(f"{PID} (rank) {'S' if self.now < self.ends_s else 'Z'} 1".encode())
 
     def find(self) -> list[int]:
-        self.looks.append(self.now)
         return [PID] if self.now < self.ends_s else []
 
     def signal(self, _pid: int, number: int) -> None:
@@ -55,19 +53,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.setattr(os, "kill", made.signal)
     monkeypatch.setattr(builtins, "open", made.open)
     return made
-
-
-def test_end_looks_once_when_nothing_is_left(machine: Machine) -> None:
-    assert reap.end(Job("r1"), 2.0, machine.find) == 0
-    assert machine.looks == [0.0]
-
-
-def test_end_watches_only_the_process_that_remains(machine: Machine) -> None:
-    machine.ends_s = 3.0
-    assert reap.end(Job("r1"), 5.0, machine.find) == 1
-    assert len(machine.looks) <= 12
-    assert machine.looks[-1] >= 3.0, "the last look sees that nothing began meanwhile"
-    assert machine.signals == [signal.SIGTERM, signal.SIGCONT]
 
 
 def test_end_kills_a_process_after_the_grace(machine: Machine) -> None:

@@ -70,45 +70,6 @@ def test_exit_tells_how_a_job_ended(
     assert (how["reason"], how["code"]) == (reason, shell)
 
 
-def test_exit_has_every_life_of_a_rank(script_slurm: Callable[..., Scripted]) -> None:
-    script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED", node="node[1-2]"), scontrol=details("7", "COMPLETED"))
-    slurm_submit.submit(spec(spread=True, ranks=2))
-    folder = Path(Job("r1").path("ranks"))
-    folder.mkdir()
-    for name, said in {"0-0": "1 node1 5.5", "1-0": "9 node2 5.0", "0-1": "0 node1 9.5", "1-1": "0 node2 9"}.items():
-        (folder / name).write_text(said + "\n")
-    for name, said in {
-        "1-2": "9 node2",
-        "3-0": "1 node1 5.\n",
-        "x-1": "0 node1 5.0",
-        "2": "0 node1 5.0",
-        "0-2": "killed node1 5.0",
-    }.items():
-        (folder / name).write_text(said)  # cut off, or somebody else's
-    slurm_watch.look(Job("r1"))
-    ranks = (Job("r1").read("exit.json") or {})["ranks"]
-    assert ranks == [
-        {"rank": rank, "code": code, "node": f"node{rank + 1}", "at": at, "restart": restart}
-        for rank, restart, code, at in [(0, 0, 1, 5.5), (0, 1, 0, 9.5), (1, 0, 9, 5.0), (1, 1, 0, 9.0)]
-    ]
-
-
-def test_look_asks_again_about_an_unknown_state(script_slurm: Callable[..., Scripted]) -> None:
-    script_slurm(
-        sbatch="7\n",
-        squeue=[row("7", "DANCING", node="node1"), row("7", "DANCING", node="node1"), row("7", "COMPLETED")],
-        scontrol="",
-    )
-    slurm_submit.submit(spec())
-    job = Job("r1")
-    slurm_watch.look(job)
-    assert slurm_watch.state(job) == "running"
-    slurm_watch.look(job)
-    assert log().count("a state that this program does not know") == 1
-    slurm_watch.look(job)
-    assert slurm_watch.state(job) == "ended"
-
-
 def test_log_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> None:
     said = [
         row("7", "RUNNING", node="node3"),
@@ -126,30 +87,6 @@ def test_log_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> N
     assert "two minutes" in log()
     assert "gpucourse ssh 2 -- scontrol update JobId=7 StartTime=now" in log()
     assert rows[0]["restarts"] == 1
-
-
-@pytest.mark.parametrize(("moment", "preempted"), [("05:49:50", True), ("05:49:10", False)])
-def test_log_calls_a_requeued_job_preempted_only_by_the_log_of_this_start(
-    script_slurm: Callable[..., Scripted], moment: str, preempted: bool
-) -> None:
-    fine = "node3|gpu*|idle|gpu:1|4|up|none\n"
-    script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="node3"), row("7", "PENDING", "BeginTime")], sinfo=fine)
-    slurm_submit.submit(spec())
-    said = f"slurmstepd: error: *** JOB 7 ON node3 CANCELLED AT 2020-11-21T{moment} DUE TO PREEMPTION ***\n"
-    Path(Job("r1").path("logs", "7-node3.out")).write_text(said, encoding="utf-8")
-    for _ in range(2):
-        slurm_watch.look(Job("r1"))
-    assert ("because a job of higher priority needed node3 (preemption): it will start again" in log()) is preempted
-    assert ("or somebody typed scontrol requeue" in log()) is not preempted
-
-
-def test_log_names_the_setting_when_no_job_wrote_into_the_folder(
-    script_slurm: Callable[..., Scripted],
-) -> None:
-    script_slurm(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
-    slurm_submit.submit(spec())
-    slurm_watch.look(Job("r1"))
-    assert "shared_folder in gpucourse.yaml, then gpucourse deploy 2 --target hosts" in log()
 
 
 def test_log_names_the_command_that_releases_a_held_job(script_slurm: Callable[..., Scripted]) -> None:

@@ -1,0 +1,21 @@
+"""The request for outputs, which says what is here already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import StorageError
+from gpucourse.remote.collect import ask_for_outputs
+from gpucourse.workspace.paths import RunPaths
+from tests.unit.remote.test_host_probe import HEAD
+
+
+def test_ask_for_outputs_refuses_outputs_that_are_a_link(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path / "run")
+    paths.outputs.mkdir(parents=True)
+    tmp_path.joinpath("private").mkdir()
+    paths.node_outputs("node0").symlink_to(tmp_path / "private")
+    with pytest.raises(StorageError, match="is a link"):
+        ask_for_outputs("r1", HEAD, (), paths, 1 << 20, 1 << 20, 1)
