@@ -21,9 +21,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import paramiko
 
 from gpucourse.local import driver, health, layout, processes
 from gpucourse.model.node import Inventory, Node
@@ -148,25 +145,6 @@ class SimulatedNodes:
         """Run a command on a node with the system's own ssh."""
         words = [need("ssh"), *self.options(name), *more, self.address(name), *command]
         return subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False, input=stdin)
-
-    def takes_agent(self, name: str) -> bool:
-        """Whether the node takes along the SSH agent of whoever logs in, as `ssh -A` asks."""
-        node = self.node(name)
-        with paramiko.Transport((node.address, node.port)) as transport:
-            transport.connect(username=node.user, pkey=paramiko.Ed25519Key.from_private_key_file(str(self.key)))
-            channel: Any = transport.open_session(timeout=STUCK_S)
-            request = paramiko.Message()
-            request.add_byte(bytes([paramiko.common.MSG_CHANNEL_REQUEST]))
-            request.add_int(channel.remote_chanid)
-            request.add_string("auth-agent-req@openssh.com")
-            request.add_boolean(True)  # an answer, please: no client has a public way to ask for one
-            channel._event_pending()
-            channel.transport._send_user_message(request)
-            try:
-                channel._wait_for_event()
-            except paramiko.SSHException:  # what paramiko makes of a refusal
-                return False
-            return True
 
     def leftovers(self) -> list[str]:
         """What a sweep finds of these nodes."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -27,26 +25,12 @@ on_openssh = pytest.mark.parametrize("lab", ["openssh"], indirect=True)
 
 @dataclass
 class SshLab:
-    """Some nodes, their home folders by name, the key that opens them, and the processes that speak for a node."""
+    """Some nodes, their home folders by name, and the key that opens them."""
 
     kind: str
     nodes: list[Node]
     homes: dict[str, Path]
     key: Path
-    speakers: Callable[[Node], list[int]]
-
-    @contextmanager
-    def frozen(self, node: Node) -> Iterator[None]:
-        """Nobody answers for this node in the block; connections stay open."""
-        pids = self.speakers(node)
-        assert pids
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            for pid in pids:
-                _signal(pid, signal.SIGCONT)
 
 
 @contextmanager
@@ -57,14 +41,13 @@ def ssh_lab(kind: str, folder: Path, count: int) -> Iterator[SshLab]:
     ensure_client_key(key)
     if kind == "openssh":
         with openssh_nodes(folder / "sshd", count, key) as servers:
-            listeners = {server.node.name: server.process.pid for server in servers}
             homes = {server.node.name: server.home for server in servers}
-            yield SshLab(kind, [s.node for s in servers], homes, key, lambda node: descendants(listeners[node.name]))
+            yield SshLab(kind, [s.node for s in servers], homes, key)
         return
     simulated = start_simulated_nodes(folder, count, key=key)
     try:
         homes = {node.name: layout.home(simulated.folder, node.name) for node in simulated.nodes}
-        yield SshLab(kind, list(simulated.nodes), homes, key, lambda _node: [_host(simulated.folder)])
+        yield SshLab(kind, list(simulated.nodes), homes, key)
     finally:
         simulated.stop()
 
@@ -176,29 +159,6 @@ def _break(sock: socket.socket) -> None:
         return
 
 
-def _signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
-
-
-def descendants(pid: int) -> list[int]:
-    """This process and every one below it."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-    pids = [pid]
-    for parent in pids:
-        pids += children.get(parent, [])
-    return pids
-
-
 def find_marked_processes(folder: Path) -> list[int]:
     """The processes that carry the mark of a job folder."""
     mark = f"GPUCOURSE_RUN_DIR={folder}".encode()
@@ -211,9 +171,3 @@ def find_marked_processes(folder: Path) -> list[int]:
             except OSError:
                 continue
     return pids
-
-
-def _host(folder: Path) -> int:
-    known = layout.read_json(folder / layout.HOST)
-    assert known is not None
-    return int(known["pid"])

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import paramiko
 import pytest
 
 from gpucourse.errors import OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
-from gpucourse.remote.sockets import RegularChecks
 from gpucourse.remote.ssh import SshLink, SshTransport
 from tests.sshlab import KINDS, Line, SshLab, ssh_lab
-from tests.waiting import STUCK_S, until
+from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.system
 
@@ -71,50 +67,6 @@ def test_outputs_are_separate_and_exact_to_the_byte(link: SshLink, pieces: int) 
     assert (done.stdout, done.stderr) == (every * pieces, every * pieces)
 
 
-@pytest.mark.parametrize("closed_by", ["both ends", "this end, a moment ago"])
-def test_link_survives_a_late_word_about_a_closed_channel(link: SshLink, closed_by: str) -> None:
-    channel = link._transport.open_session()
-    channel.exec_command("true" if closed_by == "both ends" else "cat /dev/zero")
-    if closed_by == "both ends":
-        channel.recv_exit_status()
-        until(lambda: channel.closed, "both ends have closed the channel")
-    else:
-        channel.close()
-    late = paramiko.Message()
-    late.add_byte(paramiko.common.cMSG_CHANNEL_WINDOW_ADJUST)
-    late.add_int(channel.remote_chanid)
-    late.add_int(1 << 16)
-    link._transport._send_user_message(late)  # type: ignore[attr-defined]  # what paramiko itself does then
-    assert link.run("echo still there").stdout == b"still there\n"
-
-
-def test_input_is_read_only_as_fast_as_the_command_reads_it(link: SshLink, lab: SshLab) -> None:
-    pulled = 0
-
-    def endless() -> Iterator[bytes]:
-        nonlocal pulled
-        while True:
-            pulled += 1 << 16
-            yield bytes(1 << 16)
-
-    assert link.run("head -c 10 | wc -c; exec 0<&-; sleep 0.3", stdin=endless(), timeout_s=STUCK_S).stdout.strip() == b"10"
-    assert pulled < 64 << 20
-
-
-def test_run_returns_when_the_command_ignores_its_input(link: SshLink) -> None:
-    assert link.run("exit 3", stdin=bytes(12 << 20)).code == 3
-
-
-def test_run_raises_the_error_of_the_source_of_its_input(link: SshLink) -> None:
-    def break_off() -> Iterator[bytes]:
-        yield b"some"
-        raise FileNotFoundError("the file vanished")
-
-    with pytest.raises(FileNotFoundError, match="the file vanished"):
-        link.run("cat", stdin=break_off())
-    assert link.run("echo still here").stdout == b"still here\n"
-
-
 def test_many_errors_do_not_block_the_output(link: SshLink) -> None:
     done = link.run("head -c 3000000 /dev/zero >&2; echo done; head -c 3000000 /dev/zero >&2", timeout_s=STUCK_S)
     assert done.stdout == b"done\n"
@@ -128,29 +80,6 @@ def test_run_gives_up_a_silent_command(link: SshLink) -> None:
     assert link.run("echo alive").stdout == b"alive\n"
 
 
-def test_link_notices_a_frozen_peer(lab: SshLab, node: Node) -> None:
-    link = SshTransport(lab.key).connect(node)
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            link.run("echo up; sleep 3600", timeout_s=3600)
-        except UnreachableError as error:
-            failures.append(error)
-
-    worker = threading.Thread(target=work, daemon=True)
-    worker.start()
-    until(lambda: link.run("true").ok, "the link works")
-    with lab.frozen(node):
-        SshLink(node, link._transport, checks=RegularChecks(0.01), patience_s=0.3)  # looks after the same connection
-        worker.join(STUCK_S)
-        assert failures, "the frozen peer went unnoticed"
-        assert not link.alive
-        with pytest.raises(UnreachableError):
-            link.run("true", timeout_s=3600)
-    link.close()
-
-
 def test_run_raises_when_the_connection_is_cut(lab: SshLab, line: Line) -> None:
     link = SshTransport(lab.key).connect(line.node)
     line.cut_after(300_000)
@@ -160,19 +89,6 @@ def test_run_raises_when_the_connection_is_cut(lab: SshLab, line: Line) -> None:
     with pytest.raises(UnreachableError):
         link.run("true")
     link.close()
-
-
-def test_output_ends_with_the_command_though_a_child_prints_later(link: SshLink) -> None:
-    assert link.run("(sleep 0.5; echo late; echo late >&2) & echo done").stdout == b"done\n"
-
-
-def test_close_wakes_a_waiting_reader(lab: SshLab, node: Node) -> None:
-    link = SshTransport(lab.key).connect(node)
-    with link.stream("echo up; sleep 60") as pieces:
-        assert next(pieces) == b"up\n"
-        threading.Timer(0.1, link.close).start()
-        with pytest.raises(UnreachableError):
-            list(pieces)
 
 
 def test_stream_arrives_while_the_command_runs(link: SshLink) -> None:
@@ -191,47 +107,11 @@ def test_stream_raises_when_the_command_fails(link: SshLink) -> None:
         assert list(p) == [b"a\n"]
 
 
-def test_twelve_megabytes_arrive_whole_each_way(link: SshLink) -> None:
-    block = hashlib.sha256(b"seed").digest() * 2048
-    count = (12 << 20) // len(block)
-    done = link.run("cat > big; md5sum < big", stdin=(block for _ in range(count)))
-    digest = hashlib.md5(block * count, usedforsecurity=False).hexdigest().encode()
-    assert done.stdout[:32] == digest
-    with link.stream("cat big; rm big") as pieces:
-        assert hashlib.md5(b"".join(pieces), usedforsecurity=False).hexdigest().encode() == digest
-
-
-@pytest.mark.parametrize("command", ["yes", "while sleep 0.1; do echo x >&2; done"])
-def test_run_gives_up_an_answer_without_end(link: SshLink, command: str) -> None:
-    with pytest.raises(UnreachableError):
-        link.run(command, timeout_s=0.4)
-    assert link.run("echo the channel is free again").ok
-
-
-def test_more_commands_at_once_than_the_server_allows(link: SshLink) -> None:
-    answers: dict[int, bytes] = {}
-
-    def ask(number: int) -> None:
-        answers[number] = link.run(f"sleep 0.1; echo {number}").stdout
-
-    threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(24)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(STUCK_S)
-    assert answers == {number: f"{number}\n".encode() for number in range(24)}
-
-
 def test_connect_names_the_key_that_a_node_refuses(node: Node, tmp_path: Path) -> None:
     ensure_client_key(tmp_path / "other")
     with pytest.raises(UnreachableError, match=r"refuses the key .*other for user") as caught:
         SshTransport(tmp_path / "other").connect(node)
     assert "gpucourse deploy" in caught.value.hint
-
-
-def test_connect_names_the_user_that_a_node_refuses(lab: SshLab, node: Node) -> None:
-    with pytest.raises(UnreachableError, match="for user nobody-here"):
-        SshTransport(lab.key).connect(replace(node, user="nobody-here"))
 
 
 def test_connect_refuses_a_changed_host_key_before_anything_is_sent(lab: SshLab, node: Node, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ BODIES = {
     ),
     "huge": "with open(out / 'huge.bin', 'wb') as file:\n    file.truncate(3 << 30)\n(out / 'small.txt').write_text('small')\n",
     "arguments": "(out / 'argv.json').write_text(json.dumps(sys.argv[1:]))\n",
-    "slow": "for step in range(600):\n    print('step', step, 'of rank', rank, flush=True)\n    time.sleep(0.05)\n",
     "brief": (
         "for step in range(60):\n    print('step', step, 'of rank', rank, flush=True)\n    time.sleep(0.05)\n"
         "(out / 'done.txt').write_text('x')\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.system import scripts
-from tests.system.cli import Learner, wait_for_words
+from tests.system.cli import Learner
 from tests.system.provisioning import any_terraform
 from tests.waiting import STUCK_S, until
 
@@ -64,23 +64,6 @@ def test_runs_completes_a_run_whose_command_was_killed(lab: Learner, tmp_path: P
         assert (lab.run_folder() / "outputs/node0/done.txt").exists()
 
 
-@pytest.mark.slow  # tests/system/test_remote_logs.py has a node that does not come back
-def test_run_fails_when_its_nodes_die(two: Learner, tmp_path: Path) -> None:
-    typed = two.begins("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python")
-    wait_for_words(typed, b"step 5 of rank 0")
-    kill_nodes(two)
-    _, printed = typed.communicate(timeout=STUCK_S)
-    assert typed.returncode == 7, printed.decode()
-    assert b"could not be followed to its end" in printed
-    assert b"gpucourse deploy 3" in printed
-    assert "step 3 of rank 0" in (two.run_folder() / "logs/node0-rank0.log").read_text()
-    assert two.newest_run()["diagnoses"][0]["symptom"] == "node-lost"
-    two.types("deploy", "3")
-    two.types("runs")
-    assert two.newest_run()["state"] == "lost"
-    two.types("destroy", "--all")
-
-
 def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Learner, tmp_path: Path) -> None:
     endless = ("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--detach")
     assert "may still run" not in two.types(*endless, "--nodes", "1").err
@@ -108,22 +91,6 @@ def test_two_deploys_at_once(learner: Learner) -> None:
     assert [process.returncode for process in both] == [0, 0], printed
     assert sum("waiting for 'deploy 3'" in text for text in printed) <= 1
     assert len(learner.documents("status")["stacks"][0]["nodes"]) == 2
-
-
-@pytest.mark.slow  # test_here.py kills a deploy, test_simulated_nodes_terraform.py kills Terraform; Ctrl-C is below
-@pytest.mark.parametrize("moment", ["deployments/03-local.json", "nodes/host.json"])
-def test_deploy_goes_on_after_a_kill(learner: Learner, moment: str) -> None:
-    deploying = learner.begins("deploy", "3", "--nodes", "4")
-    folders = (learner.workspace / ".gpucourse", learner.stack_folder())
-    until(lambda: any((folder / moment).exists() for folder in folders), what=moment)
-    deploying.kill()
-    deploying.communicate(timeout=STUCK_S)
-    shown = learner.documents("status")["stacks"][0]
-    assert shown["deployment"]["phase"] in {"creating", "ready"}
-    learner.types("deploy", "3", "--nodes", "2")
-    learner.types("ssh", "3", "--node", "1", "--", "true")
-    learner.types("destroy", "--all")
-    assert learner.processes() == []
 
 
 @pytest.mark.slow

@@ -116,17 +116,3 @@ def test_destroy_finds_all_of_a_killed_deploy(learner: Learner) -> None:
     learner.types("destroy", "1", "--yes")
     assert carriers(learner, uid) == []
     assert record(learner) == {}
-
-
-@pytest.mark.slow
-def test_deploy_here_heals_a_node_that_died(learner: Learner) -> None:
-    give_gpu(learner, f'case "$2" in *device_count*) echo \'{LISTED}\' ;; *) exec python_here "$@" ;; esac')
-    learner.types("deploy", "1", "--target", "here")
-    uid = str(record(learner)["uid"])
-    processes.end(processes.marker(processes.STACK, uid))
-    assert not learner.types("status", "--json", code=None).document["stacks"][0]["healthy"]
-    learner.types("deploy", "1", "--target", "here")
-    assert learner.documents("status")["stacks"][0]["healthy"]
-    script = learner.workspace.parent / "mine.py"
-    script.write_text("import os\nprint('mode', os.environ['GPUCOURSE_MODE'], os.environ['GPUCOURSE_BACKEND'])\n")
-    assert "mode here nccl" in learner.types("run", "--script", str(script), "--launcher", "python", code=None).err

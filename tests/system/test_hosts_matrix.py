@@ -102,20 +102,6 @@ def test_every_command_works_with_another_login_shell(shell: str, file: str, log
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "folder"),
-    [
-        (SH, "hôme of 日本, with spaces"),
-        (f"/bin/sh -c {COMMAND} 2>&1", "machines"),
-        (f"echo recorded; sh -c {COMMAND}; code=$?; echo end of the recording; exit $code", "machines"),
-    ],
-    ids=["a home with spaces", "both streams in one", "recorded"],
-)
-def test_every_command_works_with_an_odd_account(line: str, folder: str, log_in: LogIn, learner: Learner) -> None:
-    check_every_command(learner, log_in(line, folder=folder))
-
-
-@pytest.mark.slow
 def test_every_command_works_with_python_3_8(log_in: LogIn, learner: Learner, tmp_path: Path) -> None:
     check_every_command(learner, log_in(make_programs(tmp_path / "programs", "3.8")))
 

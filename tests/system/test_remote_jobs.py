@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import GpucourseError, MissingError, UsageError
+from gpucourse.errors import GpucourseError, UsageError
 from gpucourse.model.event import NodeEvent
 from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
@@ -94,18 +94,6 @@ def test_run_on_two_nodes_goes_to_its_end(make: Make, lab: SshLab) -> None:
     assert not result.detached
     steps = [(e.node, e.step, e.ok) for e in run.events if isinstance(e, NodeEvent)]
     assert sorted(steps) == [(n, s, True) for n in ("node0", "node1") for s in ("push", "start")]
-
-
-def test_script_finds_its_variables(make: Make, lab: SshLab) -> None:
-    names = ["GPUCOURSE_RUN_DIR", "GPUCOURSE_OUT", "GPUCOURSE_RUN_ID", "PYTHONUNBUFFERED", "MINE"]
-    script = f"import os; print(*(os.environ[n] for n in {names}), sep='\\n')"
-    run = make(script, env={"MINE": "x=1 ünï\n$HOME"}).launch()
-    run.follow()
-    folder = run.folder()
-    expected = [str(folder), f"{folder}/outputs", run.plan.run_id, "1", "x=1 ünï\n$HOME"]
-    assert run.log().decode() == "\n".join(expected) + "\n"
-    described = jobs.state(run.fleet.link(run.plan.nodes[0]), run.plan.run_id)
-    assert described.has_ended
 
 
 @on_openssh
@@ -225,21 +213,6 @@ def test_run_is_lost_and_leaves_nothing_when_its_supervisor_is_killed(make: Make
     state = execute.states(run.fleet, run.plan.run_id)["node0"]
     assert state.has_ended
     assert state.exit == ended
-
-
-def test_cancel_works_when_the_supervisor_is_stopped(make: Make, lab: SshLab) -> None:
-    run = make("import time; time.sleep(300)", nodes=lab.nodes[:1]).launch()
-    os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGSTOP)
-    (outcome,) = execute.cancel(run.fleet, run.plan.run_id, 0.3)
-    assert outcome.take().state == "ended"
-    assert not find_marked_processes(run.folder())
-
-
-def test_launch_fails_everywhere_when_the_command_cannot_start(make: Make) -> None:
-    run = make("", argv=("/no/such/python", "x"))
-    with pytest.raises(MissingError, match="2 of 2 nodes failed: node0: cannot start /no/such/python: No such file"):
-        run.launch()
-    assert all((run.folder(n) / "done").exists() for n in ("node0", "node1"))
 
 
 def test_launch_ends_the_other_node_when_one_cannot_start(make: Make, lab: SshLab) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,39 +94,6 @@ def test_follow_copies_a_large_log_exactly_in_flat_memory(lab: SshLab, tmp_path:
         digest = hashlib.file_digest(file, "md5") if hasattr(hashlib, "file_digest") else hashlib.md5(file.read())
     assert digest.hexdigest() == (run.folder() / "outputs" / "md5").read_text()
     assert max(sizes) - before < 25 << 20, f"the client grew by {(max(sizes) - before) >> 20} MiB"
-    finish(run)
-
-
-@on_openssh
-def test_log_holds_any_bytes(lab: SshLab, tmp_path: Path) -> None:
-    odd = bytes(range(256)) + b"\x1b[2J\x1b]0;title\x07\r50%\r100%\n\xff\xfe\xc3\x28" + random.Random(1).randbytes(50_000)
-    script = f"import os, sys; os.write(1, {odd!r}); os.write(2, b'\\x00end without a line')"
-    run = prepare(lab, tmp_path, script, nodes=lab.nodes[:1]).launch()
-    run.follow()
-    assert run.log() == odd + b"\x00end without a line"
-    finish(run)
-
-
-@pytest.mark.slow
-@on_openssh
-def test_follow_misses_nothing_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) -> None:
-    run = prepare(lab, tmp_path, STEADY, "12000", nodes=[line.node]).launch()
-    rest = random.Random(7)
-    heard = 0
-
-    def watch(event: Event) -> None:
-        nonlocal heard
-        if isinstance(event, LogBytes):
-            heard += len(event.data)
-            if line.cuts < 6 and heard > line.cuts * 6_000:
-                line.cut_after(rest.randrange(500, 8_000))
-
-    result = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
-    assert line.cuts >= 4
-    assert run.log() == steady(12000)
-    assert heard == len(run.log())
-    assert [(e.code, e.reason) for e in result.node_exits] == [(0, "exited")]
-    assert [(e.rank, e.code) for e in result.rank_exits] == [(0, 0)]
     finish(run)
 
 

@@ -17,7 +17,7 @@ from gpucourse.model.deployment import NodeHealth
 from gpucourse.workspace.lock import is_held
 from tests.parts import slow_after
 from tests.simulated import SimulatedNodes, make_key, serve_simulated_nodes, take_away
-from tests.waiting import STUCK_S, until
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -93,14 +93,6 @@ def test_drivers_bring_two_nodes_up_and_leave_nothing_when_they_go(own_lab: Simu
     assert has_ended(pid)
     assert list(own_lab.folder.iterdir()) == []
     assert health.find_leftovers(own_lab.folder, own_lab.uid, ports) == []
-
-
-def test_host_raises_a_low_limit_of_open_files(empty_lab: SimulatedNodes) -> None:
-    command, environment = empty_lab.command("up", "node0")
-    words = ["/bin/sh", "-c", 'ulimit -S -n 64; exec "$@"', "sh", *command]
-    subprocess.run(words, env=environment, check=True, timeout=STUCK_S)
-    empty_lab.nodes = [empty_lab.read("node0")]
-    assert int(empty_lab.ssh("node0", "ulimit -S -n").stdout) > 64
 
 
 def test_driver_heals_a_killed_host_with_the_same_ports(lab: SimulatedNodes) -> None:
@@ -215,51 +207,6 @@ def test_trim_removes_every_node_from_any_state(lab: SimulatedNodes, damage: str
     assert has_ended(pid)
     assert lab.leftovers() == []
     assert not lab.folder.exists() or list(lab.folder.iterdir()) == []
-
-
-def test_trim_keeps_the_nodes_below_the_count(tmp_path: Path) -> None:
-    with serve_simulated_nodes(tmp_path, 3) as lab:
-        stays, goes = (start_on(lab, name, DETACHED) for name in ("node0", "node2"))
-        (lab.folder / "kept").mkdir()
-        assert lab.trim(1).returncode == 0
-        assert not has_ended(stays)
-        assert has_ended(goes)
-        assert layout.node_names(lab.folder) == ["node0"]
-        assert (lab.folder / "kept").is_dir(), "what is no numbered node is left alone"
-        assert lab.up("node0").port == lab.ports[0]
-        assert lab.ssh("node0", "exit 7").returncode == 7
-
-
-def test_new_stack_replaces_a_lost_one_in_the_same_folder(own_lab: SimulatedNodes) -> None:
-    (own_lab.home("node0") / "old").write_text("of the old stack")
-    pid, running = own_lab.host_pid, start_on(own_lab, "node0", DETACHED)
-    old, own_lab.uid = own_lab.uid, f"{own_lab.uid}-new"
-    own_lab.up("node0"), own_lab.up("node1")
-    assert has_ended(pid)
-    assert has_ended(running)
-    assert processes.list_carriers(processes.marker(processes.STACK, old)) == []
-    assert own_lab.ssh("node0", "ls").stdout == b""
-
-
-def test_node_works_in_a_folder_with_an_awkward_name(tmp_path: Path) -> None:
-    folder = tmp_path / 'it\'s a "workspace" $(touch x) \\ ünïcödé 学' / ("long" * 30)
-    folder.mkdir(parents=True)
-    with serve_simulated_nodes(folder, 1, key=make_key(tmp_path / "key")) as lab:
-        assert len(os.fsencode(lab.folder)) > 108
-        assert lab.ssh("node0", "pwd; cd; pwd").stdout.decode().splitlines() == [str(lab.home("node0"))] * 2
-        assert find_sick_nodes(lab).keys() == {"node1"}
-
-
-def test_driver_says_why_the_host_ended_without_its_library(empty_lab: SimulatedNodes, tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / "asyncssh.py").write_text("raise ModuleNotFoundError(\"No module named 'asyncssh'\")\n")
-    done = empty_lab.drive("up", "node0", PYTHONPATH=str(broken))
-    assert done.returncode == 1
-    assert "No module named 'asyncssh'" in done.stderr
-    until(lambda: not is_held(empty_lab.folder / layout.LOCK), "the end of the host")
-    assert empty_lab.drive("down", "node0").returncode == 0
-    assert empty_lab.leftovers() == []
 
 
 def test_end_everything_ends_a_stopped_host_and_its_runs(own_lab: SimulatedNodes) -> None:

@@ -78,12 +78,6 @@ def test_terminal_has_the_size_and_the_keys_of_the_client(lab: SimulatedNodes) -
     assert asyncio.run(ask()) == ["17 91", "ready", "50 132", "INT"]
 
 
-def test_node_refuses_a_subsystem_that_does_not_exist(lab: SimulatedNodes) -> None:
-    done = lab.ssh("node0", "netconf", more=["-s"])
-    assert done.returncode == 127
-    assert b"netconf" in done.stderr
-
-
 def memory_mib(pid: int) -> float:
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
@@ -106,39 +100,6 @@ def test_output_waits_for_a_client_that_does_not_read(lab: SimulatedNodes) -> No
     finally:
         client.kill()
         client.communicate()
-
-
-def test_input_waits_for_a_process_that_does_not_read(lab: SimulatedNodes) -> None:
-    before = memory_mib(lab.host_pid)
-    script = "while ! test -e read-now; do sleep 0.02; done; wc -c"
-    words = [need("ssh"), *lab.options("node0"), lab.address("node0"), script]
-    client = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert client.stdin is not None
-    os.set_blocking(client.stdin.fileno(), False)
-    sent = 0
-    try:
-        for _ in range(10):
-            sent += fill(client.stdin.fileno())
-            assert lab.ssh("node0", "true").returncode == 0
-        assert sent < 30_000_000, "nothing held the client back"
-        assert memory_mib(lab.host_pid) < before + 30
-        (lab.home("node0") / "read-now").touch()
-        os.set_blocking(client.stdin.fileno(), True)
-        answer, _ = client.communicate(timeout=STUCK_S)
-        assert (client.returncode, int(answer)) == (0, sent)
-    finally:
-        client.kill()
-        client.communicate()
-
-
-def fill(handle: int) -> int:
-    """Write until there is no more room; how much that was."""
-    sent = 0
-    while True:
-        try:
-            sent += os.write(handle, bytes(1 << 16))
-        except BlockingIOError:
-            return sent
 
 
 LOOP = "while :; do sleep 0.1; done"

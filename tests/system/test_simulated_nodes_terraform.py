@@ -189,15 +189,6 @@ def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
     until(lambda: list_drivers(stack) == [], "the drivers that it left have ended")
 
 
-@pytest.mark.slow
-def test_apply_finds_the_same_nodes_after_its_state_was_lost(stack: Terraformed) -> None:
-    before = list(stack.apply())
-    (stack.folder / "terraform.tfstate").write_bytes(b"")
-    assert stack.apply() == before
-    stack.destroy()
-    stack.assert_nothing_is_left()
-
-
 def list_drivers(stack: Terraformed) -> list[int]:
     """The drivers of this stack that run now."""
     return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if str(stack.nodes.folder).encode() in command(entry)]
