@@ -141,7 +141,8 @@ class _Server:
                     door.bind(str(address))
                     door.listen()
                     self._line.connect(str(address))
-                    self._process = start_server(library, path, door)
+                    # It ends with the last line, maybe after this process: no wait, and no warning that there was none.
+                    start_server(library, path, door).returncode = 0
         atexit.register(self._line.close)
 
     def start(self, request: dict[str, Any], streams: Sequence[int]) -> socket.socket:
