@@ -23,6 +23,7 @@ def test_deploy_refuses_more_nodes_than_open_files_are_allowed_for(learner: Lear
     assert not learner.stack_folder().exists()
 
 
+@pytest.mark.slow
 def test_run_names_the_setting_when_every_port_is_taken(lab: Learner) -> None:
     settings = lab.workspace / "gpucourse.yaml"
     before = settings.read_text()

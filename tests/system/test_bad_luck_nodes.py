@@ -35,6 +35,7 @@ def kill_nodes(learner: Learner) -> None:
     until(lambda: not learner.processes(), what="the end of the nodes' processes")
 
 
+@pytest.mark.slow
 def test_deploy_heals_nodes_that_died_before_a_run(lab: Learner) -> None:
     ports = [node["port"] for node in lab.documents("status")["stacks"][0]["deployment"]["nodes"]]
     kill_nodes(lab)
@@ -64,6 +65,7 @@ def test_runs_completes_a_run_whose_command_was_killed(lab: Learner, tmp_path: P
         assert (lab.run_folder() / "outputs/node0/done.txt").exists()
 
 
+@pytest.mark.slow
 def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Learner, tmp_path: Path) -> None:
     endless = ("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--detach")
     assert "may still run" not in two.types(*endless, "--nodes", "1").err

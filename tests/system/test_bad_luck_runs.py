@@ -66,6 +66,7 @@ def test_rank_that_exits_is_named_at_once_and_with_its_last_lines(lab: Learner, 
     assert f"gpucourse logs {record['id']} --rank 1" in out
 
 
+@pytest.mark.slow
 def test_silent_rank_is_named_with_what_its_process_does_until_the_time_limit(lab: Learner, tmp_path: Path) -> None:
     out, err = run(lab, write(tmp_path, STOPS), "--silence", "2s", "--timeout", "8s", code=4)
     named = next(number for number, line in enumerate(err.splitlines()) if "rank 1 on node1 has said nothing for 2 s" in line)

@@ -35,6 +35,7 @@ def test_a_gpu_without_a_data_sheet_has_derived_ceilings_and_no_percentage(tmp_p
     assert (run.metrics["gpu"], {row["percent_of_peak"] for row in run.metrics["rows"]}) == (None, {None})
 
 
+@pytest.mark.slow
 @needs_module("psutil")
 def test_the_monitor_waits_for_vllm_before_it_records(tmp_path: Path) -> None:
     """The curve of the watched exercise would else begin with a GPU at rest, for as long as the installation takes."""

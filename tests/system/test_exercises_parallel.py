@@ -69,6 +69,7 @@ def test_training_learns_at_the_ends_of_what_is_offered(offered: dict[str, str],
     assert "loss-fell" not in list_open_checks(run)
 
 
+@pytest.mark.slow
 def test_a_script_by_hand_from_a_checkout_is_a_world_of_one(tmp_path: Path) -> None:
     module, exercise = CATALOG.exercise("3.1")
     script = FOLDERS.exercises / CATALOG.sources(module, exercise)[exercise.script]

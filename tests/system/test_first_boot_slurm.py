@@ -154,6 +154,7 @@ def test_gpu_node_takes_the_key_keeps_its_name_and_counts_its_gpus(cluster: Clus
     )
 
 
+@pytest.mark.slow
 def test_key_leaves_the_shared_folder_once_every_node_has_it(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.write_node_line("node1", "10.77.1.11")
     head = cluster.node("head", "10.77.1.10")

@@ -105,6 +105,7 @@ def test_lab_here_serves_in_a_container(learner: Learner, tmp_path: Path) -> Non
     assert int(done.stdout.split()[-1]) <= 4, "sh, and what counts"
 
 
+@pytest.mark.slow
 def test_destroy_finds_all_of_a_killed_deploy(learner: Learner) -> None:
     moment = ".gpucourse/stacks/01-here/nodes/host.json"
     give_gpu(learner, f'case "$2" in *device_count*) echo \'{LISTED}\' ;; *) exec python_here "$@" ;; esac')

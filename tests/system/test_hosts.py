@@ -215,6 +215,7 @@ CLOSED = """sh -c '! test -e "$HOME/closed" || { echo This account is closed; ex
 """Stands for the login shell, so that it is the same whatever shell the user of the tests has."""
 
 
+@pytest.mark.slow
 def test_destroy_cleans_the_others_when_an_account_is_closed(learner: Learner, tmp_path: Path) -> None:
     key = learner.workspace / ".gpucourse/keys/id_ed25519"
     message = "ended with code 1 before our command began; it printed: This account is closed"
@@ -239,6 +240,7 @@ def read_receipt(learner: Learner) -> dict[str, Any]:
     return dict(json.loads(max((learner.workspace / "receipts").glob("*.json")).read_text()))
 
 
+@pytest.mark.slow
 def test_forget_unreachable_forgets_a_lab_when_a_machine_is_gone(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     gone = format_hosts(servers).split(",")[1]

@@ -91,6 +91,7 @@ def check_every_command(learner: Learner, server: Server) -> None:
     assert not (server.home / ".gpucourse").exists()
 
 
+@pytest.mark.slow
 def test_every_command_works_when_the_login_shell_prints_and_asks(log_in: LogIn, learner: Learner) -> None:
     check_every_command(learner, log_in(BASH, {".bashrc": "read -r -t 0.2 -p 'Your name? ' name\n" + NOISE}))
 

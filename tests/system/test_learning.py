@@ -155,6 +155,7 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
     assert mine.read_text() == before
 
 
+@pytest.mark.slow
 def test_break_code_is_found_and_repaired(student: Learner) -> None:
     broken = student.documents("break", "1.1", "--how", "code")
     assert broken["faults"] == {"ten-times": "the litres are ten times too many"}

@@ -70,6 +70,7 @@ def _daemon(somebody: Learner, *words: str) -> int:
     return next(pid for pid, line in lines if line == wanted)
 
 
+@pytest.mark.slow
 def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learner) -> None:
     before = _state_of_the_system()
     said = " ".join(somebody.types("deploy", "2").out.split())

@@ -96,6 +96,7 @@ def test_torchrun_script_runs_as_it_is_with_two_processes_a_node(lab: Learner, s
     assert (lab.run_folder() / "outputs/node1/log-1.txt").read_text() == "3 of 4: a 'quoted' $word"
 
 
+@pytest.mark.slow
 def test_module_runs_as_a_part_of_its_package(lab: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder := tmp_path / "my checkout" / "pkg").mkdir(parents=True)
     (folder / "__init__.py").touch()

@@ -97,6 +97,7 @@ def test_follow_copies_a_large_log_exactly_in_flat_memory(lab: SshLab, tmp_path:
     finish(run)
 
 
+@pytest.mark.slow
 def test_follow_connects_again_when_the_line_is_silent(lab: SshLab, line: Line, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, STEADY, "3000", "1500", nodes=[line.node]).launch()
     impatient = Fleet(SshTransport(lab.key), [line.node], timeout_s=2.0)  # each try on the dead line takes as long

@@ -146,6 +146,7 @@ def begin(lab: SimulatedNodes, script: str, terminal: list[str]) -> subprocess.P
     return client
 
 
+@pytest.mark.slow
 def test_input_does_not_end_when_the_connection_is_dropped(lab: SimulatedNodes) -> None:
     """A half-sent file must not look whole to the command that receives it."""
     half = lab.home("node0") / "half"

@@ -134,6 +134,7 @@ def test_destroy_works_from_a_broken_state(stack: Terraformed, damage: str) -> N
     until(lambda: stack.nodes.leftovers() == [], "the host without a folder ends")
 
 
+@pytest.mark.slow
 def test_apply_brings_a_node_up_that_failed_before(stack: Terraformed) -> None:
     stack.nodes.folder.mkdir(mode=0o700)
     (stack.nodes.folder / "node1").write_text("a file where the node's folder belongs")

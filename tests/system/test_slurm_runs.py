@@ -60,6 +60,7 @@ def test_exercise_submits_several_jobs_shows_the_queue_and_cancels_one(cluster: 
     assert "a line of the learner" in (folder / "my_job.sbatch").read_text()
 
 
+@pytest.mark.slow
 def test_terminal_on_a_node_gives_the_gpu_back_if_it_is_closed(cluster: Learner) -> None:
     assert "in your own terminal" in cluster.types("run", "2.2", code=2).err
     question = "echo GPUS=[$CUDA_VISIBLE_DEVICES]\n"
@@ -121,6 +122,7 @@ def test_array_has_a_row_and_a_log_for_each_task(cluster: Learner, tmp_path: Pat
     assert f"job {rows[2]['job']} FAILED" in " ".join(ran.out.split())
 
 
+@pytest.mark.slow
 def test_process_that_fails_on_one_of_two_nodes_is_named(cluster: Learner, tmp_path: Path) -> None:
     own = slurm.script(tmp_path, "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(7)\ntime.sleep(3600)\n")
     ran = cluster.types("run", "--launcher", "slurm", "--nodes", "2", "--script", own, code=4)
@@ -158,6 +160,7 @@ def test_run_succeeds_though_its_terminal_vanished(cluster: Learner, tmp_path: P
     assert "done" in cluster.types("logs").out
 
 
+@pytest.mark.slow
 def test_outputs_of_jobs_that_a_job_submitted_are_collected_later(cluster: Learner, tmp_path: Path) -> None:
     """The last of this file: it destroys the lab."""
     wait = "while [ ! -e go ]; do sleep 0.1; done; echo first > first.txt"

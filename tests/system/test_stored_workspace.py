@@ -211,6 +211,7 @@ def test_stored_lab_whose_nodes_are_gone_is_destroyed(learner: Learner) -> None:
     assert learner.asks("status")["stacks"] == []
 
 
+@pytest.mark.slow
 def test_lab_of_older_terraform_files_is_changed_and_destroyed(learner: Learner, ports: dict[str, int]) -> None:
     """Its own copy of those files stays with it: a lab that was deployed with slots is destroyed with slots."""
     learner.types("deploy", "3", "--nodes", "2")

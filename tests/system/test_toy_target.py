@@ -30,6 +30,7 @@ def type_toy(
     assert type_line("destroy", "--all", "--discard").code == 0
 
 
+@pytest.mark.slow
 def test_target_of_one_file_deploys_runs_and_destroys(type_toy: Callable[..., Answer], workspace: Path) -> None:
     assert "2 to create" in type_toy("deploy", "3", "--target", "toy", "--dry-run").out
     assert "lab of module 3 is ready" in type_toy("deploy", "3", "--target", "toy").out

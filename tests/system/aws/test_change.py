@@ -43,6 +43,7 @@ def read_states(learner: CloudLearner) -> set[str]:
     return {describe_instance(learner.account, instance)["State"]["Name"] for instance in hand_made.ids(learner)}
 
 
+@pytest.mark.slow
 def test_start_after_a_stop_has_new_addresses_the_same_keys_and_the_later_deadline(learner: CloudLearner) -> None:
     hand_made.lab(learner, nodes=2)
     before = learner.inventory()

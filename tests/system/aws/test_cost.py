@@ -79,6 +79,7 @@ def test_cost_without_a_cloud_asks_no_account(learner: CloudLearner) -> None:
     assert len(learner.account.calls()) == before
 
 
+@pytest.mark.slow
 def test_quota_for_more_nodes_counts_those_that_run(lab_owner: CloudLearner) -> None:
     stranger = launch(lab_owner.account)  # in the same family
     lab_owner.account.quota(GRAPHICS, 20)

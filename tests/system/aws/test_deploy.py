@@ -51,6 +51,7 @@ def test_deploy_makes_a_tagged_node_with_key_and_schedule_and_enters_it_in_the_l
     assert json.loads((lab.workspace / ".gpucourse/regions.json").read_text())["regions"] == ["us-east-2"]
 
 
+@pytest.mark.slow
 def test_run_brings_the_output_of_the_node_home(lab: CloudLearner, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SCRIPT)
     typed = lab.types("run", "--script", str(tmp_path / "mine.py"), "--launcher", "python", timeout=240)

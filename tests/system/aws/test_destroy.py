@@ -66,6 +66,7 @@ def test_destroy_keeps_a_lab_whose_outputs_cannot_be_collected(learner: CloudLea
     assert learner.list_resources() == []
 
 
+@pytest.mark.slow
 def test_destroy_of_a_lab_whose_state_is_lost_removes_it_and_nothing_else(learner: CloudLearner) -> None:
     stranger = launch(learner.account)
     lab = hand_made.lab(learner, nodes=2)
@@ -94,6 +95,7 @@ def test_destroy_finds_a_lab_whose_record_is_lost(learner: CloudLearner) -> None
     assert (receipt.stack, receipt.module, receipt.created) == (lab.uid, "3", "")
 
 
+@pytest.mark.slow
 def test_destroy_that_may_not_look_calls_nothing_gone(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.deny("ec2:DescribeVolumes")

@@ -77,6 +77,7 @@ def test_extend_has_a_limit_and_a_price(lab_owner: CloudLearner) -> None:
         assert "gpucourse extend 3 2h" in lab_owner.types("extend", "3", wrong, code=2).err
 
 
+@pytest.mark.slow
 def test_extend_that_one_node_refuses_leaves_the_earlier_deadline_for_all(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     extend.extend(context, extend.more_time(context, "3", 3600))

@@ -31,6 +31,7 @@ def test_leaks_after_a_lost_workspace_finds_and_removes_our_own_things_alone(lea
     assert {resource.kind for resource in learner.list_resources()} == {"instance", "volume", "network interface"}
 
 
+@pytest.mark.slow
 def test_leaks_leaves_a_lab_that_is_on_record(lab_owner: CloudLearner) -> None:
     untracked = hand_made.instance(lab_owner, hand_made.tags_of(lab_owner, "another"))
     document = lab_owner.types("leaks", "--json", code=8).document

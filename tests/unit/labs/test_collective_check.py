@@ -35,6 +35,7 @@ def nodes() -> list[Node]:
     return [replace(node(name), python=sys.executable) for name in ("node0", "node1")]
 
 
+@pytest.mark.slow
 def test_hold_lets_two_nodes_agree_on_a_sum(nodes: list[Node], tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     collective_check.hold(context, fleet_of(here, *nodes), nodes, {"node0", "node1"})

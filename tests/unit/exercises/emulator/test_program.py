@@ -34,6 +34,7 @@ def numbers(program: Any, name: str, order: int) -> list[int]:
     return [int(word) for word in words]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [0, 3])
 def test_run_of_shuffles_and_votes(program: Any, order: int) -> None:
     out = numbers(program, "exchange", order)

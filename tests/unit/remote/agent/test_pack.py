@@ -67,6 +67,7 @@ def test_pack_keeps_to_the_number_of_files(work: Path, monkeypatch: pytest.Monke
     assert left == {"3": "more than 3 files: no more are taken"}
 
 
+@pytest.mark.slow
 def test_pack_names_only_some_of_very_many_files_left_out(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(pack.MOST_LEFT + 2):
         (work / f"link{number:04d}").symlink_to("run1")
