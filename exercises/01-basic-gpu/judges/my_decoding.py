@@ -107,12 +107,12 @@ def judge(part: Part) -> None:
     for prompt, count in REQUESTS:
         case = f"{count} token{'s' * (count > 1)} after a prompt of {len(prompt)}"
         model, own = Model(), list(prompt)
-        given = part.call(generate, model, own, count, case=case)
-        given = given.tolist() if hasattr(given, "tolist") else list(given) if isinstance(given, tuple) else given
+        tokens = part.call(generate, model, own, count, case=case)
+        tokens = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens) if isinstance(tokens, tuple) else tokens
         computed = sum(map(len, model.calls))
         if model.at_first == prompt[: len(model.at_first)] != [] or model.held > computed + len(model.at_first):
             raise part.wrong("cache-by-hand", case)
-        _judge_tokens(part, prompt, count, model, given, case)
+        _judge_tokens(part, prompt, count, model, tokens, case)
         _judge_work(part, prompt, count, model, case)
         part.compare([Case(f"the prompt that it was given for {case}, afterwards", own, prompt)])
     part.note(f"{len(REQUESTS)} answers, each token computed once: {len(prompt) + count - 1} in {count} calls for the last one")

@@ -100,10 +100,10 @@ def judge(part: Part) -> None:
         alone, together = make_training(1, batch_alone, steps + 2, warm_up + 1), make_training(ranks, batch, steps, warm_up)
         right = reckon(alone, together)
         values = {"ranks": ranks, "batch": batch, "one": batch_alone, "many": ranks * batch, "warm_up": warm_up}
-        given = part.call(compare, alone, together, case=name)
-        given = list(given) if isinstance(given, tuple) else given
+        answer = part.call(compare, alone, together, case=name)
+        answer = list(answer) if isinstance(answer, tuple) else answer
         knobs = {"ranks": ranks, "scaling": name.partition(" ")[0]}
-        cases.append(Case(name, given, list(right), _ways(alone, together, right), values, knobs))
+        cases.append(Case(name, answer, list(right), _ways(alone, together, right), values, knobs))
     part.compare(cases)
     part.note(f"right for {len(CASES)} comparisons, each with a cold start, a delayed step and a slow rank")
 

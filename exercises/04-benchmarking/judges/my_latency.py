@@ -110,9 +110,9 @@ def _percentile(part: Part, percentile: Callable[..., float], values: list[float
             "rounded-down": ordered[max(int(n * percent / 100), 1) - 1], "interpolated": between}  # fmt: skip
     name = f"percentile {percent:g} of {n} values"
     afterwards = list(values)
-    given = part.call(percentile, afterwards, percent, case=name)
+    answer = part.call(percentile, afterwards, percent, case=name)
     return [
-        Case(name, given, ordered[rank - 1], ways, {"n": n, "rank": rank, "percent": percent}),
+        Case(name, answer, ordered[rank - 1], ways, {"n": n, "rank": rank, "percent": percent}),
         Case(f"the list that it was given for {name}, afterwards", afterwards, values),
     ]
 

@@ -123,10 +123,10 @@ def _is_past_the_end(row: dict[str, Any]) -> bool:
     A thread of a transpose has no such number: there it is any access behind an array.
     """
     text = row["where"].replace(",", "")
-    own = re.search(r"thread \((\d+)00\) of block \((\d+)00\) \w+ 4 bytes at byte (\d+) of an allocation", text)
+    access = re.search(r"thread \((\d+)00\) of block \((\d+)00\) \w+ 4 bytes at byte (\d+) of an allocation", text)
     if row["kernel"] == "transpose":
         return "of an allocation" in text and "before" not in text
-    return own is not None and int(own[3]) == 4 * (int(own[2]) * BLOCK + int(own[1]))
+    return access is not None and int(access[3]) == 4 * (int(access[2]) * BLOCK + int(access[1]))
 
 
 def _name_race(part: Part, row: dict[str, Any]) -> Verdict:

@@ -108,12 +108,12 @@ def _judge_values(part: Part, device: ReplayedDevice, case: str) -> None:
     from streams import COMPUTE, COPY_OUT, count_wrong, find_hazards
 
     copies = [operation.writes for operation in device.operations if operation.engine == COPY_OUT]
-    given = set(copies)
-    if len(given) < device.chunks <= len(copies):
-        says = f"{len(copies)} copies out went to the places of {len(given)} of the {device.chunks} chunks"
+    buffers = set(copies)
+    if len(buffers) < device.chunks <= len(copies):
+        says = f"{len(copies)} copies out went to the places of {len(buffers)} of the {device.chunks} chunks"
         raise Verdict("failed", "other", says, case)
-    if len(given) < device.chunks:
-        raise part.wrong("chunks-missing", case, given=len(given), chunks=device.chunks)
+    if len(buffers) < device.chunks:
+        raise part.wrong("chunks-missing", case, given=len(buffers), chunks=device.chunks)
     computed = {operation.chunk for operation in device.operations if operation.engine == COMPUTE} - {None}
     if len(computed) < device.chunks:
         raise part.wrong("not-computed", case, given=len(computed), chunks=device.chunks)

@@ -229,12 +229,12 @@ def _judge_training(part: Part, step: Any, shape: Any, steep: float = 1.0) -> Re
 
     case = f"a batch of {shape.batch} sequences" if shape.batch > 1 else "a batch of one sequence"
     case += f", weights of the last layer times {steep:g}" * (steep != 1)
-    right = _train(lambda *given: train(PLAIN, *given), shape, lambda function, *given: function(*given), steep)
-    given = _train(step, shape, lambda *arguments: part.call(*arguments, case=case), steep)
-    _judge_ways(part, shape, right, given, case)
-    if not all(_largest_gap(given.weights[number], right.weights[number]) <= TOLERANCE for number in range(STEPS)):
-        _name_gradients(part, shape, right, given, case)
-    for number, (loss, expected) in enumerate(zip(given.losses, right.losses, strict=True)):
+    right = _train(lambda *inputs: train(PLAIN, *inputs), shape, lambda function, *inputs: function(*inputs), steep)
+    answer = _train(step, shape, lambda *arguments: part.call(*arguments, case=case), steep)
+    _judge_ways(part, shape, right, answer, case)
+    if not all(_largest_gap(answer.weights[number], right.weights[number]) <= TOLERANCE for number in range(STEPS)):
+        _name_gradients(part, shape, right, answer, case)
+    for number, (loss, expected) in enumerate(zip(answer.losses, right.losses, strict=True)):
         if not isinstance(loss, (int, float)) and not (torch.is_tensor(loss) and loss.numel() == 1):
             raise Verdict("failed", "no-loss", f"it returned {type(loss).__name__}: return the mean loss of the batch", case)
         if torch.is_tensor(loss) and loss.requires_grad:
@@ -242,9 +242,9 @@ def _judge_training(part: Part, step: Any, shape: Any, steep: float = 1.0) -> Re
         if not abs(float(loss) - float(expected)) <= 1e-4 * steep:  # NaN as well
             says = f"its weights are right, but its loss in step {number} is {float(loss):.5f}, not {float(expected):.5f}"
             raise Verdict("failed", "other-loss", f"{says}: return the mean over all tokens of the batch", case)
-    if given.other_mode:
-        raise part.wrong("other-mode", case, count=given.other_mode)
-    return given
+    if answer.other_mode:
+        raise part.wrong("other-mode", case, count=answer.other_mode)
+    return answer
 
 
 def _judge_ways(part: Part, shape: Any, right: Record, given: Record, case: str) -> None:

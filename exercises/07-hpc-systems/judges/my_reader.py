@@ -99,11 +99,11 @@ def _take(
     """Read calls and the most bytes that were held at once. A first pass keeps what came; a second one counts."""
 
     def take(keep: bool) -> None:
-        asked = list(order)
-        for records in part.call(_iterate, part, batches(path, SIZE, asked, BATCH, window)):
+        request = list(order)
+        for records in part.call(_iterate, part, batches(path, SIZE, request, BATCH, window)):
             copies = [bytes(record) for record in records] if keep else []
             used.extend([copies] if keep else [])
-        part.compare([Case("the order that it was given, afterwards", asked, list(order))])
+        part.compare([Case("the order that it was given, afterwards", request, list(order))])
 
     part.call(take, True, case="a shard of 3,000 records")
     tracemalloc.start()

@@ -116,9 +116,9 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
 def find_first_open(results: Sequence[AnswerResult]) -> int:
     """Return the index of the first question to ask, from 0: the first one without an answer, else the first with a wrong one,
     else 0. Questions that a run answers are skipped."""
-    asked = [(place, result.verdict) for place, result in enumerate(results) if result.kind != "mutation"]
+    questions = [(place, result.verdict) for place, result in enumerate(results) if result.kind != "mutation"]
     for verdict in ("open", "failed"):
-        if places := [place for place, given in asked if given == verdict]:
+        if places := [place for place, given in questions if given == verdict]:
             return places[0]
     return 0
 

@@ -253,8 +253,10 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
                 session.console.warn(f"'{line}' is not a whole number from 0 to 100")
                 continue
             comment = ask(session, "comment for the learner> ") or ""
-            made = act.judgement(context, pending.exercise, pending.id, int(percent) / 100, by=name or usual, comment=comment)
-            act.keep(context, [made])
+            judgement = act.judgement(
+                context, pending.exercise, pending.id, int(percent) / 100, by=name or usual, comment=comment
+            )
+            act.keep(context, [judgement])
             break
         if line is None:
             return

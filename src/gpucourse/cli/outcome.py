@@ -196,8 +196,8 @@ def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunR
             console.show(view)
     _keep_screen(session, record, live, view)
     with _guard_result(session):
-        told = headline(record, verdict, short=True)
-        console.line(Cell(f"{told.text[0]} {label}: {told.text[2:]}", told.style))
+        sentence = headline(record, verdict, short=True)
+        console.line(Cell(f"{sentence.text[0]} {label}: {sentence.text[2:]}", sentence.style))
     return ran
 
 

@@ -63,14 +63,14 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
     session = session_of(ctx)
     context = session.context
     files = act.list_watched_files(context, exercise)
-    known = act.read_stamps(files)  # before the note, so that a save right after it is detected
+    stamps = act.read_stamps(files)  # before the note, so that a save right after it is detected
     what = "your part to have it judged, another file to run the exercise" if exercise.yours else "one to run the exercise"
     session.console.note(
         f"watching {format_count(len(files), 'file')} of {exercise.id} in {context.paths.exercises}: save {what}. Ctrl-C ends."
     )
     if keys:
         _begin(ctx, exercise)
-    for event in act.wait_for_saves(context, files, known=known, read_key=read_key if keys else None):
+    for event in act.wait_for_saves(context, files, known=stamps, read_key=read_key if keys else None):
         if event in {"q", END}:
             return None
         if event == "n" and (following := find_next_step(context).exercise) is not None and following.id != exercise.id:

@@ -83,7 +83,7 @@ def list_plot_paths(plot: Plot) -> Iterator[str]:
 def find_unwritten(exercise: Exercise, words: MetricWords, asked: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
     """Yield what the manifest, or the paths in `asked`, reads from the metrics but no script writes, one line a place."""
     told: set[str] = set()
-    known = {parameter.name for parameter in exercise.parameters}  # scripts write all of them, with the values of the run
+    names = {parameter.name for parameter in exercise.parameters}  # scripts write all of them, with the values of the run
     for place, expression in list_exercise_paths(exercise) if asked is None else asked:
         match = EXPRESSION.match(expression)
         steps = match["path"].split(".") if match else []
@@ -91,7 +91,7 @@ def find_unwritten(exercise: Exercise, words: MetricWords, asked: Iterable[tuple
             continue
         for step in steps[1:]:
             line = f"{exercise.id}.{place}: no script of {exercise.id} writes {step}, which {'.'.join(steps)} needs"
-            if not (step.isdigit() or step in known or step in words or line in told):
+            if not (step.isdigit() or step in names or step in words or line in told):
                 told.add(line)
                 yield line
 

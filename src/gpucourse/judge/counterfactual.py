@@ -35,11 +35,11 @@ def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer],
 
     `judge` is called to judge another request.
     """
-    given = answer.pop("suspicion", None)
-    if given is None:
+    fields = answer.pop("suspicion", None)
+    if fields is None:
         return answer
     try:
-        suspicion = msgspec.convert(given, Suspicion)
+        suspicion = msgspec.convert(fields, Suspicion)
     except msgspec.ValidationError:  # the part's process wrote it
         return {**answer, "way": "other"}
     unproved = {**answer, "way": "other", "says": suspicion.seen}

@@ -197,10 +197,14 @@ class Part:
 
         A way that has `seen` needs the `output` by which it is recognised, as numbers, texts, lists, dictionaries or tensors.
         """
-        known = self.ways[way]
-        verdict = Verdict("failed", way, known.says.format(**values), case)
-        if known.seen:
-            verdict.suspicion = {"change": known.change, "seen": known.seen.format(**values), "output": sample(output)}
+        description = self.ways[way]
+        verdict = Verdict("failed", way, description.says.format(**values), case)
+        if description.seen:
+            verdict.suspicion = {
+                "change": description.change,
+                "seen": description.seen.format(**values),
+                "output": sample(output),
+            }
         return verdict
 
     def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:

@@ -151,9 +151,9 @@ def _processes(request: LaunchRequest, node: Node) -> int:
         return 1
     if request.processes is not None:
         return request.processes
-    wanted: object = request.exercise.launch.procs_per_node
+    value: object = request.exercise.launch.procs_per_node
     if name := request.exercise.launch.count_parameter:
         parameter = request.exercise.parameter(name)
         default = parameter.default_for(local=node.is_simulated) if parameter else 1
-        wanted = request.parameters.get(name, default)  # a script of the learner has only what was typed
-    return wanted if isinstance(wanted, int) else max(1, node.gpus)
+        value = request.parameters.get(name, default)  # a script of the learner has only what was typed
+    return value if isinstance(value, int) else max(1, node.gpus)

@@ -145,9 +145,9 @@ def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
     noise = sum(NOISE in row_marks and UNKNOWN not in row_marks for row_marks in marks)
     larger = len(marks) - unknown - noise
     counts = [f"{larger} larger than the runs' own spreads", f"{noise} that may be noise", f"{unknown} of unknown spread"]
-    told = ", ".join(words for count, words in zip((larger, noise, unknown), counts, strict=True) if count)
+    summary = ", ".join(words for count, words in zip((larger, noise, unknown), counts, strict=True) if count)
     why = "" if settings else " They come from noise, from other load on the machine, or from code that you changed."
-    return f"{first} {len(marks)} difference{'s' if len(marks) > 1 else ''}: {told}.{why}"
+    return f"{first} {len(marks)} difference{'s' if len(marks) > 1 else ''}: {summary}.{why}"
 
 
 def _list_settings(records: Sequence[RunRecord]) -> list[str]:

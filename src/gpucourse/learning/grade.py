@@ -131,9 +131,9 @@ def judgement(
     Raises UnknownName; UsageError if the share is out of range, the name is empty, or there is nothing to judge.
     """
     _, exercise = context.catalog.exercise(exercise_id)
-    known = [*(item.id for item in exercise.questions), *(part.id for part in exercise.yours)]
-    if question not in known:
-        raise UnknownName("question", question, known, hint=f"questions and parts of {exercise_id}: {', '.join(known)}")
+    ids = [*(item.id for item in exercise.questions), *(part.id for part in exercise.yours)]
+    if question not in ids:
+        raise UnknownName("question", question, ids, hint=f"questions and parts of {exercise_id}: {', '.join(ids)}")
     if not 0 <= share <= 1:
         raise UsageError(
             f"{share:.0%} is not from 0 to 100%", hint=f"gpucourse grade --review --judge {exercise_id}/{question}=80"
@@ -144,8 +144,8 @@ def judgement(
         digest = _find_part_digest(context, exercise, question)
     else:
         digest = _find_text_digest(context, exercise, question)
-    made = Judgement(question=question, share=share, by=by.strip(), at=now_utc(), comment=comment, answer_sha256=digest)
-    return exercise_id, made
+    record = Judgement(question=question, share=share, by=by.strip(), at=now_utc(), comment=comment, answer_sha256=digest)
+    return exercise_id, record
 
 
 def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:

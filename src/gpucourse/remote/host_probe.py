@@ -125,9 +125,9 @@ if wanted["verb"] == "clear":
         try: os.unlink(mark)
         except OSError: pass
     for base in bases:
-        known = all(name in ("labs", "jobs", "store", "cache") or name.startswith("agent-") for name in listed(base))
+        only_ours = all(name in ("labs", "jobs", "store", "cache") or name.startswith("agent-") for name in listed(base))
         used = listed(os.path.join(base, "labs")) or listed(os.path.join(base, "jobs"))
-        if known and not used: shutil.rmtree(base, ignore_errors=True)
+        if only_ours and not used: shutil.rmtree(base, ignore_errors=True)
     for home in homes[1:]:  # made by us, and kept where anything else is in it
         try: os.rmdir(home)
         except OSError: pass

@@ -82,12 +82,12 @@ def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
 def make_other_key_error(node: Node, shown: str) -> OtherHostKey:
     """Return the error for a machine that shows another host key than the one on record; `shown` describes it."""
     try:
-        known = " or ".join(fingerprint(base64.b64decode(key)) for _kind, key in parse_pinned_keys(node))
+        fingerprints = " or ".join(fingerprint(base64.b64decode(key)) for _kind, key in parse_pinned_keys(node))
     except ValueError:
-        known = "an unreadable key"
+        fingerprints = "an unreadable key"
     return OtherHostKey(
         f"{node.label}: the machine at {node.address}:{node.port} shows another host key ({shown}) than the one on record "
-        f"({known}); nothing was sent to it",
+        f"({fingerprints}); nothing was sent to it",
         hint="if the node was rebuilt, type gpucourse deploy again; otherwise another machine answers at this address",
     )
 

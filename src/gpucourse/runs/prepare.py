@@ -318,6 +318,6 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
         context.watch(Note(text=f"{script.name} {how} files beside it, so they are uploaded too: {names}"))
     source = script if run_request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
-    own = [Upload(name=name, source=source), *find_named_files(run_request.extra, base), *beside]
-    taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own replace the course's
+    own_files = [Upload(name=name, source=source), *find_named_files(run_request.extra, base), *beside]
+    taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}  # the learner's own replace the course's
     return f"./{name}" if name.startswith("-") else name, tuple(taken.values())  # else it would be a flag of Python itself

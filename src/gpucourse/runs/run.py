@@ -152,8 +152,10 @@ def run(
 def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:
     """Return the refusal of a run that would compute on the one machine of a Slurm cluster that the lab enters."""
     place = deployment.inventory.head.label if deployment.inventory else deployment.stack
-    own = f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
-    meant = own if run_request.script else run_request.exercise
+    target = (
+        f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
+    )
+    meant = target if run_request.script else run_request.exercise
     return UsageError(
         f"{place} is the login node of a Slurm cluster, and this run would compute on it",
         hint=f"hand it to Slurm: gpucourse run {meant} --launcher slurm",

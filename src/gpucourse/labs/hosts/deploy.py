@@ -166,8 +166,8 @@ def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> 
 def _refuse_login_nodes(context: Context, module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
     """Check that no machine is a login node of a Slurm cluster, unless the lab has it already: runs of this lab start on the
     machines themselves. Raises UsageError."""
-    known = {_machine(node) for node in former}
-    login_nodes = [host.node.typed for host in entered if host.facts.login_node and _machine(host.node) not in known]
+    machines = {_machine(node) for node in former}
+    login_nodes = [host.node.typed for host in entered if host.facts.login_node and _machine(host.node) not in machines]
     slurm = next((other for other in context.catalog.modules if other.lab.scheduler == "slurm"), None)
     if login_nodes and slurm is not None:
         raise UsageError(

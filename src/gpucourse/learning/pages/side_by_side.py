@@ -51,8 +51,8 @@ class Spread:
 
     def changed_like(self, other: Spread, factor: float) -> bool:
         """Return whether the other median is this one times the factor, or divided by it: so are values computed from both."""
-        own = other.median / self.median
-        return any(math.isclose(factor, candidate, rel_tol=SAME_FACTOR) for candidate in (own, 1 / own))
+        ratio = other.median / self.median
+        return any(math.isclose(factor, candidate, rel_tol=SAME_FACTOR) for candidate in (ratio, 1 / ratio))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,14 +68,14 @@ def ask(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        said = (error.stderr or b"").decode("utf-8", "replace").strip()  # its messages while it waited
-        raise Controller(f"{words[0]} did not answer within {timeout_s:g} s{': ' + said if said else ''}") from error
+        message = (error.stderr or b"").decode("utf-8", "replace").strip()  # its messages while it waited
+        raise Controller(f"{words[0]} did not answer within {timeout_s:g} s{': ' + message if message else ''}") from error
     except OSError as error:
         raise Controller(f"cannot start {words[0]}: {error.strerror}") from error
     if done.returncode:
-        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
-        kind = UnknownJob if say.UNKNOWN_JOB in said else Controller
-        raise kind(said or f"{words[0]} ended with code {done.returncode}")
+        message = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+        kind = UnknownJob if say.UNKNOWN_JOB in message else Controller
+        raise kind(message or f"{words[0]} ended with code {done.returncode}")
     return done.stdout.decode("utf-8", "replace")
 
 

@@ -245,14 +245,14 @@ def _say_total(result: Grade) -> str:
     """Return `17.5 of 25 points and 0 of 10 as a bonus`; modules that are scored separately are named apart, or alone."""
     own = [part for part in result.parts if part.counts == "own" and part.here]
     none_counts = not own and not result.bonus_points
-    told = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or none_counts else []
+    parts = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or none_counts else []
     if result.bonus_points:
-        word = "" if told else " points"
-        told.append(f"{format_points(result.bonus)} of {format_points(result.bonus_points)}{word} as a bonus")
+        word = "" if parts else " points"
+        parts.append(f"{format_points(result.bonus)} of {format_points(result.bonus_points)}{word} as a bonus")
     if own:
         earned, points = sum(part.earned for part in own), sum(part.points for part in own)
-        told.append(f"{format_points(earned)} of {format_points(points)}{'' if told else ' points'} scored separately")
-    return f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else "".join(told)
+        parts.append(f"{format_points(earned)} of {format_points(points)}{'' if parts else ' points'} scored separately")
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
 
 def _signs(signs: Sequence[Signs]) -> str:
