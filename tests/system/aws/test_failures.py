@@ -119,15 +119,16 @@ def test_deploy_after_a_kill_finds_the_instance_that_no_state_knows(learner: Clo
 
 
 def test_deploy_that_ctrl_c_stops_says_what_exists_and_what_it_costs(learner: CloudLearner) -> None:
-    learner.account.hold("CreateSubnet")
+    learner.account.hold("CreateSubnet", after=True)  # so Terraform ends without knowing of the subnet
     deploy = learner.begins(*DEPLOY)
     wait_for_held(learner, "ec2:CreateSubnet")
     deploy.send_signal(signal.SIGINT)
-    learner.account.release()
     message = deploy.communicate(timeout=STUCK_S)[1].decode()
     assert deploy.returncode == 130, message
     for words in ("deploying 01-aws-t4 was interrupted", "an hour", "gpucourse destroy 1"):
         assert words in message
+    learner.account.calm()
+    assert "removing 1 things" in learner.types("destroy", "1", "--yes").err
 
 
 def test_destroy_finishes_after_expired_credentials_and_a_killed_terraform(learner: CloudLearner) -> None:

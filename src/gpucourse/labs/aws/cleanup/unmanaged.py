@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpucourse.aws.kinds import INSTANCE, KEY_PAIR, PLACEMENT_GROUP
+from gpucourse.aws.kinds import GATEWAY, INSTANCE, KEY_PAIR, PLACEMENT_GROUP, ROUTE_TABLE, SECURITY_GROUP, SUBNET
 from gpucourse.aws.removal import remove
 from gpucourse.context import Context
 from gpucourse.labs.aws.lab import CloudLab
@@ -12,7 +12,8 @@ from gpucourse.model.cloud import CloudResource
 from gpucourse.model.event import Note
 from gpucourse.provision import state
 
-IN_THE_WAY = {INSTANCE.name, KEY_PAIR.name, PLACEMENT_GROUP.name}  # those that cost money, and those with a unique name
+# What costs money, what has a unique name or address range, and what keeps Terraform waiting for the network's removal.
+BLOCKING = {kind.name for kind in (INSTANCE, KEY_PAIR, PLACEMENT_GROUP, SECURITY_GROUP, ROUTE_TABLE, SUBNET, GATEWAY)}
 
 
 def clear(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
@@ -29,7 +30,7 @@ def find(lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list
     """Return resources with this lab's tags that are not in Terraform's state. `standing`: the result of a recent scan of the
     lab, if there was one.
 
-    If the state is empty, these are all resources; else only instances, and what would block the next attempt. Raises the
+    If the state is empty, these are all resources; else only what would block Terraform, or the next attempt. Raises the
     errors of `Account.call`.
     """
     known = state.values(lab.paths.state)
@@ -37,5 +38,5 @@ def find(lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list
     return [
         resource
         for resource in stands
-        if resource.seen and (not known or (resource.kind in IN_THE_WAY and resource.id not in known))
+        if resource.seen and (not known or (resource.kind in BLOCKING and resource.id not in known))
     ]
