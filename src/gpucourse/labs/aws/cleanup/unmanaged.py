@@ -21,7 +21,8 @@ def clear(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | N
     `destroy`."""
     resources = find(lab, standing)
     if resources:
-        context.watch(Note(text=f"removing {len(resources)} things that an interrupted attempt left", level="warning"))
+        count = f"{len(resources)} resource{'s' if len(resources) > 1 else ''}"
+        context.watch(Note(text=f"removing {count} that an interrupted attempt left", level="warning"))
         remove(lab.account, resources, context.watch)
     return resources
 
