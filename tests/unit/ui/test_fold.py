@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 
-from gpucourse.ui.fold import fold
-from gpucourse.ui.log_ahead import label
+from gpucourse.ui.fold import fold, label
 
 
 def fold_logs(*logs: str) -> list[str]:
