@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
-from zlib import adler32
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from gpucourse.outside.names import OutsideError, printable, relative_name
 
 if TYPE_CHECKING:
     import zipfile
 
-BLOCK = 512
-PIECE = 1 << 20
+PIECE = 1 << 18
 
-_MAX_EXTENSION = 64 << 10  # bytes of one extended header; a valid one has a name and a time
-_PLAIN, _LINKS, _EXTENDED = {b"0", b"\0"}, {b"1", b"2"}, b"x"
-_WITHOUT_CONTENT = {b"1", b"2", b"3", b"4", b"5", b"6"}
-
-_EMPTY = bytes(BLOCK)
-_LATEST_NS = 1 << 62
-_NO_HEADERS: Mapping[str, str] = {}
+_MAX_HEADERS = 1 << 16  # bytes before the content of a member; ours have a name and a time
+_FILES = {tarfile.REGTYPE, tarfile.AREGTYPE}
+_LINKS = {tarfile.SYMTYPE, tarfile.LNKTYPE}
+_TIME = re.compile(r"([0-9]{1,10})\.([0-9]{9})", re.ASCII)
 
 _ZIP_END = struct.Struct("<4sHHHHIIH")
 _ZIP_END_MARK, _ZIP_ENTRY_MARK, _ZIP_LARGE_MARK = b"PK\x05\x06", b"PK\x01\x02", b"PK\x06\x07"
@@ -34,201 +32,105 @@ _ZIP_COMMENT = (1 << 16) - 1
 
 class TarMember(NamedTuple):
     """One member of a tar. `name` is the tar's, with bytes that are not UTF-8 escaped; nothing about it is checked. `kind` is
-    `file`, `link` or `other`; `headers` are those of its extended header. `changed_ns`: when it was changed, if its header has
-    the nanoseconds, as ours do."""
+    `file`, `link` or `other`. `changed_ns`: when it was changed, if its extended header has the nanoseconds, as ours do."""
 
     name: str
     size: int
     kind: str
     mode: int
     link: str
-    headers: Mapping[str, str]
     changed_ns: int | None
 
 
 class TarReader:
-    """A tar while it arrives, without seeking or recursion. `read(count)` returns at most that many bytes, none at the end.
+    """A tar while it arrives, without seeking. `read(count)` returns at most that many bytes, none at the end.
 
-    Raises OutsideError if the tar is damaged, ends early, has more than `max_members`, or announces content beyond `max_total`
-    bytes in all, before any of that content is read.
+    Raises OutsideError if the tar is damaged, ends within a member, has more than `max_members`, or announces content beyond
+    `max_total` bytes in all, before any of that content is read. A tar that ends between two members is not noticed: its last
+    member has to tell that it is whole.
     """
 
     def __init__(self, read: Callable[[int], bytes], *, max_members: int, max_total: int) -> None:
-        self._read, self._members, self._total = read, max_members, max_total
-        self._left = self._padding = 0
-        self._data, self._at = b"", 0  # what has arrived, and the position of the next byte in it
+        self._source = _Source(read)
+        self._members, self._total = max_members, max_total
+        self._content: IO[bytes] | None = None
 
     def __iter__(self) -> Iterator[TarMember]:
         """Yield the members in their order. Read the content of each by `pieces` before the next; what is not read is
         skipped."""
-        while (member := self._next()) is not None:
-            if self._members <= 0:
-                raise OutsideError("the tar holds more files than were announced to be taken")
-            self._members -= 1
-            yield member
+        source = cast("IO[bytes]", self._source)
+        with _damaged(), tarfile.open(mode="r|", fileobj=source, bufsize=PIECE, errors="backslashreplace") as tar:
+            while (info := tar.next()) is not None:
+                if info.type == tarfile.XGLTYPE or tar.pax_headers:
+                    raise OutsideError("the tar has a global header")
+                yield self._open(tar, info)
+                for _ in self.pieces():
+                    continue
+                self._source.room = _MAX_HEADERS + PIECE
 
-    def pieces(self) -> Iterator[memoryview]:
-        """Yield the content of the latest member, in pieces, none of them copied."""
-        while self._left:
-            if self._at == len(self._data):
-                self._fill()
-            data = memoryview(self._data)[self._at : self._at + self._left]
-            self._at += len(data)
-            self._left -= len(data)
-            yield data
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content of the latest member, in pieces."""
+        with _damaged():
+            while self._content is not None and (data := self._content.read(PIECE)):
+                yield data
 
     def content(self, max_bytes: int) -> bytes:
         """Return the whole content of the latest member. Raises OutsideError if it is larger than `max_bytes`."""
-        if self._left > max_bytes:
-            raise OutsideError(f"a member of the tar has {self._left} bytes; the limit is {max_bytes}")
-        return b"".join(self.pieces())
+        data = b""
+        for piece in self.pieces():
+            data += piece
+            if len(data) > max_bytes:
+                raise OutsideError(f"a member of the tar has more than {max_bytes} bytes")
+        return data
 
     def read_rest(self, max_bytes: int) -> None:
         """Read what follows the end of the tar. Raises OutsideError if it is more than that many bytes."""
-        rest = len(self._data) - self._at
-        while rest <= max_bytes and (data := self._read(PIECE)):
-            rest += len(data)
-        if rest > max_bytes:
-            raise OutsideError("the tar is followed by more than it announced")
+        self._source.room = max_bytes
+        while self._source.read(PIECE):
+            continue
 
-    def _next(self) -> TarMember | None:
-        header = self._header()
-        if header is None:
-            return None
-        extended: Mapping[str, str] = _NO_HEADERS
-        if header.type == _EXTENDED:
-            if self._left > _MAX_EXTENSION:
-                raise OutsideError(f"the tar has an extended header of {self._left} bytes")
-            extended = _pax_records(self.content(_MAX_EXTENSION))
-            header = self._header()
-            if header is None or header.type == _EXTENDED:
-                raise OutsideError("the tar has an extended header without a file")
-        if header.type == b"g":
-            raise OutsideError("the tar has a global header")
-        return self._member(header, extended)
+    def _open(self, tar: tarfile.TarFile, info: tarfile.TarInfo) -> TarMember:
+        self._members -= 1
+        self._total -= info.size
+        if self._members < 0:
+            raise OutsideError("the tar holds more files than were announced to be taken")
+        if info.size < 0 or self._total < 0:
+            raise OutsideError(f"the tar announces {info.size} bytes, more than are still taken")
+        is_file = info.type in _FILES and not info.issparse()
+        self._content = tar.extractfile(info) if is_file else None
+        self._source.room = info.size + _MAX_HEADERS + PIECE
+        kind = "file" if is_file else "link" if info.type in _LINKS else "other"
+        time = _TIME.fullmatch(info.pax_headers.get("mtime", ""))
+        changed_ns = int(time[1] + time[2]) if time else None
+        return TarMember(info.name, info.size, kind, info.mode, info.linkname, changed_ns)
 
-    def _member(self, header: _Header, extended: Mapping[str, str]) -> TarMember:
-        kind = "file" if header.type in _PLAIN else "link" if header.type in _LINKS else "other"
-        name, size, link = header.name, header.size, header.link
-        if extended:
-            if any(key.startswith("GNU.sparse.") for key in extended):
-                kind = "other"
-            name, link = extended.get("path", name), extended.get("linkpath", link)
-            size = _decimal(extended["size"]) if "size" in extended else size
-        self._announce(0 if header.type in _WITHOUT_CONTENT else size)
-        return TarMember(name, size, kind, header.mode, link, extended, header.changed_ns)
 
-    def _header(self) -> _Header | None:
-        """Return the next header block; None at the two empty blocks that end a tar."""
-        self._skip()
-        block = self._exactly(BLOCK)
-        if block == _EMPTY:
-            if self._exactly(BLOCK) != _EMPTY:
-                raise OutsideError("the tar has an empty block in its middle")
-            return None
-        header = _Header(block)
-        if header.type == _EXTENDED:
-            self._announce(header.size)
-        return header
+class _Source:
+    """What `tarfile` reads. It raises OutsideError after `room` bytes, so that nothing in a header can fill the memory."""
 
-    def _announce(self, size: int) -> None:
-        if size > self._total:
-            raise OutsideError(f"the tar announces {size} bytes more than the {self._total} that are still taken")
-        self._total -= size
-        self._left, self._padding = size, -size % BLOCK
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+        self.room = _MAX_HEADERS + PIECE
 
-    def _skip(self) -> None:
-        if self._left:
-            for _ in self.pieces():
-                continue
-        self._exactly(self._padding)
-        self._padding = 0
-
-    def _exactly(self, count: int) -> bytes:
-        data = self._data[self._at : self._at + count]
-        self._at += len(data)
-        while len(data) < count:
-            self._fill()
-            more = self._data[: count - len(data)]
-            self._at = len(more)
-            data += more
+    def read(self, count: int) -> bytes:
+        data = self._read(count)
+        self.room -= len(data)
+        if self.room < 0:
+            raise OutsideError("the tar has more bytes than it announced")
         return data
 
-    def _fill(self) -> None:
-        """Read more if nothing is left of what has arrived."""
-        self._data, self._at = self._read(PIECE), 0
-        if not self._data:
-            raise OutsideError("the tar ends early")
 
-
-class _Header:
-    """A header block: its checksum is right, its numbers are numbers."""
-
-    def __init__(self, block: bytes) -> None:
-        if _octal(block[148:156]) != _sum(block) - sum(block[148:156]) + 8 * ord(" "):
-            raise OutsideError("the tar has a header with a wrong checksum")
-        self.type, self.size, self.mode = block[156:157], _number(block[124:136]), _octal(block[100:108])
-        self.link = _text(block[157:257])
-        self.name = _text(block[:100])
-        if block[257:263] == b"ustar\0" and (prefix := _text(block[345:500])):
-            self.name = f"{prefix}/{self.name}"
-        self.changed_ns = _changed_ns(block[136:148], block[500:])
-
-
-def _sum(block: bytes) -> int:
-    """Return the sum of the bytes of a block, from Adler-32: it counts modulo 65,521, which up to 256 bytes cannot reach."""
-    half = BLOCK // 2
-    return (adler32(block[:half]) & 0xFFFF) + (adler32(block[half:]) & 0xFFFF) - 2
-
-
-def _changed_ns(seconds: bytes, rest: bytes) -> int | None:
-    """Return the time of change: POSIX's field has the seconds, and in our tars the unused end of the block has the rest. None
-    if there is none, or a time that no file can have."""
-    if not rest[:9].isdigit():
-        return None
-    changed_ns = _number(seconds) * 10**9 + int(rest[:9])
-    return changed_ns if changed_ns < _LATEST_NS else None
-
-
-def _pax_records(data: bytes) -> dict[str, str]:
-    """Return the records `LENGTH KEY=VALUE\\n` of an extended header."""
-    records: dict[str, str] = {}
-    while data:
-        length, space, _ = data[:21].partition(b" ")
-        count = _decimal(length.decode("ascii", "replace")) if space else 0
-        record = data[len(length) + 1 : count]
-        if count > len(data) or not record.endswith(b"\n") or b"=" not in record:
-            raise OutsideError("the tar has a damaged extended header")
-        key, _, value = record[:-1].partition(b"=")
-        if key == b"path" and b"\0" in value:
-            raise OutsideError("the tar has a name with a zero byte")
-        records[key.decode("utf-8", "backslashreplace")] = value.decode("utf-8", "backslashreplace")
-        data = data[count:]
-    return records
-
-
-def _text(field: bytes) -> str:
-    return field.partition(b"\0")[0].decode("utf-8", "backslashreplace")
-
-
-def _octal(field: bytes) -> int:
-    digits = field.strip(b" \0")
-    if digits.strip(b"01234567"):
-        raise OutsideError("the tar has a header with an invalid number")
-    return int(digits or b"0", 8)
-
-
-def _number(field: bytes) -> int:
-    """Return a size: octal, or for more than 8 GiB, in GNU's form, the bytes of the number itself."""
-    if field[0] == 0x80:
-        return int.from_bytes(field[1:], "big")
-    return _octal(field)
-
-
-def _decimal(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 20):
-        raise OutsideError("the tar has an extended header with an invalid number")
-    return int(text)
+@contextmanager
+def _damaged() -> Iterator[None]:
+    """Turn the errors of `tarfile` into OutsideError."""
+    try:
+        yield
+    except (tarfile.TarError, RecursionError, OverflowError, EOFError) as error:
+        raise OutsideError(f"the tar is damaged: {error}") from None
+    except (ValueError, IndexError) as error:
+        if isinstance(error, OutsideError):
+            raise
+        raise OutsideError(f"the tar is damaged: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)

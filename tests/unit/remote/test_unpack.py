@@ -48,7 +48,7 @@ def test_unpack_stores_files_with_their_hash(paths: RunPaths) -> None:
         ("files/link", {"type": tarfile.SYMTYPE, "linkname": "../../../x", "size": 0}, "it is a link (to ../../../x)"),
         ("files/hard", {"type": tarfile.LNKTYPE, "linkname": "/etc/passwd", "size": 0}, "it is a link (to /etc/passwd)"),
         ("files/pipe", {"type": tarfile.FIFOTYPE, "size": 0}, "not a plain file"),
-        ("files/folder", {"type": tarfile.DIRTYPE, "size": 0}, "not that of a file"),
+        ("files/folder", {"type": tarfile.DIRTYPE, "size": 0}, "not a plain file"),
     ],
 )
 def test_unpack_refuses_what_is_no_file_of_the_run(paths: RunPaths, name: str, fields: dict[str, object], reason: str) -> None:

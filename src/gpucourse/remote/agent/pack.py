@@ -7,11 +7,11 @@ import hashlib
 import json
 import os
 import stat
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from gpucourse.remote.agent import tar
 from gpucourse.remote.agent.frames import MOST_FILES
 from gpucourse.remote.agent.job import Job, JobRefused, mapping, words
 from gpucourse.remote.agent.store import is_unchanged, read_upload_times
@@ -54,7 +54,7 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
     listing["outputs"] = _compute_digest(infos, left, env)
     pieces.write(_note(LISTING, listing))
     changed = [_spell_out(name) for name, path in sending if not _send_file(pieces, name, path)]
-    pieces.write(_note(CLOSING, {"changed": changed}) + tar.END)
+    pieces.write(_note(CLOSING, {"changed": changed}) + bytes(2 * tarfile.BLOCKSIZE))
     pieces.flush()
     with suppress(OSError):  # on a full disk, too, outputs are collected; the run then stays on the node
         job.write(PACKED, {"globs": globs, "at": began, "max_files": most})
@@ -238,7 +238,7 @@ def _send_file(pieces: _Pieces, name: str, path: str) -> bool:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             return False
-        pieces.write(tar.header("files/" + name, info.st_size, bool(info.st_mode & 0o100), info.st_mtime_ns))
+        pieces.write(_make_header("files/" + name, info))
         left = info.st_size
         while left:
             data = os.read(handle, min(left, _PIECE))
@@ -251,13 +251,25 @@ def _send_file(pieces: _Pieces, name: str, path: str) -> bool:
             zeros = bytes(min(left, _PIECE))
             left -= len(zeros)
             pieces.write(zeros)
-        pieces.write(bytes(-info.st_size % tar.BLOCK))
+        pieces.write(bytes(-info.st_size % tarfile.BLOCKSIZE))
         after = os.fstat(handle)
         return whole and (after.st_size, after.st_mtime_ns) == (info.st_size, info.st_mtime_ns)
     finally:
         os.close(handle)
 
 
+def _make_header(name: str, info: os.stat_result) -> bytes:
+    """Return what comes before the content of a file in a tar, with the nanoseconds of its last change."""
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = info.st_size, 0o755 if info.st_mode & 0o100 else 0o644
+    if info.st_mtime_ns >= 0:
+        seconds, rest = divmod(info.st_mtime_ns, 10**9)
+        member.pax_headers = {"mtime": f"{seconds}.{rest:09d}"}
+    return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+
+
 def _note(name: str, data: object) -> bytes:
     content = json.dumps(data).encode()
-    return tar.header(name, len(content)) + tar.pad(content)
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    return member.tobuf(tarfile.PAX_FORMAT) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
