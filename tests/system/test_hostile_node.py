@@ -84,8 +84,9 @@ def impatience(lie: Lie) -> Iterator[list[str]]:
         patch.setattr(patience, "AFTER_LIMIT_S", longest_s - 600.0)  # the run's own limit is ten minutes
         patch.setattr(patience, "MOST_EXTRA_S", 0.5)
         patch.setattr(collect, "COLLECT_S", longest_s)
-        patch.setattr("gpucourse.runs.follow.GIVE_UP_S", 2 * longest_s)
-        patch.setattr("gpucourse.runs.follow.GIVE_UP_SIMULATED_S", 2 * longest_s)
+        if lie.message != "pack":  # until the outputs are asked for, the node is honest
+            patch.setattr("gpucourse.runs.follow.GIVE_UP_S", 2 * longest_s)
+            patch.setattr("gpucourse.runs.follow.GIVE_UP_SIMULATED_S", 2 * longest_s)
         yield asked
 
 
