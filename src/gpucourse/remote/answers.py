@@ -108,8 +108,7 @@ class AgentComplaint:
 
 @dataclass(kw_only=True)
 class NodeEnd:
-    """How a run ended on a node. `jobs` are Slurm's, `later` those that its jobs submitted and that still run; `outputs` is the
-    digest of what the node would send now, empty if the client has not requested its outputs before."""
+    """How a run ended on a node. `jobs` are Slurm's, `later` those that its jobs submitted and that still run."""
 
     code: int
     reason: Literal["exited", "cancelled", "timed_out", "lost"]
@@ -117,7 +116,6 @@ class NodeEnd:
     killed: int = 0
     jobs: list[JobAnswer] = field(default_factory=list)
     later: list[LaterAnswer] = field(default_factory=list)
-    outputs: str = ""
 
     def __post_init__(self) -> None:
         check_range(len(self.later), 0, MOST_JOBS, "the number of later jobs")

@@ -38,7 +38,6 @@ def collect(
     *,
     output_limit: int = OUTPUT_LIMIT,
     until: float | None = None,
-    stop: threading.Event | None = None,
 ) -> CollectedOutputs:
     """Fetch everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
 
@@ -46,15 +45,14 @@ def collect(
     a power cut. `max_bytes` is the limit for one file, `output_limit` for all of a node; there is one for the number of files,
     too (`max_files_of`). The result names each file that exceeds a limit. It also names each node that cannot be reached, that
     sends too slowly (see `patience`), or that sends invalid data. Raises StorageError before the disk here is full. `until`:
-    the time (by the monotonic clock) at which this ends in any case; it also ends once `stop` is set, as if no node could be
-    reached.
+    the time (by the monotonic clock) at which this ends in any case.
     """
     lock, disk = threading.Lock(), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
 
     def fetch(node: Node) -> CollectedOutputs:
         began = time.monotonic()
-        collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk, stop)
+        collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
         size = format_bytes(sum(output.bytes for output in collected.outputs))
         with lock:
             detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
@@ -74,7 +72,6 @@ def collect(
         whole.outputs += collected.outputs
         whole.refused += collected.refused
         whole.environments |= collected.environments
-        whole.digests |= collected.digests
     return whole
 
 
@@ -103,21 +100,20 @@ def _persistently(
     limits: OutputLimits,
     until: float | None,
     disk: DiskSpace,
-    stop: threading.Event | None,
 ) -> CollectedOutputs:
     for left in reversed(range(_TRIES)):
         try:
             refuse_links(paths.node_outputs(node.name), paths.folder)
             have = _have(paths.node_outputs(node.name))
             asked = _make_question(run_id, globs, have, limits)
-            patience = Patience(f"{node.label}: collecting its outputs", COLLECT_S, until=until, stop=stop)
+            patience = Patience(f"{node.label}: collecting its outputs", COLLECT_S, until=until)
             with jobs.stream_verb(fleet.link(node), *asked.words, stdin=asked.stdin) as pieces:
                 stream = cast("IO[bytes]", _StreamReader(patience.watch(pieces)))
                 return unpack(node.name, stream, paths, limits, have=have, disk=disk)
         except (NodeUntrusted, Silent):
             raise
         except UnreachableError:
-            if not left or (until is not None and time.monotonic() >= until) or (stop is not None and stop.is_set()):
+            if not left or (until is not None and time.monotonic() >= until):
                 raise
     raise AssertionError
 

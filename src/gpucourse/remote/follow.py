@@ -258,7 +258,6 @@ class _NodeFollower(threading.Thread):
             limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd, **limits)
             self._view.result.jobs, self._view.result.later_jobs = slurm_client.rows(end), slurm_client.later_jobs(end.later)
-            self._view.result.outputs[name] = end.outputs
             self._view.record_exit(jobs.node_exit(name, end))
             return True
         elif kind != frames.BEAT:

@@ -14,8 +14,7 @@ from gpucourse.model.slurm import JobRow, LaterJob
 class FollowResult:
     """How the run ended, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent; `skew_s`:
     how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the follower left
-    before the end. `max_restarts`: how often torchrun may restart all ranks. `outputs`: the digest of its outputs that each
-    node sent at the end; `collect` receives the same digest."""
+    before the end. `max_restarts`: how often torchrun may restart all ranks."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
@@ -24,7 +23,6 @@ class FollowResult:
     jobs: list[JobRow] = field(default_factory=list)
     later_jobs: list[LaterJob] = field(default_factory=list)
     full_logs: list[str] = field(default_factory=list)
-    outputs: dict[str, str] = field(default_factory=dict)
     detached: bool = False
     max_restarts: int = 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -47,7 +46,7 @@ def extra_s(count: int) -> float:
 
 class Patience:
     """The time limit of one answer: `seconds`, and more for every byte of it, at PACE and up to MOST_EXTRA_S; never longer than
-    `until` (by the monotonic clock), and only until `stop` is set."""
+    `until` (by the monotonic clock)."""
 
     def __init__(
         self,
@@ -55,10 +54,8 @@ class Patience:
         seconds: float,
         *,
         until: float | None = None,
-        stop: threading.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._stop = stop
         self._what, self._seconds, self._until, self._clock = what, seconds, until, clock
         self._began, self._bytes = clock(), 0
 
@@ -70,8 +67,6 @@ class Patience:
     def check(self) -> None:
         """Check the time limit. Raises UnreachableError if the time is over."""
         now = self._clock()
-        if self._stop is not None and self._stop.is_set():
-            raise UnreachableError(f"{self._what} was stopped")
         if self._until is not None and now >= self._until:
             raise self._make_error(now, "the time limit for all nodes together has passed")
         if now - self._began >= self._seconds + extra_s(self._bytes):

@@ -50,13 +50,11 @@ class _UnsentFile:
 
 @dataclass(kw_only=True)
 class _Listing:
-    """The first note in the tar: what is not sent and why, what is here already, how the node describes itself, a digest of
-    it."""
+    """The first note in the tar: what is not sent and why, what is here already, how the node describes itself."""
 
     left: list[_UnsentFile]
     same: list[str]
     env: dict[str, Any] | None = None
-    outputs: str = ""
 
     def __post_init__(self) -> None:
         answers.check_range(len(self.left), 0, _MOST_LEFT, "the number of files that are not sent")
@@ -90,14 +88,12 @@ class MissingOutputs:
 
 @dataclass(kw_only=True)
 class CollectedOutputs:
-    """Results, what was refused and why, the nodes' descriptions of themselves, and the nodes that did not answer. `digests`:
-    the digest of a node's outputs, which the report on the end of the run has as well, so that a change in between shows."""
+    """Results, what was refused and why, the nodes' descriptions of themselves, and the nodes that did not answer."""
 
     outputs: list[OutputFile] = field(default_factory=list)
     refused: list[RefusedFile] = field(default_factory=list)
     environments: dict[str, dict[str, Any]] = field(default_factory=dict)
     unreachable: list[MissingOutputs] = field(default_factory=list)
-    digests: dict[str, str] = field(default_factory=dict)
 
 
 def unpack(
@@ -176,7 +172,6 @@ class _Unpacking:
             if [info.st_size, info.st_mtime_ns] != list(self._have[name]):
                 raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
             self._keep(name, info.st_size, _digest(path))
-        self._collected.digests[self._node] = listing.outputs
         if listing.env is not None:
             self._collected.environments[self._node] = listing.env
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,6 @@ from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, parts, slurm_runs
 from gpucourse.runs.end_state import end_state
 from gpucourse.runs.results import judge_own_checks, read_handed_in_verdict, verdict_on
-from gpucourse.storage import storing
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file, read_metrics, write_record
 from gpucourse.workspace.mapping import changing
@@ -34,7 +31,7 @@ from gpucourse.workspace.paths import RunPaths
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.jobs import StreamRequest
-    from gpucourse.remote.unpack import CollectedOutputs, MissingOutputs
+    from gpucourse.remote.unpack import MissingOutputs
 
 _MOST_NOTES = 20
 """The most files that were not collected that are named on the screen."""
@@ -43,22 +40,13 @@ _JUDGING = threading.Lock()
 """Several runs may be collected at the same time. Drawing and judging have one process each, for one run after the other."""
 
 
-def finish(
-    context: Context,
-    fleet: Fleet,
-    record: RunRecord,
-    *,
-    until: float | None = None,
-    fetched_early: bool = False,
-    take_early: Callable[[], CollectedOutputs | None] = lambda: None,
-) -> ExerciseVerdict | None:
+def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
     """Fetch what the run left on its nodes, then judge it. Return the verdict, None if the run did not succeed.
 
-    `until`: the time (by the monotonic clock) at which collecting ends in any case. `fetched_early`: outputs were fetched
-    before the run had ended; those that the nodes no longer have are removed. `take_early`: returns what was fetched early if
-    the nodes have since reported that it is all. Raises UnreachableError (NodeUntrusted if a node sent invalid data) if outputs
-    of a node are not collected: the run is not judged then, and is stored as `collecting`, so that the next command about it
-    tries again.
+    `until`: the time (by the monotonic clock) at which collecting ends in any case.
+
+    Raises UnreachableError (NodeUntrusted if a node sent invalid data) if outputs of a node are not collected: the run is not
+    judged then, and is stored as `collecting`, so that the next command about it tries again.
     """
     files = runs.files_of(context.paths, record)
     files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed: a run without a seal is under way
@@ -70,38 +58,9 @@ def finish(
             not record.drill and end_state(record.node_exits) == "succeeded" and parts.prepare_judge(context, exercise, record)
         )
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
-        digests = _collect(context, fleet, record, exercise, files, until, take_early())
-        if fetched_early:
-            remove_other_outputs(files, digests)
+        digests = _collect(context, fleet, record, exercise, files, until)
     with _JUDGING:
         return _judge_and_hand_in(context, record, exercise, files, digests, written=written)
-
-
-def fetch_early(context: Context, fleet: Fleet, record: RunRecord, stop: threading.Event) -> CollectedOutputs:
-    """Fetch the outputs of a run whose ranks have ended, before it has ended itself, until `stop` is set. Changes neither its
-    record nor what is judged. Raises UnreachableError, StorageError."""
-    from gpucourse.remote.collect import collect
-
-    _, exercise = context.catalog.exercise(record.exercise)
-    return collect(
-        fleet,
-        record.id,
-        _list_wanted(exercise, record),
-        runs.files_of(context.paths, record),
-        exercise.max_output,
-        context.watch,
-        output_limit=context.settings.output_limit,
-        stop=stop,
-    )
-
-
-def draw_early(context: Context, record: RunRecord) -> None:
-    """Draw what was fetched early. Raises MissingError."""
-    files = runs.files_of(context.paths, record)
-    _, exercise = context.catalog.exercise(record.exercise)
-    metrics = _read_node_metrics(context, record, files)
-    if metrics is not None and exercise.plots and not record.own_script and context.plot_worker.process is not None:
-        _draw(context, exercise, {**metrics, "mode": record.mode}, record, files)
 
 
 def ask_ahead(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> None:
@@ -124,18 +83,6 @@ def ask_ahead(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> N
                 ]
     for node, asked in questions.items():
         fleet.ask_ahead(node, asked)
-
-
-def remove_other_outputs(files: RunPaths, digests: Mapping[str, str]) -> None:
-    """Remove the outputs that are not among these, by path relative to the run's folder: a file that was fetched early and was
-    removed on its node since, or may no longer be collected, is no result of the run."""
-    # By number, not by name: some disks return a name in another form than it was written.
-    kept = {(info.st_dev, info.st_ino) for info in (os.lstat(files.folder / name) for name in digests)}
-    for path in list(files.outputs.rglob("*")):
-        info = path.lstat()
-        if stat.S_ISREG(info.st_mode) and (info.st_dev, info.st_ino) not in kept:
-            with storing(path):
-                path.unlink()
 
 
 def _judge_and_hand_in(
@@ -233,16 +180,13 @@ def _collect(
     exercise: Exercise,
     files: RunPaths,
     until: float | None,
-    early: CollectedOutputs | None = None,
 ) -> dict[str, str]:
-    """Collect the outputs, unless they were all fetched `early`; return their digests, by path relative to the run's folder."""
+    """Collect the outputs; return their digests, by path relative to the run's folder."""
     from gpucourse.remote.collect import collect
 
     wanted = _list_wanted(exercise, record)
     limit = context.settings.output_limit
-    home = early or collect(
-        fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until
-    )
+    home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until)
     record.outputs, record.refused = home.outputs[:MOST_LISTED], list(home.refused)
     record.output_files, record.output_bytes = len(home.outputs), sum(output.bytes for output in home.outputs)
     for error in home.unreachable:

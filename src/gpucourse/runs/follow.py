@@ -7,16 +7,15 @@ itself, and the next command continues where the files end.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.launch.neighbours import MOST_SOURCE
-from gpucourse.model.event import SilentRanks, Watcher, stage
+from gpucourse.model.event import SilentRanks, stage
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
@@ -32,7 +31,6 @@ from gpucourse.workspace.paths import RunPaths
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.follow_result import FollowBroken, FollowResult
-    from gpucourse.runs.early_outputs import EarlyOutputs
 
 
 # The time that a node may be out of reach before the follower gives up: a laptop that sleeps comes back, a process does not.
@@ -62,24 +60,12 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
 
     The limit for following is the run's own time limit and some minutes more, or `limit_s`: see `remote.patience`.
     """
-    from gpucourse.runs.early_outputs import EarlyOutputs
-
-    early = EarlyOutputs(context, fleet, record)
-    try:
-        digests = _follow(context, fleet, record, limit_s, early.watch(context.watch))
-        return conclude(context, fleet, record, early, digests)
-    finally:
-        early.stop()  # if that was interrupted: nothing is written after the command reports its end
+    _follow(context, fleet, record, limit_s)
+    return conclude(context, fleet, record)
 
 
-def conclude(
-    context: Context,
-    fleet: Fleet,
-    record: RunRecord,
-    early: EarlyOutputs | None = None,
-    digests: Mapping[str, str] = {},
-) -> FollowedRun:
-    """Collect what an ended run left, besides what is fetched `early`, and judge it. `digests`: what `_follow` returns.
+def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
+    """Collect what an ended run left, and judge it.
 
     Raises Interrupted when the person presses Ctrl-C, UnreachableError if a node's outputs are not collected: the next command
     about the run then tries again.
@@ -89,9 +75,7 @@ def conclude(
         f"gpucourse logs {record.id} collects the rest",
     )
     try:
-        fetched_early = early is not None and early.wait()
-        take_early = partial(early.take, digests, context.watch) if early is not None else lambda: None
-        verdict = finish(context, fleet, record, fetched_early=fetched_early, take_early=take_early)
+        verdict = finish(context, fleet, record)
     except KeyboardInterrupt as error:
         raise Interrupted(what, hint=hint) from error
     except UnreachableError as error:
@@ -101,9 +85,8 @@ def conclude(
     return FollowedRun(record=record, verdict=verdict)
 
 
-def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None, watch: Watcher) -> dict[str, str]:
-    """Write down the run's logs and how it ends; return the digest of its outputs that each node reported then. Raises
-    Interrupted, UnreachableError, StorageError: the run then continues."""
+def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
+    """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
     from gpucourse.remote.follow import follow
     from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
@@ -118,13 +101,13 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
             silence = _explain_silence(context, record)
         with stage(context.watch, "run", what, record.phases_s, silence=silence):
             with context.guard("tell which ranks have printed nothing"):
-                watch(find_silent_ranks(record, files))
+                context.watch(find_silent_ranks(record, files))
             result = follow(
                 fleet,
                 record.id,
                 fleet.nodes,
                 files,
-                watch,
+                context.watch,
                 context.stop,
                 give_up_s=GIVE_UP_SIMULATED_S if is_simulated(record.mode) else GIVE_UP_S,
                 monitor=diagnose.make_silence_monitor(context, record),
@@ -149,7 +132,6 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     if result.detached:
         raise _make_detach_error(record)
     note_exits(record, result)
-    return result.outputs
 
 
 def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:

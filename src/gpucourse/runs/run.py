@@ -225,7 +225,6 @@ def _import_rest() -> None:
     for name in (
         "gpucourse.runs.follow",
         "gpucourse.remote.follow",
-        "gpucourse.runs.early_outputs",
         "gpucourse.remote.collect",
     ):
         importlib.import_module(name)

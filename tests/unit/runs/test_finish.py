@@ -181,4 +181,4 @@ def test_run_under_slurm_has_logs_of_the_nodes_of_its_lab_only(context: Context)
     record.slurm, record.world_size, record.nodes = SlurmRun(partition="gpu", nodes=1, gpus=0), 1, ["node0"]
     named = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
     with Fleet(Answering(named), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is not a node of this lab"):
-        follow._follow(context, fleet, record, 20.0, context.watch)
+        follow._follow(context, fleet, record, 20.0)

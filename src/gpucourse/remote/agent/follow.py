@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from gpucourse.remote.agent import frames, pack, supervise
+from gpucourse.remote.agent import frames, supervise
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.agent.line import PIECE, Line
 
@@ -36,7 +36,7 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
             line.hurry()
         if ended:
             how = job.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}
-            line.send(frames.END, 0, 0, json.dumps(dict(how, outputs=pack.tell_outputs(job))).encode())
+            line.send(frames.END, 0, 0, json.dumps(how).encode())
             return
         line.rest(sent=sent)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 import stat
@@ -30,7 +29,7 @@ MOST_LEFT = 2000
 """The most files that are named as not sent; the rest is counted."""
 
 PACKED = "packed.json"
-"""The last request for which everything was sent, and when that began: `prune` and `tell_outputs` use it."""
+"""The last request for which everything was sent, and when that began: `prune` uses it."""
 
 _PIECE = 1 << 18
 
@@ -51,34 +50,12 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
     sending, same, unsent = _choose(offers, infos, wanted)
     pieces = _Pieces(out)
     listing = {"left": _shorten([*left, *unsent]), "same": same, "state": job.state(), "env": env}
-    listing["outputs"] = _compute_digest(infos, left, env)
     pieces.write(_note(LISTING, listing))
     changed = [_spell_out(name) for name, path in sending if not _send_file(pieces, name, path)]
     pieces.write(_note(CLOSING, {"changed": changed}) + bytes(2 * tarfile.BLOCKSIZE))
     pieces.flush()
     with suppress(OSError):  # on a full disk, too, outputs are collected; the run then stays on the node
-        job.write(PACKED, {"globs": globs, "at": began, "max_files": most})
-
-
-def tell_outputs(job: Job) -> str:
-    """Return the digest of what `pack` would send now for its last request. Empty if there was no request, if another version
-    of this program noted it, or if a file vanishes now: the client then sends a request."""
-    packed = job.read(PACKED) or {}
-    globs, most = packed.get("globs"), packed.get("max_files")
-    if not isinstance(globs, list) or not isinstance(most, int):
-        return ""
-    try:
-        offers, left = list_offers(job, globs, most)
-        infos = {name: os.lstat(path) for name, path in offers.items()}
-    except OSError:
-        return ""
-    return _compute_digest(infos, left, job.read("env.json"))
-
-
-def _compute_digest(infos: dict[str, os.stat_result], left: list[dict[str, object]], env: object) -> str:
-    """Return a digest of everything that `pack` depends on."""
-    files = [(name, info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns) for name, info in sorted(infos.items())]
-    return hashlib.sha256(json.dumps([files, left, env]).encode()).hexdigest()
+        job.write(PACKED, {"globs": globs, "at": began})
 
 
 def _choose(

@@ -27,7 +27,6 @@ def pack_and_list(
         listing = archive.extractfile(pack.LISTING)
         assert listing is not None
         told = json.load(listing)
-        assert told["outputs"] == pack.tell_outputs(job.Job("otter"))
         left = {entry["name"]: entry["reason"] for entry in told["left"]}
         return {name.removeprefix("files/") for name in archive.getnames() if name.startswith("files/")}, left
 
