@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # these import pydantic or are slow to import, which `status`
     from gpucourse.course.catalog import Catalog
     from gpucourse.judge.client import Judge
     from gpucourse.model.event import Watcher
-    from gpucourse.model.node import Node
-    from gpucourse.remote.early import EarlyTransport
     from gpucourse.workspace.settings import Settings
 
 
@@ -61,7 +59,6 @@ class Context:
     reviewed: ReviewedWork | None = None
     make_transport: Callable[[Path], Transport] = ssh_transport
     targets: tuple[str, ...] = ()
-    early: EarlyTransport | None = field(default=None, init=False)
 
     @property
     def paths(self) -> WorkspacePaths:
@@ -100,13 +97,6 @@ class Context:
         """Return the transport that connects to nodes, with the workspace's key or the one that a node's record names."""
         return self.make_transport(self.paths.client_key)
 
-    def connect_early(self, nodes: Iterable[Node], modules: Sequence[str] | None) -> None:
-        """Begin to connect to nodes that the command will need soon, and check whether they have the Python `modules` and what
-        else a launch depends on, unless `modules` is None. `close` drops the links that were not used."""
-        from gpucourse.remote.early import EarlyTransport
-
-        self.transport = self.early = EarlyTransport(self.transport, nodes, modules=modules)
-
     @contextmanager
     def keep_links(self) -> Iterator[Context]:
         """Yield a copy of this context that connects to each node only once in the block."""
@@ -125,11 +115,9 @@ class Context:
         return Judge()
 
     def close(self) -> None:
-        """End the process that judges parts, and the connections that were begun early, if there are any."""
+        """End the process that judges parts, if there is one."""
         if "judge" in vars(self):
             self.judge.close()
-        if self.early is not None:
-            self.early.close()
 
     @cached_property
     def catalog(self) -> Catalog:

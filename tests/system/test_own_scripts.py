@@ -215,7 +215,6 @@ PLANTED = {
     "runs.follow:_explain_silence": "tell why nothing is printed yet",
     "runs.follow:find_silent_ranks": "tell which ranks have printed nothing",
     "remote.silence:SilenceMonitor.note_ended": "watch for ranks that are silent",
-    "ui.screen:make_ready": "prepare the result",
     "ui.views.result:result": "show the result",
     "ui.screen:capture": "store the picture of the screen",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,8 +10,6 @@ from typing import TYPE_CHECKING
 from gpucourse.cli.session import Session
 from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
-from gpucourse.guard import Guard
-from gpucourse.model.event import Event, LogBytes, Watcher
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
@@ -25,37 +22,6 @@ if TYPE_CHECKING:
     from gpucourse.runs.follow import FollowedRun
     from gpucourse.runs.run import RunResult
     from gpucourse.ui.live import Live
-
-
-_NEEDED_AT_THE_END = (
-    "gpucourse.cli.documents.describe",
-    "gpucourse.coach.recognise",
-    "gpucourse.grading.contradictions",
-    "gpucourse.grading.predictions",
-    "gpucourse.learning.answer_sheet",
-    "gpucourse.learning.next_",
-    "gpucourse.ui.views.result",
-    "gpucourse.ui.views.run",
-)
-
-
-def import_before_end(watch: Watcher, guard: Guard) -> Watcher:
-    """Return a watcher that also imports, at the first output of a rank, what the end of the run needs. This costs 70 ms of
-    processor time: after their first output ranks sometimes wait for each other, but before it and while they shut down no
-    processor is free."""
-    is_ready = False
-
-    def tell(event: Event) -> None:
-        nonlocal is_ready
-        watch(event)
-        if not is_ready and isinstance(event, LogBytes) and event.rank is not None:
-            is_ready = True
-            with guard("prepare the result"):
-                for name in _NEEDED_AT_THE_END:
-                    importlib.import_module(name)
-                importlib.import_module("gpucourse.ui.screen").make_ready()
-
-    return tell
 
 
 def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:

@@ -24,9 +24,6 @@ Launcher = Literal["python", "torchrun", "slurm"]
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
-_USUAL_NODES = 2  # of an exercise, without --nodes
-_USUAL_PACKAGES = ("torch",)  # those of other exercises are checked once the course is read
-_MOST_EARLY = 8  # nodes: more handshakes would delay the rest of the start
 
 
 def run(
@@ -118,7 +115,6 @@ def run(
     _refuse_bytes(
         exercise or "", *(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ())))
     )
-    _connect_early(session, None if script or every else exercise, nodes, target, gpu)
     from gpucourse.runs.prepare import RunRequest
 
     exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, launcher)
@@ -155,20 +151,6 @@ def run(
     from gpucourse.cli.run_sweep import run_sweep
 
     return run_sweep(session, run_request, sweep[0], json=json) if sweep else run_all(session, run_request, json=json)
-
-
-def _connect_early(session: Session, exercise: str | None, nodes: int | None, target: str | None, gpu: str | None) -> None:
-    """Begin to connect to the nodes that the run will use, as far as they are known before the course is read."""
-    from gpucourse.workspace.deployments import find_ready
-
-    module = (exercise or "").partition(".")[0]
-    # `look` makes no workspace: the options are not checked yet, and a refused command must not make one.
-    lab = find_ready(session.look().paths, module, target=target, gpu=gpu) if module else None
-    if lab is None or lab.inventory is None:
-        return
-    count = 1 if lab.has_slurm else max(0, min(nodes or _USUAL_NODES, _MOST_EARLY))  # not validated yet
-    head_first = sorted(lab.inventory.nodes, key=lambda node: node.role != "head")
-    session.context.connect_early(head_first[:count], None if lab.has_slurm else _USUAL_PACKAGES)
 
 
 def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucourse.cli.outcome import import_before_end, show_plan, show_started, tell
+from gpucourse.cli.outcome import show_plan, show_started, tell
 from gpucourse.cli.session import Session
 from gpucourse.runs import slurm_runs
 from gpucourse.runs.prepare import RunRequest
@@ -19,7 +19,7 @@ def run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run:
 
         return run_session(session, run_request, detach=detach, dry_run=dry_run, json=json)
     with session.console.watch() as live:
-        context.watch = import_before_end(live, context.guard)
+        context.watch = live
         result = run(context, run_request, detach=detach, dry_run=dry_run)
     session.plot_worker.leave()
     if result.record is None:

@@ -21,7 +21,7 @@ from gpucourse.parallel import try_all
 from gpucourse.runs import slurm_runs
 from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
 from gpucourse.runs.end_state import end_state
-from gpucourse.runs.finish import ask_ahead, finish
+from gpucourse.runs.finish import finish
 from gpucourse.runs.follow import note_exits
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
@@ -128,17 +128,12 @@ class _Collecting:
             _give_up(context, record, self.home, f"discarded with --discard{goes_on}")
 
     def collect(self, records: Sequence[RunRecord]) -> list[GpucourseError | None]:
-        """End and collect these runs; return the error of each, or None.
-
-        Runs that end in one request are collected one after the other; all others individually.
-        """
+        """End and collect these runs; return the error of each, or None."""
         with ExitStack() as locks:
             for scheduled in (False, True):
                 self._end_together([record for record in records if (record.slurm is not None) == scheduled], locks)
-            together = [partial(self._fetch, record) for record in records if record.id in self.ended]
-            others = [partial(self._bring, record) for record in records if record.id not in self.ended]
-            ends = try_all(together, limit=1, on_interrupt=self.context.stop.set)
-            return ends + try_all(others, limit=RUNS_AT_ONCE, on_interrupt=self.context.stop.set)
+            bring = [partial(self._bring, record) for record in records]
+            return try_all(bring, limit=RUNS_AT_ONCE, on_interrupt=self.context.stop.set)
 
     @property
     def _purpose(self) -> str:
@@ -148,8 +143,7 @@ class _Collecting:
         return self.context.with_label(record.id) if self.labels else self.context
 
     def _end_together(self, records: Sequence[RunRecord], locks: ExitStack) -> None:
-        """End runs in one request to each node, and request the remains of those that have ended. Failures are repeated and
-        reported when the run is collected individually."""
+        """End runs in one request to each node. Failures are repeated and reported when the run is collected."""
         from gpucourse.remote.execute import cancel_all
 
         records = [record for record in records if self._is_whole(record)]
@@ -164,9 +158,7 @@ class _Collecting:
             fleet = self.connections.reach(self.deployment, tuple(nodes.values()), scheduled=scheduled)
             for record in mine:
                 _tell_of_end(self._label(record), record)
-            ended = cancel_all(fleet, {record.id: record.nodes for record in mine})
-            self.ended |= ended
-            ask_ahead(self.context, fleet, [record for record in mine if record.id in ended])
+            self.ended |= cancel_all(fleet, {record.id: record.nodes for record in mine})
 
     def _is_whole(self, record: RunRecord) -> bool:
         """Return whether the run has started, on nodes that can all be reached."""

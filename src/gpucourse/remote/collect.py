@@ -75,15 +75,6 @@ def collect(
     return whole
 
 
-def ask_for_outputs(
-    run_id: str, node: Node, globs: Sequence[str], paths: RunPaths, max_bytes: int, output_limit: int, nodes: int
-) -> jobs.StreamRequest:
-    """Return the first request that `collect` sends to one of `nodes` nodes. Raises StorageError if its folder is a link."""
-    refuse_links(paths.node_outputs(node.name), paths.folder)
-    limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(nodes))
-    return _make_question(run_id, globs, _have(paths.node_outputs(node.name)), limits)
-
-
 def _make_question(
     run_id: str, globs: Sequence[str], have: Mapping[str, list[int]], limits: OutputLimits
 ) -> jobs.StreamRequest:

@@ -14,16 +14,36 @@ from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
 from gpucourse.remote import jobs
 from gpucourse.remote.agent.frames import MOST_FILES
-from gpucourse.remote.early import PORTS, EarlyTransport, NodeFindings, ProbeRequest, look_at
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
 from gpucourse.remote.patience import ANSWER_S, COPY_PACE
 from gpucourse.remote.push import Parcel, parcels, push
 from gpucourse.units import format_bytes
 
+PORTS = (29500, 29599)
+"""The ports where ranks meet, unless the learner's settings name others."""
+
 CANCEL_GRACE_S = 5.0
 MOST_FILES_OF_RUN = 128_000
 """The most files of all nodes together: a run's seal names them all, and must stay below the limit for reading a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFindings:
+    """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
+    on its PATH; `interfaces`: name to IPv4 address;
+    `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
+
+    python_version: str
+    missing: tuple[str, ...]
+    missing_programs: tuple[str, ...]
+    cores: int
+    disk_free_bytes: int
+    free_ports: tuple[int, ...]
+    hostname: str
+    interfaces: dict[str, str]
+    clock_skew_s: float
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,23 +55,37 @@ class Findings:
 
 
 def probe(
-    fleet: Fleet,
-    *,
-    modules: Sequence[str] = (),
-    programs: Sequence[str] = (),
-    ports: tuple[int, int] = PORTS,
-    early: EarlyTransport | None = None,
+    fleet: Fleet, *, modules: Sequence[str] = (), programs: Sequence[str] = (), ports: tuple[int, int] = PORTS
 ) -> Findings:
-    """Probe every node, in one round trip each, for what a launch depends on; what `early` has requested is not requested
-    again. Raises the error of the nodes that cannot be probed."""
-    request = ProbeRequest(modules=tuple(modules), programs=tuple(programs), ports=ports)
-
-    def look(link: Link) -> NodeFindings:
-        return (early.find(link.node, request) if early else None) or look_at(link, request)
-
-    findings = values(fleet.do_on_each(look))
+    """Probe every node, in one round trip each, for what a launch depends on. Raises the error of the nodes that cannot be
+    probed."""
+    findings = values(fleet.do_on_each(lambda link: _probe_node(link, modules, programs, ports)))
     port = next(iter(findings[0].free_ports), None) if findings else None
     return Findings(port=port, nodes={node.name: findings for node, findings in zip(fleet.nodes, findings, strict=True)})
+
+
+def _probe_node(link: Link, modules: Sequence[str], programs: Sequence[str], ports: tuple[int, int]) -> NodeFindings:
+    """Return what one node has. Raises the error of a node that cannot be probed."""
+    began, asked = time.monotonic(), time.time()
+    answer = jobs.probe(link, modules, ports, programs=programs)
+    answered = time.time()
+    return NodeFindings(
+        python_version=answer.python,
+        missing=tuple(name for name, module in answer.modules.items() if not module.found),
+        missing_programs=tuple(answer.missing_programs),
+        cores=answer.cores,
+        disk_free_bytes=answer.disk_free_bytes,
+        free_ports=tuple(answer.ports),
+        hostname=answer.hostname,
+        interfaces=answer.interfaces,
+        clock_skew_s=_skew(asked, answer.clock, answered),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _skew(asked: float, told: float, answered: float) -> float:
+    """Return how far a clock is ahead, at least: a time between question and answer counts as no difference."""
+    return round(max(told - answered, min(0.0, told - asked)), 3)
 
 
 def launch(

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from gpucourse.errors import (
     ExerciseFailed,
@@ -22,9 +22,6 @@ from gpucourse.model.node import Node
 from gpucourse.parallel import try_all
 from gpucourse.ports import Link, Transport
 from gpucourse.remote.patience import CONNECT_S
-
-if TYPE_CHECKING:
-    from gpucourse.remote.jobs import StreamRequest
 
 T = TypeVar("T")
 
@@ -117,14 +114,6 @@ class Fleet:
         with self._locks[node.name]:
             if (link := self._links.pop(node.name, None)) is not None:
                 link.close()
-
-    def ask_ahead(self, node: Node, questions: Sequence[StreamRequest]) -> None:
-        """Have the link to a node send these questions in one request, or few, as soon as a caller sends the first of them."""
-        from gpucourse.remote.links import ask_ahead  # here: most commands never do
-
-        with self._locks[node.name]:
-            if (link := self._links.get(node.name)) is not None and link.alive:
-                self._links[node.name] = ask_ahead(link, questions)
 
     def close(self) -> None:
         """Drop every connection; what was started on the nodes keeps running."""

@@ -105,12 +105,6 @@ class LogFile:
                 os.close(handle)
 
 
-def ask_to_follow(run_id: str, node: Node, paths: RunPaths, *, scheduled: bool) -> jobs.StreamRequest:
-    """Return the first request of `follow` to a node: the logs, each from the end of its part that is here."""
-    sizes = {whose: path.lstat().st_size for whose, path in find_logs(node, paths, scheduled=scheduled).items()}
-    return make_question(run_id, node, sizes, scheduled=scheduled)
-
-
 def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, scheduled: bool) -> jobs.StreamRequest:
     """Return the request to a node, given how many bytes of its logs are here."""
     offsets = [f"{_name_log(node, whose, scheduled=scheduled)}={size}" for whose, size in sizes.items()]

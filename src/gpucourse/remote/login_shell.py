@@ -110,10 +110,6 @@ class OwnOutput:
         held, self._held = (self._held if self.begun and not self.ended else b""), b""
         return held
 
-    def after(self) -> bytes:
-        """Return what came after the end and its exit code."""
-        return self._held[len(self._end) + CODE_DIGITS :] if self.ended else b""
-
     def noise(self) -> str:
         """Return the end of what was printed before the command, in one printable line."""
         text = self._noise_end.decode("utf-8", "replace")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
 from gpucourse.course.gpu_record import find_recorded_plots
-from gpucourse.errors import MissingError, NodeUntrusted, StorageError, UnreachableError, UsageError
+from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, UsageError
 from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.grading.checks import on_gpu
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.node import Node, is_simulated
+from gpucourse.model.node import is_simulated
 from gpucourse.model.record import MOST_LISTED, RefusedFile, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, parts, slurm_runs
@@ -30,7 +30,6 @@ from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.jobs import StreamRequest
     from gpucourse.remote.unpack import MissingOutputs
 
 _MOST_NOTES = 20
@@ -61,28 +60,6 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
         digests = _collect(context, fleet, record, exercise, files, until)
     with _JUDGING:
         return _judge_and_hand_in(context, record, exercise, files, digests, written=written)
-
-
-def ask_ahead(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> None:
-    """Have each node send the logs and outputs of these ended runs in answer to one request; they come in this order, one run
-    after the other."""
-    from gpucourse.remote.collect import ask_for_outputs
-    from gpucourse.remote.logfile import ask_to_follow
-
-    questions: dict[Node, list[StreamRequest]] = {node: [] for node in fleet.nodes}
-    for record in records:
-        files = runs.files_of(context.paths, record)
-        limit, count = context.settings.output_limit, len(record.nodes)
-        with suppress(UsageError, StorageError):  # reported by `finish`
-            _, exercise = context.catalog.exercise(record.exercise)
-            wanted = _list_wanted(exercise, record)
-            for node in (node for node in fleet.nodes if node.name in record.nodes):
-                questions[node] += [
-                    ask_to_follow(record.id, node, files, scheduled=record.slurm is not None),
-                    ask_for_outputs(record.id, node, wanted, files, exercise.max_output, limit, count),
-                ]
-    for node, asked in questions.items():
-        fleet.ask_ahead(node, asked)
 
 
 def _judge_and_hand_in(

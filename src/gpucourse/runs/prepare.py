@@ -227,7 +227,7 @@ def plan_on(
     from gpucourse.remote.execute import probe
 
     ports = context.settings.ports
-    findings = probe(fleet, modules=wanted.packages, programs=wanted.programs, ports=ports, early=context.early)
+    findings = probe(fleet, modules=wanted.packages, programs=wanted.programs, ports=ports)
     for node in fleet.nodes:
         if missing := findings.nodes[node.name].missing:
             raise MissingError(

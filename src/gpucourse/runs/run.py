@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from shlex import quote
@@ -14,7 +12,7 @@ from gpucourse import __version__
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, UsageError
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Event, NodeEvent, Note, stage
+from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
@@ -221,25 +219,8 @@ def new_record(
     return record
 
 
-def _import_rest() -> None:
-    for name in (
-        "gpucourse.runs.follow",
-        "gpucourse.remote.follow",
-        "gpucourse.remote.collect",
-    ):
-        importlib.import_module(name)
-
-
 def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan, faults: Faults) -> None:
     from gpucourse.remote.execute import launch
-
-    rest = threading.Thread(target=_import_rest, name="import", daemon=True)
-
-    def tell(event: Event) -> None:
-        context.watch(event)
-        # What is needed once the ranks have begun is imported while the nodes start them: from now on this process only waits.
-        if isinstance(event, NodeEvent) and event.step == "push" and rest.ident is None:
-            rest.start()
 
     record.state = "starting"
     runs.save(context.paths, record)
@@ -249,7 +230,7 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
         with stage(context.watch, "launch", what, record.phases_s):
             secrets = {name: context.environ[name] for name in plan.handed_on}
             collected = runs.list_collected(context.paths, record.stack)
-            launch(fleet, plan, tell, faults=faults, secrets=secrets, collected=collected)
+            launch(fleet, plan, context.watch, faults=faults, secrets=secrets, collected=collected)
     except (GpucourseError, KeyboardInterrupt) as error:
         from gpucourse.runs import follow
 

@@ -50,14 +50,6 @@ _FORMAT = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {heigh
 """
 
 
-def make_ready() -> None:
-    """Import what drawing the picture needs."""
-    import rich.ansi
-    import rich.console
-    import rich.terminal_theme
-    import rich.text  # noqa: F401
-
-
 def capture(path: Path, *, command: str, live: Live, view: View, mode: str) -> None:
     """Store the screen of a command: how it was typed, its stages, the end of its logs, its result.
 

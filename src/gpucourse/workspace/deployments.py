@@ -89,15 +89,6 @@ def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
     return sorted(mine, key=lambda deployment: deployment.updated, reverse=True)
 
 
-def find_ready(paths: WorkspacePaths, module: str, *, target: str | None = None, gpu: str | None = None) -> Deployment | None:
-    """Return the lab of a module that is up, according to its record: the last updated one. Records that cannot be read are
-    left out."""
-    labs = (
-        lab for lab in readable(paths)[0] if lab.module == module and target in {None, lab.target} and gpu in {None, lab.gpu}
-    )
-    return max((lab for lab in labs if lab.up), key=lambda lab: lab.updated, default=None)
-
-
 def is_of_module(stack: str, module: str) -> bool:
     """Return whether a stack of that name is one of the module's."""
     return stack.startswith(stack_name(module, ""))

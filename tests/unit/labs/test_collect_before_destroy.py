@@ -141,14 +141,14 @@ def test_bring_home_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> 
     assert kept <= {record.id for record in lab.records if runs.reread(lab.context.paths, record).collected}
 
 
-def test_every_run_asks_once_about_runs_that_nobody_followed(lab: _Lab) -> None:
+def test_every_run_asks_once_for_the_states_of_runs_that_nobody_followed(lab: _Lab) -> None:
     lab.leaves_runs(3)
     listed, errors = every_run(lab.context)
     assert not errors
     assert {(item.record.state, item.detail) for item in listed} == {("succeeded", "")}
     lab.check_whole()
     for node in NODES:
-        assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == ["states", "several"]
+        assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == ["states", "follow", "pack"]
 
 
 def test_bring_home_removes_what_was_fetched_of_discarded_runs(lab: _Lab) -> None:

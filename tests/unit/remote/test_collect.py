@@ -7,15 +7,18 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import StorageError
-from gpucourse.remote.collect import ask_for_outputs
+from gpucourse.model.event import ignore_event
+from gpucourse.remote.collect import collect
+from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.ssh import SshTransport
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.test_host_probe import HEAD
 
 
-def test_ask_for_outputs_refuses_outputs_that_are_a_link(tmp_path: Path) -> None:
+def test_collect_refuses_outputs_that_are_a_link(tmp_path: Path) -> None:
     paths = RunPaths(tmp_path / "run")
     paths.outputs.mkdir(parents=True)
     tmp_path.joinpath("private").mkdir()
     paths.node_outputs("node0").symlink_to(tmp_path / "private")
     with pytest.raises(StorageError, match="is a link"):
-        ask_for_outputs("r1", HEAD, (), paths, 1 << 20, 1 << 20, 1)
+        collect(Fleet(SshTransport(tmp_path / "no-key"), [HEAD]), "r1", (), paths, 1 << 20, ignore_event)

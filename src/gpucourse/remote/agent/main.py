@@ -4,14 +4,12 @@ output. An error is answered as {"error": ..., "kind": ...} with code 3."""
 from __future__ import annotations
 
 import errno
-import io
 import os
 import sys
-from importlib import import_module
 
-from gpucourse.remote.agent.job import Job, JobRefused, mapping, words
+from gpucourse.remote.agent.job import Job, JobRefused, mapping
 
-STREAMS = ("follow", "pack", "several")
+STREAMS = ("follow", "pack")
 
 
 def main(argv: list[str], agent: str) -> int:
@@ -79,9 +77,6 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
 
         pack.pack(Job(rest[0]), _input(), sys.stdout.buffer)
         sys.stdout.buffer.flush()
-        return None
-    if verb == "several":
-        _answer_several(_input(), agent)
         return None
     if verb == "look":
         from gpucourse.remote.agent import look
@@ -172,27 +167,6 @@ def _cancel_in_slurm(job: Job, left: list[str]) -> dict[str, object]:
     from gpucourse.remote.agent import slurm_watch
 
     return slurm_watch.cancel(job, left)
-
-
-def _answer_several(wanted: dict[str, object], agent: str) -> None:
-    """Answer one question after the other, each in a new process and between marks; its exit code is in the second mark. The
-    client learns why a question failed by sending that question alone."""
-    for name in ("follow", "pack"):
-        import_module("gpucourse.remote.agent." + name)  # once, and not by each of the processes
-    mark, questions, inputs = str(wanted["mark"]).encode(), wanted["questions"], words(wanted["inputs"])
-    for question in questions if isinstance(questions, list) else ():
-        os.write(sys.stdout.fileno(), mark + b"-out")
-        pid = os.fork()
-        if not pid:
-            code = 1
-            try:
-                sys.stdin = io.TextIOWrapper(io.BytesIO(inputs[int(str(question["input"]))].encode()))
-                code = main(words(question["words"]), agent)
-            finally:
-                os._exit(code)
-        _, status = os.waitpid(pid, 0)
-        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
-        os.write(sys.stdout.fileno(), mark + b"-end%03d" % code)
 
 
 def _is_scheduled(run_id: str) -> bool:
