@@ -192,7 +192,7 @@ def _judge(
 def _ranks(exercise: Exercise, case: Case, machine: Machine) -> int:
     """Processes: one a GPU, no more than the exercise has nodes; on processors as many as that. An exercise that says itself
     how many a node gets (0.2, 3.9) gets that number; 3.9 takes pairs of GPUs."""
-    if exercise.launch.kind != "torchrun":
+    if not exercise.launch.traits.starts_ranks:
         return 1
     if machine.gpu and exercise.id == "3.9":
         return machine.gpus // 2 * 2
@@ -249,7 +249,7 @@ def _commands(
 ) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Each command and what it finds in its environment beside the usual."""
     flags = arguments(exercise, settings)
-    if exercise.launch.kind == "torchrun":
+    if exercise.launch.traits.starts_ranks:
         words = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
         restarts = settings.get(exercise.launch.restart_parameter or "", exercise.launch.restarts)
         words += [f"--max-restarts={restarts}"] if restarts else []

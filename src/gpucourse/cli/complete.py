@@ -11,6 +11,7 @@ import typer
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.target import list_targets
+from gpucourse.model.launcher import list_choices
 
 if TYPE_CHECKING:
     from gpucourse.model.deployment import Deployment
@@ -70,6 +71,12 @@ def faults(session: Session) -> Iterator[str]:
 def targets(_session: Session) -> Iterator[str]:
     """Yield the names of targets."""
     yield from list_targets()
+
+
+@_quietly
+def launchers(_session: Session) -> Iterator[str]:
+    """Yield the names of launchers."""
+    yield from list_choices()
 
 
 @_quietly

@@ -11,6 +11,7 @@ from typer.models import OptionInfo
 from gpucourse.cli import complete
 from gpucourse.errors import UnknownName, UsageError, suggest
 from gpucourse.labs.target import list_targets
+from gpucourse.model.launcher import list_choices
 from gpucourse.units import parse_duration
 
 
@@ -90,10 +91,30 @@ def target_option(what: str) -> OptionInfo:
     return option
 
 
+def launcher_option(what: str) -> OptionInfo:
+    """Return the option --launcher, which accepts the name of any registered launcher that can be chosen."""
+    option: OptionInfo = typer.Option(
+        "--launcher",
+        help=what,
+        metavar=f"[{'|'.join(list_choices())}]",
+        callback=_check_launcher,
+        autocompletion=complete.launchers,
+        show_default=False,
+    )
+    return option
+
+
 def _check_target(name: str | None) -> str | None:
-    if name is not None and name not in list_targets():
-        known = ", ".join(map(repr, list_targets()))
-        raise typer.BadParameter(f"{name!r} is not one of {known}.{suggest(name, list_targets())}")
+    return _check_choice(name, list_targets())
+
+
+def _check_launcher(name: str | None) -> str | None:
+    return _check_choice(name, list_choices())
+
+
+def _check_choice(name: str | None, known: Sequence[str]) -> str | None:
+    if name is not None and name not in known:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, known))}.{suggest(name, known)}")
     return name
 
 

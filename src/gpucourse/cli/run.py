@@ -6,21 +6,30 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, ParametersFlag, any_gpu, check_gpu, pairs, parse_seconds, target_option
+from gpucourse.cli.flags import (
+    JsonFlag,
+    ParametersFlag,
+    any_gpu,
+    check_gpu,
+    launcher_option,
+    pairs,
+    parse_seconds,
+    target_option,
+)
 from gpucourse.cli.run_options import ChecksFlag, EnvironmentFlag, TorchrunFlag, read_start_options
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import UsageError
+from gpucourse.model.launcher import find_traits, list_launchers
 from gpucourse.outside.names import printable
 
 if TYPE_CHECKING:
+    from gpucourse.launch.own_batch import ScriptKind
     from gpucourse.runs.prepare import RunRequest
-
-Launcher = Literal["python", "torchrun", "slurm"]
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
@@ -65,10 +74,7 @@ def run(
         int | None,
         typer.Option("--procs", help="Processes per node, for torchrun.", min=1, show_default=False),
     ] = None,
-    launcher: Annotated[
-        Launcher | None,
-        typer.Option("--launcher", help="The launcher, instead of the exercise's own."),
-    ] = None,
+    launcher: Annotated[str | None, launcher_option("The launcher, instead of the exercise's own.")] = None,
     target: Annotated[str | None, target_option("On which target, if several labs are deployed.")] = None,
     gpu: Annotated[
         str | None,
@@ -115,15 +121,17 @@ def run(
     _refuse_bytes(
         exercise or "", *(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ())))
     )
+    from gpucourse.launch.own_batch import read_kind
     from gpucourse.runs.prepare import RunRequest
 
-    exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, launcher)
+    kind = read_kind(script) if script is not None else None
+    exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, kind, launcher)
     run_request = RunRequest(
         exercise=exercise,
-        lab=_find_lab(session, exercise, target, gpu) if script and launcher != "slurm" else None,
         nodes=nodes,
         settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
         script=script,
+        kind=kind,
         python_module=python_module or "",
         launcher=launcher,
         arguments=tuple(arguments),
@@ -196,11 +204,12 @@ def _find_module(name: str, script: Path | None) -> Path:
     return find_module(name, Path.cwd())
 
 
-def _launcher_of_batch(script: Path, launcher: str | None) -> Literal["slurm"]:
-    """Return the launcher of a file for sbatch, Slurm. Raises UsageError if another launcher was chosen."""
-    if launcher not in {None, "slurm"}:
+def _choose_batch_launcher(script: Path, launcher: str | None) -> str:
+    """Return the launcher of a file for sbatch. Raises UsageError if another kind of launcher was chosen."""
+    known = list_launchers(lambda traits: traits.takes_batch_files)
+    if launcher is not None and launcher not in known:
         raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
-    return "slurm"
+    return launcher or known[0]
 
 
 def _refuse_bytes(*words: str) -> None:
@@ -215,27 +224,30 @@ def _refuse_bytes(*words: str) -> None:
 
 
 def _choose_script(
-    session: Session, exercise: str | None, arguments: list[str], script: Path | None, launcher: Launcher | None
-) -> tuple[str, list[str], Launcher | None]:
+    session: Session,
+    exercise: str | None,
+    arguments: list[str],
+    script: Path | None,
+    kind: ScriptKind | None,
+    launcher: str | None,
+) -> tuple[str, list[str], str | None]:
     """Return the exercise of a run, its arguments and its launcher.
 
     A learner's own script replaces no exercise: it runs with the lab and the limits of one exercise, and every word that is not
     an option is an argument of the script. Raises UsageError.
     """
-    if script is None:
+    if script is None or kind is None:
         if exercise is None:
             raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
         return exercise, arguments, launcher
-    from gpucourse.launch.own_batch import is_batch, is_shell_script
-
     typed = [*([exercise] if exercise is not None else []), *arguments]
     if exercise is not None and len(typed) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
         raise UsageError(
             f"{script.name} cannot run in place of {exercise}, which runs your copy of its own script, under exercises/",
             hint=f"edit that copy, then gpucourse run {exercise}; a script of your own: gpucourse run --script {script}",
         )
-    batch = is_batch(script) or (launcher == "slurm" and is_shell_script(script))
-    launcher = _launcher_of_batch(script, launcher) if batch else launcher
+    batch = kind.is_batch or (kind.is_shell and launcher is not None and find_traits(launcher).takes_batch_files)
+    launcher = _choose_batch_launcher(script, launcher) if batch else launcher
     return _find_usual(session, OWN_BATCH if batch else OWN_SCRIPTS), typed, launcher
 
 
@@ -248,13 +260,6 @@ def _find_usual(session: Session, usual: str) -> str:
         return catalog.exercise(usual)[1].id
     except UnknownName:
         return next(exercise.id for module in catalog.modules for exercise in module.exercises)
-
-
-def _find_lab(session: Session, usual: str, target: str | None, gpu: str | None) -> str | None:
-    """Return the module on whose lab a learner's own script runs if that of the `usual` exercise is not deployed."""
-    from gpucourse.runs.prepare import find_script_lab
-
-    return find_script_lab(session.context, usual.partition(".")[0], target=target, gpu=gpu)
 
 
 def _refuse_module(session: Session, exercise: str, script: Path | None, *, every: bool) -> None:

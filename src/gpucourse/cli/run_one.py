@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from gpucourse.cli.outcome import show_plan, show_started, tell
 from gpucourse.cli.session import Session
-from gpucourse.runs import slurm_runs
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.prepare import RunRequest, resolve
 from gpucourse.runs.run import locate_run, run
 
 
 def run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
     """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
     context = session.context
-    location = locate_run(context, run_request)
+    resolved = resolve(context, run_request)
+    location = locate_run(context, resolved)
     session.console.mode(location.mode, location.lacks)
-    if slurm_runs.is_session(context.catalog.exercise(run_request.exercise)[1], run_request):
+    if resolved.launcher.is_terminal:
         from gpucourse.cli.run_session import run_session
 
-        return run_session(session, run_request, detach=detach, dry_run=dry_run, json=json)
+        return run_session(session, resolved, detach=detach, dry_run=dry_run, json=json)
     with session.console.watch() as live:
         context.watch = live
-        result = run(context, run_request, detach=detach, dry_run=dry_run)
+        result = run(context, resolved, detach=detach, dry_run=dry_run)
     session.plot_worker.leave()
     if result.record is None:
         return show_plan(session, result.plan, json=json)

@@ -11,7 +11,7 @@ from gpucourse.cli.outcome import show_plan, tell
 from gpucourse.cli.session import Session
 from gpucourse.errors import Interrupted, UsageError
 from gpucourse.model.event import ignore_event
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.prepare import ResolvedRun
 from gpucourse.ui.text import clean
 from gpucourse.workspace import runs
 
@@ -21,26 +21,26 @@ _TOKEN = re.compile(
 )
 
 
-def run_session(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
+def run_session(session: Session, run: ResolvedRun, *, detach: bool, dry_run: bool, json: bool) -> int:
     """Open the session in this terminal; return the exit code of its result."""
     from gpucourse.runs import slurm_session as act
 
     context = session.context
     if detach:
         raise UsageError(
-            f"{run_request.exercise} opens a session in your own terminal, so it cannot run detached",
-            hint=f"gpucourse run {run_request.exercise}, without --detach",
+            f"{run.exercise.id} opens a session in your own terminal, so it cannot run detached",
+            hint=f"gpucourse run {run.exercise.id}, without --detach",
         )
     if dry_run:
         with session.console.watch() as live:
             context.watch = live
-            plan = act.rehearse(context, run_request)
+            plan = act.rehearse(context, run)
         return show_plan(session, plan, json=json)
-    client = terminal.find_ssh(run_request.exercise)
+    client = terminal.find_ssh(run.exercise.id)
     with ExitStack() as stack:
         with session.console.watch() as live:
             context.watch = live
-            opened_session = stack.enter_context(act.open_session(context, run_request))
+            opened_session = stack.enter_context(act.open_session(context, run))
         context.watch = ignore_event  # from now on the session uses the screen
         session.console.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
         session.console.note(f"$ {opened_session.shown}")

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 def run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bool) -> int:
     """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
     from gpucourse.runs import parameter_sweep as act
+    from gpucourse.runs.prepare import resolve
     from gpucourse.runs.run import locate_run
     from gpucourse.ui.views.many import sweep as view
 
     context = session.context
     parameter, values = act.values_of(context, run_request, typed)
-    location = locate_run(context, run_request)
+    location = locate_run(context, resolve(context, run_request))
     session.console.mode(location.mode, location.lacks)
 
     def run_point(value: object, number: int, go: Callable[[], RunResult]) -> RunResult:

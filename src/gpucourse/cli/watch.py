@@ -185,10 +185,11 @@ def _again(session: Session, exercise: Exercise, run_request: RunRequest, change
 def _run(session: Session, run_request: RunRequest) -> None:
     """Run the exercise and show its result. Raises the errors of a run."""
     from gpucourse.cli.outcome import tell
+    from gpucourse.runs.prepare import resolve
     from gpucourse.runs.run import run as act
 
     with session.console.watch() as live:
         session.context.watch = live
-        result = act(session.context, run_request, detach=False, dry_run=False)
+        result = act(session.context, resolve(session.context, run_request))
     if result.followed_run is not None:
         tell(session, result.followed_run, live, json=False)

@@ -17,7 +17,6 @@ from gpucourse.model.fields import EXPRESSION
 from gpucourse.model.labs import AwsLab, Lab, Labs
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.plan import LaunchPlan
-from gpucourse.model.slurm import SLURM
 
 PLAN_KEYS = frozenset({"world_size", "nodes", *(field.name for field in fields(LaunchPlan))})
 RUN_KEYS = frozenset({"state", "nodes", "world_size"})
@@ -130,12 +129,12 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
         yield f"launch.nodes: {launch.nodes}, and lab.local.max_nodes is {lab.local.max_nodes}"
     if lab.aws and launch.min_nodes > lab.aws.max_nodes:
         yield f"launch.min_nodes: {launch.min_nodes}, and lab.aws.max_nodes is {lab.aws.max_nodes}"
-    if launch.kind in SLURM and lab.scheduler is None:
+    if launch.traits.by_slurm and lab.scheduler is None:
         yield f"launch.kind: {launch.kind} needs a lab with Slurm: write scheduler: slurm under lab"
     for part in exercise.yours:
-        if part.submit and launch.kind not in SLURM:
+        if part.submit and not launch.traits.by_slurm:
             yield f"yours.{part.id}.submit: a batch file goes to Slurm, and launch.kind is {launch.kind}"
-    if launch.kind == "torchrun" and launch.collective_timeout >= launch.timeout:
+    if launch.traits.starts_ranks and launch.collective_timeout >= launch.timeout:
         yield (
             f"launch.collective_timeout: {launch.collective_timeout:g} s, and the run itself ends after {launch.timeout:g} s: "
             "no rank would ever be told that it waits in vain"

@@ -65,7 +65,7 @@ def list_contradictions(checks: Sequence[CheckResult]) -> str:
 def _compare_world(record: RunRecord, metrics: Mapping[str, object]) -> Iterator[str]:
     """Check that the world size is that of the plan; every rank may have started the same number of processes."""
     size = metrics.get("world_size")
-    if record.launcher == "torchrun" and is_number(size) and (size < 1 or size % max(1, record.world_size)):
+    if record.starts_ranks and is_number(size) and (size < 1 or size % max(1, record.world_size)):
         yield f"world_size is {size}, and {record.world_size} ranks were started"
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpucourse.errors import UsageError
-from gpucourse.launch.torchrun import MAX_RESTARTS, RANK
+from gpucourse.launch.planning import RANK
+from gpucourse.launch.torchrun import MAX_RESTARTS
 from gpucourse.model.drill import InjectedFault
+from gpucourse.model.launcher import find_traits
 from gpucourse.model.node import is_simulated
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 
@@ -27,7 +29,7 @@ def object_to_plan(plan: LaunchPlan) -> UsageError | None:
             "break drills run on simulated nodes only: what is broken there costs nothing",
             hint="gpucourse deploy 3 --target local",
         )
-    if plan.launcher != "torchrun":
+    if not find_traits(plan.launcher).drills:
         return no_ranks(plan.exercise, plan.launcher)
     if plan.world_size < 2:
         return UsageError(f"{plan.exercise} was to start one rank, and a drill needs at least two", hint=retry)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from gpucourse.errors import UsageError
-from gpucourse.launch import sbatch, slurm_plan
-from gpucourse.launch.planning import LaunchRequest
+from gpucourse.launch import sbatch, slurm
+from gpucourse.launch.launcher import LaunchRequest
+from gpucourse.launch.planning import make_plan
 from gpucourse.model.node import Node
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
 from gpucourse.outside import slurm_options
@@ -59,35 +60,35 @@ class OwnBatch:
     at_once: int = 0
 
 
-def is_batch(script: Path | None) -> bool:
-    """Return whether a script is one for sbatch: it begins with #! and has lines with #SBATCH, or is named job.sbatch or
-    job.slurm."""
-    if script is None:
-        return False
+@dataclass(frozen=True)
+class ScriptKind:
+    """The kind of a script, by its beginning and its name. `is_python`: its first line names Python, or no program and its name
+    ends in .py. `is_batch`: it begins with #! and has lines with #SBATCH, or is named job.sbatch or job.slurm. `is_shell`: it
+    is for a shell, and has nothing for sbatch in it."""
+
+    is_python: bool
+    is_batch: bool
+    is_shell: bool
+
+
+def read_kind(script: Path) -> ScriptKind:
+    """Return the kind of a script; one that cannot be read is judged by its name."""
     text = _read_beginning(script)
-    return script.suffix in SUFFIXES or (text.startswith("#!") and bool(slurm_options.find_lines(text)))
+    first = text.partition("\n")[0].rstrip("\r")
+    names_program = first.startswith("#!")
+    is_python = bool(_PYTHON.match(first)) if names_program else script.suffix == ".py"
+    is_batch = script.suffix in SUFFIXES or (names_program and bool(slurm_options.find_lines(text)))
+    is_shell = not is_batch and not is_python and (names_program or script.suffix in SHELL_SUFFIXES)
+    return ScriptKind(is_python, is_batch, is_shell)
 
 
-def is_python(script: Path) -> bool:
-    """Return whether a script is for Python: by its first line if that names a program, else by its name."""
-    first = _read_first_line(script)
-    return bool(_PYTHON.match(first)) if first.startswith("#!") else script.suffix == ".py"
-
-
-def is_shell_script(script: Path) -> bool:
-    """Return whether a script is one for a shell and has nothing for sbatch in it."""
-    names_program = _read_first_line(script).startswith("#!")
-    return not is_batch(script) and not is_python(script) and (names_program or script.suffix in SHELL_SUFFIXES)
-
-
-def refuse_shell_script(script: Path) -> None:
-    """Refuse a shell script, which neither Python nor torchrun can start. Raises UsageError."""
-    if is_shell_script(script):
-        raise UsageError(
-            f"{script} is a shell script without lines for sbatch (#SBATCH, above the first command): --script starts Python, "
-            "or hands a batch file to sbatch",
-            hint=f"gpucourse run --script {script} --launcher slurm makes it a job; or name the Python script that it starts",
-        )
+def make_shell_script_error(script: Path) -> UsageError:
+    """Return the refusal of a shell script, which neither Python nor torchrun can start."""
+    return UsageError(
+        f"{script} is a shell script without lines for sbatch (#SBATCH, above the first command): --script starts Python, "
+        "or hands a batch file to sbatch",
+        hint=f"gpucourse run --script {script} --launcher slurm makes it a job; or name the Python script that it starts",
+    )
 
 
 def read(script: Path) -> OwnBatch:
@@ -178,11 +179,11 @@ def plan(
         own=True,
         asks=_describe(own, nodes or own.nodes, where),
     )
-    argv = (*slurm_plan.SUBMIT, *flags, file.file_name, *request.arguments)
+    argv = (*slurm.SUBMIT, *flags, file.file_name, *request.arguments)
     chosen = {"SBATCH_PARTITION": partition} if partition else {}  # also for jobs that the job itself submits
     env = {**chosen, **request.environment}
     command = NodeCommand(node=head, argv=argv, env=env, ranks=tuple(range(file.rows)))
-    return slurm_plan.make_plan(request, command, batch, "dry-run")
+    return make_plan(request, [command], "dry-run", batch=batch)
 
 
 def _export_also(own: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -229,10 +230,6 @@ def _read_array(options: SlurmOptions) -> tuple[tuple[int, ...], int]:
         return options.array
     except OptionRefused:
         return (), 0
-
-
-def _read_first_line(script: Path) -> str:
-    return _read_beginning(script).partition("\n")[0].rstrip("\r")
 
 
 def _read_beginning(script: Path) -> str:

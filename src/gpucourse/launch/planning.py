@@ -1,58 +1,103 @@
-"""The plan of one run."""
+"""What the plans of several launchers share: how many nodes and processes there are, and one command for each node."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
-from gpucourse.launch import environment, python, torchrun
-from gpucourse.model.manifest import Exercise
+from gpucourse.launch import environment
+from gpucourse.launch.launcher import LabFacts, Launcher, LaunchRequest
 from gpucourse.model.node import Inventory, Mode, Node, is_simulated
-from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
+from gpucourse.model.plan import Batch, LaunchPlan, NodeCommand
+
+if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
+    from gpucourse.model.manifest import Exercise
+
+RANK = "{rank}"
+"""The place of the wrapper, put there by the agent of a node, that writes a separate log for each rank."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeFacts:
-    """The facts that were looked up on a node before planning: processor cores, and the interface that leads to the other
-    nodes."""
+class Rendezvous:
+    """The meeting point of a run's ranks, seen from one node."""
 
-    cores: int
-    interface: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class WrittenBatch:
-    """A batch file that the learner wrote as a part of an exercise: `name` is the file's name without its ending; `tasks` are
-    those of its array, 0 if it is none."""
-
-    name: str
-    text: str
-    tasks: int = 0
+    nodes: int
+    node_rank: int
+    address: str
+    port: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaunchRequest:
-    """The learner's request, resolved: typed parameters and the script's arguments in order. `typed` are the names that were
-    typed, of parameters and of the options nodes and timeout. `written` is submitted in place of the course's own file.
-    `environment` overrules what would be set otherwise; the variables `handed_on` get their values when the run starts."""
+class RankLauncher(Launcher[LabFacts]):
+    """A launcher that starts one command on each node."""
 
-    exercise: Exercise
-    launcher: str
-    packages: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
-    script: str
-    parameters: dict[str, object]
-    arguments: tuple[str, ...]
-    uploads: tuple[Upload, ...]
-    timeout_s: float
-    environment: dict[str, str] = field(default_factory=dict)
-    handed_on: tuple[str, ...] = ()
-    torchrun_options: torchrun.OwnOptions = field(default_factory=torchrun.OwnOptions)
-    nccl: dict[str, str] = field(default_factory=dict)
-    processes: int | None = None
-    typed: frozenset[str] = frozenset()
-    written: WrittenBatch | None = None
+    @abstractmethod
+    def start(
+        self, request: LaunchRequest, node: Node, processes: int, rendezvous: Rendezvous
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the argument list that one node starts, and the variables that this launcher sets."""
+
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: LabFacts, *, run_id: str) -> LaunchPlan:
+        """Return the launch plan: one command for each node, with every address, interface, timeout and thread count set
+        explicitly."""
+        launch = request.exercise.launch
+        mode: Mode = nodes[0].mode
+        per_node = [1 if self.one_process else _count_processes(request, node) for node in nodes]
+        world = sum(per_node)
+        commands, first = [], 0
+        for index, (node, processes) in enumerate(zip(nodes, per_node, strict=True)):
+            ranks = tuple(range(first, first + processes))
+            first += processes
+            rendezvous = Rendezvous(nodes=len(nodes), node_rank=index, address=nodes[0].private_address, port=facts.port)
+            argv, variables = self.start(request, node, processes, rendezvous)
+            env = {
+                **environment.make_script_variables(
+                    mode=mode, backend=environment.choose_backend(nodes), collective_timeout_s=launch.collective_timeout
+                ),
+                **environment.make_network_variables(facts.nodes[node.name].interface, gpus=node.gpus, nccl=request.nccl),
+                **environment.make_thread_variables(
+                    facts.nodes[node.name].cores, sharing=world if is_simulated(mode) else processes
+                ),
+                **request.environment,
+                **variables,
+            }
+            commands.append(NodeCommand(node=node, argv=argv, env=env, ranks=ranks))
+        restarts = max_restarts_of(request) if self.can_restart else 0
+        return make_plan(request, commands, run_id, port=facts.port, max_restarts=restarts)
+
+
+def make_plan(
+    request: LaunchRequest,
+    commands: Sequence[NodeCommand],
+    run_id: str,
+    *,
+    port: int = 0,
+    batch: Batch | None = None,
+    max_restarts: int = 0,
+) -> LaunchPlan:
+    """Return the launch plan of these commands, whose ranks meet at that port of the first node, if there is one."""
+    head = commands[0].node
+    return LaunchPlan(
+        run_id=run_id,
+        exercise=request.exercise.id,
+        launcher=request.launcher,
+        mode=head.mode,
+        script=request.script,
+        parameters=request.parameters,
+        commands=tuple(commands),
+        uploads=request.uploads,
+        master_address=head.private_address if port else "",
+        master_port=port,
+        timeout_s=request.timeout_s,
+        collective_timeout_s=request.exercise.launch.collective_timeout,
+        outputs=request.exercise.outputs,
+        max_output_bytes=request.exercise.max_output,
+        batch=batch,
+        max_restarts=max_restarts,
+        handed_on=request.handed_on,
+    )
 
 
 def check_count(exercise: Exercise, nodes: int) -> None:
@@ -80,62 +125,6 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, m
     return (head, *(node for node in inventory.nodes if node.name != head.name))[:count]
 
 
-def plan(
-    request: LaunchRequest, nodes: tuple[Node, ...], facts: Mapping[str, NodeFacts], *, run_id: str, port: int
-) -> LaunchPlan:
-    """Return the launch plan: one command for each node, with every address, interface, timeout and thread count set
-    explicitly."""
-    exercise = request.exercise
-    mode: Mode = nodes[0].mode
-    per_node = [_processes(request, node) for node in nodes]
-    world = sum(per_node)
-    commands, first = [], 0
-    for index, (node, processes) in enumerate(zip(nodes, per_node, strict=True)):
-        ranks = tuple(range(first, first + processes))
-        first += processes
-        rendezvous = torchrun.Rendezvous(nodes=len(nodes), node_rank=index, address=nodes[0].private_address, port=port)
-        env = {
-            **environment.make_script_variables(
-                mode=mode, backend=environment.choose_backend(nodes), collective_timeout_s=exercise.launch.collective_timeout
-            ),
-            **environment.make_network_variables(facts[node.name].interface, gpus=node.gpus, nccl=request.nccl),
-            **environment.make_thread_variables(facts[node.name].cores, sharing=world if is_simulated(mode) else processes),
-            **request.environment,
-        }
-        if request.launcher == "torchrun":
-            argv = torchrun.command(
-                node.python,
-                rendezvous,
-                processes,
-                request.script,
-                request.arguments,
-                max_restarts=max_restarts_of(request),
-                options=request.torchrun_options.words,
-            )
-        else:
-            argv = python.command(node.python, request.script, request.arguments)
-            env |= python.ranks(index, len(nodes), rendezvous)
-        commands.append(NodeCommand(node=node, argv=argv, env=env, ranks=ranks))
-    return LaunchPlan(
-        run_id=run_id,
-        exercise=exercise.id,
-        launcher=request.launcher,
-        mode=mode,
-        script=request.script,
-        parameters=request.parameters,
-        commands=tuple(commands),
-        uploads=request.uploads,
-        master_address=nodes[0].private_address,
-        master_port=port,
-        timeout_s=request.timeout_s,
-        collective_timeout_s=exercise.launch.collective_timeout,
-        outputs=exercise.outputs,
-        max_output_bytes=exercise.max_output,
-        max_restarts=max_restarts_of(request) if request.launcher == "torchrun" else 0,
-        handed_on=request.handed_on,
-    )
-
-
 def max_restarts_of(request: LaunchRequest) -> int:
     """Return how often torchrun may restart all ranks. For a script of the learner it is the number that was typed, or 0."""
     if request.torchrun_options.max_restarts is not None:
@@ -146,9 +135,7 @@ def max_restarts_of(request: LaunchRequest) -> int:
     return wanted if isinstance(wanted, int) else 0
 
 
-def _processes(request: LaunchRequest, node: Node) -> int:
-    if request.launcher == "python":
-        return 1
+def _count_processes(request: LaunchRequest, node: Node) -> int:
     if request.processes is not None:
         return request.processes
     value: object = request.exercise.launch.procs_per_node

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from gpucourse.launch.torchrun import RANK, Rendezvous
+from gpucourse.launch.launcher import LaunchRequest
+from gpucourse.launch.planning import RANK, RankLauncher, Rendezvous
+from gpucourse.model.node import Node
 
 
-def command(python: str, script: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the argument list that one node starts."""
-    return (RANK, python, "-u", script, *arguments)
+class Python(RankLauncher):
+    """Python itself, on each node."""
 
+    name = "python"
+    title = "one process on each node"
+    one_process = True
 
-def ranks(index: int, world: int, rendezvous: Rendezvous) -> dict[str, str]:
-    """Return the rank variables of the process on node number `index`."""
-    return {
-        "RANK": str(index),
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": str(world),
-        "LOCAL_WORLD_SIZE": "1",
-        "MASTER_ADDR": rendezvous.address,
-        "MASTER_PORT": str(rendezvous.port),
-    }
+    def start(
+        self, request: LaunchRequest, node: Node, processes: int, rendezvous: Rendezvous
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the argument list that one node starts, and the rank variables of its process."""
+        variables = {
+            "RANK": str(rendezvous.node_rank),
+            "LOCAL_RANK": "0",
+            "WORLD_SIZE": str(rendezvous.nodes),
+            "LOCAL_WORLD_SIZE": str(processes),
+            "MASTER_ADDR": rendezvous.address,
+            "MASTER_PORT": str(rendezvous.port),
+        }
+        return (RANK, node.python, "-u", request.script, *request.arguments), variables

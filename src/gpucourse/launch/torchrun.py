@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpucourse.errors import UsageError
+from gpucourse.launch.launcher import LaunchRequest, TorchrunOptions
+from gpucourse.launch.planning import RANK, RankLauncher, Rendezvous, max_restarts_of
+from gpucourse.model.drill import HOWS
+from gpucourse.model.node import Node
 from gpucourse.model.record import MOST_RESTARTS
 
-RANK, MAX_RESTARTS = "{rank}", "--max-restarts="
+MAX_RESTARTS = "--max-restarts="
 
 _MEETING = "gpucourse chooses where the ranks meet; the range of ports is rendezvous_ports in gpucourse.yaml"
 _LOGS = "each rank has a log of its own: gpucourse logs --rank 1"
@@ -43,16 +46,49 @@ _WITH_VALUE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnOptions:
-    """torchrun's own options that were typed, each one word (`--role=trainer`). `max_restarts` is separate: the nodes must know
-    it; None if it was not typed."""
+class Torchrun(RankLauncher):
+    """torchrun on each node, which starts the ranks there."""
 
-    words: tuple[str, ...] = ()
-    max_restarts: int | None = None
+    name = "torchrun"
+    title = "torchrun on every node"
+    starts_ranks = True
+    can_restart = True
+    drills = HOWS
+    packages = ("torch",)
+
+    def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
+        """Return None: it can do all of that."""
+        del torchrun, handed_on, profile
+        return None
+
+    def start(
+        self, request: LaunchRequest, node: Node, processes: int, rendezvous: Rendezvous
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the argument list that one node starts. `torchrun` is `python -m torch.distributed.run`: no PATH to search."""
+        max_restarts = max_restarts_of(request)
+        restarts = (f"{MAX_RESTARTS}{max_restarts}",) if max_restarts else ()
+        argv = (
+            node.python,
+            "-m",
+            "torch.distributed.run",
+            f"--nnodes={rendezvous.nodes}",
+            f"--nproc-per-node={processes}",
+            f"--node-rank={rendezvous.node_rank}",
+            f"--master-addr={rendezvous.address}",
+            f"--master-port={rendezvous.port}",
+            *restarts,
+            *request.torchrun_options.words,
+            "--no-python",
+            RANK,
+            node.python,
+            "-u",
+            request.script,
+            *request.arguments,
+        )
+        return argv, {}
 
 
-def read_options(typed: str) -> OwnOptions:
+def read_options(typed: str) -> TorchrunOptions:
     """Read what was typed after --torchrun. An option that is not known here goes to torchrun, which refuses it by name.
 
     Raises UsageError for open quotes, for an option that gpucourse sets itself, and for a word that is not an option.
@@ -74,7 +110,7 @@ def read_options(typed: str) -> OwnOptions:
             restarts = _read_restarts(value)
         else:
             words.append(f"{name}{equals}{value}")
-    return OwnOptions(words=tuple(words), max_restarts=restarts)
+    return TorchrunOptions(words=tuple(words), max_restarts=restarts)
 
 
 _EXAMPLE = 'gpucourse run --script train.py --torchrun "--max-restarts=2 --monitor-interval=1"'
@@ -113,45 +149,3 @@ def by_hand(argv: Sequence[str]) -> tuple[str, ...]:
     if RANK in words:
         words.remove(RANK)
     return tuple(words)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rendezvous:
-    """The meeting point of a run's ranks, seen from one node."""
-
-    nodes: int
-    node_rank: int
-    address: str
-    port: int
-
-
-def command(
-    python: str,
-    rendezvous: Rendezvous,
-    processes: int,
-    script: str,
-    arguments: tuple[str, ...],
-    *,
-    max_restarts: int = 0,
-    options: tuple[str, ...] = (),
-) -> tuple[str, ...]:
-    """Return the argument list that one node starts. `torchrun` is `python -m torch.distributed.run`: no PATH to search."""
-    restarts = (f"{MAX_RESTARTS}{max_restarts}",) if max_restarts else ()
-    return (
-        python,
-        "-m",
-        "torch.distributed.run",
-        f"--nnodes={rendezvous.nodes}",
-        f"--nproc-per-node={processes}",
-        f"--node-rank={rendezvous.node_rank}",
-        f"--master-addr={rendezvous.address}",
-        f"--master-port={rendezvous.port}",
-        *restarts,
-        *options,
-        "--no-python",
-        RANK,
-        python,
-        "-u",
-        script,
-        *arguments,
-    )

@@ -93,10 +93,10 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
 
 
 def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehearsal:
-    if exercise.launch.kind == "slurm-pty":
+    if exercise.launch.traits.is_terminal:
         return Rehearsal(exercise=exercise.id, skipped="it is a session at the author's own terminal")
     solutions = _solutions(stage, module, exercise)
-    nodes = _nodes(exercise.launch.nodes, 0) if exercise.launch.kind in {"python", "torchrun"} else ()
+    nodes = () if exercise.launch.traits.by_slurm else _nodes(exercise.launch.nodes, 0)
     code, document = _type(stage, "run", exercise.id, *nodes)
     if code == 3:
         return Rehearsal(exercise=exercise.id, skipped=_why(document))

@@ -8,13 +8,16 @@ import sys
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from gpucourse.hardware import hardware
 from gpucourse.limits import MAX_NODES
 from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Scalar, Seconds, Strict, Text
+from gpucourse.model.launcher import LAUNCHERS, LauncherTraits, find_traits, list_launchers
 from gpucourse.model.record import MOST_RESTARTS
-from gpucourse.model.slurm import SLURM
 
 USUAL = "local"
 _EXTRAS = {"triton": "kernels"}
@@ -57,15 +60,33 @@ class SlurmLaunch(Strict):
         return self
 
 
+class _KnownLauncher:
+    """Annotates the name of a launcher: validation and schema accept the names in `LAUNCHERS`."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(cls._check, handler(source))
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        titles = "; ".join(find_traits(name).title for name in LAUNCHERS)
+        return {"enum": list(LAUNCHERS), "type": "string", "description": titles}
+
+    @staticmethod
+    def _check(name: str) -> str:
+        if name not in LAUNCHERS:
+            *others, last = map(repr, LAUNCHERS)
+            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(others)} or {last}"})
+        return name
+
+
 class Launch(Strict):
     """How the script is started. `procs_per_node: gpu` means one for each GPU, and one if there is none; any other word is a
     parameter that says how many. `restarts`: how often torchrun may start all ranks again after one has failed, as a number
     or a parameter. Both parameters are for the launcher alone: the script gets no such flag.
     """
 
-    kind: Literal["python", "torchrun", "slurm", "slurm-pty"] = Field(
-        description="one process on each node; torchrun on every node; a batch job; the learner's terminal on a Slurm node"
-    )
+    kind: Annotated[str, _KnownLauncher]
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes unless the learner says otherwise")
     min_nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="the fewest nodes that the learner may ask for")
     max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most nodes that the learner may ask for")
@@ -83,6 +104,16 @@ class Launch(Strict):
     slurm: SlurmLaunch | None = Field(default=None, description="what a job asks Slurm for")
 
     @property
+    def traits(self) -> LauncherTraits:
+        """Return the launcher of that kind."""
+        return find_traits(self.kind)
+
+    @property
+    def slurm_request(self) -> SlurmLaunch:
+        """Return what a job asks Slurm for."""
+        return self.slurm or SlurmLaunch()
+
+    @property
     def count_parameter(self) -> str | None:
         """Return the parameter that sets how many processes each node has, if the learner sets that."""
         return self.procs_per_node if isinstance(self.procs_per_node, str) and self.procs_per_node != "gpu" else None
@@ -90,7 +121,7 @@ class Launch(Strict):
     @property
     def for_launcher(self) -> frozenset[str]:
         """Return the parameters for which the script gets no flags."""
-        asked = self.slurm or SlurmLaunch()
+        asked = self.slurm_request
         names = (self.count_parameter, self.restart_parameter, asked.partition, asked.jobs, asked.at_once)
         return frozenset(name for name in names if name)
 
@@ -105,10 +136,11 @@ class Launch(Strict):
             raise ValueError(
                 f"nodes ({self.nodes}) must lie between min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"
             )
-        if self.restarts != 0 and self.kind != "torchrun":
+        if self.restarts != 0 and not self.traits.can_restart:
             raise ValueError(f"restarts are torchrun's, and the kind is {self.kind}")
-        if self.slurm is not None and self.kind not in SLURM:
-            raise ValueError(f"slurm is for the kinds {' and '.join(SLURM)}, not for {self.kind}")
+        if self.slurm is not None and not self.traits.by_slurm:
+            by_slurm = " and ".join(list_launchers(lambda traits: traits.by_slurm))
+            raise ValueError(f"slurm is for the kinds {by_slurm}, not for {self.kind}")
         return self
 
 

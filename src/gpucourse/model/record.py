@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from gpucourse.model.diagnosis import Diagnosis, Silence
+from gpucourse.model.launcher import find_traits
 from gpucourse.model.node import Mode
 from gpucourse.model.slurm import SlurmRun
 
@@ -204,6 +205,11 @@ class RunRecord:
         return f"{self.restarts} restart{'s' if self.restarts > 1 else ''}" if self.restarts else ""
 
     @property
+    def starts_ranks(self) -> bool:
+        """Return whether the processes that its launcher started are the ranks of one world."""
+        return find_traits(self.launcher).starts_ranks
+
+    @property
     def group_sizes(self) -> list[int]:
         """Return the size of the process group that each rank made in its last life, by rank; ranks on which torch reported
         nothing are left out."""
@@ -214,16 +220,14 @@ class RunRecord:
     def rank_count(self) -> int:
         """Return how many ranks took part: the planned ones, or more if each of them started as many others."""
         sizes = self.group_sizes
-        return (
-            max(self.world_size, *sizes) if sizes and self.launcher == "torchrun" and not self.split_world else self.world_size
-        )
+        return max(self.world_size, *sizes) if sizes and self.starts_ranks and not self.split_world else self.world_size
 
     @property
     def split_world(self) -> str:
         """Return how the process groups that the ranks made differ from the plan; empty if they do not, or if that is not
         known."""
         sizes, planned = self.group_sizes, self.world_size
-        if self.launcher != "torchrun" or self.state != "succeeded" or planned < 2 or not sizes:
+        if not self.starts_ranks or self.state != "succeeded" or planned < 2 or not sizes:
             return ""
         if len(set(sizes)) == 1 and sizes[0] and sizes[0] % planned == 0:  # a rank may start as many processes as every other
             return ""

@@ -1,4 +1,4 @@
-"""The launchers that use Slurm, and the results of the submitted jobs: a part of the record of a run."""
+"""The results of the jobs that were submitted to Slurm: a part of the record of a run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from msgspec import Meta
-
-SLURM = ("slurm", "slurm-pty")
-"""The launchers that use Slurm: a batch job, and a terminal on a node that Slurm assigns."""
 
 Count = Annotated[int, Meta(ge=0, lt=1_000_000)]
 """A number of nodes, GPUs or restarts: an option of Slurm is read up to six digits."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 from gpucourse.context import Context
 from gpucourse.errors import ExerciseFailed
 from gpucourse.launch import drill as launch_drill
-from gpucourse.model.drill import BY_RANK, HOWS, How, InjectedFault
+from gpucourse.model.drill import BY_RANK, How, InjectedFault
 from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.prepare import RunRequest, resolve
 from gpucourse.runs.run import RunResult, run
 from gpucourse.workspace import deployments
 from gpucourse.workspace.files import write_record
@@ -24,10 +24,11 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
     Raises UsageError if there is nothing to break, ExerciseFailed if the fault came too late; and what `run` raises.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
-    if exercise.launch.kind != "torchrun":
+    drills = exercise.launch.traits.drills
+    if not drills:
         raise launch_drill.no_ranks(exercise.id, exercise.launch.kind, in_code=bool(exercise.faults))
     run_request = _at_home(context, module, run_request)
-    chosen: How = secrets.choice(HOWS) if how is None else how
+    chosen: How = secrets.choice(list(drills)) if how is None else how
     faults: list[InjectedFault] = []
 
     def inject_faults(plan: LaunchPlan) -> tuple[LaunchPlan, dict[str, dict[str, object]]]:
@@ -37,9 +38,8 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
         after_s = 0.1 + secrets.randbelow(400) / 1000
         return launch_drill.prepare_drill(plan, faults[0]), launch_drill.plan_faults(plan, faults[0], after_s=after_s)
 
-    ran = run(
-        context, run_request, detach=False, dry_run=False, inject_faults=inject_faults, object_to=launch_drill.object_to_plan
-    )
+    resolved = resolve(context, run_request)
+    ran = run(context, resolved, inject_faults=inject_faults, object_to=launch_drill.object_to_plan)
     record = ran.record
     if record is not None and not _took_effect(record, faults[0]):
         context.paths.drill(record.id).unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from gpucourse.model.manifest import CodeFault, Exercise, Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.prepare import RunRequest, resolve
 from gpucourse.runs.results import verdict_on
 from gpucourse.runs.run import Faults, RunResult, run
 from gpucourse.storage import storing
@@ -81,7 +81,7 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
         write_record(context.paths.drill(exercise.id), history)
         return plan, {}
 
-    return run(context, replace(run_request, copies=folder), detach=False, dry_run=False, inject_faults=keep_record)
+    return run(context, resolve(context, replace(run_request, copies=folder)), inject_faults=keep_record)
 
 
 def is_newest_drill(context: Context, exercise_id: str) -> bool:
@@ -115,13 +115,8 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     folder = context.paths.broken_copy(exercise.id)
     if missing := [name for name in context.catalog.sources(module, exercise) if not (folder / name).is_file()]:
         raise MissingError(f"{folder / missing[0]} is gone", hint=f"a new copy: gpucourse break {exercise.id} --how code")
-    result = run(
-        context,
-        replace(run_request, copies=folder),
-        detach=False,
-        dry_run=False,
-        inject_faults=lambda plan: (plan, {}),
-    )
+    resolved = resolve(context, replace(run_request, copies=folder))
+    result = run(context, resolved, inject_faults=lambda plan: (plan, {}))
     record = result.record
     if record is None:  # only a dry run has none
         raise AssertionError(exercise.id)

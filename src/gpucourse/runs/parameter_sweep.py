@@ -20,7 +20,7 @@ from gpucourse.model.report import Grid
 from gpucourse.model.sweep import Point, Sweep
 from gpucourse.report import grids
 from gpucourse.report.markdown import table as as_markdown
-from gpucourse.runs import finish, results
+from gpucourse.runs import finish, prepare, results
 from gpucourse.runs.prepare import RunRequest
 from gpucourse.runs.run import RunResult, run
 from gpucourse.storage import write_text
@@ -57,7 +57,7 @@ def values_of(context: Context, run_request: RunRequest, typed: str) -> tuple[Pa
     name = name.strip().removeprefix("--").replace("-", "_")
     texts = [text.strip() for text in rest.split(",")]
     example = f"gpucourse run {exercise.id} --sweep {name or 'size'}=1,2,3"
-    if exercise.launch.kind == "slurm-pty":
+    if exercise.launch.traits.is_terminal:
         raise UsageError(f"{exercise.id} is a session at your own terminal: no --sweep", hint=f"gpucourse run {exercise.id}")
     if not equals or not name:
         raise UsageError(f"--sweep {typed}: not of the form name=1,2,3", hint=example)
@@ -140,7 +140,7 @@ def _point(
     text = str(value).lower() if isinstance(value, bool) else str(value)
     point_request = replace(run_request, settings={**run_request.settings, parameter.name: text})
     try:
-        ran = run_one(value, number, lambda: run(context, point_request, detach=False, dry_run=False))
+        ran = run_one(value, number, lambda: run(context, prepare.resolve(context, point_request)))
     except Interrupted:
         raise
     except GpucourseError as error:

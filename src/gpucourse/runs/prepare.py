@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
 from gpucourse.course.rules import PROFILER
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.launch import planning
+from gpucourse.launch.launcher import LabFacts, Launcher, LaunchRequest, NodeFacts, WrittenBatch, find_launcher
 from gpucourse.launch.neighbours import (
     find_base,
     find_imports,
@@ -20,15 +20,14 @@ from gpucourse.launch.neighbours import (
     find_named_files,
     starts_ranks_itself,
 )
+from gpucourse.launch.own_batch import ScriptKind, read_kind
 from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.launching import advise_install
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.model.node import Inventory, Node
 from gpucourse.model.plan import LaunchPlan, Upload
 from gpucourse.model.record import GivenPrediction
-from gpucourse.model.slurm import SLURM
 from gpucourse.runs.earlier_runs import earlier_runs
 from gpucourse.runs.interfaces import interfaces
 from gpucourse.workspace import deployments, runs
@@ -37,16 +36,18 @@ from gpucourse.workspace.exercises import ensure_copies
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
 
+REHEARSAL = "dry-run"
+"""The id of a run that is only planned yet."""
+
 SHARED = "shared"  # the folder of `exercises/` whose files are uploaded beside the scripts that name them
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """The learner's words after `run`. `lab`: the module on whose lab a script of the learner runs, if that is not the
-    exercise's. `python_module`: the name by which `python -m` finds the script in this folder, if it is started so."""
+    """The learner's words after `run`. `python_module`: the name by which `python -m` finds the script in this folder, if it is
+    started so."""
 
     exercise: str
-    lab: str | None = None
     nodes: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     script: Path | None = None
@@ -67,6 +68,7 @@ class RunRequest:
     torchrun: str = ""
     checks: tuple[Mapping[str, object], ...] = ()  # the checks of a learner's own script
     copies: Path | None = None  # a folder whose files replace the learner's own, by their names
+    kind: ScriptKind | None = None  # of the script, if that was read already
 
     @property
     def place(self) -> str:
@@ -96,94 +98,109 @@ def find_deployed_lab(context: Context, module: Module, *, target: str | None = 
     raise MissingError(f"the lab of module {module.id}{where} {state}", hint=f"gpucourse deploy {module.id}{flags}")
 
 
-def find_script_lab(context: Context, usual: str, *, target: str | None, gpu: str | None) -> str | None:
-    """Return the module on whose lab a script of the learner runs, if module `usual` has none that is ready: the one that was
-    used last. None if `usual` has one, or if no lab is ready."""
+def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Module:
+    """Return the module on whose lab a script of the learner runs: `usual` if its lab is ready, else the one whose lab is ready
+    and was used last; `usual` if none is."""
     labs = [
         lab
         for lab in deployments.readable(context.paths)[0]
-        if lab.up and not lab.has_slurm and target in {None, lab.target} and gpu in {None, lab.gpu}
+        if lab.up and not lab.has_slurm and request.target in {None, lab.target} and request.gpu in {None, lab.gpu}
     ]
     newest = max(labs, key=lambda lab: lab.updated, default=None)
-    return None if newest is None or any(lab.module == usual for lab in labs) else newest.module
+    is_usual = newest is None or any(lab.module == usual.id for lab in labs)
+    return usual if newest is None or is_usual else context.catalog.module(newest.module)
 
 
-def find_lab_module(context: Context, module: Module, run_request: RunRequest) -> Module:
-    """Return the module on whose lab this runs: the exercise's own, unless a script of the learner runs elsewhere."""
-    return context.catalog.module(run_request.lab) if run_request.lab else module
+@dataclass(frozen=True, kw_only=True)
+class ResolvedRun:
+    """A request, and what it names: found once, and passed on. `module` is the one of the exercise, `lab` the one on whose lab
+    the run takes place; `kind` is that of the learner's own script, if one runs in the exercise's place."""
+
+    request: RunRequest
+    module: Module
+    exercise: Exercise
+    launcher: Launcher[Any]
+    lab: Module
+    kind: ScriptKind | None = None
+
+    @property
+    def is_own_batch(self) -> bool:
+        """Return whether the learner's own file goes to sbatch as it is."""
+        return self.kind is not None and self.launcher.takes_batch_files and (self.kind.is_batch or self.kind.is_shell)
+
+
+def resolve(context: Context, request: RunRequest) -> ResolvedRun:
+    """Return the request with what it names. Raises UnknownName, UsageError if the launcher cannot do what was typed,
+    MissingError if no lab of the course has what it needs."""
+    module, exercise = context.catalog.exercise(request.exercise)
+    launcher = find_launcher(request.launcher or exercise.launch.kind)
+    objection = launcher.object_to(torchrun=request.torchrun, handed_on=request.handed_on, profile=request.profile)
+    if objection is not None:
+        raise objection
+    kind = (request.kind or read_kind(request.script)) if request.script else None
+    if launcher.by_slurm:
+        lab = _find_slurm_module(context, module)
+    else:
+        lab = find_script_lab(context, module, request) if request.script else module
+    return ResolvedRun(request=request, module=module, exercise=exercise, launcher=launcher, lab=lab, kind=kind)
+
+
+def _find_slurm_module(context: Context, module: Module) -> Module:
+    """Return the module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
+    found = next((item for item in (module, *context.catalog.modules) if item.lab.scheduler == "slurm"), None)
+    if found is None:
+        raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
+    return found
 
 
 def make_launch_request(
-    context: Context,
-    module: Module,
-    exercise: Exercise,
-    run_request: RunRequest,
-    *,
-    local: bool,
-    written: planning.WrittenBatch | None = None,
-) -> planning.LaunchRequest:
+    context: Context, run: ResolvedRun, *, local: bool, written: WrittenBatch | None = None
+) -> LaunchRequest:
     """Return the request with every parameter typed and checked, and the files to upload. `written` is the learner's own batch
     file, if that has to be submitted."""
     from gpucourse.course.parameters import arguments, resolve
 
-    values = resolve(exercise, run_request.settings, local=local)
-    if run_request.nodes is not None and run_request.nodes < 1:
-        raise UsageError(
-            f"--nodes {run_request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1"
-        )
+    request, exercise, launcher = run.request, run.exercise, run.launcher
+    values = resolve(exercise, request.settings, local=local)
+    if request.nodes is not None and request.nodes < 1:
+        raise UsageError(f"--nodes {request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
     # A script of the learner is used as it is: it gets what was typed, not parameters that it may not know.
-    passed = {name: value for name, value in values.items() if run_request.script is None or name in run_request.settings}
-    script, uploads = _uploads(context, module, exercise, run_request)
-    launcher = run_request.launcher or exercise.launch.kind
-    _check_launcher(run_request, launcher)
-    by_us = launcher in {"torchrun", "python"}
-    lab = _own_lab(context, find_lab_module(context, module, run_request), run_request) if by_us else None
-    if lab is not None and run_request.nodes is None and script == exercise.script:
-        _tell_of_few(context, exercise, lab)
-    if lab is not None and lab.inventory is not None and run_request.script is not None and launcher == "python":
+    passed = {name: value for name, value in values.items() if request.script is None or name in request.settings}
+    script, uploads = _uploads(context, run)
+    lab = None if launcher.by_slurm else _own_lab(context, run)
+    if lab is not None and lab.inventory is not None and request.nodes is None:
+        if script == exercise.script:
+            _tell_of_few(context, exercise, lab)
         count = min(exercise.launch.nodes, len(lab.inventory.nodes))
-        if run_request.nodes is None and count > 1:
-            text = f"{run_request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
+        if request.script is not None and launcher.one_process and count > 1:
+            text = f"{request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
             context.watch(Note(text=text, level="warning"))
-    typed = (*arguments(exercise, passed), *run_request.arguments)
-    if run_request.python_module:
-        script, typed = "-m", (run_request.python_module, *typed)
-    needs_torch = launcher == "torchrun" or run_request.profile
-    if run_request.profile:
+    typed = (*arguments(exercise, passed), *request.arguments)
+    if request.python_module:
+        script, typed = "-m", (request.python_module, *typed)
+    packages = exercise.packages if request.script is None else launcher.packages
+    if request.profile:
         typed = (script, *typed)
         script, uploads = PROFILER, (*uploads, Upload(name=PROFILER, source=context.folders.exercises / SHARED / PROFILER))
-    return planning.LaunchRequest(
+        packages = packages if request.script is None else ("torch",)
+    return LaunchRequest(
         exercise=exercise,
-        launcher=launcher,
-        packages=exercise.packages if run_request.script is None else ("torch",) if needs_torch else (),
-        programs=exercise.programs if run_request.script is None else (),
+        launcher=launcher.name,
+        packages=packages,
+        programs=exercise.programs if request.script is None else (),
         script=script,
         parameters=dict(passed),
         arguments=typed,
         uploads=uploads,
-        timeout_s=run_request.timeout_s or exercise.launch.timeout,
-        environment={**(_link_of(lab) if lab is not None else {}), **run_request.environment},
-        handed_on=run_request.handed_on,
-        torchrun_options=read_options(run_request.torchrun),
+        timeout_s=request.timeout_s or exercise.launch.timeout,
+        environment={**(_link_of(lab) if lab is not None else {}), **request.environment},
+        handed_on=request.handed_on,
+        torchrun_options=read_options(request.torchrun),
         nccl=lab.nccl if lab is not None else {},
-        processes=run_request.processes,
-        typed=_list_typed(run_request),
+        processes=request.processes,
+        typed=_list_typed(request),
         written=written,
     )
-
-
-def _check_launcher(run_request: RunRequest, launcher: str) -> None:
-    """Refuse options that the launcher of the run does not have. Raises UsageError."""
-    if run_request.torchrun and launcher != "torchrun":
-        raise UsageError(
-            f"--torchrun is for torchrun, and the launcher of this run is {launcher}",
-            hint="gpucourse run --launcher torchrun ...",
-        )
-    if run_request.handed_on and launcher == "slurm-pty":
-        raise UsageError(
-            f"--env {run_request.handed_on[0]}: a value that no file or process list may show cannot be passed to a terminal",
-            hint=f"set it in the terminal: read -rs {run_request.handed_on[0]}; export {run_request.handed_on[0]}",
-        )
 
 
 def _list_typed(run_request: RunRequest) -> frozenset[str]:
@@ -191,9 +208,9 @@ def _list_typed(run_request: RunRequest) -> frozenset[str]:
     return frozenset({*run_request.settings, *(name for name, value in options.items() if value is not None)})
 
 
-def _own_lab(context: Context, module: Module, run_request: RunRequest) -> Deployment | None:
+def _own_lab(context: Context, run: ResolvedRun) -> Deployment | None:
     try:
-        return find_deployed_lab(context, module, target=run_request.target, gpu=run_request.gpu)
+        return find_deployed_lab(context, run.lab, target=run.request.target, gpu=run.request.gpu)
     except MissingError:
         return None
 
@@ -218,7 +235,7 @@ def _link_of(lab: Deployment) -> dict[str, str]:
 
 
 def plan_on(
-    context: Context, fleet: Fleet, wanted: planning.LaunchRequest, run_id: str, skew_s: dict[str, float] | None = None
+    context: Context, fleet: Fleet, wanted: LaunchRequest, launcher: Launcher[LabFacts], skew_s: dict[str, float] | None = None
 ) -> LaunchPlan:
     """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan.
 
@@ -243,9 +260,7 @@ def plan_on(
     if skew_s is not None:
         skew_s.update({name: node_findings.clock_skew_s for name, node_findings in findings.nodes.items()})
     ways = interfaces(fleet, fleet.nodes)
-    facts = {
-        node.name: planning.NodeFacts(cores=findings.nodes[node.name].cores, interface=ways[node.name]) for node in fleet.nodes
-    }
+    facts = {node.name: NodeFacts(cores=findings.nodes[node.name].cores, interface=ways[node.name]) for node in fleet.nodes}
     if findings.port is None:
         first, last = ports
         raise MissingError(
@@ -254,12 +269,7 @@ def plan_on(
         )
     # Not the first one: two runs that start at the same moment would choose the same.
     port = random.choice(findings.nodes[fleet.nodes[0].name].free_ports)
-    return planning.plan(wanted, tuple(fleet.nodes), facts, run_id=run_id, port=port)
-
-
-def choose(exercise: Exercise, inventory: Inventory, run_request: RunRequest, module: Module) -> tuple[Node, ...]:
-    """Return the nodes that take part."""
-    return planning.choose_nodes(exercise, inventory, run_request.nodes, module.id)
+    return launcher.plan(wanted, fleet.nodes, LabFacts(nodes=facts, port=port), run_id=REHEARSAL)
 
 
 def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Upload]) -> None:
@@ -273,25 +283,23 @@ def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Up
             )
 
 
-def _uploads(context: Context, module: Module, exercise: Exercise, run_request: RunRequest) -> tuple[str, tuple[Upload, ...]]:
+def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...]]:
     """Return the script's name on the node and every file to upload: the learner's own copies, or, with a script of the
     learner, what it imports from its folder and what was named."""
-    script = run_request.script
+    request, exercise, script = run.request, run.exercise, run.request.script
     originals = context.folders.exercises
-    places = context.catalog.sources(module, exercise)
+    places = context.catalog.sources(run.module, exercise)
     for name in ensure_copies(context.paths, originals, places.values()):
         context.watch(Note(text=f"exercises/{name}: the course has a newer version; yours is kept and used"))
-    here = run_request.copies
+    here = request.copies
     uploads = [
         Upload(name=name, source=context.paths.exercises / place if here is None else here / name)
         for name, place in places.items()
     ]
     if script is None:
-        named = find_named_files(run_request.extra, uploads[0].source.resolve().parent)
+        named = find_named_files(request.extra, uploads[0].source.resolve().parent)
         _refuse_same_names(exercise, uploads, named)
         return exercise.script, (*uploads, *named, *earlier_runs(context.paths, exercise))
-    from gpucourse.launch import own_batch
-
     if not script.is_file():
         why = "it is no plain file" if script.exists() else "there is no such file"
         raise UsageError(f"--script {script}: {why}", hint="name a Python file on this computer")
@@ -301,23 +309,20 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
             hint=f"jupyter nbconvert --to script {quote(str(script))}, then gpucourse run --script "
             f"{quote(str(script.with_suffix('.py')))}",
         )
-    launcher = run_request.launcher or exercise.launch.kind
-    if launcher == "torchrun" and starts_ranks_itself(script):
+    if run.launcher.starts_ranks and starts_ranks_itself(script):
         text = f"{script.name} starts its ranks itself, and torchrun would start it once for each rank"
         once = f"gpucourse run --script {script} --launcher python starts it once a node"
         context.watch(Note(text=f"{text}. {once}", level="warning"))
-    shell = launcher in SLURM and not own_batch.is_python(script)
-    if shell:
-        base = script.resolve().parent
-    else:
-        base = Path.cwd() if run_request.python_module else find_base(script, run_request.extra)
-    beside = find_mentioned_files(script) if shell else find_imports(script, base, run_request.python_module)
+    shell = run.launcher.by_slurm and run.kind is not None and not run.kind.is_python
+    whole = script.resolve().parent if shell else find_base(script, request.extra)
+    base = Path.cwd() if request.python_module else whole
+    beside = find_mentioned_files(script) if shell else find_imports(script, base, request.python_module)
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
         how = "names" if shell else "imports"
         context.watch(Note(text=f"{script.name} {how} files beside it, so they are uploaded too: {names}"))
-    source = script if run_request.python_module else script.resolve()
+    source = script if request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
-    own_files = [Upload(name=name, source=source), *find_named_files(run_request.extra, base), *beside]
+    own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *beside]
     taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}  # the learner's own replace the course's
     return f"./{name}" if name.startswith("-") else name, tuple(taken.values())  # else it would be a flag of Python itself

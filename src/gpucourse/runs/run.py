@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from gpucourse import __version__
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, UsageError
+from gpucourse.launch.own_batch import make_shell_script_error
+from gpucourse.launch.planning import choose_nodes
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note, stage
-from gpucourse.model.manifest import Module
 from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.runs import parts, slurm_runs
+from gpucourse.runs import parts, slurm_planning, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.mutations import keep_edited_files
-from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, find_lab_module, make_launch_request, plan_on
+from gpucourse.runs.prepare import ResolvedRun, RunRequest, find_deployed_lab, make_launch_request, plan_on
 from gpucourse.storage import find_shortage
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
@@ -30,8 +31,6 @@ from gpucourse.workspace.lock import hold_lock
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
     from gpucourse.runs import follow
-
-REHEARSAL = "dry-run"
 
 Faults = dict[str, dict[str, object]]
 """What the agent of a node has to break, by the node's name."""
@@ -55,29 +54,22 @@ class RunLocation:
     lacks: str = ""
 
 
-def locate_run(context: Context, run_request: RunRequest) -> RunLocation:
-    """Return the place where a run of this request would happen: on the lab that is on record, else where a new one would
-    exist.
-
-    Raises UnknownName.
-    """
-    module, exercise = context.catalog.exercise(run_request.exercise)
-    scheduled = slurm_runs.by_slurm(exercise, run_request)
-    lab = slurm_runs.lab_of(context, module) if scheduled else find_lab_module(context, module, run_request)
+def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
+    """Return the place where a run would happen: on the lab that is on record, else where a new one would exist."""
     try:
-        deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
+        deployment = find_deployed_lab(context, run.lab, target=run.request.target, gpu=run.request.gpu)
     except MissingError:  # it may be stopped, or not ready: it is the intended lab all the same
-        known = deployments.of_module(context.paths, lab.id)
-        return RunLocation(run_request.target or (known[0].mode if known else context.settings.target))
+        known = deployments.of_module(context.paths, run.lab.id)
+        return RunLocation(run.request.target or (known[0].mode if known else context.settings.target))
     return RunLocation(deployment.mode, deployment.lacks)
 
 
 def run(
     context: Context,
-    run_request: RunRequest,
+    resolved: ResolvedRun,
     *,
-    detach: bool,
-    dry_run: bool,
+    detach: bool = False,
+    dry_run: bool = False,
     inject_faults: InjectFaults | None = None,
     object_to: Callable[[LaunchPlan], GpucourseError | None] = lambda _plan: None,
 ) -> RunResult:
@@ -87,37 +79,29 @@ def run(
     instead. Raises UsageError, MissingError (no lab, no torch), UnreachableError, ExerciseFailed; Interrupted when the person
     presses Ctrl-C: the run then continues.
     """
-    module, exercise = context.catalog.exercise(run_request.exercise)
-    scheduled = slurm_runs.by_slurm(exercise, run_request)
-    if run_request.profile and scheduled:
-        raise UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
-    if run_request.script is not None and not scheduled:
-        from gpucourse.launch.own_batch import refuse_shell_script
-
-        refuse_shell_script(run_request.script)
-    lab = slurm_runs.lab_of(context, module) if scheduled else find_lab_module(context, module, run_request)
-    deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
-    if not scheduled and lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
-        raise _refuse_login_node(deployment, run_request)
+    request, exercise, scheduled = resolved.request, resolved.exercise, resolved.launcher.by_slurm
+    if request.script is not None and resolved.kind is not None and resolved.kind.is_shell and not scheduled:
+        raise make_shell_script_error(request.script)
+    deployment = find_deployed_lab(context, resolved.lab, target=request.target, gpu=request.gpu)
+    if not scheduled and resolved.lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
+        raise _refuse_login_node(deployment, request)
     inventory = deployment.inventory
     if inventory is None:  # `find_deployed_lab` promises one
         raise AssertionError(deployment.stack)
-    if scheduled:
-        from gpucourse.runs import slurm_planning
-    written = slurm_planning.find_written_batch(context, exercise, run_request) if scheduled and not inject_faults else None
-    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.is_simulated, written=written)
-    nodes = (inventory.head,) if scheduled else choose(exercise, inventory, run_request, module)
+    written = slurm_planning.find_written_batch(context, resolved) if scheduled and not inject_faults else None
+    wanted = make_launch_request(context, resolved, local=deployment.is_simulated, written=written)
+    nodes = (inventory.head,) if scheduled else choose_nodes(exercise, inventory, request.nodes, resolved.module.id)
     phases: dict[str, float] = {}
     skew_s: dict[str, float] = {}
     with slurm_runs.fleet_of(context, deployment, nodes, scheduled=scheduled) as fleet:
         with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases):
             reach(context, fleet)
             if scheduled:
-                plan = slurm_planning.plan_on(context, fleet, wanted, run_request, lab, deployment)
+                plan = slurm_planning.plan_on(context, fleet, wanted, resolved, deployment)
             else:
-                plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
-        if run_request.script is not None:
-            plan = replace(plan, own_script=run_request.script.name)
+                plan = plan_on(context, fleet, wanted, resolved.launcher, skew_s)
+        if request.script is not None:
+            plan = replace(plan, own_script=request.script.name)
         plan = _limit(context, plan)
         if (objection := object_to(plan)) is not None:
             raise objection
@@ -130,11 +114,11 @@ def run(
             context.watch(Note(text=told, level="warning"))
         if not scheduled:
             _warn_of_others(context, deployment, {node.name for node in nodes})
-        run_id = runs.new_run(context.paths, run_request.place)
+        run_id = runs.new_run(context.paths, request.place)
         # Locked before there is a record: another command would assume that a run that has not started yet never will.
         with hold_lock(runs.lock_of(context.paths, run_id), f"run {exercise.id}"):
             plan = replace(plan, run_id=run_id)
-            record = new_record(context, lab, deployment, plan, run_request)
+            record = new_record(context, resolved, deployment, plan)
             record.phases_s, record.clock_skew_s = phases, skew_s
             record.drill = inject_faults is not None
             launched, faults = inject_faults(plan) if inject_faults else (plan, {})
@@ -178,42 +162,39 @@ def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -
         context.watch(Note(text=f"{told}. Look: gpucourse runs; end it: gpucourse cancel {others[-1]}", level="warning"))
 
 
-def new_record(
-    context: Context, module: Module, deployment: Deployment, plan: LaunchPlan, run_request: RunRequest
-) -> RunRecord:
+def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan: LaunchPlan) -> RunRecord:
     """Return the record of a run that has not started yet, stored with its plan."""
+    request = run.request
     record = RunRecord(
         id=plan.run_id,
         exercise=plan.exercise,
-        module=module.id,
+        module=run.lab.id,
         stack=deployment.stack,
         mode=plan.mode,
         launcher=plan.launcher,
-        own_script=os.path.normpath(run_request.script.absolute())
-        if run_request.script
-        else None,  # two folders may have one name
-        own_module=run_request.python_module or None,
-        place=run_request.place if run_request.script else None,
-        profiled=run_request.profile,
+        own_script=os.path.normpath(request.script.absolute()) if request.script else None,  # two folders may have one name
+        own_module=request.python_module or None,
+        place=request.place if request.script else None,
+        profiled=request.profile,
         state="planned",
         created=now_utc("milliseconds"),
-        prediction=run_request.prediction,
-        expected_red=run_request.expected_red,
+        prediction=request.prediction,
+        expected_red=request.expected_red,
         parameters=plan.parameters,
-        environment=dict(run_request.environment),
+        environment=dict(request.environment),
         handed_on=list(plan.handed_on),
-        torchrun=run_request.torchrun,
-        checks=[dict(check) for check in run_request.checks],
+        torchrun=request.torchrun,
+        checks=[dict(check) for check in request.checks],
         nodes=[node.name for node in plan.nodes],
         world_size=plan.world_size,
-        silence_s=run_request.silence_s or plan.collective_timeout_s,
+        silence_s=request.silence_s or plan.collective_timeout_s,
         gpucourse=__version__,
         slurm=slurm_runs.make_slurm_record(plan),
     )
     write_record(runs.files_of(context.paths, record).plan, plan)
     slurm_runs.keep_files(plan, runs.files_of(context.paths, record))
-    parts.keep_started_files(context, context.catalog.exercise(plan.exercise)[1], record, run_request.copies)
-    if run_request.copies is None:
+    parts.keep_started_files(context, run.exercise, record, request.copies)
+    if request.copies is None:
         keep_edited_files(context, record)
     runs.save(context.paths, record)
     return record

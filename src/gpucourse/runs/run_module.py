@@ -9,7 +9,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.runs.prepare import RunRequest, find_deployed_lab
+from gpucourse.runs.prepare import RunRequest, find_deployed_lab, resolve
 from gpucourse.runs.run import RunResult, run
 from gpucourse.workspace import deployments
 
@@ -81,10 +81,10 @@ def _step(
     planned = ExerciseRun(
         exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=lab.gpu, mode=lab.mode, state="not run"
     )
-    if exercise.launch.kind == "slurm-pty":
+    if exercise.launch.traits.is_terminal:
         return replace(planned, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}")
     try:
-        ran = run_one(exercise, lab, lambda: run(context, run_request, detach=False, dry_run=False))
+        ran = run_one(exercise, lab, lambda: run(context, resolve(context, run_request)))
     except Interrupted:
         raise
     except GpucourseError as error:

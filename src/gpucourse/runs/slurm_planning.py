@@ -3,21 +3,21 @@ what the cluster has, and a refusal of what it can never provide."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import CheckFailed, MissingError, UsageError
-from gpucourse.launch import own_batch, planning
-from gpucourse.launch import slurm_plan as launcher
+from gpucourse.launch import own_batch, slurm
+from gpucourse.launch.launcher import ClusterFacts, LaunchRequest, WrittenBatch, find_launcher
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
-from gpucourse.model.manifest import Exercise, LearnerPart, Module
+from gpucourse.model.manifest import LearnerPart
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan
-from gpucourse.model.slurm import SLURM
 from gpucourse.outside.slurm_options import read_file
 from gpucourse.runs import parts
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.prepare import REHEARSAL, ResolvedRun
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one machine
 
 
-def find_written_batch(context: Context, exercise: Exercise, run_request: RunRequest) -> planning.WrittenBatch | None:
+def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | None:
     """Return the learner's batch file for this run; None if the course's own is submitted: the exercise has no such part, the
     part is still open, or another script or launcher was typed.
 
     Raises CheckFailed, with the reason, if the file is wrong: nothing is submitted then. Raises MissingError.
     """
+    exercise = run.exercise
     part = next((part for part in exercise.yours if part.submit), None)
-    by_slurm = (run_request.launcher or exercise.launch.kind) in SLURM
-    if part is None or run_request.script is not None or not by_slurm:
+    if part is None or run.request.script is not None or not run.launcher.by_slurm:
         return None
     file = parts.list_part_files(context, exercise)[part.id]
     result = parts.judge_part(context, exercise, part, file)
@@ -46,7 +46,7 @@ def find_written_batch(context: Context, exercise: Exercise, run_request: RunReq
             hint=f"edit {file}, then gpucourse try {exercise.id}; gpucourse hint {exercise.id}",
         )
     array = exercise.launch.slurm.array if exercise.launch.slurm else None
-    if array in run_request.settings:
+    if array in run.request.settings:
         told = f"--set {array} was typed, so the course's own file is submitted: {part.file} has values of its own"
         context.watch(Note(text=told, level="warning"))
         return None
@@ -54,57 +54,50 @@ def find_written_batch(context: Context, exercise: Exercise, run_request: RunReq
     return _read(part, file.read_text(encoding="utf-8"))
 
 
-def _read(part: LearnerPart, text: str) -> planning.WrittenBatch:
-    return planning.WrittenBatch(
-        name=part.file.rpartition("/")[2].rpartition(".")[0], text=text, tasks=len(read_file(text).array[0])
-    )
+def _read(part: LearnerPart, text: str) -> WrittenBatch:
+    return WrittenBatch(name=part.file.rpartition("/")[2].rpartition(".")[0], text=text, tasks=len(read_file(text).array[0]))
 
 
-def plan_on(
-    context: Context, fleet: Fleet, wanted: planning.LaunchRequest, run_request: RunRequest, lab: Module, deployment: Deployment
-) -> LaunchPlan:
+def plan_on(context: Context, fleet: Fleet, wanted: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> LaunchPlan:
     """Ask the cluster of this deployment what it has, refuse what it can never provide, then plan."""
     from gpucourse.remote.slurm_client import cluster
 
     head = fleet.nodes[0]
-    if run_request.script is not None and (
-        own_batch.is_batch(run_request.script) or own_batch.is_shell_script(run_request.script)
-    ):
-        return _own(wanted, run_request, lab, head, own_batch.read(run_request.script), cluster(fleet.link(head)))
-    nodes = launcher.nodes_of(wanted, run_request.nodes)
+    if run.is_own_batch and run.request.script is not None:
+        return _own(wanted, run, run.request.script, head, cluster(fleet.link(head)))
+    nodes = slurm.nodes_of(wanted, run.request.nodes)
     slurm_cluster = cluster(fleet.link(head))
     partition = _partition(wanted, slurm_cluster)
     gpus = choose_gpus(wanted, partition, nodes)
     _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(deployment))
-    place = launcher.ClusterFacts(
-        partition=partition.name, threads=LOCAL_THREADS if head.is_simulated else None, gpus=gpus, python=_python_of(deployment)
+    facts = ClusterFacts(
+        module=run.lab.id,
+        partition=partition.name,
+        nodes=nodes,
+        threads=LOCAL_THREADS if head.is_simulated else None,
+        gpus=gpus,
+        python=_python_of(deployment),
     )
-    return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
+    return run.launcher.plan(wanted, (head,), facts, run_id=REHEARSAL)
 
 
-def _own(
-    wanted: planning.LaunchRequest,
-    run_request: RunRequest,
-    lab: Module,
-    head: Node,
-    own: own_batch.OwnBatch,
-    slurm_cluster: SlurmCluster,
-) -> LaunchPlan:
+def _own(wanted: LaunchRequest, run: ResolvedRun, script: Path, head: Node, slurm_cluster: SlurmCluster) -> LaunchPlan:
     """Return the plan for a batch file of the learner. Only its partition is checked here; sbatch checks the rest."""
-    typed = launcher.partition_of(wanted)
+    own = own_batch.read(script)
+    typed = slurm.partition_of(wanted)
     chosen = typed or slurm_cluster.batch_partition or own.partition
     if chosen and slurm_cluster.partition(chosen) is None:
-        raise _no_partition(chosen, slurm_cluster, f"gpucourse run --script {run_request.script}")
+        raise _no_partition(chosen, slurm_cluster, f"gpucourse run --script {script}")
     return own_batch.plan(
         wanted,
         head,
         own,
-        nodes=run_request.nodes,
+        nodes=run.request.nodes,
         partition=typed,
         default=slurm_cluster.default.name if slurm_cluster.default else "",
         login=slurm_cluster.batch_partition,
-        time_s=run_request.timeout_s,
-        module=lab.id,
+        time_s=run.request.timeout_s,
+        module=run.lab.id,
     )
 
 
@@ -114,15 +107,15 @@ def _no_partition(name: str, slurm_cluster: SlurmCluster, again: str) -> UsageEr
     return UsageError(f"the cluster has no partition '{name}'; it has: {known}", hint=f"{again} --set partition={default}")
 
 
-def _partition(wanted: planning.LaunchRequest, slurm_cluster: SlurmCluster) -> Partition:
+def _partition(wanted: LaunchRequest, slurm_cluster: SlurmCluster) -> Partition:
     """Return the partition that the job goes to: the one that was named; else gpu, which the course's files prefer, if it
     exists and the file is the course's; else the cluster's own default. Raises UsageError if it does not exist, or is down."""
-    session = wanted.launcher == "slurm-pty"
-    login = slurm_cluster.session_partition if session else slurm_cluster.batch_partition
+    is_terminal = find_launcher(wanted.launcher).is_terminal
+    login = slurm_cluster.session_partition if is_terminal else slurm_cluster.batch_partition
     written = wanted.written is not None
-    name = launcher.partition_of(wanted, login) or ("" if written else launcher.PARTITION)
+    name = slurm.partition_of(wanted, login) or ("" if written else slurm.PARTITION)
     chosen = slurm_cluster.partition(name)
-    if chosen is None and (not name or (name == launcher.PARTITION and not written)):
+    if chosen is None and (not name or (name == slurm.PARTITION and not written)):
         chosen = slurm_cluster.default
     if chosen is None:
         raise _no_partition(name, slurm_cluster, f"gpucourse run {wanted.exercise.id}")
@@ -131,14 +124,14 @@ def _partition(wanted: planning.LaunchRequest, slurm_cluster: SlurmCluster) -> P
     return chosen
 
 
-def choose_gpus(wanted: planning.LaunchRequest, partition: Partition, nodes: int) -> int:
+def choose_gpus(wanted: LaunchRequest, partition: Partition, nodes: int) -> int:
     """Return the GPUs that the job gets on each node. An exercise that was not written for Slurm gets one for each of its
     processes, as far as the nodes have them."""
     has = sorted((node.gpus for node in partition.nodes), reverse=True)
     if wanted.exercise.launch.slurm is None:
         available = min(has[:nodes], default=0)
-        return min(available, launcher.tasks_of(wanted, available))
-    return launcher.gpus_of(wanted) if has and has[0] else 0
+        return min(available, slurm.tasks_of(wanted, available))
+    return slurm.gpus_of(wanted) if has and has[0] else 0
 
 
 def _python_of(deployment: Deployment) -> str:
@@ -154,13 +147,11 @@ def _deploy(deployment: Deployment) -> str:
     return "" if deployment.uses_existing_machines else f"gpucourse deploy {deployment.module}{deployment.flag}"
 
 
-def _enough(
-    context: Context, wanted: planning.LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str
-) -> None:
+def _enough(context: Context, wanted: LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
     """Refuse a job that can never start. Nodes that are down are named with Slurm's reason; `deploy` is the command that
     repairs a lab."""
     name = partition.name
-    if not gpus and launcher.gpus_of(wanted):
+    if not gpus and slurm.gpus_of(wanted):
         text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
         context.watch(Note(text=text, level="warning"))
     fitting = _large_enough(wanted, partition, gpus)
@@ -183,10 +174,10 @@ def _enough(
         context.watch(Note(text=f"{node.name} is {node.state}{why}; the others are enough", level="warning"))
 
 
-def _large_enough(wanted: planning.LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
+def _large_enough(wanted: LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
     """Return the nodes with as many GPUs as each node of the job needs. Raises UsageError if no node has them, or the cores."""
     exercise, name = wanted.exercise.id, partition.name
-    tasks, cores = launcher.tasks_of(wanted, gpus), max((node.cores for node in partition.nodes), default=1)
+    tasks, cores = slurm.tasks_of(wanted, gpus), max((node.cores for node in partition.nodes), default=1)
     if tasks > cores:
         raise UsageError(
             f"{tasks} processes on each node were asked for, and no node of the partition {name} has more than {cores} cores",
@@ -202,7 +193,7 @@ def _large_enough(wanted: planning.LaunchRequest, partition: Partition, gpus: in
     return fitting
 
 
-def _again(wanted: planning.LaunchRequest) -> str:
-    """Return the command that was typed, as far as it chose the launcher."""
+def _again(wanted: LaunchRequest) -> str:
+    """Return the command that was typed, as far as it chose the slurm."""
     own = wanted.launcher != wanted.exercise.launch.kind
     return f"gpucourse run {wanted.exercise.id}{f' --launcher {wanted.launcher}' if own else ''}"

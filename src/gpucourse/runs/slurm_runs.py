@@ -10,13 +10,11 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note, Watcher, ignore_event
-from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.model.slurm import SLURM, JobRow, SlurmRun
+from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.outside.names import OutsideError, relative_name
-from gpucourse.runs.prepare import RunRequest
 from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths
 
@@ -25,26 +23,6 @@ if TYPE_CHECKING:
 
 Ending = Literal["exited", "cancelled", "timed_out", "lost"]
 ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
-
-
-def by_slurm(exercise: Exercise, run_request: RunRequest) -> bool:
-    """Return whether this request goes to Slurm."""
-    return (run_request.launcher or exercise.launch.kind) in SLURM
-
-
-def is_session(exercise: Exercise, run_request: RunRequest) -> bool:
-    """Return whether this request opens a terminal on a node."""
-    return run_request.launcher is None and exercise.launch.kind == "slurm-pty"
-
-
-def lab_of(context: Context, module: Module) -> Module:
-    """Return the module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
-    slurm_module = next(
-        (candidate for candidate in (module, *context.catalog.modules) if candidate.lab.scheduler == "slurm"), None
-    )
-    if slurm_module is None:
-        raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
-    return slurm_module
 
 
 def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:

@@ -17,13 +17,12 @@ from gpucourse.context import Context
 from gpucourse.errors import ExerciseFailed, GpucourseError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import stage
-from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.slurm import JobRow, SlurmSession
 from gpucourse.runs import follow, slurm_planning, slurm_runs
 from gpucourse.runs.connect import reach
-from gpucourse.runs.prepare import RunRequest, find_deployed_lab, make_launch_request
+from gpucourse.runs.prepare import ResolvedRun, find_deployed_lab, make_launch_request
 from gpucourse.runs.run import new_record
 from gpucourse.storage import write_text
 from gpucourse.units import now_utc
@@ -53,22 +52,22 @@ class OpenSession:
     began: float = field(default_factory=time.monotonic)
 
 
-def rehearse(context: Context, run_request: RunRequest) -> LaunchPlan:
+def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
     """Return the plan that would be submitted to Slurm. Starts nothing."""
-    with _plan_session(context, run_request) as (plan, *_):
+    with _plan_session(context, run) as (plan, *_):
         return plan
 
 
 @contextmanager
-def open_session(context: Context, run_request: RunRequest) -> Iterator[OpenSession]:
+def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
     """Bring the files to the cluster, make the record, and watch the job for as long as the block lasts."""
     from gpucourse.remote.slurm_client import lay_out, session
 
-    with _plan_session(context, run_request) as (plan, lab, deployment, fleet):
+    with _plan_session(context, run) as (plan, deployment, fleet):
         run_id = runs.new_run(context.paths, plan.exercise)
         with hold_lock(runs.lock_of(context.paths, run_id), f"run {plan.exercise}"):
             named = _name_plan(plan, run_id)
-            record = new_record(context, lab, deployment, named, run_request)
+            record = new_record(context, run, deployment, named)
             lay_out(fleet, named)
             record.state, record.started = "running", now_utc()
             runs.save(context.paths, record)
@@ -120,18 +119,16 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
 
 
 @contextmanager
-def _plan_session(context: Context, run_request: RunRequest) -> Iterator[tuple[LaunchPlan, Module, Deployment, Fleet]]:
-    module, exercise = context.catalog.exercise(run_request.exercise)
-    lab = slurm_runs.lab_of(context, module)
-    deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
+def _plan_session(context: Context, run: ResolvedRun) -> Iterator[tuple[LaunchPlan, Deployment, Fleet]]:
+    deployment = find_deployed_lab(context, run.lab, target=run.request.target, gpu=run.request.gpu)
     if deployment.inventory is None:
         raise AssertionError(deployment.stack)
-    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.is_simulated)
+    wanted = make_launch_request(context, run, local=deployment.is_simulated)
     with slurm_runs.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
         with stage(context.watch, "connect", "asking the cluster what it has"):
             reach(context, fleet)
-            plan = slurm_planning.plan_on(context, fleet, wanted, run_request, lab, deployment)
-        yield plan, lab, deployment, fleet
+            plan = slurm_planning.plan_on(context, fleet, wanted, run, deployment)
+        yield plan, deployment, fleet
 
 
 def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:

@@ -13,8 +13,8 @@ from gpucourse.launch.environment import read_variables
 from gpucourse.ui.render import render
 from gpucourse.ui.views.plan import launch as view_of_plan
 from tests.unit.launch.test_planning import make_plan, node
-from tests.unit.launch.test_slurm_plan import make_plan as make_slurm_plan
-from tests.unit.launch.test_slurm_plan import request
+from tests.unit.launch.test_slurm import make_plan as make_slurm_plan
+from tests.unit.launch.test_slurm import request
 
 
 def test_read_variables_tells_values_from_names() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import own_batch
-from gpucourse.launch.planning import LaunchRequest
+from gpucourse.launch.launcher import LaunchRequest
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Node
 from gpucourse.model.plan import Batch, LaunchPlan
@@ -71,16 +71,15 @@ def test_batch_file_is_known_by_its_content(tmp_path: Path, name: str, text: str
     script = tmp_path / name
     if text is not None:
         script.write_text(text)
-    assert (own_batch.is_batch(script), own_batch.is_shell_script(script)) == (kind == "batch", kind == "shell")
+    found = own_batch.read_kind(script)
+    assert (found.is_batch, found.is_shell) == (kind == "batch", kind == "shell")
 
 
 def test_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
-    own_batch.refuse_shell_script(file(tmp_path, "--nodes=2"))
-    (tmp_path / "run.sh").write_text("#!/bin/bash\ntorchrun train.py\n")
-    with pytest.raises(UsageError, match=r"run\.sh is a shell script without lines for sbatch") as caught:
-        own_batch.refuse_shell_script(tmp_path / "run.sh")
-    assert "--launcher slurm" in caught.value.hint
-    assert "the Python script that it starts" in caught.value.hint
+    error = own_batch.make_shell_script_error(tmp_path / "run.sh")
+    assert "run.sh is a shell script without lines for sbatch" in error.what
+    assert "--launcher slurm" in error.hint
+    assert "the Python script that it starts" in error.hint
 
 
 @pytest.mark.parametrize(
@@ -201,7 +200,7 @@ def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes | None, 
     path = tmp_path / ("none.sbatch" if content is None else "mine.sbatch")
     if content is not None:
         path.write_bytes(content)
-        assert own_batch.is_batch(path)
+        assert own_batch.read_kind(path).is_batch
     with pytest.raises(UsageError, match=words):
         own_batch.read(path)
 

@@ -6,6 +6,7 @@ import pytest
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import planning as launch
+from gpucourse.launch.launcher import LabFacts, LaunchRequest, NodeFacts, find_launcher
 from gpucourse.launch.torchrun import by_hand, read_options
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Inventory, Node
@@ -53,7 +54,7 @@ def make_plan(
     torchrun: str = "",
     **changes: object,
 ) -> LaunchPlan:
-    request = launch.LaunchRequest(
+    request = LaunchRequest(
         exercise=exercise(**changes),
         launcher=launcher,
         script="ddp.py",
@@ -66,8 +67,8 @@ def make_plan(
         handed_on=handed_on,
         torchrun_options=read_options(torchrun),
     )
-    facts = {node.name: launch.NodeFacts(cores=cores, interface="lo") for node in nodes}
-    return launch.plan(request, nodes, facts, run_id="r", port=29501)
+    facts = LabFacts(nodes={node.name: NodeFacts(cores=cores, interface="lo") for node in nodes}, port=29501)
+    return find_launcher(launcher).plan(request, nodes, facts, run_id="r")
 
 
 def test_torchrun_lines_are_these_word_for_word() -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import UsageError
-from gpucourse.launch.torchrun import OwnOptions, Rendezvous, by_hand, command, read_options
+from gpucourse.launch.launcher import TorchrunOptions
+from gpucourse.launch.torchrun import by_hand, read_options
+from tests.unit.launch.test_planning import make_plan, node
 
 LARGER_CLUSTERS = Path(__file__).parents[3] / "docs/larger-clusters.md"
 
@@ -17,14 +19,14 @@ LARGER_CLUSTERS = Path(__file__).parents[3] / "docs/larger-clusters.md"
 @pytest.mark.parametrize(
     ("typed", "options"),
     [
-        ("", OwnOptions()),
-        ("--max-restarts=2 --monitor-interval 0.5", OwnOptions(words=("--monitor-interval=0.5",), max_restarts=2)),
-        ("--max_restarts 0 --role='my ranks'", OwnOptions(words=("--role=my ranks",), max_restarts=0)),
-        ("--max-rest 3", OwnOptions(max_restarts=3)),
-        ("--virtual-local-rank --new-option=1", OwnOptions(words=("--virtual-local-rank", "--new-option=1"))),
+        ("", TorchrunOptions()),
+        ("--max-restarts=2 --monitor-interval 0.5", TorchrunOptions(words=("--monitor-interval=0.5",), max_restarts=2)),
+        ("--max_restarts 0 --role='my ranks'", TorchrunOptions(words=("--role=my ranks",), max_restarts=0)),
+        ("--max-rest 3", TorchrunOptions(max_restarts=3)),
+        ("--virtual-local-rank --new-option=1", TorchrunOptions(words=("--virtual-local-rank", "--new-option=1"))),
     ],
 )
-def test_read_options_keeps_options_of_torchrun(typed: str, options: OwnOptions) -> None:
+def test_read_options_keeps_options_of_torchrun(typed: str, options: TorchrunOptions) -> None:
     assert read_options(typed) == options
 
 
@@ -57,8 +59,10 @@ def test_read_options_refuses_what_gpucourse_sets(typed: str, what: str, hint: s
 
 
 def test_page_on_larger_clusters_shows_the_line_of_a_dry_run() -> None:
-    rendezvous = Rendezvous(nodes=2, node_rank=0, address="10.0.0.4", port=29506)
-    words = by_hand(command(".../python", rendezvous, 1, "train.py", ("--epochs", "3")))
+    plan = make_plan(node(0), node(1), arguments=("--epochs", "3"))
+    shown = {"/opt/py/bin/python": ".../python", "ddp.py": "train.py", "--master-addr=10.0.0.0": "--master-addr=10.0.0.4",
+             "--master-port=29501": "--master-port=29506"}  # fmt: skip
+    words = [shown.get(word, word) for word in by_hand(plan.commands[0].argv)]
     page = LARGER_CLUSTERS.read_text(encoding="utf-8")
     assert f"\n{shlex.join(words)}\n" in page
     options = [word.partition("=")[0] for word in words if re.match(r"--[a-z-]+=", word)]

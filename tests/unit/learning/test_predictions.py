@@ -18,7 +18,7 @@ from gpucourse.learning.calibration import draw_calibration, draw_files
 from gpucourse.learning.evidence import gather
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import GivenPrediction
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.prepare import RunRequest, resolve
 from gpucourse.runs.run import new_record
 from gpucourse.ui.console import Console
 from gpucourse.workspace import runs
@@ -100,8 +100,7 @@ def test_new_record_holds_the_prediction_before_the_run_starts(learning: Learnin
         uploads=(), master_address="", master_port=0, timeout_s=60.0, collective_timeout_s=60.0,
     )  # fmt: skip
     given = GivenPrediction(id="faster", answer="1.8")
-    module, _ = context.catalog.exercise("1.1")
-    record = new_record(context, module, lab, plan, RunRequest(exercise="1.1", prediction=given))
+    record = new_record(context, resolve(context, RunRequest(exercise="1.1", prediction=given)), lab, plan)
     assert record.state == "planned"
     assert runs.reread(context.paths, record).prediction == given
 

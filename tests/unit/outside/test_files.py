@@ -98,7 +98,8 @@ def test_readers_of_named_files_keep_to_bounds(tmp_path: Path, name: str) -> Non
     ):
         with pytest.raises(UsageError, match=r"plain file|larger than"):
             read()
-    assert (own_batch.is_batch(path), own_batch.is_shell_script(path)) == (False, False)
+    kind = own_batch.read_kind(path)
+    assert (kind.is_batch, kind.is_shell) == (False, False)
     assert (neighbours.find_imports(path), neighbours.starts_ranks_itself(path)) == ([], False)
     if name in {"zero", "pipe"}:
         with pytest.raises(UsageError, match="neither a file nor a folder"):

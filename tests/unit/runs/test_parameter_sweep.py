@@ -10,6 +10,7 @@ import pytest
 from gpucourse.errors import Interrupted, MissingError, UnreachableError
 from gpucourse.runs import parameter_sweep, run_module
 from gpucourse.runs.follow import FollowedRun
+from gpucourse.runs.prepare import ResolvedRun
 from gpucourse.runs.run import RunResult
 from gpucourse.workspace import deployments
 from tests.learning import METRICS, Learning, deploy
@@ -38,7 +39,8 @@ def lacking() -> set[str]:
 def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPatch) -> Learning:
     """A learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
 
-    def run(_context: Any, order: Any, **_other: Any) -> RunResult:
+    def run(_context: Any, resolved: ResolvedRun, **_other: Any) -> RunResult:
+        order = resolved.request
         if order.exercise in lacking:
             raise MissingError("torch is not installed on node0")
         depth = int(order.settings.get("depth", 10))

@@ -11,13 +11,13 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.launch.planning import LaunchRequest
+from gpucourse.launch.launcher import LaunchRequest, find_launcher
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Event, Note
 from gpucourse.model.launching import advise_install
 from gpucourse.model.node import Inventory, Mode, Node
 from gpucourse.ports import CommandResult
-from gpucourse.runs.prepare import RunRequest, find_script_lab, make_launch_request, plan_on
+from gpucourse.runs.prepare import RunRequest, make_launch_request, plan_on, resolve
 from gpucourse.workspace import deployments
 from gpucourse.workspace.locate import open_workspace
 from tests.unit.labs.aws import fakes
@@ -51,8 +51,8 @@ def make_request(
     events: list[Event] = []
     context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={}, watch=events.append)
     lab(context, nodes, link=link)
-    module, exercise = context.catalog.exercise(exercise_id)
-    launch_request = make_launch_request(context, module, exercise, RunRequest(exercise=exercise_id, nodes=typed), local=True)
+    run = resolve(context, RunRequest(exercise=exercise_id, nodes=typed))
+    launch_request = make_launch_request(context, run, local=True)
     return launch_request, [event.text for event in events if isinstance(event, Note)]
 
 
@@ -70,9 +70,7 @@ def test_lab_with_too_few_nodes_names_the_command_for_more(tmp_path: Path) -> No
 
 def test_script_that_is_named_like_a_flag_is_no_flag_of_python(context: Context, tmp_path: Path) -> None:
     (script := tmp_path / "-x.py").write_text("")
-    launch_request = make_launch_request(
-        context, *context.catalog.exercise("3.1"), RunRequest(exercise="3.1", script=script), local=True
-    )
+    launch_request = make_launch_request(context, resolve(context, RunRequest(exercise="3.1", script=script)), local=True)
     assert launch_request.script == "./-x.py"
     assert "-x.py" in {upload.name for upload in launch_request.uploads}
 
@@ -99,14 +97,14 @@ def test_program_or_package_that_a_node_lacks_is_named_before_the_start(
     context: Context, mode: Mode, needs: dict[str, tuple[str, ...]], what: str, cure: str
 ) -> None:
     lab(context, 1)
-    launch_request = make_launch_request(context, *context.catalog.exercise("3.1"), RunRequest(exercise="3.1"), local=True)
+    launch_request = make_launch_request(context, resolve(context, RunRequest(exercise="3.1")), local=True)
 
     def answer(_node: Node, command: str) -> CommandResult:
         raise AssertionError(f"nothing but the look at the node was expected: {command}")
 
     fleet = fakes.fleet_of(answer, replace(fakes.node("node0"), mode=mode))
     with pytest.raises(MissingError, match=what) as error:
-        plan_on(context, fleet, replace(launch_request, **needs), "run")  # type: ignore[arg-type]
+        plan_on(context, fleet, replace(launch_request, **needs), find_launcher("torchrun"))  # type: ignore[arg-type]
     assert error.value.hint.endswith(cure)
 
 
@@ -127,9 +125,9 @@ def test_extra_file_that_replaces_one_of_the_exercise_is_refused(context: Contex
     other.write_text("print('numbers')\n")
     request = RunRequest(exercise="3.1", extra=(other,))
     with pytest.raises(UsageError, match="has a file of its own named"):
-        make_launch_request(context, module, exercise, request, local=True)
+        make_launch_request(context, resolve(context, request), local=True)
     mine = context.paths.exercises / context.catalog.folder_name(module) / exercise.script
-    assert make_launch_request(context, module, exercise, RunRequest(exercise="3.1", extra=(mine,)), local=True).uploads
+    assert make_launch_request(context, resolve(context, RunRequest(exercise="3.1", extra=(mine,))), local=True).uploads
 
 
 @pytest.mark.parametrize(
@@ -142,27 +140,28 @@ def test_script_that_python_starts_on_each_node_is_announced(
     events: list[Event] = []
     context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={}, watch=events.append)
     lab(context, deployed)
-    module, exercise = context.catalog.exercise("3.1")
     (tmp_path / "own.py").write_text("print(1)\n")
     request = RunRequest(exercise="3.1", script=tmp_path / "own.py", launcher=launcher, nodes=nodes)
-    make_launch_request(context, module, exercise, request, local=True)
+    make_launch_request(context, resolve(context, request), local=True)
     told = "own.py is started 2 times, once on each node; --nodes 1 starts it once"
     assert (told in [event.text for event in events if isinstance(event, Note)]) is says
 
 
 def test_notebook_is_refused_with_the_command_that_makes_a_script_of_it(context: Context, tmp_path: Path) -> None:
-    module, exercise = context.catalog.exercise("3.1")
     notebook = tmp_path / "nb.ipynb"
     notebook.write_text('{"cells": []}')
     with pytest.raises(UsageError, match="a notebook is no Python script") as caught:
-        make_launch_request(context, module, exercise, RunRequest(exercise="3.1", script=notebook), local=True)
+        make_launch_request(context, resolve(context, RunRequest(exercise="3.1", script=notebook)), local=True)
     assert caught.value.hint == f"jupyter nbconvert --to script {notebook}, then gpucourse run --script {tmp_path / 'nb.py'}"
 
 
 def test_script_runs_on_any_lab_and_first_on_that_of_module_3(context: Context, tmp_path: Path) -> None:
-    assert find_script_lab(context, "3", target=None, gpu=None) is None, "no lab is there: module 3's is asked for"
+    def find(target: str | None = None) -> str:
+        return resolve(context, RunRequest(exercise="3.1", script=tmp_path / "own.py", target=target)).lab.id
+
+    assert find() == "3", "no lab is there: module 3's is asked for"
     lab(context, 1, module="0")
-    assert find_script_lab(context, "3", target=None, gpu=None) == "0"
-    assert find_script_lab(context, "3", target="aws", gpu=None) is None
+    assert find() == "0"
+    assert find("aws") == "3"
     lab(context, 2)
-    assert find_script_lab(context, "3", target=None, gpu=None) is None
+    assert find() == "3"

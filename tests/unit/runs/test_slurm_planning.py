@@ -13,8 +13,8 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.errors import CheckFailed, MissingError, UsageError
-from gpucourse.launch import slurm_plan
-from gpucourse.launch.planning import LaunchRequest, WrittenBatch
+from gpucourse.launch import slurm
+from gpucourse.launch.launcher import LaunchRequest, WrittenBatch
 from gpucourse.model.deployment import deployment_class
 from gpucourse.model.event import Event, Note
 from gpucourse.model.manifest import Exercise
@@ -22,7 +22,7 @@ from gpucourse.model.node import Mode
 from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
 from gpucourse.runs import slurm_planning
 from gpucourse.runs.parts import list_part_files
-from gpucourse.runs.prepare import RunRequest, make_launch_request
+from gpucourse.runs.prepare import RunRequest, make_launch_request, resolve
 from gpucourse.runs.slurm_planning import choose_gpus, find_written_batch
 from gpucourse.workspace.locate import open_workspace
 
@@ -46,7 +46,7 @@ def find(context: Context, exercise_id: str, text: str | None = None, **typed: o
     (file,) = list_part_files(context, exercise).values()
     if text is not None:
         file.write_text(text)
-    return find_written_batch(context, exercise, RunRequest(exercise=exercise_id, **typed))  # type: ignore[arg-type]
+    return find_written_batch(context, resolve(context, RunRequest(exercise=exercise_id, **typed)))  # type: ignore[arg-type]
 
 
 def test_file_as_it_is_delivered_leaves_the_course_its_own(context: Context) -> None:
@@ -81,15 +81,13 @@ def test_file_that_is_wrong_is_refused_with_the_reason(context: Context) -> None
 def test_job_gets_a_gpu_for_each_of_its_processes_and_no_more(
     context: Context, exercise: str, procs: int | None, nodes: int, gpus: int, tasks: int
 ) -> None:
-    module, manifest = context.catalog.exercise(exercise)
-    launch_request = make_launch_request(
-        context, module, manifest, RunRequest(exercise=exercise, launcher="slurm", processes=procs), local=False
-    )
+    run = resolve(context, RunRequest(exercise=exercise, launcher="slurm", processes=procs))
+    launch_request = make_launch_request(context, run, local=False)
     counts = (4, 2, 0)
     machines = (ComputeNode(name=f"n{count}", state="idle", gpus=count, cores=16, reason="") for count in counts)
     partition = Partition(name="gpu", default=True, open=True, nodes=tuple(machines))
     assert choose_gpus(launch_request, partition, nodes) == gpus
-    assert slurm_plan.tasks_of(launch_request, gpus) == tasks
+    assert slurm.tasks_of(launch_request, gpus) == tasks
 
 
 def test_values_that_are_typed_take_the_course_file(context: Context, events: list[Event]) -> None:

@@ -25,7 +25,6 @@ from gpucourse.learning.review.commands import type_command
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
-from gpucourse.model.slurm import SLURM
 from gpucourse.model.verdict import PartResult, choose_needed
 from gpucourse.outside.files import file_inside
 from gpucourse.outside.names import OutsideError
@@ -183,7 +182,7 @@ def _rerun_module(place: _Place, module: Module, due: _Due) -> Iterator[Rerun]:
 
 def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> str:
     """Return why an exercise cannot be run again on simulated nodes; empty if it can."""
-    if exercise.launch.kind == "slurm-pty":
+    if exercise.launch.traits.is_terminal:
         return "it is a session at the learner's own terminal"
     try:
         gpu = on_gpu(material(place.bundle, record)["metrics"], record.mode)
@@ -213,7 +212,7 @@ def _count_nodes(record: RunRecord) -> int:
 def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> Rerun:
     _lay_out(place, module, exercise, record)
     nodes = _count_nodes(record)
-    counted = () if exercise.launch.kind in SLURM and nodes == exercise.launch.nodes else ("--nodes", str(nodes))
+    counted = () if exercise.launch.traits.by_slurm and nodes == exercise.launch.nodes else ("--nodes", str(nodes))
     code, document = place.types("run", exercise.id, *counted, *list_settings(exercise, record), *list_start_options(record))
     run = document.get("run") or {}
     if code == _MISSING and not run:

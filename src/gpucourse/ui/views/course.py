@@ -245,7 +245,7 @@ def _where(exercise: Exercise) -> str:
     some = format_count(launch.nodes, "node")
     several = f"{launch.procs_per_node} processes per node"
     processes = {"gpu": "one process per GPU", 1: "one process per node"}.get(launch.procs_per_node, several)
-    if launch.kind == "python":
+    if launch.traits.one_process:
         processes = "one process per node"
     span = "" if launch.min_nodes == launch.max_nodes else f" ({launch.min_nodes} to {launch.max_nodes})"
     return f"{some}{span}, {processes}, by {launch.kind}"

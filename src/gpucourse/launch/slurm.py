@@ -2,38 +2,67 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import environment, sbatch
-from gpucourse.launch.planning import LaunchRequest, check_count, max_restarts_of
-from gpucourse.model.launching import SlurmLaunch
+from gpucourse.launch.launcher import ClusterFacts, Launcher, LaunchRequest
+from gpucourse.launch.planning import check_count, make_plan, max_restarts_of
 from gpucourse.model.node import Mode, Node, is_simulated
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
 from gpucourse.outside.slurm_options import read_sbatch_options
+
+if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
+    from gpucourse.model.launching import SlurmLaunch
 
 PARTITION = "gpu"
 MOST_TASKS = 64
 SUBMIT = ("sbatch", "--parsable")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterFacts:
-    """The facts that were looked up in the cluster: the partition (empty: its default), how many threads a process may use
-    (None: the job itself finds out), the GPUs of its nodes for each job (0 if they have none), and their Python (empty: the
-    head's)."""
+class Slurm(Launcher[ClusterFacts]):
+    """A batch job: files for sbatch, submitted on the node that accepts jobs."""
 
-    partition: str
-    threads: int | None
-    gpus: int
-    python: str = ""
+    name = "slurm"
+    title = "a batch job"
+    by_slurm = True
+    takes_batch_files = True
+
+    def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
+        """Return why it cannot do what was typed: jobs have no profiler."""
+        if profile:
+            return UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
+        return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
+
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts, *, run_id: str) -> LaunchPlan:
+        """Return the launch plan: one command on the node that accepts jobs, and the files that it passes to sbatch."""
+        asked, head = request.exercise.launch.slurm_request, nodes[0]
+        tasks = 1 if asked.array or asked.jobs else tasks_of(request, facts.gpus)
+        files, setup = _files(request, asked, head, tasks, facts)
+        batch = Batch(
+            partition=facts.partition,
+            nodes=facts.nodes,
+            tasks=tasks,
+            gpus=facts.gpus,
+            files=files,
+            show_queue=asked.show_queue and files[0].rows > 1,
+            cancel_last=asked.cancel_last and files[0].copies > 1,
+            module=facts.module,
+            setup=setup,
+            max_restarts=max_restarts_of(request),
+        )
+        ranks = facts.nodes * tasks if batch.spread else sum(file.rows for file in files)
+        argv = (*SUBMIT, *files[0].flags, f"{files[0].name}.sbatch", *files[0].arguments)
+        command = NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks)))
+        return make_plan(request, [command], run_id, batch=batch, max_restarts=batch.max_restarts)
 
 
 def partition_of(request: LaunchRequest, login: str = "") -> str:
     """Return the partition that a job goes to, if one was named; empty otherwise. What was typed overrules what the `login`
     sets for Slurm's commands, which overrules the learner's batch file, as with sbatch; the manifest comes last."""
-    name = _get_slurm_launch(request).partition
+    name = request.exercise.launch.slurm_request.partition
     value = str(request.parameters.get(name, "")) if name else ""
     if name in request.typed:
         return value
@@ -53,7 +82,7 @@ def tasks_of(request: LaunchRequest, gpus: int) -> int:
     """Return how many processes each node gets: one for each of its `gpus`, a number, or what the learner set. An exercise of
     one process remains one process, as with its own launcher."""
     launch = request.exercise.launch
-    if launch.kind == "python":
+    if launch.traits.one_process:
         return 1
     if request.processes is not None:
         return request.processes
@@ -65,88 +94,11 @@ def tasks_of(request: LaunchRequest, gpus: int) -> int:
 
 def gpus_of(request: LaunchRequest) -> int:
     """Return the GPUs of each node that the exercise requests."""
-    return _get_slurm_launch(request).gpus
-
-
-def plan(request: LaunchRequest, head: Node, nodes: int, place: ClusterFacts, *, run_id: str, module: str) -> LaunchPlan:
-    """Return the launch plan: one command on the node that accepts jobs, and the files that it passes to sbatch. `module` is
-    the module of the cluster's lab."""
-    asked = _get_slurm_launch(request)
-    if request.launcher == "slurm-pty":
-        return _session(request, head, place, run_id=run_id, module=module)
-    tasks = 1 if asked.array or asked.jobs else tasks_of(request, place.gpus)
-    files, setup = _files(request, asked, head, nodes, tasks, place)
-    batch = Batch(
-        partition=place.partition,
-        nodes=nodes,
-        tasks=tasks,
-        gpus=place.gpus,
-        files=files,
-        show_queue=asked.show_queue and files[0].rows > 1,
-        cancel_last=asked.cancel_last and files[0].copies > 1,
-        module=module,
-        setup=setup,
-        max_restarts=max_restarts_of(request),
-    )
-    ranks = nodes * tasks if batch.spread else sum(file.rows for file in files)
-    argv = (*SUBMIT, *files[0].flags, f"{files[0].name}.sbatch", *files[0].arguments)
-    return make_plan(request, NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks))), batch, run_id)
-
-
-def srun(place: ClusterFacts) -> tuple[str, ...]:
-    """Return the command that opens a shell on a node, as a person would type it."""
-    partition = (f"--partition={place.partition}",) if place.partition else ()
-    return ("srun", *partition, *((f"--gres=gpu:{place.gpus}",) if place.gpus else ()), "--pty", "bash")
-
-
-def make_plan(request: LaunchRequest, command: NodeCommand, batch: Batch, run_id: str) -> LaunchPlan:
-    """Return the launch plan of one command on the node that accepts jobs."""
-    return LaunchPlan(
-        run_id=run_id,
-        exercise=request.exercise.id,
-        launcher=request.launcher,
-        mode=command.node.mode,
-        script=request.script,
-        parameters=request.parameters,
-        commands=(command,),
-        uploads=request.uploads,
-        master_address="",
-        master_port=0,
-        timeout_s=request.timeout_s,
-        collective_timeout_s=request.exercise.launch.collective_timeout,
-        outputs=request.exercise.outputs,
-        max_output_bytes=request.exercise.max_output,
-        batch=batch,
-        max_restarts=batch.max_restarts,
-        handed_on=request.handed_on,
-    )
-
-
-def _session(request: LaunchRequest, head: Node, place: ClusterFacts, *, run_id: str, module: str) -> LaunchPlan:
-    """Return the plan of a terminal on a node. Its job's name and time limit are passed in the environment, so that the command
-    stays the plain one."""
-    name = f"{request.exercise.id}-{run_id.rsplit('-', 1)[-1]}"
-    env = {
-        "SLURM_JOB_NAME": name,
-        "SLURM_TIMELIMIT": str(max(1, math.ceil(request.timeout_s / 60))),
-        "PROMPT_DIRTRIM": "1",  # the folder of a run has a long name
-        **_environment(request, head.mode, place.gpus),
-    }
-    batch = Batch(
-        partition=place.partition,
-        nodes=1,
-        tasks=1,
-        gpus=place.gpus,
-        files=(BatchFile(name=name, text="", copies=0),),
-        session=True,
-        module=module,
-    )
-    there = replace(head, python=place.python or head.python)  # `python` in the session is the one of the GPU nodes
-    return make_plan(request, NodeCommand(node=there, argv=srun(place), env=env, ranks=(0,)), batch, run_id)
+    return request.exercise.launch.slurm_request.gpus
 
 
 def _files(
-    request: LaunchRequest, asked: SlurmLaunch, head: Node, nodes: int, tasks: int, place: ClusterFacts
+    request: LaunchRequest, asked: SlurmLaunch, head: Node, tasks: int, place: ClusterFacts
 ) -> tuple[tuple[BatchFile, ...], str]:
     """Return the files in the order they are submitted, and the text of setup.sh if the first is the learner's."""
     exercise = request.exercise
@@ -156,12 +108,12 @@ def _files(
         title=f"{exercise.id} {exercise.title}",
         name=exercise.id,
         partition=place.partition,
-        nodes=nodes,
+        nodes=place.nodes,
         tasks=tasks,
         gpus=place.gpus,
         array=_range(request, asked, count) if count else "",
         time_s=request.timeout_s,
-        environment=_environment(request, head.mode, place.gpus, tasks),
+        environment=make_environment(request, head.mode, place.gpus, tasks),
         handed_on=request.handed_on,
         threads=place.threads,
         max_restarts=max_restarts_of(request),
@@ -187,7 +139,7 @@ def _files(
             partition=place.partition,
             gpus=0,
             time_s=request.timeout_s,
-            environment=_environment(request, head.mode, 0),
+            environment=make_environment(request, head.mode, 0),
             handed_on=request.handed_on,
             threads=place.threads,
             command=(place.python or head.python, "-u", asked.gather, *request.arguments),
@@ -209,7 +161,7 @@ def _type_beside(request: LaunchRequest, asked: SlurmLaunch, job: sbatch.SbatchJ
     return tuple(flag for name, flag in values.items() if name in request.typed and flag)
 
 
-def _environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
+def make_environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
     """Return the environment of a process. NCCL needs a GPU for each process of a machine; if the learner sets the number of
     processes and requests more, all of them compute on CPUs, with gloo. If there are more for another reason, it is a mistake,
     which the script reports."""
@@ -242,7 +194,3 @@ def _range(request: LaunchRequest, asked: SlurmLaunch, count: int) -> str:
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) else 1
-
-
-def _get_slurm_launch(request: LaunchRequest) -> SlurmLaunch:
-    return request.exercise.launch.slurm or SlurmLaunch()

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import UsageError
-from gpucourse.launch import slurm_plan
-from gpucourse.launch.planning import LaunchRequest, WrittenBatch
+from gpucourse.launch import slurm
+from gpucourse.launch.launcher import ClusterFacts, LaunchRequest, WrittenBatch, find_launcher
 from gpucourse.launch.sbatch import time_limit
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode, Node
@@ -48,8 +48,9 @@ def request(launch: dict[str, object], arguments: tuple[str, ...] = (), **parame
 def make_plan(
     wanted: LaunchRequest, *, nodes: int = 1, mode: Mode = "local", gpus: int = 1, partition: str = "gpu"
 ) -> LaunchPlan:
-    place = slurm_plan.ClusterFacts(partition=partition, threads=1 if mode == "local" else None, gpus=gpus)
-    return slurm_plan.plan(wanted, head(mode), nodes, place, run_id="20260131-142501-otter", module="2")
+    threads = 1 if mode == "local" else None
+    facts = ClusterFacts(module="2", partition=partition, nodes=nodes, threads=threads, gpus=gpus)
+    return find_launcher(wanted.launcher).plan(wanted, (head(mode),), facts, run_id="20260131-142501-otter")
 
 
 def batch_of(plan: LaunchPlan) -> Batch:
@@ -214,23 +215,23 @@ def test_array_is_throttled_only_if_that_has_an_effect(at_once: int, array: str)
 
 def test_too_many_nodes_are_refused_with_the_command_that_works() -> None:
     wanted = request({"kind": "slurm", "nodes": 2, "min_nodes": 2, "max_nodes": 3})
-    assert slurm_plan.nodes_of(wanted, None) == 2
+    assert slurm.nodes_of(wanted, None) == 2
     with pytest.raises(UsageError, match="2 to 3 nodes, not on 4") as caught:
-        slurm_plan.nodes_of(wanted, 4)
+        slurm.nodes_of(wanted, 4)
     assert caught.value.hint == "gpucourse run 2.9 --nodes 3"
 
 
 def test_partition_is_the_one_that_was_named() -> None:
     launch: dict[str, object] = {"kind": "slurm", "slurm": {"partition": "queue"}}
-    assert slurm_plan.partition_of(request({"kind": "slurm"})) == ""
+    assert slurm.partition_of(request({"kind": "slurm"})) == ""
     usual = request(launch, queue="a100")
     own = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH -p short\ntrue\n"))
-    assert slurm_plan.partition_of(usual) == "a100"
-    assert slurm_plan.partition_of(own) == "short"
-    assert slurm_plan.partition_of(own, "long") == slurm_plan.partition_of(usual, "long") == "long", "sbatch reads it last"
-    assert slurm_plan.partition_of(replace(own, typed=frozenset({"queue"})), "long") == "a100"
+    assert slurm.partition_of(usual) == "a100"
+    assert slurm.partition_of(own) == "short"
+    assert slurm.partition_of(own, "long") == slurm.partition_of(usual, "long") == "long", "sbatch reads it last"
+    assert slurm.partition_of(replace(own, typed=frozenset({"queue"})), "long") == "a100"
     bare = replace(own, written=WrittenBatch(name="my_job", text="#!/bin/bash\ntrue\n"))
-    assert slurm_plan.partition_of(bare) == "", "the cluster's default, whatever the course prefers"
+    assert slurm.partition_of(bare) == "", "the cluster's default, whatever the course prefers"
 
 
 def test_typed_values_overrule_the_variables_of_sbatch() -> None:
@@ -250,8 +251,8 @@ def test_script_of_the_learner_has_no_gather_job() -> None:
 
 @pytest.mark.parametrize("kind", ["slurm", "slurm-pty"])
 def test_jobs_run_with_the_python_of_the_nodes(kind: str) -> None:
-    place = slurm_plan.ClusterFacts(partition="gpu", threads=None, gpus=1, python="/opt/pytorch/bin/python")
-    plan = slurm_plan.plan(request({"kind": kind}), head("aws"), 1, place, run_id="20260131-142501-otter", module="2")
+    facts = ClusterFacts(module="2", partition="gpu", nodes=1, threads=None, gpus=1, python="/opt/pytorch/bin/python")
+    plan = find_launcher(kind).plan(request({"kind": kind}), (head("aws"),), facts, run_id="20260131-142501-otter")
     if kind == "slurm":
         assert "/opt/pytorch/bin/python -u work.py" in text_of(plan)
         assert plan.commands[0].node.python == head("aws").python
@@ -337,7 +338,7 @@ def test_job_that_a_signal_ends_never_notes_a_success(tmp_path: Path, name: str,
 def test_exercise_of_one_process_stays_one_on_a_node_with_many_gpus() -> None:
     """`--procs` is torchrun's, as with the exercise's own launcher."""
     alone = request({"kind": "python", "procs_per_node": "gpu"})
-    assert [slurm_plan.tasks_of(replace(alone, processes=procs), 8) for procs in (None, 4)] == [1, 1]
+    assert [slurm.tasks_of(replace(alone, processes=procs), 8) for procs in (None, 4)] == [1, 1]
     plan = make_plan(alone, gpus=1)
     assert (batch_of(plan).tasks, plan.world_size, batch_of(plan).spread) == (1, 1, False)
     assert "srun" not in text_of(plan).splitlines()[-1]

@@ -1,0 +1,120 @@
+"""What a launcher is: from a request and what was looked up on the nodes to a launch plan. Its subclasses are a file each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+
+from gpucourse.errors import UsageError
+from gpucourse.model.launcher import LauncherTraits, find_traits
+from gpucourse.model.plan import LaunchPlan, Upload
+
+if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
+    from gpucourse.model.manifest import Exercise
+    from gpucourse.model.node import Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFacts:
+    """The facts that were looked up on a node before planning: processor cores, and the interface that leads to the other
+    nodes."""
+
+    cores: int
+    interface: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabFacts:
+    """The facts that were looked up in a lab before planning: those of each node, by name, and a free port of the first."""
+
+    nodes: Mapping[str, NodeFacts]
+    port: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterFacts:
+    """The facts that were looked up in a cluster before planning: the `module` of its lab, the partition (empty: its default),
+    the nodes of each job, how many threads a process may use (None: the job itself finds out), the GPUs of its nodes for each
+    job (0 if they have none), and their Python (empty: the head's)."""
+
+    module: str
+    partition: str
+    nodes: int
+    threads: int | None
+    gpus: int
+    python: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenBatch:
+    """A batch file that the learner wrote as a part of an exercise: `name` is the file's name without its ending; `tasks` are
+    those of its array, 0 if it is none."""
+
+    name: str
+    text: str
+    tasks: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TorchrunOptions:
+    """torchrun's own options that were typed, each one word (`--role=trainer`). `max_restarts` is separate: the nodes must know
+    it; None if it was not typed."""
+
+    words: tuple[str, ...] = ()
+    max_restarts: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRequest:
+    """The learner's request, resolved: typed parameters and the script's arguments in order. `typed` are the names that were
+    typed, of parameters and of the options nodes and timeout. `written` is submitted in place of the course's own file.
+    `environment` overrules what would be set otherwise; the variables `handed_on` get their values when the run starts."""
+
+    exercise: Exercise
+    launcher: str
+    packages: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    script: str
+    parameters: dict[str, object]
+    arguments: tuple[str, ...]
+    uploads: tuple[Upload, ...]
+    timeout_s: float
+    environment: dict[str, str] = field(default_factory=dict)
+    handed_on: tuple[str, ...] = ()
+    torchrun_options: TorchrunOptions = field(default_factory=TorchrunOptions)
+    nccl: dict[str, str] = field(default_factory=dict)
+    processes: int | None = None
+    typed: frozenset[str] = frozenset()
+    written: WrittenBatch | None = None
+
+
+F = TypeVar("F", LabFacts, ClusterFacts)
+
+
+class Launcher(LauncherTraits, ABC, Generic[F]):
+    """A way to start the processes of a run. A new one is a subclass in a file of its own, and a line in `LAUNCHERS`
+    (`model/launcher.py`)."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: F, *, run_id: str) -> LaunchPlan:
+        """Return what these nodes will do, the first of which is the head. Asks nobody, so that `--dry-run` prints it."""
+
+    def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
+        """Return why this launcher cannot do what was typed; None if it can. The options: `torchrun`'s own, the variables whose
+        values no file may hold, and a profiler."""
+        del handed_on, profile
+        if not torchrun:
+            return None
+        return UsageError(
+            f"--torchrun is for torchrun, and the launcher of this run is {self.name}",
+            hint="gpucourse run --launcher torchrun ...",
+        )
+
+
+def find_launcher(name: str) -> Launcher[Any]:
+    """Return the launcher of that name, which is one of `LAUNCHERS`."""
+    return cast("Launcher[Any]", find_traits(name))

@@ -1,0 +1,57 @@
+"""The launcher of a terminal: srun opens a shell on a node that Slurm allocates, as a person would type it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpucourse.errors import UsageError
+from gpucourse.launch.launcher import ClusterFacts, Launcher, LaunchRequest
+from gpucourse.launch.planning import make_plan
+from gpucourse.launch.slurm import make_environment
+from gpucourse.model.node import Node
+from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
+
+
+class SlurmPty(Launcher[ClusterFacts]):
+    """The learner's terminal on a node of the cluster."""
+
+    name = "slurm-pty"
+    title = "the learner's terminal on a Slurm node"
+    by_slurm = True
+    is_terminal = True
+
+    def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
+        """Return why it cannot do what was typed: whatever a terminal is given can be read in a process list."""
+        if handed_on:
+            return UsageError(
+                f"--env {handed_on[0]}: a value that no file or process list may show cannot be passed to a terminal",
+                hint=f"set it in the terminal: read -rs {handed_on[0]}; export {handed_on[0]}",
+            )
+        return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
+
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts, *, run_id: str) -> LaunchPlan:
+        """Return the plan of a terminal on a node. Its job's name and time limit are passed in the environment, so that the
+        command stays the plain one."""
+        name, head = f"{request.exercise.id}-{run_id.rsplit('-', 1)[-1]}", nodes[0]
+        env = {
+            "SLURM_JOB_NAME": name,
+            "SLURM_TIMELIMIT": str(max(1, math.ceil(request.timeout_s / 60))),
+            "PROMPT_DIRTRIM": "1",  # the folder of a run has a long name
+            **make_environment(request, head.mode, facts.gpus),
+        }
+        batch = Batch(
+            partition=facts.partition,
+            nodes=1,
+            tasks=1,
+            gpus=facts.gpus,
+            files=(BatchFile(name=name, text="", copies=0),),
+            session=True,
+            module=facts.module,
+        )
+        partition = (f"--partition={facts.partition}",) if facts.partition else ()
+        argv = ("srun", *partition, *((f"--gres=gpu:{facts.gpus}",) if facts.gpus else ()), "--pty", "bash")
+        there = replace(head, python=facts.python or head.python)  # `python` in the session is the one of the GPU nodes
+        command = NodeCommand(node=there, argv=argv, env=env, ranks=(0,))
+        return make_plan(request, [command], run_id, batch=batch)

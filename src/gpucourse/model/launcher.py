@@ -1,0 +1,56 @@
+"""Launchers by name, and what manifests, records and screens may ask of one. How it plans a run is in `launch/launcher.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from importlib import import_module
+
+from gpucourse.model.drill import How
+
+LAUNCHERS = {
+    "python": "gpucourse.launch.python:Python",
+    "torchrun": "gpucourse.launch.torchrun:Torchrun",
+    "slurm": "gpucourse.launch.slurm:Slurm",
+    "slurm-pty": "gpucourse.launch.slurm_pty:SlurmPty",
+}
+"""The class of every launcher, as `module:class`. Manifests, their schema, `--launcher` and its help list what is here."""
+
+
+class LauncherTraits:
+    """The traits of a launcher. `title` says in a few words what it starts.
+
+    `one_process`: it starts one process on each node, however many GPUs that has. `starts_ranks`: the processes that it starts
+    are the ranks of one world, whose size is the plan's. `can_restart`: it may start all of them again after one has failed.
+    `drills`: the faults that can be injected into its runs. `packages`: what the nodes' Python must have for it. `by_slurm`: it
+    runs on a cluster with Slurm, which chooses the nodes. `takes_batch_files`: a learner's own file for sbatch can be handed to
+    it. `is_terminal`: it opens a terminal for the learner; only an exercise can ask for that.
+    """
+
+    title = ""
+    one_process = False
+    starts_ranks = False
+    can_restart = False
+    drills: Collection[How] = ()
+    packages: tuple[str, ...] = ()
+    by_slurm = False
+    takes_batch_files = False
+    is_terminal = False
+
+
+def find_traits(name: str) -> LauncherTraits:
+    """Return the launcher of that name; one without traits if this installation does not have it, as may be in a record."""
+    if name not in LAUNCHERS:
+        return LauncherTraits()
+    module, _, kind = LAUNCHERS[name].partition(":")
+    launcher: LauncherTraits = getattr(import_module(module), kind)()
+    return launcher
+
+
+def list_launchers(having: Callable[[LauncherTraits], bool]) -> tuple[str, ...]:
+    """Return the names of the launchers for which `having` is true."""
+    return tuple(name for name in LAUNCHERS if having(find_traits(name)))
+
+
+def list_choices() -> tuple[str, ...]:
+    """Return the launchers that a learner may choose for a run."""
+    return list_launchers(lambda traits: not traits.is_terminal)
