@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -21,18 +22,42 @@ from gpucourse.cli.flags import (
     parse_seconds,
     target_option,
 )
-from gpucourse.cli.run_options import ChecksFlag, EnvironmentFlag, TorchrunFlag, read_start_options
 from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import UsageError
+from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
 from gpucourse.model.launcher import find_traits, list_launchers
 from gpucourse.outside.names import printable
 
 if TYPE_CHECKING:
     from gpucourse.launch.own_batch import ScriptKind
+    from gpucourse.model.deployment import Deployment
+    from gpucourse.model.manifest import Exercise
     from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.run import RunResult
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
+
+EnvironmentFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own, whose value no file holds.",
+        show_default=False,
+    ),
+]
+
+TorchrunFlag = Annotated[
+    str | None,
+    typer.Option("--torchrun", help="torchrun's own options: --torchrun '--max-restarts=2'", show_default=False),
+]
+
+ChecksFlag = Annotated[
+    Path | None,
+    typer.Option("--checks", help="With --script: a YAML file with checks, as in a manifest.", show_default=False),
+]
+
+
+_OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # bash reads the last one's file before a file for sbatch
 
 
 def run(
@@ -139,7 +164,7 @@ def run(
         silence_s=parse_seconds(silence, f"gpucourse run {exercise} --silence 10m", flag="--silence"),
         extra=tuple(extra or ()),
         profile=profile,
-        **read_start_options(env, torchrun, checks, script=script, here=session.context.environ),
+        **_read_start_options(env, torchrun, checks, script=script, here=session.context.environ),
         processes=procs,
         target=target,
         gpu=gpu,
@@ -148,17 +173,153 @@ def run(
     if python_module and profile:
         raise UsageError("--profile is for a script, not for --module", hint="gpucourse run --script FILE --profile")
     if sweep is None and not every:
-        from gpucourse.cli.run_one import run_one
-
         run_request = _with_expectation(session, run_request, expect_red)
         run_request = _with_prediction(session, run_request, predict, never=no_predict, ask=not (detach or dry_run))
-        return run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
+        return _run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
     _refuse_foretold(exercise, predict, expect_red)
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
-    from gpucourse.cli.run_all import run_all
-    from gpucourse.cli.run_sweep import run_sweep
+    return _run_sweep(session, run_request, sweep[0], json=json) if sweep else _run_all(session, run_request, json=json)
 
-    return run_sweep(session, run_request, sweep[0], json=json) if sweep else run_all(session, run_request, json=json)
+
+def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
+    """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
+    from gpucourse.cli.outcome import show_plan, show_started, tell
+    from gpucourse.runs.prepare import resolve
+    from gpucourse.runs.run import locate_run
+    from gpucourse.runs.run import run as act
+
+    context = session.context
+    resolved = resolve(context, run_request)
+    location = locate_run(context, resolved)
+    session.console.mode(location.mode, location.lacks)
+    if resolved.launcher.is_terminal:
+        from gpucourse.cli.run_session import run_session
+
+        return run_session(session, resolved, detach=detach, dry_run=dry_run, json=json)
+    with session.console.watch() as live:
+        context.watch = live
+        result = act(context, resolved, detach=detach, dry_run=dry_run)
+    session.plot_worker.leave()
+    if result.record is None:
+        return show_plan(session, result.plan, json=json)
+    if result.followed_run is None:
+        return show_started(session, result.record, json=json)
+    return tell(session, result.followed_run, live, json=json)
+
+
+def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bool) -> int:
+    """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
+    from gpucourse.cli.outcome import show_line
+    from gpucourse.runs import parameter_sweep as act
+    from gpucourse.runs.prepare import resolve
+    from gpucourse.runs.run import locate_run
+    from gpucourse.ui.views.many import sweep as view
+
+    context = session.context
+    parameter, values = act.values_of(context, run_request, typed)
+    location = locate_run(context, resolve(context, run_request))
+    session.console.mode(location.mode, location.lacks)
+
+    def run_point(value: object, number: int, go: Callable[[], RunResult]) -> RunResult:
+        return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
+
+    done = act.sweep(context, run_request, parameter, values, run_point)
+    if json:
+        keys = ("id", "exercise", "parameter", "unit", "state", "points")
+        sweep = {key: getattr(done.sweep, key) for key in keys}
+        session.console.document({"sweep": sweep, "folder": done.folder, "files": done.files})
+    step = "" if done.own_script else session.find_step()
+    session.console.show(view(done, whole=session.console.verbose, next_step=step))
+    if (error := act.make_failure(done.sweep)) is not None:
+        raise error
+    bad = [point for point in done.sweep.points if point.verdict in {"failed", "error"}]
+    if bad:
+        subject = run_request.script.name if run_request.script else run_request.exercise
+        words = f"checks did not pass for {parameter.name}={', '.join(str(point.value) for point in bad)}"
+        raise CheckFailed(words, hint=f"gpucourse check {quote(subject)} --run {bad[0].run}")
+    return ExitCode.DONE
+
+
+def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
+    """Run every exercise of a module on every lab of it that is up; return the exit code. Raises ExerciseFailed,
+    CheckFailed."""
+    from gpucourse.cli.outcome import show_line
+    from gpucourse.runs.run_module import labs
+    from gpucourse.runs.run_module import run_all as act
+    from gpucourse.ui.views.many import everything as view
+
+    context = session.context
+    module = context.catalog.module(run_request.exercise)
+    first = labs(context, module, run_request)[0]
+    session.console.mode(first.mode, first.lacks)
+    of = len(module.exercises)
+
+    def run_exercise(exercise: Exercise, lab: Deployment, go: Callable[[], RunResult]) -> RunResult:
+        number = [item.id for item in module.exercises].index(exercise.id) + 1
+        return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
+
+    steps = act(context, module, run_request, run_exercise)
+    if json:
+        session.console.document({"steps": steps})
+    session.console.show(view(steps, session.find_step()))
+    bad = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
+    if not bad:
+        return ExitCode.DONE
+    ran = all(step.state in {"succeeded", "skipped"} for step in steps)
+    words = f"{len(bad)} of {len(steps)} did not pass: {', '.join(bad)}"
+    raise (CheckFailed if ran else ExerciseFailed)(words, hint="gpucourse runs")
+
+
+class _StartOptions(TypedDict):
+    """The part of a request that these options make."""
+
+    environment: dict[str, str]
+    handed_on: tuple[str, ...]
+    torchrun: str
+    checks: tuple[Mapping[str, Any], ...]
+
+
+def _read_start_options(
+    env: Sequence[str] | None, torchrun: str | None, checks: Path | None, *, script: Path | None, here: Mapping[str, str]
+) -> _StartOptions:
+    """Read the values of --env, --torchrun and --checks; `here` is this computer's environment.
+
+    Raises UsageError, ManifestError.
+    """
+    from gpucourse.launch.environment import read_variables
+    from gpucourse.launch.torchrun import read_options
+
+    if checks is not None and script is None:
+        raise UsageError(
+            "--checks is for a script of your own: an exercise has its own checks",
+            hint="gpucourse run --script FILE --checks FILE",
+        )
+    environment, handed_on = read_variables(env or (), here)
+    if script is None:
+        _refuse_code(*environment, *handed_on)
+    read_options(torchrun or "")  # raises before anything else is read
+    return _StartOptions(
+        environment=environment,
+        handed_on=handed_on,
+        torchrun=torchrun or "",
+        checks=_read_checks(checks) if checks is not None else (),
+    )
+
+
+def _refuse_code(*names: str) -> None:
+    """Refuse a variable by which other code than the exercise's would run. Raises UsageError."""
+    for name in names:
+        if name.startswith(_OF_CODE):
+            raise UsageError(
+                f"--env {name} changes which code runs, and an exercise runs its own",
+                hint="it is for a script of your own: --script FILE",
+            )
+
+
+def _read_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
+    from gpucourse.course.own_checks import read_own_checks
+
+    return read_own_checks(path)
 
 
 def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:

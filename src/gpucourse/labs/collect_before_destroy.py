@@ -16,11 +16,10 @@ from gpucourse.errors import GpucourseError, Interrupted, MissingError, NodeUntr
 from gpucourse.labs.target import find_target
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
-from gpucourse.model.record import RunRecord
+from gpucourse.model.record import RunRecord, find_end_state
 from gpucourse.parallel import try_all
 from gpucourse.runs import slurm_runs
 from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
-from gpucourse.runs.end_state import end_state
 from gpucourse.runs.finish import finish
 from gpucourse.runs.follow import note_exits
 from gpucourse.units import now_utc
@@ -304,7 +303,7 @@ def _not_home(context: Context, deployment: Deployment, record: RunRecord, error
 
 def _give_up(context: Context, record: RunRecord, home: CollectedRuns, why: str) -> None:
     if not record.has_ended:
-        record.state, record.ended = (end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
+        record.state, record.ended = (find_end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
     record.collected, record.error = True, record.error or why
     if record.slurm is not None:
         record.slurm.later = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from shlex import quote
@@ -20,6 +20,14 @@ RunState = Literal[
 ]
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
 """Every drill ends as `broken`: a fault was injected, so it is evidence of nothing."""
+
+# The most important reason comes first: a deadline and a lost node explain the other ends, a cancelled node follows from them.
+_WEIGHT: tuple[tuple[str, RunState], ...] = (
+    ("timed_out", "timed_out"),
+    ("lost", "lost"),
+    ("exited", "failed"),
+    ("cancelled", "cancelled"),
+)
 
 MOST_LISTED = 50
 """How many outputs of a run are in its record, the first ones; its seal names all of them."""
@@ -300,3 +308,11 @@ def _count_groups(size: int, ranks: int) -> str:
         return f"none on {ranks} rank{'s' if ranks > 1 else ''}"
     groups = max(1, ranks // size)
     return f"{groups} group{'s' if groups > 1 else ''} of {size} rank{'s' if size > 1 else ''}"
+
+
+def find_end_state(exits: Sequence[NodeExit]) -> RunState:
+    """Return `succeeded` if every node exited with 0; otherwise the most important reason. Without any exit the run is lost."""
+    if not exits:
+        return "lost"
+    reasons = {end.reason for end in exits if end.code != 0 or end.reason != "exited"}
+    return next((state for reason, state in _WEIGHT if reason in reasons), "succeeded")

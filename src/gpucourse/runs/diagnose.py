@@ -13,8 +13,7 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.launch.neighbours import MOST_FILES, is_in_checkout, list_files
 from gpucourse.model.diagnosis import Diagnosis
-from gpucourse.model.record import RunRecord
-from gpucourse.runs.end_state import end_state
+from gpucourse.model.record import RunRecord, find_end_state
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_record
 from gpucourse.workspace.paths import RunPaths
@@ -103,7 +102,7 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
             exercise=shlex.join(record.run_words),
             module=record.module,
             run=record.id,
-            state=end_state(record.node_exits) if record.drill else record.state,
+            state=find_end_state(record.node_exits) if record.drill else record.state,
             mode=record.mode,
             planned={} if record.slurm is not None else read_planned_ranks(files),  # the scheduler places ranks, not the plan
             logs=tuple(_logs(record, files)),

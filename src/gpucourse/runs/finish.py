@@ -18,10 +18,9 @@ from gpucourse.grading.checks import on_gpu
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
-from gpucourse.model.record import MOST_LISTED, RefusedFile, RunRecord
+from gpucourse.model.record import MOST_LISTED, RefusedFile, RunRecord, find_end_state
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, parts, slurm_runs
-from gpucourse.runs.end_state import end_state
 from gpucourse.runs.results import judge_own_checks, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file, read_metrics, write_record
@@ -54,7 +53,9 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     _, exercise = context.catalog.exercise(record.exercise)
     with _JUDGING:
         written = (
-            not record.drill and end_state(record.node_exits) == "succeeded" and parts.prepare_judge(context, exercise, record)
+            not record.drill
+            and find_end_state(record.node_exits) == "succeeded"
+            and parts.prepare_judge(context, exercise, record)
         )
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
         digests = _collect(context, fleet, record, exercise, files, until)
@@ -67,7 +68,7 @@ def _judge_and_hand_in(
 ) -> ExerciseVerdict | None:
     """Judge a run, seal it and hand it in once its outputs are collected. `digests`: the SHA-256 of files that are known
     already, by their path; `written`: whether a part that the learner wrote has to be judged."""
-    record.state = "broken" if record.drill else end_state(record.node_exits)
+    record.state = "broken" if record.drill else find_end_state(record.node_exits)
     record.diagnoses = []
     if not record.drill:  # a drill is the learner's to diagnose
         with context.guard("name the cause of the failure"):

@@ -28,10 +28,11 @@ from gpucourse.model.launching import advise_install
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.plan import LaunchPlan, Upload
 from gpucourse.model.record import GivenPrediction
-from gpucourse.runs.earlier_runs import earlier_runs
 from gpucourse.runs.interfaces import interfaces
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.exercises import ensure_copies
+from gpucourse.workspace.files import read_metrics
+from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 REHEARSAL = "dry-run"
 """The id of a run that is only planned yet."""
 
+MAX_EARLIER_RUNS = 8
 SHARED = "shared"  # the folder of `exercises/` whose files are uploaded beside the scripts that name them
 
 
@@ -299,7 +301,7 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     if script is None:
         named = find_named_files(request.extra, uploads[0].source.resolve().parent)
         _refuse_same_names(exercise, uploads, named)
-        return exercise.script, (*uploads, *named, *earlier_runs(context.paths, exercise))
+        return exercise.script, (*uploads, *named, *list_earlier_runs(context.paths, exercise))
     if not script.is_file():
         why = "it is no plain file" if script.exists() else "there is no such file"
         raise UsageError(f"--script {script}: {why}", hint="name a Python file on this computer")
@@ -326,3 +328,24 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *beside]
     taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}  # the learner's own replace the course's
     return f"./{name}" if name.startswith("-") else name, tuple(taken.values())  # else it would be a flag of Python itself
+
+
+def list_earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
+    """Return, for each exercise that this one builds on, its newest good run on each device and with each model, as
+    `earlier-4.3-20260131-142501-otter.json`. A run that failed, or whose checks did, is left out."""
+    uploads: list[Upload] = []
+    for wanted in exercise.builds_on:
+        taken: set[tuple[str, str]] = set()
+        for record in runs.iterate_newest_first(paths, wanted):
+            source = runs.files_of(paths, record).metrics
+            if not record.is_evidence or record.verdict in {"failed", "error"} or not source.is_file():
+                continue
+            try:
+                metrics = read_metrics(source)
+            except MissingError:
+                continue
+            kind = (str(metrics.get("device")), str(metrics.get("model"))) if isinstance(metrics, dict) else ("", "")
+            if kind[0] and kind not in taken and len(taken) < MAX_EARLIER_RUNS:
+                taken.add(kind)
+                uploads.append(Upload(name=f"earlier-{wanted}-{record.id}.json", source=source))
+    return uploads

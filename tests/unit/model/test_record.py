@@ -1,4 +1,4 @@
-"""The process groups that the ranks of a run made, beside those that were planned."""
+"""How a run ended, and the process groups that its ranks made, beside those that were planned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gpucourse.model.record import RankExit, RunRecord
+from gpucourse.model.record import NodeExit, RankExit, RunRecord, find_end_state
 from tests.learning import MANIFEST, METRICS, Learning
 
 
@@ -84,3 +84,23 @@ def test_split_world_fails_an_exercise_about_all_ranks_and_warns_an_own_script(l
     assert document["run"]["group_sizes"] == [0, 0]
     assert document["run"]["warnings"] == [own.split_world]
     assert json.loads((learning.folder(own) / "run.json").read_text())["rank_exits"][0]["group"] == 0
+
+
+def exit_of(code: int, reason: str = "exited") -> NodeExit:
+    return NodeExit(node="node0", code=code, reason=reason)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("exits", "state"),
+    [
+        ([], "lost"),
+        ([exit_of(0), exit_of(0)], "succeeded"),
+        ([exit_of(0), exit_of(1)], "failed"),
+        ([exit_of(1), exit_of(143, "cancelled")], "failed"),
+        ([exit_of(143, "cancelled"), exit_of(143, "cancelled")], "cancelled"),
+        ([exit_of(137, "timed_out"), exit_of(1)], "timed_out"),
+        ([exit_of(255, "lost"), exit_of(1), exit_of(143, "cancelled")], "lost"),
+    ],
+)
+def test_find_end_state_returns_the_weightiest_reason(exits: list[NodeExit], state: str) -> None:
+    assert find_end_state(exits) == state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.context import Context
+from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.launcher import LaunchRequest, find_launcher
@@ -16,10 +18,12 @@ from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Event, Note
 from gpucourse.model.launching import advise_install
 from gpucourse.model.node import Inventory, Mode, Node
+from gpucourse.model.record import RunRecord, RunState
 from gpucourse.ports import CommandResult
-from gpucourse.runs.prepare import RunRequest, make_launch_request, plan_on, resolve
-from gpucourse.workspace import deployments
+from gpucourse.runs.prepare import RunRequest, list_earlier_runs, make_launch_request, plan_on, resolve
+from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
+from gpucourse.workspace.paths import WorkspacePaths
 from tests.unit.labs.aws import fakes
 
 NOW = "2026-01-31T14:25:01+00:00"
@@ -165,3 +169,42 @@ def test_script_runs_on_any_lab_and_first_on_that_of_module_3(context: Context, 
     assert find("aws") == "3"
     lab(context, 2)
     assert find() == "3"
+
+
+def write_run(
+    paths: WorkspacePaths, number: int, *, device: str = "Tesla T4", model: str = "gpt2", state: RunState = "succeeded",
+    verdict: str | None = "passed", text: str | None = None,
+) -> str:  # fmt: skip
+    name = f"20260101-0000{number:02}-otter"
+    folder = paths.run("4.3", name)
+    folder.folder.mkdir(parents=True)
+    folder.metrics.write_text(text or json.dumps({"device": device, "model": model}), encoding="utf-8")
+    record = RunRecord(
+        id=name, exercise="4.3", module="4", stack="04-local", mode="local", launcher="python", state=state,
+        created=f"2026-01-01T00:00:{number:02}+00:00", verdict=verdict,
+    )  # fmt: skip
+    runs.save(paths, record)
+    return f"earlier-4.3-{name}.json"
+
+
+def list_names(paths: WorkspacePaths) -> list[str]:
+    return [upload.name for upload in list_earlier_runs(paths, load(find_course({})).exercise("4.4")[1])]
+
+
+def test_earlier_runs_are_the_newest_of_each_device_and_model(tmp_path: Path) -> None:
+    paths = WorkspacePaths(tmp_path)
+    write_run(paths, 1)
+    newest = write_run(paths, 2)
+    other_model = write_run(paths, 3, model="opt-1.3b")
+    other_device = write_run(paths, 4, device="NVIDIA L4")
+    assert list_names(paths) == [other_device, other_model, newest]
+
+
+def test_failed_or_damaged_run_is_left_out(tmp_path: Path) -> None:
+    paths = WorkspacePaths(tmp_path)
+    good = write_run(paths, 1, verdict="not_measured")
+    write_run(paths, 2, verdict="failed")
+    write_run(paths, 3, state="cancelled", verdict=None)
+    write_run(paths, 4, text="{torn")
+    write_run(paths, 5, text="[]")
+    assert list_names(paths) == [good]
