@@ -13,6 +13,7 @@ from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
 from gpucourse.remote import collect, execute, follow
 from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.follow import FollowedJob
 from gpucourse.remote.follow_result import FollowResult
 from gpucourse.remote.ssh import SshTransport
 from gpucourse.remote.unpack import CollectedOutputs
@@ -38,11 +39,14 @@ class Run:
         return self
 
     def follow(self, *, grace_s: float = 5.0) -> FollowResult:
-        watch = self.events.append
-        limit = self.plan.log_limit
-        return follow.follow(
-            self.fleet, self.plan.run_id, self.plan.nodes, self.paths, watch, self.stop, grace_s=grace_s, log_limit=limit
-        )
+        return follow.follow(self.fleet, self.job(), self.events.append, self.stop, follow.FollowTimes(grace_s=grace_s))
+
+    def job(self, *, max_restarts: int = 0) -> FollowedJob:
+        """The run as it is followed."""
+        return FollowedJob(
+            run_id=self.plan.run_id, nodes=self.plan.nodes, paths=self.paths, log_limit=self.plan.log_limit,
+            max_restarts=max_restarts,
+        )  # fmt: skip
 
     def collect(self, *globs: str, max_bytes: int = 1 << 30) -> CollectedOutputs:
         return collect.collect(self.fleet, self.plan.run_id, globs, self.paths, max_bytes, self.events.append)

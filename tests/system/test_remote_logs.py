@@ -86,7 +86,7 @@ def test_follow_copies_a_large_log_exactly_in_flat_memory(lab: SshLab, tmp_path:
 
     execute.launch(run.fleet, run.plan, watch)
     before = _resident()
-    result = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
+    result = follow.follow(run.fleet, run.job(), watch, run.stop)
     assert [e.code for e in result.node_exits] == [0]
     path = run.paths.rank_log("node0", 0)
     assert path.stat().st_size == count > 60_000_000
@@ -112,7 +112,7 @@ def test_follow_connects_again_when_the_line_is_silent(lab: SshLab, line: Line, 
             line.release()
             go_on(run, "node0")
 
-    result = follow.follow(impatient, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, silence_s=0.5)
+    result = follow.follow(impatient, run.job(), watch, run.stop, follow.FollowTimes(silence_s=0.5))
     assert {note.level for note in notes} == {"warning"}
     assert run.log() == steady(3000)
     assert [e.code for e in result.node_exits] == [0]
@@ -128,7 +128,7 @@ def test_follow_gives_up_a_node_that_does_not_come_back(lab: SshLab, line: Line,
             line.refuse()
 
     with pytest.raises(FollowBroken, match=r"1 of 2 nodes failed: node0: lost, .* for 0.5 s") as caught:
-        follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, give_up_s=0.5)
+        follow.follow(run.fleet, run.job(), watch, run.stop, follow.FollowTimes(give_up_s=0.5))
     assert isinstance(caught.value, UnreachableError)
     assert "gpucourse logs" in caught.value.hint
     assert run.log() == b"up\n"
@@ -146,7 +146,7 @@ def test_follow_goes_on_where_it_was_left(lab: SshLab, tmp_path: Path) -> None:
         if isinstance(event, LogBytes) and len(run.log(1, "node1") if event.node == "node1" else b"") > 20_000:
             run.stop.set()
 
-    first = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, let_go, run.stop)
+    first = follow.follow(run.fleet, run.job(), let_go, run.stop)
     assert first.detached
     assert 0 < len(run.log(1, "node1")) < len(steady(5000))
     go_on(run, "node0", "node1")

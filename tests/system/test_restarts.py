@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.remote import execute
+from gpucourse.remote.follow import FollowTimes
 from gpucourse.remote.follow import follow as follow_nodes
 from gpucourse.remote.follow_result import FollowResult
 from tests.runs import Run, prepare
@@ -70,10 +71,8 @@ def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
 
 
 def follow(run: Run, *, restarts: int, grace_s: float = 0.3) -> FollowResult:
-    return follow_nodes(
-        run.fleet, run.plan.run_id, run.plan.nodes, run.paths, run.events.append, run.stop,
-        grace_s=grace_s, max_restarts=restarts,
-    )  # fmt: skip
+    job = run.job(max_restarts=restarts)
+    return follow_nodes(run.fleet, job, run.events.append, run.stop, FollowTimes(grace_s=grace_s))
 
 
 def test_follow_counts_the_restarts_of_a_run_that_ends_well(make: Make) -> None:

@@ -18,10 +18,9 @@ from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord, find_end_state
 from gpucourse.parallel import try_all
-from gpucourse.runs import slurm_runs
 from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
 from gpucourse.runs.finish import finish
-from gpucourse.runs.follow import note_exits
+from gpucourse.runs.follow import make_job, note_exits
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.lock import hold_lock, try_lock
@@ -172,7 +171,7 @@ class _Collecting:
     def _fetch(self, record: RunRecord) -> None:
         from gpucourse.remote.execute import cancel
         from gpucourse.remote.fleet import values
-        from gpucourse.remote.follow import follow
+        from gpucourse.remote.follow import FollowTimes, follow
         from gpucourse.remote.patience import AFTER_CANCEL_S
 
         context, deployment, home = self._label(record), self.deployment, self.home
@@ -193,21 +192,8 @@ class _Collecting:
                 ended = cancel(fleet, record.id)
                 if record.slurm is not None and deployment.uses_existing_machines:
                     values(ended)  # that cluster stays, and with it every job that did not end
-            files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
-            result = follow(
-                fleet,
-                record.id,
-                nodes,
-                files,
-                context.watch,
-                context.stop,
-                scheduled=scheduled,
-                limit_s=AFTER_CANCEL_S,
-                until=self.until,
-                log_limit=context.settings.log_limit,
-                world_size=record.world_size,
-                hosts=slurm_runs.hosts_of(deployment),
-            )
+            times = FollowTimes(limit_s=AFTER_CANCEL_S, until=self.until)
+            result = follow(fleet, make_job(context, record, nodes), context.watch, context.stop, times)
             if result.detached:
                 raise Interrupted(
                     f"run {record.id} is not collected yet", hint=f"gpucourse destroy {deployment.module} collects it"

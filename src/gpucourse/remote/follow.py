@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 
 from gpucourse.errors import NodeUntrusted, UnreachableError
 from gpucourse.guard import Guard
@@ -33,59 +34,65 @@ _ASKED, _ASKED_S = 143, 2.0
 """A rank that ended by SIGTERM was usually stopped by the time limit or a person: its node reports that soon after."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class FollowedJob:
+    """A run to follow: the `nodes` of its part of the fleet, and the `paths` of its logs here. `log_limit`: that many bytes of
+    each log are kept; the run continues and the watcher is told. `world_size`: the ranks that were started. `max_restarts`: how
+    often torchrun may restart them. `skew_s`: how far the clock of a node is ahead. `scheduled`: one node sends all logs.
+    `hosts`: the nodes that Slurm may start ranks on, None if they are unknown; a log of another node or rank is refused."""
+
+    run_id: str
+    nodes: Sequence[Node]
+    paths: RunPaths
+    log_limit: int | None = None
+    world_size: int | None = None
+    max_restarts: int = 0
+    skew_s: Mapping[str, float] = field(default_factory=dict)
+    scheduled: bool = False
+    hosts: Collection[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowTimes:
+    """The times of following a run. `limit_s`: that this may take, besides what the logs need at `patience.PACE`; never longer
+    than `until` (by the monotonic clock). `grace_s`: for the other ranks to end by themselves after the first failure; they
+    are cancelled then. `give_up_s`: for renewing a cut connection. A connection silent for `silence_s` counts as cut."""
+
+    limit_s: float | None = None
+    until: float | None = None
+    grace_s: float = 5.0
+    give_up_s: float = 30.0
+    silence_s: float = SILENCE_S
+
+
 def follow(
     fleet: Fleet,
-    run_id: str,
-    nodes: Sequence[Node],
-    paths: RunPaths,
+    job: FollowedJob,
     watcher: Watcher,
     stop: threading.Event,
+    times: FollowTimes = FollowTimes(),  # it cannot be changed
     *,
-    fail_fast: bool = True,
-    grace_s: float = 5.0,
-    give_up_s: float = 30.0,
     monitor: SilenceMonitor | None = None,
-    skew_s: Mapping[str, float] | None = None,
-    scheduled: bool = False,
-    limit_s: float | None = None,
-    until: float | None = None,
-    log_limit: int | None = None,
-    world_size: int | None = None,
-    hosts: Collection[str] | None = None,
-    max_restarts: int = 0,
-    silence_s: float = SILENCE_S,
     guard: Guard = lambda _part: nullcontext(),
 ) -> FollowResult:
     """Collect every log and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
-    `limit_s`: the time that this may take, besides what the logs need at `patience.PACE`; never longer than `until` (by the
-    monotonic clock). FollowBroken afterwards. `log_limit`: that many bytes of each log are kept; the run continues and the
-    watcher is told. `world_size`: the ranks that were started. `hosts`: the nodes that Slurm may start them on, None if they
-    are unknown; a log of another node or rank is refused (FollowBroken).
-
-    With `fail_fast`, after the first failure of a node or a rank the others have `grace_s` to end by themselves; then they are
-    cancelled. If torchrun may restart a rank (`max_restarts`), its failure is only reported. A cut connection is renewed;
-    FollowBroken if that does not succeed for `give_up_s`, StorageError if the disk here is full; the run itself continues then.
-    A connection silent for `silence_s` counts as cut. The first rank that fails is reported at once, and so is a rank that is
-    silent for longer than `monitor` allows; if the monitor fails, `guard` reports that once. `scheduled`: one node sends the
-    logs of all.
+    If torchrun may restart a rank, its failure is only reported. The first rank that fails is reported at once, and so is a
+    rank that is silent for longer than `monitor` allows; if the monitor fails, `guard` reports that once. Raises FollowBroken
+    if a time is over, if a node is not reached again or sends what is refused, StorageError if the disk here is full; the run
+    itself continues then.
     """
-    view = _View(paths, watcher, stop, monitor or SilenceMonitor({}, None), log_limit, guard)
-    view.ranks = world_size if world_size and not scheduled else MAX_RANKS
-    view.result.skew_s, view.result.max_restarts = dict(skew_s or {}), max_restarts
-    view.most_exits = max(_MOST_RANK_EXITS, 2 * (world_size or 0))
-    ranks = world_size or MAX_RANKS
-    limits = {node.name: LogLimits(node.name, ranks, hosts) for node in nodes} if scheduled else {}
-    readers = [_NodeFollower(fleet, run_id, node, view, give_up_s, silence_s, limits.get(node.name)) for node in nodes]
+    view = _View(job, watcher, stop, monitor or SilenceMonitor({}, None), guard)
+    readers = [_NodeFollower(fleet, job, node, view, times) for node in job.nodes]
     for reader in readers:
         reader.start()
     try:
-        _attend(fleet, run_id, nodes, view, grace_s if fail_fast and not scheduled else None, TimeLimit(limit_s, until))
+        _attend(fleet, job, view, None if job.scheduled else times.grace_s, TimeLimit(times.limit_s, times.until))
     finally:
         view.leaving.set()
         for reader in readers:
             reader.join(2.0)
-    order = {node.name: place for place, node in enumerate(nodes)}
+    order = {node.name: place for place, node in enumerate(job.nodes)}
     view.result.node_exits.sort(key=lambda ended: order[ended.node])
     view.result.rank_exits.sort(key=lambda ended: (ended.rank, ended.restart))
     with view.monitor() as listener:
@@ -94,8 +101,8 @@ def follow(
     if view.faults:
         raise view.faults[0]
     if view.broken:
-        raise FollowBroken(combine_errors(view.broken, of=len(nodes)), view.result)
-    view.result.detached = len(view.result.node_exits) < len(nodes)
+        raise FollowBroken(combine_errors(view.broken, of=len(job.nodes)), view.result)
+    view.result.detached = len(view.result.node_exits) < len(job.nodes)
     return view.result
 
 
@@ -103,18 +110,13 @@ class _View:
     """The state that all readers share."""
 
     def __init__(
-        self,
-        paths: RunPaths,
-        watcher: Watcher,
-        stop: threading.Event,
-        monitor: SilenceMonitor,
-        log_limit: int | None,
-        guard: Guard,
+        self, job: FollowedJob, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, guard: Guard
     ) -> None:
-        self.paths, self.watcher, self.stop, self.log_limit = paths, watcher, stop, log_limit
+        self.paths, self.watcher, self.stop, self.log_limit = job.paths, watcher, stop, job.log_limit
         self._monitor, self._guard, self._has_monitor_failed = monitor, guard, False
-        self.received, self.ranks, self.most_exits = 0, MAX_RANKS, _MOST_RANK_EXITS
-        self.result = FollowResult()
+        self.ranks = job.world_size if job.world_size and not job.scheduled else MAX_RANKS
+        self.received, self.most_exits = 0, max(_MOST_RANK_EXITS, 2 * (job.world_size or 0))
+        self.result = FollowResult(skew_s=dict(job.skew_s), max_restarts=job.max_restarts)
         self.broken: list[Outcome[None]] = []
         self.faults: list[BaseException] = []
         self.changed = threading.Condition()
@@ -175,13 +177,12 @@ class _View:
 class _NodeFollower(threading.Thread):
     """Follows one node."""
 
-    def __init__(
-        self, fleet: Fleet, run_id: str, node: Node, view: _View, give_up_s: float, silence_s: float, limits: LogLimits | None
-    ) -> None:
+    def __init__(self, fleet: Fleet, job: FollowedJob, node: Node, view: _View, times: FollowTimes) -> None:
         super().__init__(name=f"follow-{node.name}", daemon=True)
-        self._fleet, self._run_id, self._node, self._view = fleet, run_id, node, view
-        self._give_up_s, self._silence_s = give_up_s, silence_s
-        self._limits, self._scheduled = limits, limits is not None  # if Slurm starts the ranks
+        self._fleet, self._run_id, self._node, self._view = fleet, job.run_id, node, view
+        self._give_up_s, self._silence_s = times.give_up_s, times.silence_s
+        self._scheduled = job.scheduled
+        self._limits = LogLimits(node.name, job.world_size or MAX_RANKS, job.hosts) if job.scheduled else None
         self.logs: dict[LogOwner, LogFile] = {}
         self._named: dict[int, LogOwner] = {}
         self._heard = time.monotonic()
@@ -313,7 +314,7 @@ class _NodeFollower(threading.Thread):
         return self.logs[whose]
 
 
-def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None, limit: TimeLimit) -> None:
+def _attend(fleet: Fleet, job: FollowedJob, view: _View, grace_s: float | None, limit: TimeLimit) -> None:
     """Wait for the end, and report the rank that fails first and those that fall silent; after the first failure, cancel what
     has not ended within the grace. Nodes that have not reported the end within the limit are given up."""
     patience: float | None = None
@@ -321,11 +322,11 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
     while True:
         with view.monitor() as monitor:
             if silent := monitor.list_newly_silent():
-                monitor.remember(silent := look(fleet, run_id, silent))
+                monitor.remember(silent := look(fleet, job.run_id, silent))
                 for sentence in sentences(silent):
                     view.tell(Note(text=sentence, level="warning"))
         with view.changed:
-            if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(nodes):
+            if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(job.nodes):
                 return
             if view.result.has_failed and grace_s is not None and patience is None:
                 patience = time.monotonic() + grace_s
@@ -334,13 +335,15 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
                 view.changed.wait(0.1)
             ended = {exit_.node for exit_ in view.result.node_exits}
             if limit.is_over(view.received):
-                view.broken += limit.errors([node for node in nodes if node.name not in ended])
+                view.broken += limit.errors([node for node in job.nodes if node.name not in ended])
                 return
         if (first := view.find_settled_failure()) is not None and first.restart not in named:
             named.add(first.restart)
             view.tell(Note(text=view.result.describe_failure(first), level="warning"))
         if due:
             with view.monitor() as monitor:
-                monitor.remember(look(fleet, run_id, monitor.quiet(grace_s or 0.0)))
+                monitor.remember(look(fleet, job.run_id, monitor.quiet(grace_s or 0.0)))
             patience, grace_s = None, None
-            fleet.do_on_each(lambda link: jobs.cancel(link, run_id, 3.0), [node for node in nodes if node.name not in ended])
+            fleet.do_on_each(
+                lambda link: jobs.cancel(link, job.run_id, 3.0), [node for node in job.nodes if node.name not in ended]
+            )

@@ -16,7 +16,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.launch.neighbours import MOST_SOURCE
 from gpucourse.model.event import SilentRanks, stage
-from gpucourse.model.node import is_simulated
+from gpucourse.model.node import Node, is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.files import read_named
@@ -30,6 +30,7 @@ from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.follow import FollowedJob
     from gpucourse.remote.follow_result import FollowBroken, FollowResult
 
 
@@ -87,7 +88,7 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
 
 def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
     """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
-    from gpucourse.remote.follow import follow
+    from gpucourse.remote.follow import FollowTimes, follow
     from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
 
@@ -102,22 +103,14 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
         with stage(context.watch, "run", what, record.phases_s, silence=silence):
             with context.guard("tell which ranks have printed nothing"):
                 context.watch(find_silent_ranks(record, files))
+            give_up_s = GIVE_UP_SIMULATED_S if is_simulated(record.mode) else GIVE_UP_S
             result = follow(
                 fleet,
-                record.id,
-                fleet.nodes,
-                files,
+                make_job(context, record, fleet.nodes),
                 context.watch,
                 context.stop,
-                give_up_s=GIVE_UP_SIMULATED_S if is_simulated(record.mode) else GIVE_UP_S,
+                FollowTimes(limit_s=limit_s, give_up_s=give_up_s),
                 monitor=diagnose.make_silence_monitor(context, record),
-                skew_s=record.clock_skew_s,
-                scheduled=record.slurm is not None,
-                limit_s=limit_s,
-                log_limit=context.settings.log_limit,
-                world_size=record.world_size,
-                max_restarts=record.max_restarts,
-                hosts=slurm_runs.hosts_of(deployments.load(context.paths, record.stack)),
                 guard=context.guard,
             )
     except (KeyboardInterrupt, Interrupted) as error:
@@ -132,6 +125,23 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     if result.detached:
         raise _make_detach_error(record)
     note_exits(record, result)
+
+
+def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> FollowedJob:
+    """Return a run as it is followed on these of its nodes."""
+    from gpucourse.remote.follow import FollowedJob
+
+    return FollowedJob(
+        run_id=record.id,
+        nodes=nodes,
+        paths=runs.files_of(context.paths, record),
+        log_limit=context.settings.log_limit,
+        world_size=record.world_size,
+        max_restarts=record.max_restarts,
+        skew_s=record.clock_skew_s,
+        scheduled=record.slurm is not None,
+        hosts=slurm_runs.hosts_of(deployments.load(context.paths, record.stack)),
+    )
 
 
 def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -98,6 +99,17 @@ def test_bring_home_takes_all_runs_when_a_file_of_one_is_too_large(lab: _Lab) ->
     lab.check_whole()
     refused = runs.reread(lab.context.paths, lab.records[1]).refused
     assert [(file.node, file.name) for file in refused] == [("node0", "large"), ("node1", "large")]
+
+
+def test_bring_home_takes_a_run_whose_rank_was_restarted(lab: _Lab) -> None:
+    lab.leaves_runs(1)
+    (record,) = lab.records
+    record.max_restarts = 2
+    runs.save(lab.context.paths, record)
+    ended = lab.nodes.home("node0") / ".gpucourse/jobs" / record.id / "ranks/0.json"
+    ended.write_text(json.dumps({"code": 0, "at": 1.0, "restart": 1}))
+    assert lab.brings_home().fetched == [record.id]
+    assert runs.reread(lab.context.paths, record).restarts == 1
 
 
 def test_bring_home_waits_for_a_run_that_another_command_attends(lab: _Lab) -> None:

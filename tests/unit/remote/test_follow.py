@@ -83,21 +83,12 @@ def follow(
 ) -> FollowResult:
     told: list[Event] = [] if events is None else events
     with Fleet(node, [NODE]) as fleet:
-        return following.follow(
-            fleet,
-            "run",
-            [NODE],
-            paths,
-            told.append,
-            threading.Event(),
-            scheduled=scheduled,
-            limit_s=limit_s,
-            until=until,
-            log_limit=log_limit,
-            world_size=2,
-            hosts=hosts,
-            max_restarts=max_restarts,
-        )
+        job = following.FollowedJob(
+            run_id="run", nodes=[NODE], paths=paths, log_limit=log_limit, world_size=2, max_restarts=max_restarts,
+            scheduled=scheduled, hosts=hosts,
+        )  # fmt: skip
+        times = following.FollowTimes(limit_s=limit_s, until=until)
+        return following.follow(fleet, job, told.append, threading.Event(), times)
 
 
 def name_frames(node: object, rank: object, stream: int = 0) -> bytes:
