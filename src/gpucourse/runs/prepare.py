@@ -116,14 +116,22 @@ def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Mod
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
     """A request, and what it names: found once, and passed on. `module` is the one of the exercise, `lab` the one on whose lab
-    the run takes place; `kind` is that of the learner's own script, if one runs in the exercise's place."""
+    the run takes place; `deployment` is that lab if it is ready, else the error that says how to get one; `kind` is that of the
+    learner's own script, if one runs in the exercise's place."""
 
     request: RunRequest
     module: Module
     exercise: Exercise
     launcher: Launcher[Any]
     lab: Module
+    deployment: Deployment | MissingError
     kind: ScriptKind | None = None
+
+    def require_deployment(self) -> Deployment:
+        """Return the lab, which is ready. Raises MissingError with the command that deploys it."""
+        if isinstance(self.deployment, MissingError):
+            raise self.deployment
+        return self.deployment
 
     @property
     def is_own_batch(self) -> bool:
@@ -144,7 +152,14 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
         lab = _find_slurm_module(context, module)
     else:
         lab = find_script_lab(context, module, request) if request.script else module
-    return ResolvedRun(request=request, module=module, exercise=exercise, launcher=launcher, lab=lab, kind=kind)
+    deployment: Deployment | MissingError
+    try:
+        deployment = find_deployed_lab(context, lab, target=request.target, gpu=request.gpu)
+    except MissingError as error:
+        deployment = error
+    return ResolvedRun(
+        request=request, module=module, exercise=exercise, launcher=launcher, lab=lab, deployment=deployment, kind=kind
+    )
 
 
 def _find_slurm_module(context: Context, module: Module) -> Module:
@@ -160,16 +175,17 @@ def make_launch_request(
 ) -> LaunchRequest:
     """Return the request with every parameter typed and checked, and the files to upload. `written` is the learner's own batch
     file, if that has to be submitted."""
-    from gpucourse.course.parameters import arguments, resolve
+    from gpucourse.course.parameters import arguments
+    from gpucourse.course.parameters import resolve as resolve_parameters
 
     request, exercise, launcher = run.request, run.exercise, run.launcher
-    values = resolve(exercise, request.settings, local=local)
+    values = resolve_parameters(exercise, request.settings, local=local)
     if request.nodes is not None and request.nodes < 1:
         raise UsageError(f"--nodes {request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
     # A script of the learner is used as it is: it gets what was typed, not parameters that it may not know.
     passed = {name: value for name, value in values.items() if request.script is None or name in request.settings}
     script, uploads = _uploads(context, run)
-    lab = None if launcher.by_slurm else _own_lab(context, run)
+    lab = None if launcher.by_slurm or isinstance(run.deployment, MissingError) else run.deployment
     if lab is not None and lab.inventory is not None and request.nodes is None:
         if script == exercise.script:
             _tell_of_few(context, exercise, lab)
@@ -208,13 +224,6 @@ def make_launch_request(
 def _list_typed(run_request: RunRequest) -> frozenset[str]:
     options = {"nodes": run_request.nodes, "timeout": run_request.timeout_s}
     return frozenset({*run_request.settings, *(name for name, value in options.items() if value is not None)})
-
-
-def _own_lab(context: Context, run: ResolvedRun) -> Deployment | None:
-    try:
-        return find_deployed_lab(context, run.lab, target=run.request.target, gpu=run.request.gpu)
-    except MissingError:
-        return None
 
 
 def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:

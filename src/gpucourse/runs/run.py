@@ -21,7 +21,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.runs import parts, slurm_planning, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.mutations import keep_edited_files
-from gpucourse.runs.prepare import ResolvedRun, RunRequest, find_deployed_lab, make_launch_request, plan_on
+from gpucourse.runs.prepare import ResolvedRun, RunRequest, make_launch_request, plan_on
 from gpucourse.storage import find_shortage
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
@@ -56,12 +56,10 @@ class RunLocation:
 
 def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
     """Return the place where a run would happen: on the lab that is on record, else where a new one would exist."""
-    try:
-        deployment = find_deployed_lab(context, run.lab, target=run.request.target, gpu=run.request.gpu)
-    except MissingError:  # it may be stopped, or not ready: it is the intended lab all the same
-        known = deployments.of_module(context.paths, run.lab.id)
-        return RunLocation(run.request.target or (known[0].mode if known else context.settings.target))
-    return RunLocation(deployment.mode, deployment.lacks)
+    if not isinstance(run.deployment, MissingError):
+        return RunLocation(run.deployment.mode, run.deployment.lacks)
+    known = deployments.of_module(context.paths, run.lab.id)  # the run is meant for it, also if it is stopped or not ready
+    return RunLocation(run.request.target or (known[0].mode if known else context.settings.target))
 
 
 def run(
@@ -82,7 +80,7 @@ def run(
     request, exercise, scheduled = resolved.request, resolved.exercise, resolved.launcher.by_slurm
     if request.script is not None and resolved.kind is not None and resolved.kind.is_shell and not scheduled:
         raise make_shell_script_error(request.script)
-    deployment = find_deployed_lab(context, resolved.lab, target=request.target, gpu=request.gpu)
+    deployment = resolved.require_deployment()
     if not scheduled and resolved.lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
         raise _refuse_login_node(deployment, request)
     inventory = deployment.inventory

@@ -22,7 +22,7 @@ from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.slurm import JobRow, SlurmSession
 from gpucourse.runs import follow, slurm_planning, slurm_runs
 from gpucourse.runs.connect import reach
-from gpucourse.runs.prepare import ResolvedRun, find_deployed_lab, make_launch_request
+from gpucourse.runs.prepare import ResolvedRun, make_launch_request
 from gpucourse.runs.run import new_record
 from gpucourse.storage import write_text
 from gpucourse.units import now_utc
@@ -120,7 +120,7 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
 
 @contextmanager
 def _plan_session(context: Context, run: ResolvedRun) -> Iterator[tuple[LaunchPlan, Deployment, Fleet]]:
-    deployment = find_deployed_lab(context, run.lab, target=run.request.target, gpu=run.request.gpu)
+    deployment = run.require_deployment()
     if deployment.inventory is None:
         raise AssertionError(deployment.stack)
     wanted = make_launch_request(context, run, local=deployment.is_simulated)
