@@ -41,6 +41,16 @@ def reach(context: Context, fleet: Fleet) -> None:
     values(outcomes)
 
 
+def make_fleet(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
+    """Return the nodes, not connected yet; for a run under Slurm, in the folder that all machines share."""
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.links import SharedTransport
+
+    if scheduled and deployment.shared:
+        return Fleet(SharedTransport(context.transport, deployment.shared), nodes)
+    return Fleet(context.transport, nodes)
+
+
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
     """Return the nodes of a run in rank order; empty if the stack does not have all of them any more."""
     if deployment.inventory is None:
@@ -91,12 +101,10 @@ class Connections:
 
     def reach(self, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
         """Return these nodes of a lab, all of them connected. Raises UnreachableError for those that do not answer."""
-        from gpucourse.runs import slurm_runs
-
         with self._lock:
             if (key := (deployment.stack, scheduled)) not in self._labs:
                 every_node = deployment.inventory.nodes if deployment.inventory else nodes
-                self._labs[key] = _Lab(slurm_runs.fleet_of(self._context, deployment, every_node, scheduled=scheduled))
+                self._labs[key] = _Lab(make_fleet(self._context, deployment, every_node, scheduled=scheduled))
         lab = self._labs[key]
         fleet = lab.fleet.part(nodes)
         with lab.lock:

@@ -20,7 +20,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import MOST_LISTED, RefusedFile, RunRecord, find_end_state
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs import diagnose, parts, slurm_runs
+from gpucourse.runs import diagnose, parts, slurm
 from gpucourse.runs.results import judge_own_checks, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file, read_metrics, write_record
@@ -199,7 +199,7 @@ def _not_home(missed: list[MissingOutputs]) -> UnreachableError:
 def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
     """Return what the script measured, with what this program knows, which overrules the script: the mode, and Slurm's own
     words."""
-    metrics = slurm_runs.add_metrics(_read_node_metrics(context, record, files), record, files, context.watch)
+    metrics = slurm.add_metrics(_read_node_metrics(context, record, files), record, files, context.watch)
     if metrics is not None:
         metrics["mode"] = record.mode
         write_record(files.metrics, metrics)

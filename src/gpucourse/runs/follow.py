@@ -21,7 +21,7 @@ from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.files import read_named
 from gpucourse.outside.names import OutsideError
-from gpucourse.runs import diagnose, slurm_runs
+from gpucourse.runs import diagnose, slurm
 from gpucourse.runs.finish import finish
 from gpucourse.units import later, now_utc
 from gpucourse.workspace import deployments, runs
@@ -140,7 +140,7 @@ def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> Foll
         max_restarts=record.max_restarts,
         skew_s=record.clock_skew_s,
         scheduled=record.slurm is not None,
-        hosts=slurm_runs.hosts_of(deployments.load(context.paths, record.stack)),
+        hosts=slurm.hosts_of(deployments.load(context.paths, record.stack)),
     )
 
 

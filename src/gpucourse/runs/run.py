@@ -18,8 +18,8 @@ from gpucourse.model.event import Note, stage
 from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.runs import parts, slurm_planning, slurm_runs
-from gpucourse.runs.connect import reach
+from gpucourse.runs import parts, slurm
+from gpucourse.runs.connect import make_fleet, reach
 from gpucourse.runs.mutations import keep_edited_files
 from gpucourse.runs.prepare import ResolvedRun, RunRequest, make_launch_request, plan_on
 from gpucourse.storage import find_shortage
@@ -86,16 +86,16 @@ def run(
     inventory = deployment.inventory
     if inventory is None:  # `find_deployed_lab` promises one
         raise AssertionError(deployment.stack)
-    written = slurm_planning.find_written_batch(context, resolved) if scheduled and not inject_faults else None
+    written = slurm.find_written_batch(context, resolved) if scheduled and not inject_faults else None
     wanted = make_launch_request(context, resolved, local=deployment.is_simulated, written=written)
     nodes = (inventory.head,) if scheduled else choose_nodes(exercise, inventory, request.nodes, resolved.module.id)
     phases: dict[str, float] = {}
     skew_s: dict[str, float] = {}
-    with slurm_runs.fleet_of(context, deployment, nodes, scheduled=scheduled) as fleet:
+    with make_fleet(context, deployment, nodes, scheduled=scheduled) as fleet:
         with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases):
             reach(context, fleet)
             if scheduled:
-                plan = slurm_planning.plan_on(context, fleet, wanted, resolved, deployment)
+                plan = slurm.plan_on(context, fleet, wanted, resolved, deployment)
             else:
                 plan = plan_on(context, fleet, wanted, resolved.launcher, skew_s)
         if request.script is not None:
@@ -187,10 +187,10 @@ def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan:
         world_size=plan.world_size,
         silence_s=request.silence_s or plan.collective_timeout_s,
         gpucourse=__version__,
-        slurm=slurm_runs.make_slurm_record(plan),
+        slurm=slurm.make_slurm_record(plan),
     )
     write_record(runs.files_of(context.paths, record).plan, plan)
-    slurm_runs.keep_files(plan, runs.files_of(context.paths, record))
+    slurm.keep_files(plan, runs.files_of(context.paths, record))
     parts.keep_started_files(context, run.exercise, record, request.copies)
     if request.copies is None:
         keep_edited_files(context, record)

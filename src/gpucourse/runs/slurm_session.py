@@ -20,8 +20,8 @@ from gpucourse.model.event import stage
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.slurm import JobRow, SlurmSession
-from gpucourse.runs import follow, slurm_planning, slurm_runs
-from gpucourse.runs.connect import reach
+from gpucourse.runs import follow, slurm
+from gpucourse.runs.connect import make_fleet, reach
 from gpucourse.runs.prepare import ResolvedRun, make_launch_request
 from gpucourse.runs.run import new_record
 from gpucourse.storage import write_text
@@ -103,14 +103,14 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
             f"run {record.id}: the session never began; Slurm gave it no node",
             hint=f"what srun said is in {files.transcript}",
         )
-    over = slurm_runs.has_ended(last)
+    over = slurm.has_ended(last)
     record.slurm.jobs = [last]
     record.slurm.held = SlurmSession(
         gpus_held=open_session.gpus,
         gpus_after=0 if over else open_session.gpus,
         held_s=last.ran_s or time.monotonic() - open_session.began,
     )
-    reason = slurm_runs.ending_of(last)
+    reason = slurm.ending_of(last)
     code = {"timed_out": 124, "lost": 137, "cancelled": 143}.get(reason, 0)
     seconds = round(time.monotonic() - open_session.began, 3)
     node_exit = NodeExit(node=record.nodes[0], code=code, reason=reason, seconds=seconds)
@@ -124,10 +124,10 @@ def _plan_session(context: Context, run: ResolvedRun) -> Iterator[tuple[LaunchPl
     if deployment.inventory is None:
         raise AssertionError(deployment.stack)
     wanted = make_launch_request(context, run, local=deployment.is_simulated)
-    with slurm_runs.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
+    with make_fleet(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
         with stage(context.watch, "connect", "asking the cluster what it has"):
             reach(context, fleet)
-            plan = slurm_planning.plan_on(context, fleet, wanted, run, deployment)
+            plan = slurm.plan_on(context, fleet, wanted, run, deployment)
         yield plan, deployment, fleet
 
 
@@ -178,7 +178,7 @@ def _wait_until_gone(open_session: OpenSession) -> JobRow | None:
     deadline, nap = time.monotonic() + _GONE_S, 0.1
     while True:
         held = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
-        if held.row is None or slurm_runs.has_ended(held.row) or time.monotonic() > deadline:
+        if held.row is None or slurm.has_ended(held.row) or time.monotonic() > deadline:
             return held.row
         time.sleep(nap)
         nap = min(nap * 1.5, 2.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,18 +14,21 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.errors import CheckFailed, MissingError, UsageError
-from gpucourse.launch import slurm
+from gpucourse.launch import slurm as batch
 from gpucourse.launch.launcher import LaunchRequest, WrittenBatch
 from gpucourse.model.deployment import deployment_class
 from gpucourse.model.event import Event, Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode
+from gpucourse.model.record import RunRecord
+from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
-from gpucourse.runs import slurm_planning
+from gpucourse.runs import slurm
 from gpucourse.runs.parts import list_part_files
 from gpucourse.runs.prepare import RunRequest, make_launch_request, resolve
-from gpucourse.runs.slurm_planning import choose_gpus, find_written_batch
+from gpucourse.runs.slurm import choose_gpus, find_written_batch
 from gpucourse.workspace.locate import open_workspace
+from gpucourse.workspace.paths import RunPaths
 
 SOLUTIONS = Path(__file__).parent.parent.parent.parent / "exercises" / "02-slurm" / "solutions"
 
@@ -87,7 +91,7 @@ def test_job_gets_a_gpu_for_each_of_its_processes_and_no_more(
     machines = (ComputeNode(name=f"n{count}", state="idle", gpus=count, cores=16, reason="") for count in counts)
     partition = Partition(name="gpu", default=True, open=True, nodes=tuple(machines))
     assert choose_gpus(launch_request, partition, nodes) == gpus
-    assert slurm.tasks_of(launch_request, gpus) == tasks
+    assert batch.tasks_of(launch_request, gpus) == tasks
 
 
 def test_values_that_are_typed_take_the_course_file(context: Context, events: list[Event]) -> None:
@@ -130,19 +134,19 @@ def enough(wanted: LaunchRequest, where: Partition, nodes: int, gpus: int = 1, *
     context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
     record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
     lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
-    slurm_planning._enough(context, wanted, where, nodes, gpus, deploy=slurm_planning._deploy(lab))
+    slurm._enough(context, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
     return told
 
 
 def test_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
     mine, other = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
-    assert slurm_planning._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
-    assert slurm_planning._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
+    assert slurm._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
+    assert slurm._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
     with pytest.raises(UsageError, match="no partition 'big'; it has: a100, cpu") as caught:
-        slurm_planning._partition(request(partition="big"), cluster(mine, other))
+        slurm._partition(request(partition="big"), cluster(mine, other))
     assert caught.value.hint == "gpucourse run 2.9 --set partition=a100"
     with pytest.raises(UsageError, match="it has: cpu"):
-        slurm_planning._partition(request(partition="gpu"), cluster(other))
+        slurm._partition(request(partition="gpu"), cluster(other))
 
 
 def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> None:
@@ -156,21 +160,21 @@ def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> Non
     own = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
     bare = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
     several = replace(here, batch_partition="gpu-short,gpu", session_partition="cpu")
-    assert [slurm_planning._partition(wanted, here).name for wanted in (usual, own, bare)] == ["gpu", "gpu-short", "cpu"]
-    assert [slurm_planning._partition(wanted, several).name for wanted in (usual, own)] == ["gpu-short,gpu"] * 2
-    assert [node.name for node in slurm_planning._partition(own, several).nodes] == ["g1", "g2"]
-    assert slurm_planning._partition(replace(usual, launcher="slurm-pty"), several).name == "cpu"
+    assert [slurm._partition(wanted, here).name for wanted in (usual, own, bare)] == ["gpu", "gpu-short", "cpu"]
+    assert [slurm._partition(wanted, several).name for wanted in (usual, own)] == ["gpu-short,gpu"] * 2
+    assert [node.name for node in slurm._partition(own, several).nodes] == ["g1", "g2"]
+    assert slurm._partition(replace(usual, launcher="slurm-pty"), several).name == "cpu"
     typed = replace(own, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
-    assert slurm_planning._partition(typed, several).name == "cpu"
-    assert enough(own, slurm_planning._partition(own, here), 1) == []
+    assert slurm._partition(typed, several).name == "cpu"
+    assert enough(own, slurm._partition(own, here), 1) == []
     absent = replace(own, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
     with pytest.raises(UsageError, match="no partition 'gpu'"):
-        slurm_planning._partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
+        slurm._partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
 
 
 def test_partition_that_is_down_is_refused() -> None:
     with pytest.raises(UsageError, match="gpu is down"):
-        slurm_planning._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
+        slurm._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
 
 
 @pytest.mark.parametrize(
@@ -215,5 +219,46 @@ def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
 
 def test_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
     where = partition(node("a", gpus=0))
-    assert slurm_planning.choose_gpus(request(), where, 1) == 0
+    assert slurm.choose_gpus(request(), where, 1) == 0
     assert "has a GPU that Slurm knows of" in enough(request(), where, 1, gpus=0)[0]
+
+
+def make_record(*rows: JobRow, own: str | None = None) -> RunRecord:
+    return RunRecord(
+        id="r", exercise="2.1", module="2", stack="02-local", mode="local", launcher="slurm", state="succeeded", created="now",
+        nodes=["node0"], own_script=own, slurm=SlurmRun(partition="gpu", nodes=1, gpus=1, jobs=list(rows)),
+    )  # fmt: skip
+
+
+def test_values_of_a_job_join_its_row(tmp_path: Path) -> None:
+    files = RunPaths(tmp_path)
+    folder = files.node_outputs("node0")
+    folder.mkdir(parents=True)
+    (folder / "job-7.json").write_text(json.dumps({"gpus_given": 1, "state": "a lie"}))
+    (folder / "queue.json").write_text(json.dumps({"queue": [{"job": "8", "state": "PENDING", "reason": "Resources"}]}))
+    rows = (
+        JobRow(row=0, job="7", file="job", state="COMPLETED", node="node1", code=0),
+        JobRow(row=1, job="8", file="job", state="CANCELLED", asked=True),
+    )
+    values = (slurm.add_metrics({"mine": 1}, make_record(*rows), files) or {})["slurm"]
+    assert (values["jobs"][0]["gpus_given"], values["jobs"][0]["state"]) == (1, "COMPLETED")  # Slurm's word counts
+    assert [job["job"] for job in values["started_jobs"]] == ["7"]
+    assert (values["waiting"], values["waiting_with_reason"], values["cancelled_on_purpose"]) == (1, 1, 1)
+
+
+def test_metrics_count_jobs_at_once_and_output_files(tmp_path: Path) -> None:
+    files = RunPaths(tmp_path)
+    files.logs.mkdir()
+    for name in ("node1-rank0.log", "node2-rank1.log", "node0-launcher.log"):
+        (files.logs / name).touch()
+    spans = [("10", "20"), ("12", "14"), ("14", "16"), ("15", "15"), ("20", "30")]
+    rows = [
+        JobRow(row=place, job=str(place), file="my_array", state="COMPLETED", node="node[1-2]", started=begun, ended=ended)
+        for place, (begun, ended) in enumerate(spans)
+    ]
+    other = JobRow(row=9, job="9", file="gather", state="COMPLETED", node="node1", started="12", ended="13")
+    values = (slurm.add_metrics(None, make_record(*rows, other), files) or {})["slurm"]
+    assert (values["most_at_once"], values["output_files"]) == (2, 2)
+    assert values["started_jobs"][0]["nodes"] == 2
+    short = JobRow(row=0, job="1", file="job", state="COMPLETED", node="node1", started="10", ended="10")
+    assert (slurm.add_metrics(None, make_record(short), files) or {})["slurm"]["most_at_once"] == 1
