@@ -171,8 +171,6 @@ def _void(evidence: ExerciseEvidence) -> str:
         return evidence.trouble
     if evidence.run is None:
         return NO_RUN
-    if evidence.contradiction:
-        return f"not what the ranks printed: {evidence.contradiction}"
     return f"changed after the run: {', '.join(evidence.changed[:3])}" if evidence.changed else ""
 
 

@@ -12,7 +12,7 @@ def read_signs(evidence: ExerciseEvidence) -> Signs:
     """Return the three signs of an exercise. A sign is None if the exercise does not require it."""
     bad = [check for check in evidence.checks if check.verdict in {"failed", "error"}]
     return Signs(
-        ran=evidence.run is not None and not (bad or evidence.changed or evidence.contradiction or evidence.trouble),
+        ran=evidence.run is not None and not (bad or evidence.changed or evidence.trouble),
         yours=all(part.verdict == "passed" for part in evidence.parts) if evidence.parts else None,
         answered=not list_unanswered(evidence) if _list_asked(evidence) else None,
     )

@@ -37,7 +37,6 @@ CARD = "bundle.json"
 LIMITS = ZipLimits(members=20_000, member_bytes=64 << 20, total_bytes=2 << 30)
 """The limits of a bundle: a larger one would take too long to open."""
 
-_LARGEST_LOG = 1 << 20  # bytes, of a run that does not count; scripts of a course print far less
 _MOST_SHOWN, _LONGEST_TEXT = 1000, 300
 _OPEN = "gpucourse grade --open FILE"
 
@@ -179,28 +178,21 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
 
 
 def _list_small_files(context: Context, exercise_id: str) -> Iterator[Path]:
-    """Yield what every run of an exercise recorded, without outputs: it shows what was predicted, and after which runs. The
-    logs of a run with a prediction are included, because its metrics count only if its ranks printed them.
-
-    Runs of the learner's own scripts are private.
-    """
+    """Yield what every run of an exercise recorded, without outputs and logs: it shows what was predicted, and after which
+    runs. Runs of the learner's own scripts are private."""
     for record in (record for record in runs.readable(context.paths, exercise_id)[0] if not record.own_script):
         files = runs.files_of(context.paths, record)
         yield from (files.folder / name for name in (*seals.EVIDENCE, files.hashes.name, files.verdict.name))
-        logs = files.all_logs().values() if record.prediction else ()
-        yield from (path for path in logs if path.stat().st_size <= _LARGEST_LOG)
 
 
 def _list_files_of_parts(context: Context, exercise: Exercise) -> Iterator[Path]:
-    """Yield what the runs behind the handed-in parts recorded of them: the parts as they were when these runs started, and the
-    logs, because checks about a part count only if the metrics are what the ranks printed."""
+    """Yield what the runs behind the handed-in parts recorded of them: the parts as they were when these runs started."""
     for result in read_part_results(context, exercise):
         passed_in = result.run if result.verdict == "passed" else ""
         if passed_in and (record := runs.read(context.paths, exercise.id, passed_in)) is not None:
             files = runs.files_of(context.paths, record)
             yield files.yours_file(result.file)
             yield files.batch(PurePath(result.file).stem)
-            yield from (path for path in files.all_logs().values() if path.stat().st_size <= _LARGEST_LOG)
 
 
 def _unpack(path: Path, root: Path) -> set[str]:

@@ -20,7 +20,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence, PartReview
 from gpucourse.model.verdict import ExerciseVerdict, PartResult, choose_needed
 from gpucourse.runs.parts import add_checks, is_solution, make_doubtful, read_part_results
-from gpucourse.runs.results import contradict, material, read_handed_in_verdict, verdict_on
+from gpucourse.runs.results import material, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_record
 
@@ -109,7 +109,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
     """Return what answers about a run are compared with, and whether the run used a GPU.
 
-    Raises MissingError if its files are damaged, have changed since it ended, or contradict its logs.
+    Raises MissingError if its files are damaged or have changed since it ended.
     """
     from gpucourse.grading.checks import on_gpu
 
@@ -118,12 +118,6 @@ def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str,
         raise MissingError(
             f"{', '.join(changed)} of run {record.id} changed after it had ended, so nothing is compared with it",
             hint=f"put it back as it was, or run it again: gpucourse run {record.exercise}",
-        )
-    _, exercise = context.catalog.exercise(record.exercise)
-    if sentences := contradict(context, exercise, record, run_evidence["metrics"]):
-        raise MissingError(
-            f"the metrics of run {record.id} are not what its ranks printed, so nothing is compared with it: {sentences[0]}",
-            hint=f"run it again with the course's script: gpucourse reset {exercise.id}, gpucourse run {exercise.id}",
         )
     return run_evidence, on_gpu(run_evidence["metrics"], record.mode)
 
@@ -169,7 +163,6 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
     checks read. `with_prediction`: include predictions, which count only for points and need the record of every run. Damaged
     files are reported in `trouble`, and count for nothing."""
     from gpucourse.grading.checks import on_gpu
-    from gpucourse.grading.contradictions import list_contradictions
 
     trouble = ""
     record = None
@@ -212,7 +205,6 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         wanted=wanted,
         handed_in=_list_handed_in(context, exercise, record, seal),
         changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE, seal=seal),
-        contradiction=list_contradictions(verdict.checks),
         trouble=trouble,
     )
 
@@ -257,8 +249,6 @@ def _confirm_in_run(
     context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, verdict: ExerciseVerdict | None
 ) -> PartResult:
     """Return the result with what the run's checks about the part say now. Raises MissingError for a damaged file."""
-    from gpucourse.grading.contradictions import list_contradictions
-
     record = runs.read(context.paths, exercise.id, result.run)
     if record is None:  # removed since it was found
         return make_doubtful(result, f"its run {result.run} is not here")
@@ -271,8 +261,6 @@ def _confirm_in_run(
         return result
     if verdict is None or verdict.run != record.id:
         verdict = verdict_on(context, exercise, record)
-    if contradiction := list_contradictions(verdict.checks):
-        return make_doubtful(result, f"the metrics of run {record.id} are not what its ranks printed: {contradiction}")
     return add_checks(part, result, verdict.checks)
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.learning.attempts import JUDGED
-from gpucourse.model.answer import AnswerResult, AnswerVerdict, PredictionResult
+from gpucourse.model.answer import AnswerResult, PredictionResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Prediction
 from gpucourse.model.record import RunRecord
-from gpucourse.runs.results import contradict, material, read_prediction
+from gpucourse.runs.results import read_prediction
 from gpucourse.workspace import runs, seals
 
 
@@ -45,9 +45,7 @@ def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | No
         if item.result.verdict == "passed":
             break
     if not judged:
-        why = _explain_left_out(context, exercise)
-        verdict: AnswerVerdict = "error" if why else "open"
-        return AnswerResult(id=asked.id, kind="prediction", text=asked.text, verdict=verdict, said=why, evidence=asked.evidence)
+        return AnswerResult(id=asked.id, kind="prediction", text=asked.text, verdict="open", evidence=asked.evidence)
     right = [item for item in judged if item.result.verdict == "passed"]
     shown = right[0] if right else judged[-1]
     before = judged[: judged.index(shown)] if right else judged
@@ -62,21 +60,6 @@ def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | No
         evidence=asked.evidence,
         share=_compute_share(asked, [item.result.prediction for item in before], right=bool(right), blind=shown.blind),
     )
-
-
-def _explain_left_out(context: Context, exercise: Exercise) -> str:
-    """Return why the first prediction of a good run cannot be compared with its metrics; empty if no log contradicts them. A
-    bundle of an earlier version has no logs of such a run."""
-    for record in runs.iterate_predicted(context.paths, exercise.id):
-        if not record.is_evidence or record.prediction is None:
-            continue
-        try:
-            sentences = contradict(context, exercise, record, material(context, record)["metrics"])
-        except GpucourseError:  # a damaged file: the run counts for nothing
-            continue
-        if sentences:
-            return f"run {record.id} is not compared, because {sentences[0]}"
-    return ""
 
 
 def _compute_share(asked: Prediction, wrong: list[str], *, right: bool, blind: bool) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal
@@ -21,7 +20,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from gpucourse.model.check_kind import CheckKind, check_kinds
-from gpucourse.model.fields import Expression, Rows, Scalar, Slug, Strict, Text
+from gpucourse.model.fields import Expression, Scalar, Slug, Strict, Text
 
 
 class Check(Strict):
@@ -125,42 +124,6 @@ def _error(place: tuple[str, ...], reason: str, data: Any) -> InitErrorDetails:
 def _again(detail: Any, *place: str) -> InitErrorDetails:
     """Return a pydantic error in a form that can be raised again, at a more precise place."""
     return {"type": detail["type"], "loc": (*place, *detail["loc"]), "input": detail["input"], "ctx": detail.get("ctx", {})}
-
-
-class LogEvidence(Strict):
-    """The metrics that ranks print, which exposes numbers that were only written and never measured.
-
-    `line` is a line of a log with a key of the row in braces for each value ({} for a value that is not compared);
-    `table` gives columns of a table as `bench.table` prints it, title by key. Every row must have been printed as it is in the
-    metrics, to the digits that the log shows.
-    """
-
-    rows: Rows | None = Field(default=None, description="a list in the metrics; without it, the metrics themselves")
-    line: Text | None = Field(default=None, description='a line with keys in braces: "loss {loss} after {} epochs"')
-    table: dict[str, Text] | None = Field(default=None, min_length=1, description="columns of a table: title by key")
-    every_rank: bool = Field(default=False, description="the log of every rank has such a line")
-    over_ranks: dict[str, Literal["mean", "min", "max", "sum"]] = Field(
-        default_factory=dict,
-        description="key: what the metrics hold over all ranks, of which each prints its own value",
-    )
-    optional: bool = Field(default=False, description="a run may lack these values; if it has them, they were printed")
-
-    @model_validator(mode="after")
-    def _one_form(self) -> LogEvidence:
-        if (self.line is None) == (self.table is None):
-            raise ValueError("needs exactly one of line and table")
-        if self.table is not None and self.rows is None:
-            raise ValueError("table needs rows")
-        if self.line is not None and not re.search(r"\{[a-z0-9_.]+\}", self.line):
-            raise ValueError("line needs a key in braces, such as {loss}")
-        if unknown := set(self.over_ranks) - set(self.keys):
-            raise ValueError(f"over_ranks: {', '.join(sorted(unknown))} is not printed here")
-        return self
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Return the keys that are compared."""
-        return tuple(self.table) if self.table else tuple(re.findall(r"\{([a-z0-9_.]+)\}", self.line or ""))
 
 
 class RepeatedValue(Strict):

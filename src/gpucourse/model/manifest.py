@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.model.check import Check, LogEvidence, RepeatedValue
+from gpucourse.model.check import Check, RepeatedValue
 from gpucourse.model.fields import (
     Bytes,
     ExerciseId,
@@ -194,9 +194,6 @@ class Exercise(Strict):
     tables: tuple[MetricsTable, ...] = Field(default=(), description="tables of rows of the metrics")
     plots: tuple[Plot, ...] = Field(default=(), description="pictures of rows of the metrics")
     checks: tuple[Check, ...] = Field(default=(), description="what must hold after a run")
-    logs: tuple[LogEvidence, ...] = Field(
-        default=(), description="the metrics that ranks print; a run whose logs say something else gives no points"
-    )
     same_again: tuple[RepeatedValue, ...] = Field(
         default=(), description="what grade --rerun compares, besides the values of checks with equals"
     )

@@ -42,9 +42,9 @@ class PartReview:
 @dataclass(frozen=True, kw_only=True)
 class ExerciseEvidence:
     """The evidence of one exercise. `wanted` and `handed_in` are the required deliverables and the present ones; `changed`
-    names files of the run that were changed after it; `contradiction` says how its metrics differ from what its ranks printed;
-    `level` says whether it used a GPU. `parts` are the learner's own, `part_reviews` what is known of them, by their ids;
-    `prediction` is what the learner predicted, None if the exercise has no prediction."""
+    names files of the run that were changed after it; `level` says whether it used a GPU. `parts` are the learner's own,
+    `part_reviews` what is known of them, by their ids; `prediction` is what the learner predicted, None if the exercise has no
+    prediction."""
 
     exercise: str
     run: str | None = None
@@ -57,7 +57,6 @@ class ExerciseEvidence:
     wanted: tuple[str, ...] = field(default_factory=tuple)
     handed_in: tuple[str, ...] = field(default_factory=tuple)
     changed: tuple[str, ...] = field(default_factory=tuple)
-    contradiction: str = ""
     trouble: str = ""
 
 

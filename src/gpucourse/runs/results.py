@@ -8,19 +8,13 @@ from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, NewerFormat
-from gpucourse.grading.printed import RankLog, split_lines
 from gpucourse.model.answer import PredictionResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
-from gpucourse.outside.files import read_ends
-from gpucourse.outside.names import OutsideError
 from gpucourse.runs.parts import add_stored_parts
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import check_record, read_json, read_metrics, read_record
-from gpucourse.workspace.paths import RunPaths
-
-_LOG_BYTES = 2 << 20  # at each end of a log: what scripts of a course print is far below
 
 
 def read_stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
@@ -53,7 +47,7 @@ def read_handed_in_verdict(context: Context, exercise_id: str) -> ExerciseVerdic
 
 def read_prediction(context: Context, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
     """Return what the learner predicted of a run beside what it measured; None if there is no prediction, or the course's
-    question is another one now, or the metrics are not what the ranks printed. Raises MissingError for a damaged file."""
+    question is another one now. Raises MissingError for a damaged file."""
     from gpucourse.grading.checks import on_gpu
     from gpucourse.grading.predictions import compare
 
@@ -61,8 +55,6 @@ def read_prediction(context: Context, exercise: Exercise, record: RunRecord) -> 
     if asked is None or given is None or given.id != asked.id or record.own_script:
         return None
     documents = material(context, record) if record.is_evidence else None
-    if documents is not None and contradict(context, exercise, record, documents["metrics"]):
-        return None
     gpu = documents is not None and on_gpu(documents["metrics"], record.mode)
     try:
         return compare(asked, given.answer, documents, on_gpu=gpu)
@@ -128,7 +120,6 @@ def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
     """Return the checks of an exercise on one run, as the course has them now, with the learner's parts as they were judged
     after it. Writes nothing, and runs no code of the learner. Raises MissingError."""
     from gpucourse.grading.checks import evaluate, overall
-    from gpucourse.grading.contradictions import make_check
 
     documents = material(context, record)
     metrics, plan, run = documents["metrics"], documents["plan"], documents["run"]
@@ -136,31 +127,4 @@ def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
         context, exercise, record, evaluate(exercise, metrics, plan, run, mode=record.mode, run_id=record.id)
     )
     checks = (*verdict.checks, *_judge_groups(exercise, record))
-    if sentences := contradict(context, exercise, record, metrics):
-        checks = (*checks, make_check(sentences))
     return replace(verdict, verdict=overall(checks), checks=checks)
-
-
-def contradict(context: Context, exercise: Exercise, record: RunRecord, metrics: Mapping[str, object]) -> tuple[str, ...]:
-    """Return why the metrics of a run cannot be what its ranks measured, a sentence each; empty if nothing contradicts them,
-    and for a run that is not evidence."""
-    from gpucourse.grading.contradictions import find_contradictions
-
-    if not exercise.logs or not record.is_evidence:
-        return ()
-    return find_contradictions(exercise, record, metrics, read_logs(runs.files_of(context.paths, record)))
-
-
-def read_logs(files: RunPaths) -> list[RankLog]:
-    """Return what the ranks of a run printed, and the transcript of a session; of a very long log its beginning and its end. A
-    rank that moved to another node at a restart has a log on each."""
-    paths = sorted((rank, path) for (_, rank), path in files.all_logs().items() if rank is not None)
-    logs: list[RankLog] = []
-    for rank, path in [*paths, (None, files.transcript)]:
-        try:
-            begin, end, _ = read_ends(path, _LOG_BYTES, _LOG_BYTES)
-        except (OSError, OutsideError):
-            continue
-        lines = split_lines(begin.decode(errors="replace")) + split_lines(end.decode(errors="replace"))
-        logs.append(RankLog(rank, lines))
-    return logs

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gpucourse.learning import bundle as bundles
-from tests.learning import FOLDER, MANIFEST, METRICS, Learning
+from tests.learning import METRICS, Learning
 
 RUN = "runs/1.1/20260101-000000-otter"
 RECORD: dict[str, Any] = {
@@ -176,8 +176,6 @@ CHANGED_FILES: dict[str, dict[str, bytes]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [*CHANGED_RECORDS, *CHANGED_FILES])
 def test_open_of_a_bundle_with_one_huge_value_needs_little_memory_and_time(learning: Learning, change: str) -> None:
-    prints = '    logs: [{line: "litres {litres}, busy {busy_percent} %", rows: metrics.springs}]\n    checks:\n'
-    learning.put(f"modules/{FOLDER}/module.yaml", MANIFEST.replace("    checks:\n", prints, 1))
     files = run_files(CHANGED_RECORDS.get(change), metrics_json=json.dumps(METRICS).encode(), plan_json=b"{}")
     files |= {f"{RUN}/logs/node0-rank0.log": LINES[:44], **CHANGED_FILES.get(change, {})}
     path = bundle(learning.root / "evil.zip", files)

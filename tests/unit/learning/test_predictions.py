@@ -166,18 +166,3 @@ def test_report_draws_predictions_over_measurements(learning: Learning, tmp_path
     learning.types("report", "--of", "course")
     assert "![Predicted over measured, exercise by exercise](calibration.png)" in context.paths.course_report.read_text()
     assert (context.paths.course_report.parent / "calibration.png").is_file()
-
-
-def test_prediction_of_a_run_without_logs_is_an_error(learning: Learning) -> None:
-    manifest = learning.course / f"modules/{FOLDER}/module.yaml"
-    logs = '    logs: [{line: "speedup {speedup}"}]\n'
-    text = manifest.read_text().replace(f"    predict: {PREDICT}\n", f"    predict: {PREDICT}\n{logs}", 1)
-    manifest.write_text(text)
-    learning.context = learning.open_context()
-    record = learning.record(prediction=GivenPrediction(id="faster", answer="1.9"))
-    for log in runs.files_of(learning.context.paths, record).all_logs().values():
-        log.unlink()  # a bundle of an earlier version has none
-    evidence = gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False)
-    assert evidence.prediction is not None
-    assert evidence.prediction.verdict == "error"
-    assert evidence.prediction.said == f"run {record.id} is not compared, because it has no logs here"

@@ -303,7 +303,7 @@ def list_start_options(record: RunRecord) -> list[str]:
 def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, again: Sequence[Mapping[str, Any]]) -> str:
     """Return which checks that need no GPU have another result, in a sentence; empty if none has. `again` are the checks of the
     new run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as
-    `logs-agree`."""
+    `one-group`."""
     words = {str(check.get("id")): str(check.get("verdict")) for check in again}
     before = verdict_on(bundle, exercise, record).checks
     sentences = [

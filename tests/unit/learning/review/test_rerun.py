@@ -10,7 +10,6 @@ from gpucourse.learning.review.rerun import compare_checks, list_settings, list_
 from gpucourse.runs.results import verdict_on
 from gpucourse.storage import write_text
 from tests.learning import METRICS, Learning
-from tests.unit.learning.test_evidence_printed import PRINTED, put_logs, record_with_log
 
 
 def test_rerun_without_yes_or_with_other_options_is_refused(learning: Learning) -> None:
@@ -29,14 +28,15 @@ def test_rerun_without_yes_or_with_other_options_is_refused(learning: Learning) 
 
 
 def test_compare_checks_names_a_check_that_fails_in_one_run(learning: Learning) -> None:
-    put_logs(learning)
-    record, again = (record_with_log(learning, log) for log in (PRINTED, PRINTED.replace("2.5", "3.5")))
+    record, again = (learning.record(metrics=METRICS | {"wet": wet}) for wet in (True, False))
     context = learning.open_context()
     exercise = context.catalog.exercise("1.1")[1]
     same, other = ([asdict(check) for check in verdict_on(context, exercise, run).checks] for run in (record, again))
     assert compare_checks(context, exercise, record, same) == ""
-    assert compare_checks(context, exercise, record, other) == "check logs-agree: not in the bundle, failed again"
-    assert compare_checks(context, exercise, again, same) == "check logs-agree: failed in the bundle, passed again"
+    assert compare_checks(context, exercise, record, other) == "check wet: passed in the bundle, failed again"
+    assert compare_checks(context, exercise, again, same) == "check wet: failed in the bundle, passed again"
+    new = [*same, {"id": "one-group", "verdict": "failed", "evidence": "logic"}]
+    assert compare_checks(context, exercise, record, new) == "check one-group: not in the bundle, failed again"
 
 
 def test_rerun_shows_scripts_no_credentials(learning: Learning, tmp_path: Path) -> None:
