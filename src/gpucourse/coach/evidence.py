@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gpucourse.coach.words import LABEL, OF_SLURM, blank_all_but_last_words, find_line
@@ -16,6 +16,11 @@ TAIL_BYTES = 1 << 16
 _SIGNALS = 128  # an exit code above 128 is 128 plus the number of the signal
 
 _NOISE = re.compile(rf"^\s*{LABEL}")
+_TORCH_RANK = re.compile(r"(?:\x1b\[[0-9;]*m)*(?:\[[A-Za-z]+\d+\]:|\d+: )?\[rank(\d+)\]:")
+_SRUN_TASK = re.compile(r"(\d+): ")
+_TRACEBACK = re.compile(r"^(\d+): Traceback \(most recent call last\)", re.MULTILINE)
+_SOONER = 1e-6
+"""Seconds added between the ends of ranks that share a log: only the order of their lines is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,3 +109,36 @@ class Evidence:
 def strip_rank_prefix(line: str) -> str:
     """Return a line without the `[rank1]: ` that torch puts before the lines of a traceback."""
     return _NOISE.sub("", line, count=1)
+
+
+def split_shared_logs(evidence: Evidence) -> Evidence:
+    """Return the evidence with one log for every rank that a shared log names; the rank whose lines begin first comes first.
+
+    A line without a label may be from any of them, so all of them keep it.
+    """
+    return replace(evidence, logs=tuple(part for log in evidence.logs for part in _split(log)))
+
+
+def _split(log: Log) -> list[Log]:
+    if log.rank is None:
+        return [log]
+    lines = log.text.splitlines(keepends=True)
+    label = _SRUN_TASK if _TRACEBACK.search(log.text) else _TORCH_RANK  # a script may print `3: ` too
+    ranks = [int(match[1]) if (match := label.match(line)) else None for line in lines]
+    named = list(dict.fromkeys(rank for rank in ranks if rank is not None))
+    if len(named) < 2:
+        return [log]
+    return [
+        replace(
+            log,
+            rank=rank,
+            at=None if log.at is None else log.at + number * _SOONER,
+            text="".join(line if whose in {rank, None} else _blank(line) for line, whose in zip(lines, ranks, strict=True)),
+        )
+        for number, rank in enumerate(named)
+    ]
+
+
+def _blank(line: str) -> str:
+    body = line.rstrip("\r\n")
+    return " " * len(body) + line[len(body) :]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from gpucourse.coach.evidence import Evidence, Log
+from gpucourse.coach.evidence import Evidence, Log, split_shared_logs
 from gpucourse.coach.states import diagnose_ends, diagnose_join, diagnose_silences
-from gpucourse.coach.symptom import Symptom
-from gpucourse.coach.symptoms import SYMPTOMS
-from gpucourse.coach.tasks import part_shared_logs
+from gpucourse.coach.symptoms import SYMPTOMS, Symptom
 from gpucourse.coach.words import find_exception, find_line, find_message
 from gpucourse.model.diagnosis import Diagnosis, LogQuote
 
@@ -36,7 +34,7 @@ def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """
     if evidence.state in {"succeeded", "cancelled"}:
         return ()
-    evidence = part_shared_logs(evidence)
+    evidence = split_shared_logs(evidence)
     words = _find_symptoms(evidence)
     causes = [_make_diagnosis(evidence, occurrence) for occurrence in words if occurrence.symptom.weight == "cause"]
     follows = [_make_diagnosis(evidence, occurrence) for occurrence in words if occurrence.symptom.weight == "follows"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from signal import Signals
 
 from gpucourse.coach.evidence import Evidence, Log
-from gpucourse.coach.symptoms import MISSING_KEY
 from gpucourse.model.diagnosis import Diagnosis, LogQuote, Silence
 
 _KILLED, _SIGNALS = 137, 128
@@ -14,13 +14,19 @@ _LAST_SIGNAL = 64  # larger numbers are exit codes, not signals: Slurm's command
 _UNOPENED = _SIGNALS + 53
 """Slurm ends a job with signal 53 if it cannot open the job's output or error file."""
 _CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
+_MISSING_KEY = re.compile(
+    r"wait timeout after \d+ms, keys: \S*?/(?P<missing>\d+)\s*$"
+    r"|(?:\d+/(?P<told>\d+) (?:clients|workers) joined|world_size=(?P<size>\d+), worker_count=\d+)",
+    re.MULTILINE,
+)
+"""The rank that the store of the process group waited for in vain: gloo waits for the key of each rank in turn."""
 
 
 def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
     """Diagnose ranks that waited at the rendezvous for a missing rank: whether it exists, was started, or waits itself."""
     waiting: dict[int, list[Log]] = {}
     for log in evidence.suspects() if evidence.planned else ():  # without a plan, the missing rank is unknown
-        for match in MISSING_KEY.finditer(log.telling_text):
+        for match in _MISSING_KEY.finditer(log.telling_text):
             missing = (
                 int(match["missing"]) if match["missing"] else _find_missing_rank(evidence, int(match["told"] or match["size"]))
             )
@@ -141,7 +147,7 @@ def _find_missing_rank(evidence: Evidence, told: int) -> int:
 def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log]) -> Diagnosis:
     ranks, nodes = _ranks(waiting), [log.node for log in waiting]
     seen = [
-        quote for log in waiting for match in MISSING_KEY.finditer(log.telling_text) for quote in [log.quote(match.start())]
+        quote for log in waiting for match in _MISSING_KEY.finditer(log.telling_text) for quote in [log.quote(match.start())]
     ][:3]
     who = _name_ranks(ranks)
     if missing >= evidence.world_size:
