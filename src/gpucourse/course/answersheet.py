@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
+from gpucourse.course.complaints import did_you_mean, format_complaints
 from gpucourse.course.written import read
 from gpucourse.errors import ManifestError
 from gpucourse.model.fields import ExerciseId, Scalar, Strict
@@ -34,8 +35,6 @@ def parse(raw: bytes, shown: str, exercise: str, questions: Sequence[Question], 
         line = document.line(("exercise",))
         reason = f"{shown}: exercise: these are answers to {sheet.exercise}, not to {exercise}, line {line}"
         raise ManifestError([reason], hint=f"gpucourse answer {sheet.exercise} --file {shown}")
-    from gpucourse.course.complaints import did_you_mean, format_complaints
-
     known = [question.id for question in questions]
     strange = [name for name in sheet.answers if name not in known and name not in former]
     if strange:

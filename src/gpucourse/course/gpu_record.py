@@ -9,14 +9,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.outside.documents import convert, parse_json
 from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError, is_shown, printable
-
-if TYPE_CHECKING:
-    from gpucourse.model.manifest import Exercise, Plot
 
 FORMAT = 2
 FOLDER = "recorded"

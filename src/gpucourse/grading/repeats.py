@@ -9,6 +9,7 @@ from typing import Literal
 
 from gpucourse.grading.checks import format_value
 from gpucourse.grading.values import Unreadable, read
+from gpucourse.model.check import Check
 from gpucourse.model.fields import is_number
 from gpucourse.model.manifest import Exercise
 
@@ -52,8 +53,6 @@ def compare_figures(exercise: Exercise, bundle: Mapping[str, object], again: Map
 
 def _is_exact(check: object) -> bool:
     """Return whether a check promises one value: with `equals`, and not about a GPU."""
-    from gpucourse.model.check import Check
-
     return isinstance(check, Check) and check.evidence == "logic" and check.comparison[0].name == "equals"
 
 

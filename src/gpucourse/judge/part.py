@@ -18,15 +18,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucourse.judge.cases import Case, Knobs, brief, describe, describe_passing, find_simplest, same
 from gpucourse.judge.counterfactual import sample
 from gpucourse.judge.ranks import StartRanks, run_ranks
 from gpucourse.judge.verdict import Verdict
-
-if TYPE_CHECKING:
-    from gpucourse.outside.yaml_reader import Document
+from gpucourse.outside.yaml_reader import Document, read_document
 
 LINES_SHOWN, LONGEST_LINE = 12, 1000  # of a traceback
 _CPP_PLACE = re.compile(r"\[(?:enforce fail at )?/\S+:\d+\]\s*")  # before the message of an error of torch or gloo
@@ -77,8 +75,6 @@ class Part:
     def document(self) -> Document:
         """Return the learner's file as YAML: its data, and the line of each key. Raises Verdict, with the line, if it is not
         YAML."""
-        from gpucourse.outside.yaml_reader import read_document  # PyYAML takes 20 ms to import, and few parts are YAML
-
         document = read_document(self.text.encode())
         for complaint in document.complaints:
             line = f":{complaint.line}" if complaint.line else ""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
+from gpucourse.course.answersheet import Sheet
 from gpucourse.errors import MissingError, UnknownName, UsageError
+from gpucourse.grading.answers import judge
 from gpucourse.learning import answer_sheet, attempts, evidence
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.fields import Scalar
@@ -16,9 +17,6 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace.lock import hold_lock
-
-if TYPE_CHECKING:
-    from gpucourse.course.answersheet import Sheet
 
 
 @dataclass(kw_only=True)
@@ -71,8 +69,6 @@ def judge_answer(context: Context, answering: Answering, question: Question, ans
     Raises ValueError, with the reason, if it is not of the question's kind; MissingError if the question reads files of
     the run that are damaged or have changed since it ended.
     """
-    from gpucourse.grading.answers import judge
-
     asks = bool(question.reads) or question.evidence == "gpu"
     run_evidence, gpu = evidence.read_run_evidence(context, answering.record) if answering.record and asks else (None, False)
     return judge(question, answer, run_evidence, on_gpu=gpu)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
+from gpucourse.course.answersheet import Sheet, parse, render
 from gpucourse.errors import UsageError
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
@@ -15,9 +15,6 @@ from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError
 from gpucourse.outside.yaml_reader import MAX_BYTES
 from gpucourse.storage import write_text
-
-if TYPE_CHECKING:
-    from gpucourse.course.answersheet import Sheet
 
 
 def load_sheet(context: Context, exercise: Exercise) -> Sheet | None:
@@ -28,8 +25,6 @@ def load_sheet(context: Context, exercise: Exercise) -> Sheet | None:
 
 def read_sheet(path: Path, exercise: Exercise) -> Sheet:
     """Return the answers in a file. Raises UsageError if it is missing, ManifestError with every complaint."""
-    from gpucourse.course.answersheet import parse
-
     try:
         raw = read_bounded(path.resolve(), MAX_BYTES)
     except (OSError, OutsideError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
@@ -42,8 +37,6 @@ def read_sheet(path: Path, exercise: Exercise) -> Sheet:
 
 def write_sheet(context: Context, exercise: Exercise, answers: Mapping[str, Scalar], run: str | None) -> Path:
     """Hand the answers in; return the path of the sheet. Raises StorageError."""
-    from gpucourse.course.answersheet import render
-
     path = context.paths.answers(exercise.id)
     write_text(path, render(exercise.id, exercise.title, exercise.questions, answers, run))
     return path

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
+from gpucourse.figures.plots import draw
 from gpucourse.learning.predictions import list_predictions
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Plot, Series
@@ -37,8 +38,6 @@ DrawPicture = Callable[[Plot, Mapping[str, Any], str], Picture]
 
 def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: str) -> Picture:
     """Draw a picture with matplotlib; its files stay in `folder`. Raises MissingError if there is nothing to draw."""
-    from gpucourse.figures.plots import draw
-
     png, svg = draw(plot, metrics, subtitle=subtitle, folder=folder)
     return Picture(title=plot.title, png=png.read_bytes(), svg=svg.read_bytes())
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
+from gpucourse.figures.plots import draw
+from gpucourse.figures.side_by_side import side_by_side
 from gpucourse.learning.pages.run_content import read_run
 from gpucourse.learning.pages.side_by_side import (
     MEASURED,
@@ -29,6 +31,7 @@ from gpucourse.model.report import Grid
 from gpucourse.report import grids
 from gpucourse.report.markdown import table as as_markdown
 from gpucourse.runs.results import material
+from gpucourse.storage import write_text
 from gpucourse.workspace import runs
 
 Rows = Mapping[str, Sequence[ComparedRow]]
@@ -234,9 +237,6 @@ def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any
 
 
 def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str, Any]], mode: str) -> Iterator[Path]:
-    from gpucourse.figures.plots import draw
-    from gpucourse.figures.side_by_side import side_by_side
-
     folder = context.paths.deliverables(exercise.id)
     subtitle = " · ".join([exercise.id, " / ".join(named), *([f"mode: {mode}"] if mode == SIMULATED else [])])
     for manifest_plot in exercise.plots:
@@ -249,8 +249,6 @@ def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str,
 
 
 def _store(context: Context, exercise: Exercise, tables: Sequence[Grid], mode: str, conclusion: str) -> Path:
-    from gpucourse.storage import write_text
-
     path = context.paths.comparison(exercise.id)
     parts = [f"# {exercise.id} {exercise.title}, compared", *([f"mode: {mode}"] if mode else [])]
     for grid in tables:

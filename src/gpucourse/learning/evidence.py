@@ -9,6 +9,9 @@ from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UsageError
+from gpucourse.grading.answers import fingerprint, judge
+from gpucourse.grading.checks import on_gpu
+from gpucourse.learning.answer_sheet import load_sheet
 from gpucourse.learning.attempts import JUDGED, History, read_history
 from gpucourse.learning.mutations import judge_mutation
 from gpucourse.learning.predictions import judge_predictions
@@ -80,8 +83,6 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
     `in_sheet`: include answers that are in the sheet but not submitted yet, as if each were the first attempt. If the run's
     files are damaged or have changed since it ended, only the answers that are about the run cannot be compared.
     """
-    from gpucourse.learning.answer_sheet import load_sheet
-
     sheet = load_sheet(context, exercise)
     history = None if in_sheet else read_history(context, exercise.id)
     judgements = read_judgements(context, exercise.id)
@@ -111,8 +112,6 @@ def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str,
 
     Raises MissingError if its files are damaged or have changed since it ended.
     """
-    from gpucourse.grading.checks import on_gpu
-
     run_evidence = material(context, record)
     if changed := seals.find_changed_files(runs.files_of(context.paths, record), seals.EVIDENCE):
         raise MissingError(
@@ -124,8 +123,6 @@ def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str,
 
 def find_answered_run(context: Context, exercise: Exercise) -> RunRecord | None:
     """Return the run that the handed-in answers are about; None if there is none, or the sheet cannot be read."""
-    from gpucourse.learning.answer_sheet import load_sheet
-
     try:
         sheet = load_sheet(context, exercise)
     except ManifestError:
@@ -162,8 +159,6 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
     """Return all evidence of an exercise. `thorough`: compare every file of the run with its seal, not only the small ones that
     checks read. `with_prediction`: include predictions, which count only for points and need the record of every run. Damaged
     files are reported in `trouble`, and count for nothing."""
-    from gpucourse.grading.checks import on_gpu
-
     trouble = ""
     record = None
     try:
@@ -306,8 +301,6 @@ def _judge(
     on_gpu: bool,
     wrong_before: int,
 ) -> AnswerResult:
-    from gpucourse.grading.answers import fingerprint, judge
-
     key = (question.id, fingerprint(answer)) if answer is not None else ("", "")
     known = judgements.get(key)
     try:

@@ -10,7 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gpucourse.context import Context
+from gpucourse.course.rubric import parts_of, read_rubric
 from gpucourse.errors import ManifestError, MissingError, NewerFormat, UnknownName, UsageError
+from gpucourse.grading.answers import fingerprint
+from gpucourse.grading.points import grade as points
+from gpucourse.grading.points import narrow
 from gpucourse.learning import answer_sheet, evidence, quiz
 from gpucourse.model.answer import AnswerResult, Judgement, Review
 from gpucourse.model.event import Note
@@ -43,9 +47,6 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
 
     Raises ManifestError if the rubric is wrong.
     """
-    from gpucourse.course.rubric import parts_of, read_rubric
-    from gpucourse.grading.points import grade as points
-
     modules = context.catalog.modules
     rubric = read_rubric(context.folders.modules)
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
@@ -58,8 +59,6 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
 def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
     """Return the title of an exercise or a module, by its number, and its share of the grade. Raises UnknownName, and the
     errors of `grade`."""
-    from gpucourse.grading.points import narrow
-
     if "." in name:
         exercises: Sequence[Exercise] = (context.catalog.exercise(name)[1],)
         title = f"{name} {exercises[0].title}"
@@ -163,8 +162,6 @@ def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
 
 def _find_text_digest(context: Context, exercise: Exercise, question: str) -> str:
     """Return the digest of the answer to a question. Raises UsageError if it is no free text, or has no answer."""
-    from gpucourse.grading.answers import fingerprint
-
     exercise_id = exercise.id
     sheet = answer_sheet.load_sheet(context, exercise)
     answer = sheet.answers.get(question) if sheet else None

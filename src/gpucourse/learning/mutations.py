@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
+from gpucourse.grading.attempts import compute_credit
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
@@ -15,8 +16,6 @@ from gpucourse.workspace import runs, seals
 def judge_mutation(context: Context, exercise: Exercise, question: Question) -> AnswerResult:
     """Return what the runs with `--expect-red` after an edit of the question's file are worth: the first right one counts, less
     for each wrong one before it."""
-    from gpucourse.grading.attempts import compute_credit
-
     wrong = 0
     for record in runs.readable(context.paths, exercise.id)[0]:
         if not record.expected_red or question.edit not in record.edited or record.state != "succeeded":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
+from gpucourse.grading.attempts import SECOND, compute_credit
 from gpucourse.learning.attempts import JUDGED
 from gpucourse.model.answer import AnswerResult, PredictionResult
 from gpucourse.model.manifest import Exercise
@@ -63,8 +64,6 @@ def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | No
 
 
 def _compute_share(asked: Prediction, wrong: list[str], *, right: bool, blind: bool) -> float:
-    from gpucourse.grading.attempts import SECOND, compute_credit
-
     if asked.kind == "choice":
         return compute_credit(asked, len(set(wrong)), right=right) * (1.0 if blind or not right else SECOND)
     return 0.0 if not right else 1.0 if blind and not wrong else SECOND

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gpucourse.context import Context
+from gpucourse.course.quiz import FILE, read_quiz
 from gpucourse.errors import MissingError, UnknownName, UsageError
+from gpucourse.grading.answers import judge
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.fields import Scalar
 from gpucourse.model.quiz import Quiz, QuizQuestion, Tries, Try
@@ -35,8 +37,6 @@ class Sitting:
 
 def the_quiz(context: Context) -> Quiz:
     """Return the quiz of the course. Raises MissingError if it has none, ManifestError if it is wrong."""
-    from gpucourse.course.quiz import FILE, read_quiz
-
     quiz = read_quiz(context.folders.modules)
     if quiz is None:
         raise MissingError("this course has no quiz", hint=f"write one: {context.folders.modules / FILE}")
@@ -105,15 +105,11 @@ def _update_try(context: Context, sitting: Sitting) -> Iterator[None]:
 
 def judge_answer(question: QuizQuestion, answer: Scalar) -> AnswerResult:
     """Return what an answer is worth. Raises ValueError if it is not of the question's kind."""
-    from gpucourse.grading.answers import judge
-
     return judge(question, answer, {}, on_gpu=False)
 
 
 def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
     """Return every question with the answer of one attempt; an answer that the question no longer accepts counts as open."""
-    from gpucourse.grading.answers import judge
-
     answers: list[AnswerResult] = []
     for question in quiz.questions:
         try:
@@ -125,8 +121,6 @@ def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
 
 def score(context: Context) -> QuizScore | None:
     """Return the best finished attempt; None if there is no quiz, or no attempt was finished."""
-    from gpucourse.course.quiz import read_quiz
-
     quiz = read_quiz(context.folders.modules)
     done = [attempt for attempt in read_tries(context).tries[-_MOST_TRIES:] if attempt.ended is not None]
     if quiz is None or not done:

@@ -12,9 +12,12 @@ from typing import Any, Literal
 from gpucourse.context import Context
 from gpucourse.course.report_plan import FILE, read_report_plan
 from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.figures.fonts import font_files, fonts_for
+from gpucourse.figures.side_by_side import side_by_side
 from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
 from gpucourse.hardware import hardware
+from gpucourse.learning.answer_sheet import load_sheet
 from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files
 from gpucourse.learning.evidence import read_run_evidence
 from gpucourse.model.event import Note
@@ -23,7 +26,8 @@ from gpucourse.model.node import SIMULATED, is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Chapter, Picture, Report, Saying
 from gpucourse.model.report_plan import SUBJECTS, Figure, ReportChapter, ReportPlan
-from gpucourse.report import grids
+from gpucourse.report import grids, html, markdown, pdf
+from gpucourse.storage import write_bytes
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 
@@ -164,8 +168,6 @@ def _pictures(
     subtitle: str,
     draw: DrawPicture,
 ) -> Iterator[Picture]:
-    from gpucourse.figures.side_by_side import side_by_side
-
     for chart in charts:
         own = chart.rows == SUBJECTS
         plot, rows = (chart, {"subjects": numbers}) if own else side_by_side(chart, metrics)
@@ -186,8 +188,6 @@ def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
 
 def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:
     """Return what the learner wrote, by exercise and question."""
-    from gpucourse.learning.answer_sheet import load_sheet
-
     texts: dict[str, str] = {}
     for number in dict.fromkeys(chapter.exercise for chapter in plan.chapters if chapter.words):
         _module, exercise = context.catalog.exercise(number)
@@ -216,19 +216,13 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
 
 
 def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> Iterator[Path]:
-    from gpucourse.storage import write_bytes
-
     for wanted in formats:
         target = context.paths.report(wanted)
         if wanted == "html":
-            from gpucourse.report import html
-
             write_bytes(target, html.render(content))
         elif wanted == "pdf":
             _write_pdf(context, content, target)
         else:
-            from gpucourse.report import markdown
-
             text, pictures = markdown.render(content)
             for name, data in pictures.items():
                 write_bytes(target.parent / name, data)
@@ -237,10 +231,6 @@ def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> It
 
 
 def _write_pdf(context: Context, content: Report, target: Path) -> None:
-    from gpucourse.figures.fonts import font_files, fonts_for
-    from gpucourse.report import pdf
-    from gpucourse.storage import write_bytes
-
     made = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, made.data)
     if made.lost:
