@@ -20,7 +20,7 @@ from gpucourse.model.event import Note
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.learning.grade import Pending
-    from gpucourse.learning.review.graded import GradedBundle
+    from gpucourse.learning.review.edits import GradedBundle
 
 
 def grade(
@@ -170,7 +170,7 @@ def _show_bundles(
 
 def _grade_bundle(session: Session, path: Path, review: Callable[[Context], None] | None) -> GradedBundle:
     from gpucourse.learning.bundle import check_reviewer, open_bundle
-    from gpucourse.learning.review.graded import grade_bundle
+    from gpucourse.learning.review.edits import grade_bundle
 
     with open_bundle(session.context, path) as bundle:
         if review is not None:

@@ -28,7 +28,7 @@ def init(
     ] = None,
 ) -> int:
     """Make a workspace: settings, and your own copies of the exercises."""
-    from gpucourse.learning.init import copy_exercises
+    from gpucourse.learning.copies import copy_exercises
 
     session = session_of(ctx)
     session.creates = True

@@ -18,7 +18,7 @@ def reset(
     json: JsonFlag = False,
 ) -> int:
     """Restore an exercise's files; your own versions are kept."""
-    from gpucourse.learning.reset import reset as act
+    from gpucourse.learning.copies import reset as act
     from gpucourse.ui.views.parts import reset as view
 
     session = session_of(ctx)

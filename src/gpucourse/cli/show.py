@@ -29,7 +29,7 @@ def show(
 ) -> int:
     """Show a lesson (3), or an exercise (3.2)."""
     from gpucourse.cli.documents.describe import describe_exercise, describe_module
-    from gpucourse.learning.progress import progress
+    from gpucourse.learning.list_ import progress
     from gpucourse.learning.show import still_open
     from gpucourse.runs.parts import list_part_files, read_part_results
     from gpucourse.ui.text import format_count

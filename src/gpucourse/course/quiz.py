@@ -8,9 +8,8 @@ from gpucourse.course.written import read_beside
 from gpucourse.model.quiz import Quiz
 
 FILE = "quiz.yaml"
-HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_quiz(modules: Path) -> Quiz | None:
     """Read the quiz beside the modules; None if there is none. Raises ManifestError with every complaint."""
-    return read_beside(modules, FILE, Quiz, hint=HINT)
+    return read_beside(modules, FILE, Quiz)

@@ -10,12 +10,11 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.report_plan import ReportChapter, ReportPlan
 
 FILE = "report.yaml"
-HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_report_plan(modules: Path) -> ReportPlan | None:
     """Read the plan beside the modules; None if there is none. Raises ManifestError with every complaint."""
-    return read_beside(modules, FILE, ReportPlan, hint=HINT)
+    return read_beside(modules, FILE, ReportPlan)
 
 
 def find_unknown_modules(plan: ReportPlan, modules: tuple[Module, ...]) -> Iterator[str]:

@@ -10,12 +10,11 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.rubric import MOST_PRESSED, PRESSED, Kind, Rubric, RubricPart, usual
 
 FILE = "rubric.yaml"
-HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_rubric(modules: Path) -> Rubric | None:
     """Read the rubric beside the modules; None if there is none. Raises ManifestError with every complaint."""
-    return read_beside(modules, FILE, Rubric, hint=HINT)
+    return read_beside(modules, FILE, Rubric)
 
 
 def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[RubricPart, ...]:

@@ -15,8 +15,10 @@ from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, Document, read_d
 
 Model = TypeVar("Model", bound=BaseModel)
 
+HINT = "every key with its type and its meaning: docs/manifest.md"
 
-def read_beside(modules: Path, name: str, model: type[Model], *, hint: str) -> Model | None:
+
+def read_beside(modules: Path, name: str, model: type[Model]) -> Model | None:
     """Read the file of that name beside the modules; None if there is none. Raises ManifestError with every complaint."""
     shown = f"{modules.name}/{name}"
     try:
@@ -25,8 +27,8 @@ def read_beside(modules: Path, name: str, model: type[Model], *, hint: str) -> M
         return None
     except (OSError, OutsideError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ManifestError([f"{shown}: cannot be read: {why}"], hint=hint) from error
-    return read(raw, model, shown, hint=hint)[0]
+        raise ManifestError([f"{shown}: cannot be read: {why}"], hint=HINT) from error
+    return read(raw, model, shown, hint=HINT)[0]
 
 
 def read(raw: bytes, model: type[Model], shown: str, *, hint: str = "") -> tuple[Model, Document]:

@@ -7,6 +7,7 @@ the ranks keep every processor busy, and after their end the person waits.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import subprocess
@@ -14,18 +15,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 from gpucourse.errors import MissingError, StorageError
+from gpucourse.figures.overlay import RecordedPlot
+from gpucourse.figures.plots import draw, make_ready
 
 if TYPE_CHECKING:
-    from gpucourse.figures.overlay import RecordedPlot
     from gpucourse.model.manifest import Plot
 
 # The search path is that of this process, without the current folder.
-_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.plot_process import main; main()"
+_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.plot_worker import serve; serve()"
 _LEAVING_S = 1.0
+_MODESTY = 5  # a fourth of its parent's processor time while it gets ready, and enough to draw on a busy machine
 
 
 class PlotWorker:
@@ -131,8 +134,6 @@ class PlotWorker:
 def _draw_here(
     plot: Plot, metrics: Mapping[str, Any], subtitle: str, folder: Path, record: RecordedPlot | None
 ) -> MissingError | None:
-    from gpucourse.figures.plots import draw
-
     try:
         draw(plot, metrics, subtitle=subtitle, folder=folder, record=record)
     except MissingError as error:
@@ -144,3 +145,32 @@ def _error(answer: Mapping[str, Any]) -> MissingError | None:
     if not answer:
         return None
     return (StorageError if answer["storage"] else MissingError)(answer["what"], hint=answer["hint"])
+
+
+def serve() -> None:
+    """Import what drawing needs, then answer each line of JSON on standard input with one, until its end. The process that
+    draws calls this."""
+    os.nice(_MODESTY)
+    answers = sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a library prints must not come between the answers
+    gc.disable()  # imports leave no garbage; looking for some would be a tenth of the time
+    make_ready()
+    gc.freeze()
+    gc.enable()
+    for order in sys.stdin.buffer:
+        request = json.loads(order)
+        answers.write(json.dumps([_draw_order(plot, request) for plot in request["plots"]]).encode() + b"\n")
+        answers.flush()
+
+
+def _draw_order(text: str, order: dict[str, Any]) -> dict[str, Any]:
+    """Draw one plot of a request; return an empty mapping if it is drawn, otherwise the error."""
+    # A namespace has all that drawing reads of a plot: the parent has validated it, and pydantic would be a third of the start.
+    plot = cast("Plot", json.loads(text, object_hook=lambda members: SimpleNamespace(**members)))
+    members = order["records"].get(plot.file)
+    record = RecordedPlot(**members) if members else None
+    try:
+        draw(plot, order["metrics"], subtitle=order["subtitle"], folder=Path(order["folder"]), record=record)
+    except MissingError as error:
+        return {"what": error.what, "hint": error.hint, "storage": isinstance(error, StorageError)}
+    return {}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
+from gpucourse.figures.axes import number_axis, point_axis, short_number, size_axis, wrap_words
 from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.figures.overlay import RecordedPlot, add_record, draw_recorded_bars, draw_recorded_lines, record_alone
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
@@ -166,8 +167,6 @@ def _place_legend(axes: Axes) -> None:
 
 
 def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
-    from gpucourse.figures.axes import number_axis, point_axis, size_axis
-
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         colour = PALETTE[index % len(PALETTE)]
         x, y = [point.x for point in points], [point.y for point in points]
@@ -220,8 +219,6 @@ def _list_errors(points: Sequence[PlotPoint]) -> list[list[float]] | None:
 
 
 def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
-    from gpucourse.figures.axes import number_axis, short_number, wrap_words
-
     drawn = [index for index, points in enumerate(data.series) if points or data.labels[index] in data.recorded]
     count = len(drawn)
     width = min(0.8 / count, 0.45)

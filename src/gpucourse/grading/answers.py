@@ -1,6 +1,11 @@
 """Answers, compared with what the learner's own run recorded. Numbers are read with their unit, never evaluated.
 
 The words of a verdict are those of a check, and two more: `kept` for free text, which needs a review, and `open`.
+
+What a right answer counts depends on the attempts before it, so that trying every option earns nothing. A choice of n options
+counts 1 at the first attempt, and each wrong one takes 2 / (n - 1) from it; if it stays wrong, each wrong attempt costs
+1 / (n - 1). The mean over all ways to guess is then 0, however many attempts are made. A number counts 1 at the first attempt
+and a half at the second. After two wrong attempts the answer is final.
 """
 
 from __future__ import annotations
@@ -11,7 +16,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpucourse.grading.attempts import compute_credit, count_attempts
 from gpucourse.grading.checks import format_value
 from gpucourse.grading.values import Unreadable, read
 from gpucourse.model.answer import AnswerResult, AnswerVerdict, Judgement
@@ -26,6 +30,9 @@ _SAME = {
 }  # fmt: skip
 """Other words for a unit, without spaces, in lower case."""
 _GRAIN = 1e-9  # relative: the rounding of binary fractions does not count
+MAX_ATTEMPTS = 2
+SECOND = 0.5
+"""What a number counts at the second attempt."""
 
 
 def judge(
@@ -192,3 +199,18 @@ def shorten(value: float) -> float:
 def _plain(unit: str) -> str:
     words = unit.lower().replace(" ", "").replace("µ", "u").replace("×", "x")
     return _SAME.get(words, words)
+
+
+def count_attempts(question: Question) -> int:
+    """Return how many attempts a question allows: a choice of two allows one, because after it the answer is known."""
+    return min(MAX_ATTEMPTS, len(question.options) - 1) if question.kind == "choice" else MAX_ATTEMPTS
+
+
+def compute_credit(question: Question, wrong: int, *, right: bool) -> float:
+    """Return what an answer counts, from -1 to 1, after `wrong` wrong attempts; if it is wrong, it is one of them."""
+    wrong = min(wrong, count_attempts(question))
+    final = wrong == count_attempts(question)
+    if question.kind != "choice":
+        return 0.0 if final or not right else SECOND if wrong else 1.0
+    step = 1 / (len(question.options) - 1)
+    return 1.0 - 2 * wrong * step if right and not final else -wrong * step

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.course.answersheet import Sheet
+from gpucourse.course.answer_sheet import Sheet, load_sheet, read_sheet, write_sheet
 from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.grading.answers import judge
-from gpucourse.learning import answer_sheet, attempts, evidence
+from gpucourse.learning import attempts, evidence
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
@@ -42,7 +42,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     if not exercise.questions:
         raise UsageError(f"{exercise.id} has no questions", hint=f"gpucourse check {exercise.id}")
     record = evidence.find_newest_candidate(context, exercise)
-    known = answer_sheet.load_sheet(context, exercise)
+    known = load_sheet(context.paths.answers(exercise.id), exercise)
     if record is None and any(question.reads for question in exercise.questions):
         raise MissingError(
             f"the questions of {exercise.id} are about your own run, and none has succeeded yet",
@@ -90,15 +90,15 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
             hint = exercise.mutation_command if mutation else f"gpucourse show {exercise.id} shows the question"
             raise UsageError(f"the answer to {exercise.id} {name}: {error}", hint=hint) from error
     with hold_lock(context.paths.lock("answers"), f"answer {answering.exercise.id}"):
-        answering.answers = _list_given_answers(
-            answer_sheet.load_sheet(context, answering.exercise)
-        )  # another terminal may have answered since
+        exercise = answering.exercise
+        path = context.paths.answers(exercise.id)
+        answering.answers = _list_given_answers(load_sheet(path, exercise))  # another terminal may have answered since
         changed = {name: value for name, value in given.items() if answering.answers.get(name) != value}
         if answering.record and (answering.pinned is None or any(questions[name].reads for name in changed)):
             answering.pinned = answering.record.id
         kept = answering.answers | {name: value for name, value in given.items() if value is not None}
         answering.answers = {name: value for name, value in kept.items() if given.get(name, value) is not None}
-        answer_sheet.write_sheet(context, answering.exercise, answering.answers, answering.pinned)
+        write_sheet(path, exercise, answering.answers, answering.pinned)
     return take_sheet(context, answering.exercise)
 
 
@@ -113,7 +113,7 @@ def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
 
 def take_file(context: Context, answering: Answering, path: Path) -> tuple[AnswerResult, ...]:
     """Store the answers of a sheet. Raises ManifestError, UsageError; then nothing is stored."""
-    sheet = answer_sheet.read_sheet(path, answering.exercise)
+    sheet = read_sheet(path, answering.exercise)
     if sheet.run is not None:
         answering.record = evidence.find_good_run(context, answering.exercise, sheet.run)
         answering.pinned = answering.record.id
@@ -123,7 +123,9 @@ def take_file(context: Context, answering: Answering, path: Path) -> tuple[Answe
 def template(context: Context, answering: Answering) -> Path:
     """Write the sheet to fill in, with the answers so far; return its path."""
     run = answering.pinned or (answering.record.id if answering.record else None)
-    return answer_sheet.write_sheet(context, answering.exercise, answering.answers, run)
+    path = context.paths.answers(answering.exercise.id)
+    write_sheet(path, answering.exercise, answering.answers, run)
+    return path
 
 
 def _list_given_answers(known: Sheet | None) -> dict[str, Scalar]:

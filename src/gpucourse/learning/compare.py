@@ -12,7 +12,7 @@ from typing import Any
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.figures.plots import draw
-from gpucourse.figures.side_by_side import side_by_side
+from gpucourse.figures.several_runs import side_by_side
 from gpucourse.learning.pages.run_content import read_run
 from gpucourse.learning.pages.side_by_side import (
     MEASURED,

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.context import Context
+from gpucourse.course.answer_sheet import load_sheet
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UsageError
 from gpucourse.grading.answers import fingerprint, judge
 from gpucourse.grading.checks import on_gpu
-from gpucourse.learning.answer_sheet import load_sheet
 from gpucourse.learning.attempts import JUDGED, History, read_history
 from gpucourse.learning.mutations import judge_mutation
 from gpucourse.learning.predictions import judge_predictions
@@ -83,7 +83,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
     `in_sheet`: include answers that are in the sheet but not submitted yet, as if each were the first attempt. If the run's
     files are damaged or have changed since it ended, only the answers that are about the run cannot be compared.
     """
-    sheet = load_sheet(context, exercise)
+    sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     history = None if in_sheet else read_history(context, exercise.id)
     judgements = read_judgements(context, exercise.id)
     own = read_self_judgements(context, exercise.id)
@@ -124,7 +124,7 @@ def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str,
 def find_answered_run(context: Context, exercise: Exercise) -> RunRecord | None:
     """Return the run that the handed-in answers are about; None if there is none, or the sheet cannot be read."""
     try:
-        sheet = load_sheet(context, exercise)
+        sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     except ManifestError:
         return None
     return _find_run_of_answers(context, exercise, sheet.run) if sheet else None

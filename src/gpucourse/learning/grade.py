@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gpucourse.context import Context
+from gpucourse.course.answer_sheet import load_sheet
 from gpucourse.course.rubric import parts_of, read_rubric
 from gpucourse.errors import ManifestError, MissingError, NewerFormat, UnknownName, UsageError
 from gpucourse.grading.answers import fingerprint
 from gpucourse.grading.points import grade as points
 from gpucourse.grading.points import narrow
-from gpucourse.learning import answer_sheet, evidence, quiz
+from gpucourse.learning import evidence, quiz
 from gpucourse.model.answer import AnswerResult, Judgement, Review
 from gpucourse.model.event import Note
 from gpucourse.model.fields import is_utf8
@@ -163,7 +164,7 @@ def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
 def _find_text_digest(context: Context, exercise: Exercise, question: str) -> str:
     """Return the digest of the answer to a question. Raises UsageError if it is no free text, or has no answer."""
     exercise_id = exercise.id
-    sheet = answer_sheet.load_sheet(context, exercise)
+    sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     answer = sheet.answers.get(question) if sheet else None
     kind = next(candidate.kind for candidate in exercise.questions if candidate.id == question)
     if kind != "text":

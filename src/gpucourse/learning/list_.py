@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from gpucourse.context import Context
 from gpucourse.errors import ManifestError
 from gpucourse.learning.grade import grade
-from gpucourse.learning.progress import progress
 from gpucourse.model.manifest import Module
 from gpucourse.model.score import Grade
 from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.runs.results import read_handed_in_verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,3 +34,10 @@ def list_course(context: Context) -> Syllabus:
     except ManifestError as error:  # the rubric is wrong: the syllabus is still useful
         broken.append(error)
     return Syllabus(modules=catalog.modules, progress=progress(context), points=points, broken=broken)
+
+
+def progress(context: Context) -> dict[str, ExerciseVerdict]:
+    """Return the newest verdict of every exercise that has one."""
+    names = sorted(path.name for path in context.paths.deliverables_root.glob("*"))
+    verdicts = {name: read_handed_in_verdict(context, name) for name in names}
+    return {exercise: verdict for exercise, verdict in verdicts.items() if verdict is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.grading.attempts import compute_credit
+from gpucourse.grading.answers import compute_credit
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.grading.attempts import SECOND, compute_credit
+from gpucourse.grading.answers import SECOND, compute_credit
 from gpucourse.learning.attempts import JUDGED
 from gpucourse.model.answer import AnswerResult, PredictionResult
 from gpucourse.model.manifest import Exercise

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpucourse.context import Context
+from gpucourse.course.answer_sheet import load_sheet
 from gpucourse.course.report_plan import FILE, read_report_plan
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.figures.fonts import font_files, fonts_for
-from gpucourse.figures.side_by_side import side_by_side
+from gpucourse.figures.several_runs import side_by_side
 from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
 from gpucourse.hardware import hardware
-from gpucourse.learning.answer_sheet import load_sheet
 from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files
 from gpucourse.learning.evidence import read_run_evidence
 from gpucourse.model.event import Note
@@ -191,7 +191,7 @@ def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:
     texts: dict[str, str] = {}
     for number in dict.fromkeys(chapter.exercise for chapter in plan.chapters if chapter.words):
         _module, exercise = context.catalog.exercise(number)
-        sheet = load_sheet(context, exercise)
+        sheet = load_sheet(context.paths.answers(exercise.id), exercise)
         given = sheet.answers if sheet else {}
         texts |= {f"{number} {name}": str(answer).strip() for name, answer in given.items() if answer is not None}
     return texts

@@ -225,7 +225,7 @@ def _finish(context: Context, exercise: Exercise, record: Sweep, files: RunPaths
 
 def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> list[Path]:
     from gpucourse.figures.plots import draw
-    from gpucourse.figures.sweep_plot import make_sweep_plot
+    from gpucourse.figures.several_runs import make_sweep_plot
 
     by_value = _metrics(context, record)
     for plot in exercise.plots:

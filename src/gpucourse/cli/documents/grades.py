@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpucourse.learning.bundle import Card
-    from gpucourse.learning.review.graded import GradedBundle
+    from gpucourse.learning.review.edits import GradedBundle
     from gpucourse.model.score import Grade
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpucourse.context import Context
 from gpucourse.errors import DamagedFile, GpucourseError, MissingError
 from gpucourse.figures.rows import Drawable, drawable
-from gpucourse.figures.sweep_plot import make_sweep_plot
+from gpucourse.figures.several_runs import make_sweep_plot
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.sweep import Sweep
 from gpucourse.report import grids

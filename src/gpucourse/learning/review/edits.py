@@ -1,17 +1,21 @@
-"""What a learner changed in the scripts of the runs that count, and the parts that are handed in."""
+"""What a learner changed in the scripts of the runs that count, and the parts that are handed in; a bundle with its points and
+these edits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.grading.edits import LARGEST, FileEdit, compare_files
+from gpucourse.grading.edits import LARGEST, FileEdit, compare_files, count_script_lines
 from gpucourse.learning import evidence
+from gpucourse.learning.bundle import OpenBundle
+from gpucourse.learning.grade import grade
 from gpucourse.model.manifest import Exercise, LearnerPart
 from gpucourse.model.record import RunRecord
+from gpucourse.model.score import Grade
 from gpucourse.model.verdict import PartResult
 from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError
@@ -90,3 +94,22 @@ def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple
             if edited != original:
                 edits.append(compare_files(name, original, edited, part=part))
     return tuple(edits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradedBundle:
+    """`edits` are those behind the runs that count, by the exercise's number."""
+
+    bundle: OpenBundle
+    grade: Grade
+    edits: dict[str, tuple[FileEdit, ...]]
+
+    @property
+    def edited_lines(self) -> int:
+        """Return how many lines of the course's own scripts were changed."""
+        return count_script_lines(self.edits)
+
+
+def grade_bundle(bundle: OpenBundle) -> GradedBundle:
+    """Return the points of an open bundle, from its evidence. Raises ManifestError if the rubric is wrong."""
+    return GradedBundle(bundle=bundle, grade=grade(bundle.context), edits=list_all_edits(bundle.context))

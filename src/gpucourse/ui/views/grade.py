@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpucourse.grading.repeats import RepeatedFigure
     from gpucourse.learning.bundle import Card
     from gpucourse.learning.grade import Pending
-    from gpucourse.learning.review.graded import GradedBundle
+    from gpucourse.learning.review.edits import GradedBundle
     from gpucourse.learning.review.rerun import Rerun
 
 LEVELS = {"gpu": "gpu", "logic": "logic (simulated)", "none": UNICODE.absent}

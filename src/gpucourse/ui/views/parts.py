@@ -13,7 +13,7 @@ from gpucourse.ui.text import shorten_path
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
-    from gpucourse.learning.reset import Reset
+    from gpucourse.learning.copies import Reset
     from gpucourse.learning.try_ import TriedPart
     from gpucourse.model.manifest import Exercise
 

@@ -1,4 +1,5 @@
-"""`reset`: puts the course's files of an exercise back, and keeps a copy of what the learner had."""
+"""The learner's own copies of the exercises: `init` makes them; `reset` puts the course's files of an exercise back, and keeps
+a copy of what the learner had."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.model.manifest import Exercise
-from gpucourse.workspace.exercises import restore
+from gpucourse.workspace.exercises import all_names, ensure_copies, restore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,3 +34,10 @@ def reset(context: Context, exercise_id: str) -> Reset:
         number += 1
         stamp = f"{stamp.partition('.')[0]}.{number}"
     return Reset(exercise=exercise, files=restore(context.paths, context.folders.exercises, names, stamp))
+
+
+def copy_exercises(context: Context) -> int:
+    """Copy every exercise file that the workspace does not have yet; return how many files the course has."""
+    names = all_names(context.folders.exercises)
+    ensure_copies(context.paths, context.folders.exercises, names)
+    return len(names)

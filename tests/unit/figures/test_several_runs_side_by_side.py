@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucourse.figures.side_by_side import side_by_side
+from gpucourse.figures.several_runs import side_by_side
 from gpucourse.model.manifest import Plot, Series
 
 

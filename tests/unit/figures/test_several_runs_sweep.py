@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpucourse.figures.plots import draw
-from gpucourse.figures.sweep_plot import make_sweep_plot
+from gpucourse.figures.several_runs import make_sweep_plot
 from gpucourse.model.manifest import Plot
 
 
