@@ -1,36 +1,42 @@
 """Judging one part in a separate process: if it does not end, crashes, exits or prints 200 MB, the answer says so.
 
 The process has a session, a folder, and limits on time, memory and output; it is ended together with everything that it
-started.
+started. It is a fork of a process that has imported torch. On macOS such a process must not fork, so there the part and each
+of its ranks are `fresh` processes.
 """
 
 from __future__ import annotations
 
 import ctypes
 import faulthandler
+import importlib.util
 import json
+import multiprocessing
 import os
-import pickle
 import resource
 import select
 import signal
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from gpucourse.judge.fresh import FreshRanks, start_part
-from gpucourse.judge.inside import judge_here
-from gpucourse.judge.ranks import run_ranks
-from gpucourse.judge.stacks import end_with_parent, line_of_stack
+from gpucourse.judge.part import Part
+from gpucourse.judge.ranks import Body, Call, StartRanks, be_rank, end_with_parent, line_of_stack, run_ranks, start_process
+from gpucourse.judge.verdict import Verdict
 
 OUTPUT_LIMIT = 1 << 20  # bytes that a part may print before it is ended
 OUTPUT_SHOWN = 8 << 10  # bytes of it that the answer contains
 ANSWER_LIMIT = 1 << 20  # bytes of an answer; a normal one has a few hundred
 MEMORY_LIMIT = 4 << 30  # bytes of data that a part may hold; torch itself uses less than a tenth
 FILE_LIMIT = 256 << 20  # bytes of a file that a part may write
+LONGEST_SENTENCE, LONGEST_CASE, MOST_NOTES = 2000, 500, 20
+START_S = 60.0  # seconds that new processes may need to import torch on a busy computer
 
 _SET_SUBREAPER = 36  # of Linux' prctl
 _LOOK_S = 0.02
@@ -55,15 +61,13 @@ def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
     """Judge one part in a fork, within `limit_s` seconds; return None if the asker goes away meanwhile."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
-        output_reader, output_writer = os.pipe()
-        answer_reader, answer_writer = os.pipe()
-        fresh = request.get("fresh")
-        child = start_part(request, Path(folder), output_writer, answer_writer) if fresh else os.fork()
-        if child == 0:
-            _be_part(request, Path(folder), output_writer, answer_writer)
-        os.close(output_writer)
-        os.close(answer_writer)
-        pipes = _Pipes(output_reader, answer_reader, asker)
+        output, output_writer = multiprocessing.Pipe(duplex=False)
+        answer, answer_writer = multiprocessing.Pipe(duplex=False)
+        fresh = bool(request.get("fresh"))
+        child = start_process(_be_part, request, Path(folder), output_writer, answer_writer, fresh=fresh)
+        output_writer.close()
+        answer_writer.close()
+        pipes = _Pipes(output.fileno(), answer.fileno(), asker)
         place = ""
         try:
             end = pipes.read(began + request["limit_s"])
@@ -71,8 +75,8 @@ def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
                 place = _ask_for_place(child, Path(folder), Path(request["file"]).name)
         finally:
             code = _end(child, began + request["limit_s"] if pipes.end == "closed" else 0.0)
-            os.close(output_reader)
-            os.close(answer_reader)
+            output.close()
+            answer.close()
     if end == "gone":
         return None
     seconds = round(time.monotonic() - began, 3)
@@ -145,11 +149,11 @@ class _Pipes:
             self.end = self.end or "closed"
 
 
-def _ask_for_place(child: int, folder: Path, name: str) -> str:
+def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
     """Return `my_ring.py:14: `, the line of the learner's file that its process executes; empty if the process does not report
     it."""
     with suppress(ProcessLookupError):
-        os.kill(child, signal.SIGUSR1)
+        os.kill(child.pid or 0, signal.SIGUSR1)
     deadline = time.monotonic() + 0.5
     while time.monotonic() < deadline:
         if line := line_of_stack(folder / "stack", name):
@@ -158,20 +162,19 @@ def _ask_for_place(child: int, folder: Path, name: str) -> str:
     return ""
 
 
-def _end(child: int, patience: float) -> int | None:
+def _end(child: BaseProcess, patience: float) -> int | None:
     """End the process, after giving it until `patience` to end by itself, and everything that it left.
 
     Return its exit code, negative for a signal; None if it had to be ended.
     """
-    while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < patience:
+    while (code := child.exitcode) is None and time.monotonic() < patience:
         time.sleep(_LOOK_S)
-    for kill in (os.killpg, os.kill):  # it may not lead a process group yet
-        with suppress(ProcessLookupError, PermissionError):
-            kill(child, signal.SIGKILL)
-    if done[0] == 0:
-        os.waitpid(child, 0)
+    with suppress(ProcessLookupError, PermissionError):  # it may not lead a process group yet
+        os.killpg(child.pid or 0, signal.SIGKILL)
+    child.kill()
+    child.join()
     _end_orphans()
-    return os.waitstatus_to_exitcode(done[1]) if done[0] else None
+    return code
 
 
 def _end_orphans() -> None:
@@ -198,24 +201,27 @@ def _list_children() -> list[int]:
     return children
 
 
-def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) -> NoReturn:
+def _be_part(request: dict[str, Any], folder: Path, output: Connection, answers: Connection) -> NoReturn:
     """Judge the part in this process, write the answer, and end the process. Never returns."""
-    code = 1
+    code, answer, fresh = 1, answers.fileno(), request.get("fresh")
     try:
         with suppress(PermissionError):  # it already leads a session
             os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         end_with_parent(request["limit_s"])
-        for stream, target in ((output, 1), (output, 2), (os.open(os.devnull, os.O_RDONLY), 0)):
+        for stream, target in ((output.fileno(), 1), (output.fileno(), 2), (os.open(os.devnull, os.O_RDONLY), 0)):
             os.dup2(stream, target)
-        _close_all_but(answer)
+        if not fresh:  # what a fork inherits is not the part's
+            os.closerange(3, answer)
+            os.closerange(answer + 1, 1 << 16)
+        sys.stdin = open(0, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         page = sys.stdout = sys.stderr = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         os.chdir(folder)
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder)  # removed with all that it holds
         with (folder / "stack").open("w") as file:
             faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
             _set_limits()
-            start_ranks = FreshRanks(request) if request.get("fresh") else run_ranks
+            start_ranks = FreshRanks(request) if fresh else run_ranks
             own = os.getpid()
             data = json.dumps(judge_here(request, start_ranks)).encode() + b"\n"
             if os.getpid() != own:  # a fork that the part made also returned from it
@@ -231,17 +237,6 @@ def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) ->
         os._exit(code)
 
 
-def be_fresh_part(order: str, folder: str, answer: str) -> NoReturn:
-    """Do the same in a new process that is not a fork and whose output is already redirected."""
-    request: dict[str, Any] = pickle.loads(Path(order).read_bytes())  # noqa: S301  # from the process that started this one
-    _be_part(request, Path(folder), 1, int(answer))
-
-
-def _close_all_but(kept: int) -> None:
-    os.closerange(3, kept)
-    os.closerange(kept + 1, 1 << 16)
-
-
 def _set_limits() -> None:
     """Set the limits on what a part may use. Limits that are already lower stay."""
     limits = [(resource.RLIMIT_FSIZE, FILE_LIMIT), (resource.RLIMIT_CORE, 0)]
@@ -251,3 +246,108 @@ def _set_limits() -> None:
         _, most = resource.getrlimit(kind)
         limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(kind, (limit, limit))
+
+
+def judge_here(request: dict[str, Any], start_ranks: StartRanks) -> dict[str, Any]:
+    """Judge a part in this very process; return the verdict as an answer: {"word", "way", "says", "case", "notes"}, each of a
+    bounded length."""
+    sys.path[:0] = [*request.get("path", ()), str(Path(request["judge"]).parent)]
+    sys.dont_write_bytecode = True
+    part = Part(
+        Path(request["file"]),
+        request.get("metrics") or {},
+        deadline=time.monotonic() + request["limit_s"],
+        times=request.get("times", 1),
+        start_ranks=start_ranks,
+    )
+    verdict = _judge(part, Path(request["judge"]))
+    answer: dict[str, Any] = {
+        "word": verdict.word,
+        "way": verdict.way,
+        "says": _shorten(verdict.says, LONGEST_SENTENCE),
+        "case": _shorten(verdict.case, LONGEST_CASE),
+        "notes": [_shorten(note, LONGEST_CASE) for note in part.notes[:MOST_NOTES]],
+    }
+    if verdict.suspicion:
+        answer["suspicion"] = verdict.suspicion
+    return answer
+
+
+def _judge(part: Part, judge_path: Path) -> Verdict:
+    try:
+        judge_file = load_judge(judge_path)
+        part.ways = judge_file.WAYS
+        judge_file.judge(part)
+    except Verdict as verdict:
+        return verdict
+    except BaseException as error:  # noqa: BLE001  # the place of the error shows whose fault it is
+        if part.is_own_fault(error):
+            return part.make_verdict(error)
+        traceback.print_exc(file=sys.stdout)
+        return Verdict("error", "judge", f"the course's judge itself failed: {type(error).__name__}: {error}")
+    return Verdict("passed")
+
+
+def load_judge(path: Path, more: tuple[Path, ...] = ()) -> Any:
+    """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files beside it and in `more`
+    folders."""
+    sys.path += [folder for folder in map(str, (path.parent, *more)) if folder not in sys.path]
+    spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for the types of their fields
+    spec.loader.exec_module(module)
+    return module
+
+
+def _shorten(text: str, longest: int) -> str:
+    """Return a text that UTF-8 can encode, cut to at most `longest` characters."""
+    safe = text.encode("utf-8", "replace").decode()
+    return safe if len(safe) <= longest else f"{safe[: longest - 4]} ..."
+
+
+class FreshRanks:
+    """Starts each rank as a new process. Replaces `run_ranks` in a part that is not a fork itself.
+
+    The judge's function cannot be passed to a rank, so the rank executes the whole judge: it gets the results of earlier calls
+    of `on_ranks`, and at the call for which it was started it becomes the rank. A judge is deterministic, so it arrives there.
+    """
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+        self._earlier: list[list[Any]] = []
+
+    def __call__(self, call: Call, size: int, body: Body, limit_s: float, file_name: str) -> list[Any]:
+        """Return what `run_ranks` returns."""
+
+        def start(number: int, folder: Path, writer: Connection) -> BaseProcess:
+            return start_process(
+                _be_fresh_rank, self.request, self._earlier, number, folder, writer, limit_s + START_S, fresh=True
+            )
+
+        answers = run_ranks(call, size, body, limit_s + START_S, file_name, start=start)
+        self._earlier.append(answers)
+        return answers
+
+
+class _OneRank:
+    """Returns the results of earlier calls; at the next call, this process becomes a rank."""
+
+    def __init__(self, earlier: list[list[Any]], number: int, folder: Path, writer: Connection, limit_s: float) -> None:
+        self._earlier, self._number, self._folder, self._writer = iter(earlier), number, folder, writer
+        self._limit_s = limit_s
+
+    def __call__(self, call: Call, size: int, body: Body, _limit_s: float, _file_name: str) -> list[Any]:
+        answers = next(self._earlier, None)
+        if answers is None:
+            be_rank(call, self._number, size, body, self._folder, self._writer, self._limit_s)
+        return answers
+
+
+def _be_fresh_rank(
+    request: dict[str, Any], earlier: list[list[Any]], number: int, folder: Path, writer: Connection, limit_s: float
+) -> NoReturn:
+    """Run a rank in this process. Never returns."""
+    judge_here(request, start_ranks=_OneRank(earlier, number, folder, writer, limit_s))
+    os._exit(1)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from gpucourse.judge.apart import load_judge
 from gpucourse.judge.client import Judge, JudgeAnswer
-from gpucourse.judge.inside import load_judge
 from gpucourse.judge.part import Way
 
 SOLUTIONS, OTHER, JUDGES = "solutions", "other", "judges"

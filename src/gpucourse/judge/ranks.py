@@ -1,14 +1,16 @@
-"""Several ranks in a real gloo process group, for a judge: forks of its process, which has already imported torch."""
+"""Several ranks in a real gloo process group, for a judge: forks of its process, which has already imported torch, or new
+processes where it must not fork. It also has what all processes of a judge share: how they end with their parent, and how they
+report where they are."""
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
+import multiprocessing
 import os
 import pickle
 import re
-import select
 import signal
-import struct
 import sys
 import tempfile
 import time
@@ -16,42 +18,49 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
-from gpucourse.judge.stacks import end_with_parent, line_of_stack
 from gpucourse.judge.verdict import Verdict
 
 Body = Callable[[int, int], Any]
 Call = Callable[..., Any]
-Start = Callable[[int, Path, int], int]
+Start = Callable[[int, Path, Connection], BaseProcess]
 StartRanks = Callable[[Call, int, Body, float, str], list[Any]]
 
 QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # this long with this little processor time on all ranks: they wait for each other
 _LOOK_S = 0.25
 _LEFT_ALONE = re.compile(r"Connection (?:closed|reset) by peer")  # gloo, on a rank whose partner has failed or left the group
-_HEAD = struct.Struct("<q")
+_SET_DEATH_SIGNAL = 1  # of Linux' prctl
+
+
+def end_with_parent(limit_s: float) -> None:
+    """Make this process end when its parent does, and in any case some time after its limit."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, limit_s + 10.0)
+
+
+def line_of_stack(stack: Path, name: str) -> str:
+    """Return `my_ring.py:14` from what faulthandler wrote: the innermost line of the file of that name; empty if there is
+    none."""
+    with suppress(OSError):
+        text = stack.read_text(encoding="utf-8", errors="replace")
+        match = re.search(rf'File "(?:[^"]*/)?{re.escape(name)}", line (\d+)', text)
+        return f"{name}:{match[1]}" if match else ""
+    return ""
 
 
 @dataclass
 class _RankProcess:
-    """One rank: its process, the pipe for its answer, and the bytes received so far."""
+    """One rank: its process, and the pipe for its answer."""
 
     number: int
-    process: int
-    pipe: int
-    data: bytes = b""
-
-    def take(self) -> tuple[str, Any] | None:
-        """Read what has come; return the whole answer once it is there. Raises EOFError if the process ended without one."""
-        data = os.read(self.pipe, 1 << 20)
-        self.data += data
-        if len(self.data) >= _HEAD.size and len(self.data) - _HEAD.size >= _HEAD.unpack_from(self.data)[0]:
-            answer: tuple[str, Any] = pickle.loads(self.data[_HEAD.size :])  # noqa: S301  # from a fork of this very process
-            return answer
-        if not data:
-            raise EOFError
-        return None
+    process: BaseProcess
+    answers: Connection
 
 
 def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str, *, start: Start | None = None) -> list[Any]:
@@ -61,27 +70,34 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str,
 
     Raises Verdict if a rank failed, or if they wait for each other, or did not end in time.
     """
-    sys.stdout.flush()
+
+    def fork(number: int, folder: Path, writer: Connection) -> BaseProcess:
+        return start_process(be_rank, call, number, size, body, folder, writer, limit_s, fresh=False)
+
     with tempfile.TemporaryDirectory(prefix="gpucourse-ranks-", ignore_cleanup_errors=True) as folder:
         ranks: list[_RankProcess] = []
         try:
             for number in range(size):
-                reader, writer = os.pipe()
-                process = start(number, Path(folder), writer) if start else os.fork()
-                if process == 0:
-                    be_rank(call, number, size, body, Path(folder), writer, limit_s)
-                os.close(writer)
-                ranks.append(_RankProcess(number, process, reader))
+                reader, writer = multiprocessing.Pipe(duplex=False)
+                ranks.append(_RankProcess(number, (start or fork)(number, Path(folder), writer), reader))
+                writer.close()
             return _gather(ranks, time.monotonic() + limit_s, Path(folder), file_name)
         finally:
             for rank in ranks:
-                os.close(rank.pipe)
-                with suppress(ProcessLookupError):
-                    os.kill(rank.process, signal.SIGKILL)
-                os.waitpid(rank.process, 0)
+                rank.answers.close()
+                rank.process.kill()
+                rank.process.join()
 
 
-def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, writer: int, limit_s: float) -> NoReturn:
+def start_process(target: Callable[..., NoReturn], *arguments: Any, fresh: bool) -> BaseProcess:
+    """Start a fork that calls `target`, or a `fresh` process that imports what it needs and shares nothing; return it."""
+    context = multiprocessing.get_context("spawn") if fresh else multiprocessing.get_context("fork")
+    process = context.Process(target=target, args=arguments)
+    process.start()
+    return process
+
+
+def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, answers: Connection, limit_s: float) -> NoReturn:
     """Run one rank in this process. Never returns."""
     try:
         end_with_parent(limit_s)
@@ -91,10 +107,8 @@ def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, writer: 
                 result: tuple[str, Any] = ("answer", call(_in_group, rank, size, body, folder))
             except Verdict as verdict:
                 result = ("verdict", verdict)
-            data = _pack(result)
-            while data:
-                data = data[os.write(writer, data) :]
-            os.close(writer)
+            answers.send_bytes(_pack(result))
+            answers.close()
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
             signal.pause()  # its sockets stay open, so that the others wait for it, or fail for another reason
@@ -104,10 +118,9 @@ def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, writer: 
 
 def _pack(result: tuple[str, Any]) -> bytes:
     try:
-        data = pickle.dumps(result)
+        return pickle.dumps(result)
     except Exception as error:  # noqa: BLE001  # a value of the learner may fail to pickle in any way
-        data = pickle.dumps(("verdict", Verdict("failed", "error", f"it returned a value that cannot be sent back: {error}")))
-    return _HEAD.pack(len(data)) + data
+        return pickle.dumps(("verdict", Verdict("failed", "error", f"it returned a value that cannot be sent back: {error}")))
 
 
 def _in_group(rank: int, size: int, body: Body, folder: Path) -> Any:
@@ -125,18 +138,15 @@ def _in_group(rank: int, size: int, body: Body, folder: Path) -> Any:
 def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_name: str) -> list[Any]:
     answers: dict[int, Any] = {}
     left_alone: Verdict | None = None
-    waiting = {rank.pipe: rank for rank in ranks}
+    waiting = {rank.answers: rank for rank in ranks}
     quiet = QuietSpan(time.monotonic(), len(waiting))
     while waiting:
-        ready = select.select(list(waiting), [], [], _LOOK_S)[0]
-        for rank in [waiting[pipe] for pipe in ready]:
+        for pipe in wait(list(waiting), _LOOK_S):
+            rank = waiting.pop(cast("Connection", pipe))
             try:
-                answer = rank.take()
-            except EOFError:
+                answer = pickle.loads(rank.answers.recv_bytes())  # noqa: S301  # from a process of this very judge
+            except (EOFError, OSError):
                 raise Verdict("failed", "crash", f"rank {rank.number} of {len(ranks)} ended without an answer") from None
-            if answer is None:
-                continue
-            del waiting[rank.pipe]
             if answer[0] == "verdict":
                 verdict = _on_rank(rank.number, len(ranks), answer[1])
                 if not _LEFT_ALONE.search(verdict.says):
@@ -184,7 +194,7 @@ def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, fil
     """Describe which ranks wait, and at which line of the learner's file; only if it is quiet is it certain that they wait."""
     for rank in waiting:
         with suppress(ProcessLookupError):
-            os.kill(rank.process, signal.SIGUSR1)
+            os.kill(rank.process.pid or 0, signal.SIGUSR1)
     time.sleep(0.2)  # each writes where it is
     places: dict[str, list[int]] = {}
     for rank in waiting:
@@ -211,7 +221,7 @@ def _read_processor_s(ranks: Iterable[_RankProcess]) -> float:
     total = 0
     for rank in ranks:
         try:
-            for task in Path(f"/proc/{rank.process}/task").iterdir():
+            for task in Path(f"/proc/{rank.process.pid}/task").iterdir():
                 total += int((task / "schedstat").read_text().split()[0])
         except (OSError, ValueError, IndexError):
             return -1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
+import multiprocessing
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,15 +75,12 @@ def test_on_ranks_names_a_rank_that_ends_its_process(judge: Judge, tmp_path: Pat
 def test_gather_names_the_rank_that_failed_before_those_it_left(tmp_path: Path) -> None:
     ranks = []
     for number, says in enumerate(("Connection closed by peer [127.0.0.1]:1", "OSError: gone")):
-        reader, writer = os.pipe()
-        os.write(writer, _pack(("verdict", Verdict("failed", "error", says))))
-        os.close(writer)
-        ranks.append(_RankProcess(number, os.getpid(), reader))
+        reader, writer = multiprocessing.Pipe(duplex=False)
+        writer.send_bytes(_pack(("verdict", Verdict("failed", "error", says))))
+        ranks.append(_RankProcess(number, multiprocessing.current_process(), reader))
     with pytest.raises(Verdict) as error:
         _gather(ranks, math.inf, tmp_path, "my_ranks.py")
     assert error.value.says == "rank 1 of 2: OSError: gone"
-    for rank in ranks:
-        os.close(rank.pipe)
 
 
 def test_on_ranks_names_a_closed_connection_without_places_in_c(judge: Judge, tmp_path: Path) -> None:
