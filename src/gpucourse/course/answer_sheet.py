@@ -10,8 +10,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from gpucourse.course.complaints import did_you_mean, format_complaints
-from gpucourse.course.written import read
+from gpucourse.course.written import did_you_mean, format_complaints, read
 from gpucourse.errors import ManifestError, UsageError
 from gpucourse.model.fields import ExerciseId, Scalar, Strict
 from gpucourse.model.manifest import Exercise

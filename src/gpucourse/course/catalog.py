@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-from pydantic import ValidationError
-
-from gpucourse.course.complaints import format_complaints, from_pydantic
 from gpucourse.course.locate import CourseFolders
 from gpucourse.course.rules import broken_rules, number_of, place_of
+from gpucourse.course.written import HINT, format_complaints, read_file
 from gpucourse.errors import ManifestError, MissingError, UnknownName, UsageError
 from gpucourse.model.manifest import FORMAT, Exercise, LearnerPart, Module
 from gpucourse.outside.files import read_named
 from gpucourse.outside.names import OutsideError
-from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, Document, read_document
+from gpucourse.outside.yaml_reader import Complaint, Document
 
 MANIFEST = "module.yaml"
 JUDGES = "judges"  # the folder beside the scripts that contains the judges of parts
-HELP = "every key with its type and its meaning: docs/manifest.md"
 MOST_LESSON = 4 << 20
 UPGRADE = "upgrade: pip install --upgrade gpucourse"
 
@@ -34,29 +31,14 @@ def load(folders: CourseFolders) -> Catalog:
 def read_module(folder: Path, exercises: Path) -> Module:
     """Read the manifest in a module's folder. Raises ManifestError with everything that is wrong with it at once."""
     shown = f"{folder.parent.name}/{folder.name}/{MANIFEST}"
-    try:
-        document = read_document(read_named(folder / MANIFEST, MAX_BYTES))
-    except (OSError, OutsideError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ManifestError([f"{shown}: cannot be read: {why}"], hint=HELP) from error
-    data, complaints = document.data, list(document.complaints)
-    if data is None or not isinstance(data, dict):
-        if not complaints:
-            complaints.append(Complaint((), "is not a mapping of keys and values"))
-        raise ManifestError(format_complaints(shown, document, complaints), hint=HELP)
-    _refuse_newer(shown, document)
-    if number_of(folder.name) is None:
-        complaints.append(Complaint((), f"the folder {folder.name} is not named like 03-parallel-computing"))
-    complaints += broken_rules(data, folder, exercises)
-    try:
-        module = Module.model_validate(data)
-    except ValidationError as error:
-        raise ManifestError(
-            format_complaints(shown, document, [*complaints, *from_pydantic(error, Module, data)]), hint=HELP
-        ) from error
-    if complaints:
-        raise ManifestError(format_complaints(shown, document, complaints), hint=HELP)
-    return module
+
+    def examine(document: Document) -> Iterator[Complaint]:
+        _refuse_newer(shown, document)
+        if number_of(folder.name) is None:
+            yield Complaint((), f"the folder {folder.name} is not named like 03-parallel-computing")
+        yield from broken_rules(document.data, folder, exercises)
+
+    return read_file(folder / MANIFEST, Module, shown, examine=examine)
 
 
 def _read_lesson(folder: Path, name: str) -> str:
@@ -65,7 +47,7 @@ def _read_lesson(folder: Path, name: str) -> str:
         return read_named(folder / name, MOST_LESSON).decode()
     except (OSError, OutsideError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ManifestError([f"{folder.parent.name}/{folder.name}/{name}: cannot be read: {why}"], hint=HELP) from error
+        raise ManifestError([f"{folder.parent.name}/{folder.name}/{name}: cannot be read: {why}"], hint=HINT) from error
 
 
 class Catalog:

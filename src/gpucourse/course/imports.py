@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpucourse.course.complaints import did_you_mean
 from gpucourse.course.rules import place_of
+from gpucourse.course.written import did_you_mean
 from gpucourse.model.manifest import Exercise
 
 BROUGHT = {"torch": {"numpy"}}  # what an import of the package also imports: torch needs numpy

@@ -17,7 +17,6 @@ from typing import Any
 
 from gpucourse.course import report_plan
 from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog, load
-from gpucourse.course.complaints import format_complaints
 from gpucourse.course.gpu_record import FOLDER, find_faulty_records, list_files
 from gpucourse.course.imports import find_missing_imports
 from gpucourse.course.lesson_files import check_lessons
@@ -29,6 +28,7 @@ from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, read_rubric
 from gpucourse.course.rules import PROFILER, SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
+from gpucourse.course.written import format_complaints
 from gpucourse.course.written_metrics import find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.errors import ManifestError
 from gpucourse.model.launching import Parameter

@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpucourse.course.complaints import format_complaints, from_pydantic
-from gpucourse.errors import DamagedFile, ManifestError, UsageError
+from gpucourse.course.written import format_complaints, from_pydantic, read
+from gpucourse.errors import DamagedFile, UsageError
 from gpucourse.model.check import Check, OwnChecks
 from gpucourse.outside.files import read_named
 from gpucourse.outside.names import OutsideError
-from gpucourse.outside.yaml_reader import MAX_BYTES, Document, read_document
+from gpucourse.outside.yaml_reader import MAX_BYTES, Document
 
 HELP = "checks are those of a manifest: docs/authoring.md, Checks"
 
@@ -22,18 +22,11 @@ def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
     """Read the checks in a file, each as its keys and values. Raises UsageError if the file cannot be read, ManifestError with
     place, key and suggestion for what is wrong in it."""
     try:
-        document = read_document(read_named(path, MAX_BYTES))
+        raw = read_named(path, MAX_BYTES)
     except (OSError, OutsideError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"--checks {path}: {why}", hint="name a YAML file on this computer") from error
-    complaints = list(document.complaints)
-    if document.data is not None:
-        try:
-            OwnChecks.model_validate(document.data)
-        except ValidationError as error:
-            complaints += from_pydantic(error, OwnChecks, document.data)
-    if complaints:
-        raise ManifestError(format_complaints(str(path), document, complaints), hint=HELP)
+    _, document = read(raw, OwnChecks, str(path), hint=HELP)
     return tuple(document.data["checks"])
 
 

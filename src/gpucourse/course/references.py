@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
 from gpucourse.course.catalog import Catalog
-from gpucourse.course.complaints import did_you_mean
+from gpucourse.course.written import did_you_mean
 from gpucourse.course.written_metrics import list_exercise_paths
 from gpucourse.model.fields import EXPRESSION
 from gpucourse.model.labs import AwsLab, Lab, Labs
