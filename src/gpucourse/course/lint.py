@@ -5,7 +5,6 @@ python -m gpucourse.course.lint    prints every complaint, or that there is none
 
 from __future__ import annotations
 
-import ast
 import os
 import shlex
 import sys
@@ -13,12 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from gpucourse.course import report_plan
 from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog, load
 from gpucourse.course.gpu_record import FOLDER, find_faulty_records, list_files
-from gpucourse.course.imports import find_missing_imports
 from gpucourse.course.lesson_files import check_lessons
 from gpucourse.course.locate import find_course
 from gpucourse.course.part_files import SOLUTIONS, check_fault, find_gaps, name_fault_judge
@@ -28,10 +25,9 @@ from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, read_rubric
 from gpucourse.course.rules import PROFILER, SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
+from gpucourse.course.scripts import check_scripts, find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.course.written import format_complaints
-from gpucourse.course.written_metrics import find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.errors import ManifestError
-from gpucourse.model.launching import Parameter
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.questions import Question
 from gpucourse.model.report_plan import SUBJECTS, ReportPlan
@@ -196,33 +192,7 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         and not set("/*?[") & set(deliverable.source)
     )
     yield from _faults(catalog, module, exercise, manifest)
-    sources = catalog.sources(module, exercise)
-    written = [place for place in sources.values() if place.endswith(".py") or place == sources[exercise.script]]
-    trees: dict[str, ast.Module] = {}
-    for place in written:
-        try:
-            trees[place] = ast.parse((catalog.folders.exercises / place).read_text(encoding="utf-8"), filename=place)
-        except (SyntaxError, ValueError) as error:
-            yield f"{catalog.folders.exercises.name}/{place}: is not Python: {error}"
-    if len(trees) < len(written):
-        return
-    words = words_of(catalog.folders.exercises / place for place in sources.values())
-    yield from (f"{manifest}: {line}" for line in find_unwritten(exercise, words))
-    missing = find_missing_imports(exercise, sources, catalog.folders.exercises, catalog.folder_name(module))
-    yield from (f"{manifest}: {exercise.id}.{line}" for line in missing)
-    place = sources[exercise.script]
-    shown, tree = f"{catalog.folders.exercises.name}/{place}", trees[place]
-    if not ast.get_docstring(tree):
-        yield f"{shown}: has no docstring, which is the first thing that a learner reads"
-    flags = _flags(tree)
-    passed = [parameter for parameter in exercise.parameters if parameter.name not in exercise.launch.for_launcher]
-    for parameter in passed:
-        if parameter.flag not in flags:
-            yield f"{shown}: has no flag {parameter.flag}, a parameter of {exercise.id}"
-        else:
-            yield from _difference(shown, parameter, flags[parameter.flag])
-    named = {parameter.flag for parameter in passed}
-    yield from (f"{shown}: the flag {flag} is not a parameter of {exercise.id}" for flag in flags if flag not in named)
+    yield from check_scripts(catalog, module, exercise)
 
 
 def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
@@ -239,39 +209,6 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
         yield from (f"{shown}: {reason}" for reason in check_fault(fault, text, judge))
         if not judge.is_file():
             yield f"{shown}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
-
-
-def _difference(shown: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:
-    kind = "bool" if "action" in options else options.get("type", "str")
-    if kind != parameter.type:
-        yield f"{shown}: {parameter.flag} is of type {kind}, in the manifest of type {parameter.type}"
-    default = options.get("default", False if kind == "bool" else None)
-    if default != parameter.default or isinstance(default, bool) != isinstance(parameter.default, bool):
-        yield f"{shown}: {parameter.flag} has the default {default!r}, in the manifest {parameter.default!r}"
-    choices = options.get("choices", ())
-    if not isinstance(choices, str) and not parameter.each and set(choices) != set(parameter.choices) and choices:
-        told = ", ".join(map(str, parameter.choices)) or "none"
-        yield f"{shown}: {parameter.flag} has the choices {', '.join(map(str, choices))}, in the manifest {told}"
-
-
-def _flags(tree: ast.Module) -> dict[str, dict[str, Any]]:
-    """Return the script's options of argparse: the keywords of each, literals as values and names as words."""
-    flags: dict[str, dict[str, Any]] = {}
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"):
-            continue
-        names = [name.value for name in node.args if isinstance(name, ast.Constant) and isinstance(name.value, str)]
-        long = next((name for name in names if name.startswith("--")), None)
-        if long:
-            flags[long] = {keyword.arg: _plain(keyword.value) for keyword in node.keywords if keyword.arg}
-    return flags
-
-
-def _plain(value: ast.expr) -> object:
-    try:
-        return ast.literal_eval(value)
-    except ValueError:
-        return ast.unparse(value)
 
 
 def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
 from gpucourse.course.catalog import Catalog
+from gpucourse.course.scripts import list_exercise_paths
 from gpucourse.course.written import did_you_mean
-from gpucourse.course.written_metrics import list_exercise_paths
 from gpucourse.model.fields import EXPRESSION
 from gpucourse.model.labs import AwsLab, Lab, Labs
 from gpucourse.model.manifest import Exercise, Module

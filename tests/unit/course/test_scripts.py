@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.course.lint import lint
 from gpucourse.course.schema import write_schema
-from gpucourse.course.written_metrics import words_of
+from gpucourse.course.scripts import words_of
 
 M = "modules/07-rivers/module.yaml: 7.1."
 ASKED = "{id: why, text: Why does it run?}"
