@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
@@ -153,8 +154,6 @@ class FileBatch:
         Raises StorageError, also if the disk accepts no file of that name. Each file needs the same few system calls, on
         descriptors: for a small file `open()` and `Path` need more time than the system itself.
         """
-        from hashlib import sha256  # not at the top: light commands do not need it
-
         with storing(target):
             is_new = not _exists(target)
             if not is_new and Path(target).is_dir():

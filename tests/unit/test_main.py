@@ -13,7 +13,7 @@ import pytest
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.waiting import STUCK_S
 
-HEAVY = {"asyncssh", "boto3", "botocore", "matplotlib", "paramiko", "pydantic", "rich", "torch"}
+HEAVY = {"asyncssh", "boto3", "botocore", "matplotlib", "paramiko", "rich", "torch"}
 LAB = {
     "version": 1, "stack": "03-local", "uid": "w-1", "module": "3", "target": "local", "template": "local", "phase": "ready",
     "created": "2026-01-01T00:00:00Z", "updated": "2026-01-01T00:00:00Z", "nodes_wanted": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +28,24 @@ OPTIONS_OF_ALL = (
 )
 
 
-def _expand(word: Any) -> Any:
-    if not str(word).startswith("~"):
-        return word
+_HOME = re.compile(r"(--[\w-]+=|)(~|~(?:[a-z_][\w-]*)?/.*)", re.DOTALL)
+
+
+def _expand_home(word: str) -> str:
+    """Return a word whose path begins with `~` as the shell would have: it leaves `--out=~/page` alone."""
     from gpucourse.workspace.locate import expand
 
-    return str(expand(Path(word), os.environ))
+    match = _HOME.fullmatch(word)
+    return word if match is None else f"{match[1]}{expand(Path(match[2]), os.environ)}"
 
 
 class CommandHelp(typer.core.TyperCommand):
     """A command whose help also lists the options of every command, and whose paths may begin with `~` everywhere."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the typed words; a shell does not expand the `~` of --out=~/page, and a folder of that name would be
-        useless."""
-        rest = super().parse_args(ctx, args)
-        for parameter in self.params:
-            value = ctx.params.get(parameter.name)
-            if parameter.type.name == "path" and value is not None:
-                ctx.params[parameter.name] = (
-                    [_expand(word) for word in value] if isinstance(value, list | tuple) else _expand(value)
-                )
-        return rest
+        """Parse the typed words; those after `--` are passed on unchanged."""
+        end = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [*map(_expand_home, args[:end]), *args[end:]])
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the command's own options, then those of every command."""

@@ -40,10 +40,10 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
     if (missing := getattr(error, "param", None)) is not None and type(error).__name__ == "MissingParameter" and missing.help:
         needed = missing.help[0].lower() + missing.help[1:].rstrip(".")
         return UsageError(f"{path.removeprefix('gpucourse ')} needs {needed}", hint=f"{path} --help")
-    choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", None)
-    if choices and (value := re.search(r"'([^']*)' is not one of", error.message)):
-        return UsageError(error.format_message() + suggest(value[1], choices), hint=f"{path} --help")
-    return UsageError(error.format_message(), hint=f"{path} --help")
+    message = error.format_message().replace("Value error, ", "").removesuffix(", unable to parse string as an integer")
+    if wrong_choice := re.search(r"'([^']*)' is not one of (.*)", message):
+        message += suggest(wrong_choice[1], re.findall(r"'([^']*)'", wrong_choice[2]))
+    return UsageError(message, hint=f"{path} --help")
 
 
 def _name_with_dash(option: str, arguments: Sequence[str], context: Any) -> UsageError | None:

@@ -13,6 +13,7 @@ node0/         spec.json, host_key, host_key.pub and the node's home
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -44,8 +45,6 @@ HOST_FILES = (
 def sockets(uid: str) -> Path:
     """Return a folder of the stack outside its own, for what must have a short path: sockets, and temporary files. Every
     process finds it again by the uid."""
-    import hashlib  # imports OpenSSL: 3 ms that `status` does not have
-
     return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
 
 

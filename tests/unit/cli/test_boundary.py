@@ -28,7 +28,7 @@ Type = Callable[..., Answer]
         ("deploy 33", 2, "there is no module '33'", "known: "),
         ("deploy 3 --nodes 0", 2, "--nodes 0: module 3 takes 1 to 64 nodes", "gpucourse deploy 3 --nodes 1"),
         ("deploy 3 --nodes 65", 2, "--nodes 65: module 3 takes 1 to 64 nodes", "gpucourse deploy 3 --nodes 64"),
-        ("deploy 3 --nodes two", 2, "'two' is not a valid int", "gpucourse deploy --help"),
+        ("deploy 3 --nodes two", 2, "Invalid value for '--nodes'", "gpucourse deploy --help"),
         ("deploy 3 --target moon", 2, "'moon' is not", "gpucourse deploy --help"),
         ("run 3.22", 2, "there is no exercise '3.22'. Did you mean 3.2", "known: "),
         ("run 3.2", 3, "the lab of module 3 is not deployed", "gpucourse deploy 3"),
