@@ -1,7 +1,6 @@
 """One command, one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of the benchmarks.
 
-Two are programs of their own: `python -m benchmarks gpu`, every exercise's GPU branch on one card (benchmarks/gpu.py), and
-`python -m benchmarks growth`, how commands grow with what there is (benchmarks/growth.py).
+`python -m benchmarks gpu` is a program of its own: every exercise's GPU branch on one card (benchmarks/gpu.py).
 """
 
 from __future__ import annotations
@@ -14,35 +13,22 @@ from functools import partial
 
 from benchmarks.measure import Row, attempt, table
 
-NAMES = (
-    "startup",
-    "deploying",
-    "running",
-    "slurm",
-    "cluster",
-    "failing",
-    "transfer",
-    "fanout",
-    "streaming",
-    "cloud",
-    "course",
-    "page",
-)
+NAMES = ("startup", "running", "trips", "transfer", "logs", "nodes", "streaming")
 
 
-def main(wanted: list[str], known: Mapping[str, Callable[[], Iterable[Row]]]) -> int:
-    """Measure what was asked for, each row printed as soon as it is measured, and print the table of all of them.
+def main(names: list[str], known: Mapping[str, Callable[[], Iterable[Row]]]) -> int:
+    """Measure what is named, each row printed as soon as it is measured, and print the table of all of them.
 
-    Answers 0; 1 where a promise did not hold or a row could not be measured, 2 for an unknown name, 130 for Ctrl-C.
+    Returns 0; 1 if a promise did not hold or a row could not be measured, 2 for an unknown name, 130 for Ctrl-C.
     """
-    unknown = [name for name in wanted if name not in known]
+    unknown = [name for name in names if name not in known]
     if unknown:
         print(f"there is no benchmark {', '.join(unknown)}; known: {', '.join(known)}", file=sys.stderr)
         return 2
     rows: list[Row] = []
     code = 0
     try:
-        for name in wanted or known:
+        for name in names or known:
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             for row in attempt(name, known[name]):
                 print("  " + "  ".join(filter(None, row.cells)), file=sys.stderr, flush=True)
@@ -51,19 +37,17 @@ def main(wanted: list[str], known: Mapping[str, Callable[[], Iterable[Row]]]) ->
         print("interrupted; what was measured by then:", file=sys.stderr)
         code = 130
     machine = f"{platform.platform()}, {platform.machine()}, Python {platform.python_version()}"
-    print(f"{machine}; medians; simulated nodes, and a mock account for the cloud\n")
+    print(f"{machine}; medians; simulated nodes\n")
     print(table(rows))
     return code or int(not all(row.held for row in rows))
 
 
 def measure(name: str) -> Iterator[Row]:
-    """The rows of one benchmark. It is imported only now: one that cannot be imported fails alone."""
+    """Yield the rows of one benchmark. It is imported only now: one that cannot be imported fails alone."""
     yield from importlib.import_module(f"benchmarks.{name}").measure()
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["gpu"]:
         sys.exit(importlib.import_module("benchmarks.gpu").prove(sys.argv[2:]))
-    if sys.argv[1:2] == ["growth"]:
-        sys.exit(importlib.import_module("benchmarks.growth").main(sys.argv[2:]))
     sys.exit(main(sys.argv[1:], {name: partial(measure, name) for name in NAMES}))

@@ -1,120 +1,113 @@
-"""Files to a node, one of 200 MB, 500 small ones, compared with `scp` and `rsync` with the same cipher; to both kinds of node.
+"""Files to a node and outputs from it, compared with `rsync` over the same server with the same cipher; on both kinds of node.
 
-Ours counts from the connection to the last byte in the node's store, as theirs do from their start to their end. Every round
-begins with an empty target.
+Times are by the clock, from the connection to the last file. Every round begins with an empty target and nothing left to be
+written.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
-import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measure import Row, attempt, seconds, table
+from benchmarks.measure import Row, attempt, medians, seconds
 from gpucourse.model.node import Inventory
 from gpucourse.model.plan import Upload
+from gpucourse.remote.collect import collect
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.keys import known_hosts, ssh_config
 from gpucourse.remote.push import parcels, push
 from gpucourse.remote.ssh import SshTransport
+from gpucourse.workspace.paths import RunPaths
 from tests.sshlab import KINDS, SshLab, ssh_lab
 
 CIPHER = "aes128-gcm@openssh.com"
 ROUNDS = 5
+MB = 10**6
+MAX_RATIO, MAX_RATIO_OF_MANY = 1.5, 3.0
+PUSHED = {"200 MB in one file": [200 * MB], "500 small files": [2000] * 500}
+COLLECTED = {"500 MB in one output": ([500 * MB], MAX_RATIO), "10,000 outputs of 1 KB": ([1000] * 10_000, MAX_RATIO_OF_MANY)}
 
 
 def measure() -> Iterator[Row]:
-    """Ours against each tool that is installed, for each kind of node that this machine can stand up."""
-    with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as folder:
-        big, small = _sources(Path(folder))
-        for kind in KINDS:
-            if kind == "openssh" and shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin") is None:
-                continue
-            sources = {"200 MB in one file": big, "500 small files": small}
-            yield from attempt(f"push, {kind} node", partial(_to, kind, Path(folder) / kind, sources))
+    """Yield `push` and `collect` for each kind of node that this machine can start."""
+    for kind in KINDS:
+        if kind == "openssh" and shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin") is None:
+            continue
+        yield from attempt(f"transfer, {kind} node", partial(_measure_kind, kind))
 
 
-def _to(kind: str, folder: Path, sources: Mapping[str, Path]) -> Iterator[Row]:
-    with ssh_lab(kind, folder, 1) as lab:
-        for what, source in sources.items():
-            yield from attempt(f"push {what}, {kind} node", partial(_against, what, lab, source))
+def _measure_kind(kind: str) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as name, ssh_lab(kind, Path(name) / kind, 1) as lab:
+        folder, home = Path(name), lab.homes["node0"]
+        rsync = ["rsync", "-a", "-W", "-e", f"ssh -F {_write_config(lab)} -c {CIPHER}"]
+        for what, sizes in PUSHED.items():
+            source, target = folder / "source", home / "target"
+            _write_files(source, sizes)
+            ours = partial(_push, lab, source, sum(sizes))
+            theirs = partial(_run, [*rsync, f"{source}/", f"node0:{target}"])
+            stores = (home / ".gpucourse" / "store", target)
+            yield _compare(f"push {what}, {kind} node", ours, theirs, stores, MAX_RATIO)
+            shutil.rmtree(source)
+        for what, (sizes, most) in COLLECTED.items():
+            run_id, target = f"run-{len(sizes)}", folder / "target"
+            outputs = home / ".gpucourse" / "jobs" / run_id / "outputs"
+            _write_files(outputs, sizes)
+            outputs.with_name("job.json").write_text("{}")
+            ours = partial(_collect, lab, run_id, target, len(sizes))
+            theirs = partial(_run, [*rsync, f"node0:{outputs}/", f"{target}/"])
+            ours()  # the agent is on the node from now on
+            yield _compare(f"collect {what}, {kind} node", ours, theirs, (target,), most)
+            shutil.rmtree(outputs)
 
 
-def _sources(folder: Path) -> tuple[Path, Path]:
-    chance = random.Random(1)
-    big, small = folder / "big", folder / "small"
-    big.mkdir()
-    block = chance.randbytes(1_000_000)
-    with (big / "data").open("wb") as file:
-        for number in range(200):
-            file.write(block[number * 4999 % 1_000_000 :] + block[: number * 4999 % 1_000_000])
-    small.mkdir()
-    for number in range(500):
-        (small / f"file-{number:03d}.py").write_bytes(chance.randbytes(chance.randrange(200, 4200)))
-    return big, small
+def _compare(what: str, ours: Callable[[], object], theirs: Callable[[], object], targets: Sequence[Path], most: float) -> Row:
+    def measure_afresh(work: Callable[[], object]) -> float:
+        for target in targets:
+            shutil.rmtree(target, ignore_errors=True)
+        os.sync()
+        return seconds(work)
+
+    ours_s, theirs_s = medians(partial(measure_afresh, ours), partial(measure_afresh, theirs), rounds=ROUNDS)
+    return Row(what=what, ours=ours_s, theirs="rsync", theirs_value=theirs_s, limit=most * theirs_s)
 
 
-def _against(what: str, lab: SshLab, source: Path) -> list[Row]:
-    config = lab.key.with_name("ssh_config")
-    hosts = lab.key.with_name("known_hosts")
+def _write_files(folder: Path, sizes: Sequence[int]) -> None:
+    block = random.Random(1).randbytes(MB)
+    folder.mkdir(parents=True)
+    for number, size in enumerate(sizes):
+        with (folder / f"part-{number:05}.bin").open("wb") as file:
+            for remaining in range(size, 0, -MB):
+                file.write(block[: min(remaining, MB)])
+
+
+def _push(lab: SshLab, source: Path, size: int) -> None:
+    uploads = [Upload(name=path.name, source=path) for path in sorted(source.iterdir())]
+    with Fleet(SshTransport(lab.key), lab.nodes) as fleet:
+        sent = push(fleet.link(lab.nodes[0]), parcels(uploads))
+    if not 0 < sent <= size:
+        raise AssertionError(f"{sent} bytes of {size} were sent")
+
+
+def _collect(lab: SshLab, run_id: str, target: Path, count: int) -> None:
+    with Fleet(SshTransport(lab.key), lab.nodes) as fleet:
+        collected = collect(fleet, run_id, (), RunPaths(target), 1 << 30, lambda _event: None)
+    if len(collected.outputs) != count:
+        raise AssertionError(f"{len(collected.outputs)} of {count} files were collected")
+
+
+def _write_config(lab: SshLab) -> Path:
+    config, hosts = lab.key.with_name("ssh_config"), lab.key.with_name("known_hosts")
     inventory = Inventory(stack="bench", nodes=tuple(lab.nodes))
     config.write_text(ssh_config(inventory, lab.key, hosts))
     hosts.write_text(known_hosts(inventory))
-    home = lab.homes["node0"]
-    works = {"ours": lambda: _push(lab, source)} | _tools(config, source, home / "target")
-    taken: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(ROUNDS):
-        for name, work in works.items():
-            shutil.rmtree(home / ".gpucourse" / "store", ignore_errors=True)
-            shutil.rmtree(home / "target", ignore_errors=True)
-            taken[name].append(seconds(work))
-            if name != "ours" and _bytes(home / "target") != _bytes(source):
-                raise AssertionError(f"{name} did not bring everything")
-    medians = {name: statistics.median(times) for name, times in taken.items()}
-    return [
-        Row(
-            what=f"push {what}, {lab.kind} node",
-            ours_s=medians["ours"],
-            theirs=name,
-            theirs_s=theirs,
-            promise="faster",
-            held=medians["ours"] < theirs,
-        )
-        for name, theirs in medians.items()
-        if name != "ours"
-    ]
+    return config
 
 
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _push(lab: SshLab, source: Path) -> None:
-    uploads = [Upload(name=path.name, source=path) for path in sorted(source.iterdir())]
-    with Fleet(SshTransport(lab.key), lab.nodes) as fleet:
-        link = fleet.link(lab.nodes[0])
-        sent = push(link, parcels(uploads))
-        if sent != sum(upload.source.stat().st_size for upload in uploads):
-            raise AssertionError(f"{sent} bytes travelled")
-
-
-def _tools(config: Path, source: Path, target: Path) -> dict[str, Callable[[], object]]:
-    ssh = ["ssh", "-F", str(config), "-c", CIPHER]
-    tools: dict[str, list[str]] = {
-        "scp": ["scp", "-q", "-r", "-F", str(config), "-c", CIPHER, str(source), f"node0:{target}"],
-        "rsync": ["rsync", "-a", "-W", "-e", " ".join(ssh), f"{source}/", f"node0:{target}"],
-    }
-    return {name: _run(command) for name, command in tools.items() if shutil.which(name)}
-
-
-def _run(command: list[str]) -> Callable[[], object]:
-    return lambda: subprocess.run(command, check=True, capture_output=True)
-
-
-if __name__ == "__main__":
-    print(table(list(measure())))
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)

@@ -1,0 +1,81 @@
+"""`logs --fold` and `logs --times` of logs that are hard to read, two ranks of 4 MB each.
+
+Speed is that of both logs together by processor time, without the program's start, which the same command takes for two empty
+logs.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from benchmarks.lab import Lab, lab
+from benchmarks.measure import Row, attempt
+
+ROUNDS = 3
+MB = 10**6
+SIZE = 4 * MB
+MIN_MB_PER_S, MAX_MEMORY_MB = 3.0, 100.0
+KINDS = ("numbered lines", "random bytes", "one line without an end", "lines of 10 bytes in another order on each rank")
+NOTED_BYTES, DENSE_NOTED_BYTES = 65536, 10  # how much of a log has one note of its time
+
+
+def measure() -> Iterator[Row]:
+    """Yield the speed of each command for each kind of log, and its largest memory."""
+    with lab() as bench_lab:
+        bench_lab.type("deploy", "3")
+        bench_lab.type("run", "3.1", "--nodes", "2", "--no-predict")
+        for option in ("--fold", "--times"):
+            yield from attempt(f"logs {option}", partial(_measure_option, bench_lab, option))
+
+
+def _measure_option(bench_lab: Lab, option: str) -> Iterator[Row]:
+    (folder,) = bench_lab.root.glob("runs/3.1/*/logs")
+    cases = [(kind, kind, NOTED_BYTES) for kind in KINDS]
+    if option == "--times":
+        cases.append(("a note of the time for each line of 10 bytes", KINDS[-1], DENSE_NOTED_BYTES))
+    _write_logs(folder, "", NOTED_BYTES)
+    start_s, memory_mb = _measure_command(bench_lab, option)
+    for what, kind, noted_bytes in cases:
+        size = _write_logs(folder, kind, noted_bytes)
+        cpu_s, peak_mb = _measure_command(bench_lab, option)
+        memory_mb = max(memory_mb, peak_mb)
+        speed = size / MB / max(cpu_s - start_s, 0.001)
+        yield Row(what=f"logs {option}, {what}", ours=speed, unit="MB/s", limit=MIN_MB_PER_S, is_minimum=True)
+    yield Row(what=f"logs {option}, memory", ours=memory_mb, unit="MB", limit=MAX_MEMORY_MB)
+
+
+def _measure_command(bench_lab: Lab, option: str) -> tuple[float, float]:
+    costs = [bench_lab.measure("logs", option) for _ in range(ROUNDS)]
+    return statistics.median(cost.cpu_s for cost in costs), max(cost.memory_mb for cost in costs)
+
+
+def _write_logs(folder: Path, kind: str, noted_bytes: int) -> int:
+    """Write the logs of two ranks with the notes of their times, and return the bytes of both logs."""
+    size = 0
+    for rank in range(2):
+        (log,) = folder.glob(f"*-rank{rank}.log")
+        text = _make_log(kind, random.Random(rank))
+        log.write_bytes(text)
+        notes = (
+            f"{place} {1_900_000_000 + rank * 0.0005 + number / 1000:.3f}\n"
+            for number, place in enumerate(range(noted_bytes, len(text) + noted_bytes, noted_bytes))
+        )
+        log.with_suffix(".times").write_text("".join(notes), encoding="utf-8")
+        size += len(text)
+    return size
+
+
+def _make_log(kind: str, choices: random.Random) -> bytes:
+    if kind == "numbered lines":
+        return b"".join(b"[rank %d] step %07d: loss %.6f\n" % (choices.randrange(2), n, n % 997 / 7) for n in range(SIZE // 38))
+    if kind == "random bytes":
+        return choices.randbytes(SIZE)
+    if kind == "one line without an end":
+        return b"x" * SIZE
+    if kind:
+        return b"".join(b"%09d\n" % n for at in range(0, SIZE // 10, 100) for n in choices.sample(range(at, at + 100), 100))
+    return b""
