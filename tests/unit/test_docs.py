@@ -10,6 +10,7 @@ import pytest
 from docs import screens
 
 from gpucourse.course.locate import find_template
+from gpucourse.limits import DEFAULT_LAB_HOURS, MAX_LAB_HOURS, MAX_NODES
 from tests import cost_table
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +43,18 @@ def test_syllabus_is_worked_out_from_the_manifests_and_the_rubric() -> None:
     text = cost_table.README.read_text(encoding="utf-8")
     page = cost_table.page_with(cost_table.syllabus(), cost_table.README)
     assert page == text, "write it again: python -m tests.cost_table --write"
+
+
+def test_pages_state_the_limits_of_the_program() -> None:
+    default, longest = f"{DEFAULT_LAB_HOURS:.0f} hours", f"{MAX_LAB_HOURS:.0f} hours"
+    for page, sentence in {
+        "README.md": f"at its deadline ({default};",
+        "docs/faq.md": f"at its deadline ({default} unless",
+        "docs/cost-and-safety.md": f"({default}, or `--ttl`)",
+        "docs/larger-clusters.md": f"at most {MAX_NODES} nodes, at most {longest}",
+        "docs/commands.md": f"a lab of up to {MAX_NODES} nodes",
+    }.items():
+        assert sentence in (ROOT / page).read_text(encoding="utf-8"), page
 
 
 def read_files(folder: Path) -> dict[str, str]:

@@ -20,13 +20,12 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, printable
-from gpucourse.remote.ssh_config import name_own_config
+from gpucourse.remote.ssh_config import ASK_S, name_own_config
 from gpucourse.storage import storing, write_bytes
 from gpucourse.workspace import deployments
 from gpucourse.workspace.files import read_record, write_record
 
 _MOST_BYTES = 1 << 20
-_ASK_S = 20.0
 # Characters that OpenSSH would not read literally in the name of a file to include.
 _UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 
@@ -147,9 +146,9 @@ def _require_readable(config: Path, text: bytes) -> None:
         return
     words = [client, "-G", "-F", str(config), "--", "gpucourse-0-node0"]
     try:
-        said = subprocess.run(words, capture_output=True, text=True, timeout=_ASK_S, check=False, stdin=subprocess.DEVNULL)
+        said = subprocess.run(words, capture_output=True, text=True, timeout=ASK_S, check=False, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired as error:
-        raise _refuse(config, f"ssh did not read it within {_ASK_S:g} s") from error
+        raise _refuse(config, f"ssh did not read it within {ASK_S:g} s") from error
     if said.returncode != 0:
         raise _refuse(config, f"ssh does not understand it: {printable(said.stderr.strip(), 200)}")
 

@@ -21,7 +21,8 @@ _KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sh
 _HOST = re.compile(
     r"^(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[^@:\s\[\]-][^@:\s\[\]]*))(?::(?P<port>\d+))?$"
 )
-_ASK_S = 20.0
+ASK_S = 20.0
+"""Until ssh or ssh-keygen has said what it reads in its own files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +86,7 @@ def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
     for file in files:
         if not file.is_file():
             continue
-        said = subprocess.run(
-            [keygen, "-F", host, "-f", str(file)], capture_output=True, text=True, timeout=_ASK_S, check=False
-        )
+        said = subprocess.run([keygen, "-F", host, "-f", str(file)], capture_output=True, text=True, timeout=ASK_S, check=False)
         for line in said.stdout.splitlines():
             words = line.split()
             if words[:1] == ["@revoked"]:
@@ -109,7 +108,7 @@ def _read_ssh_config(name: str, user: str | None, port: int | None, home: Path) 
         own = name_own_config(home)
         words += ["-F", str(own) if own.is_file() else "none"]
     words += [*(("-l", user) if user else ()), *(("-p", str(port)) if port else ()), "--", name]
-    said = subprocess.run(words, capture_output=True, text=True, timeout=_ASK_S, check=False)
+    said = subprocess.run(words, capture_output=True, text=True, timeout=ASK_S, check=False)
     if said.returncode != 0:
         raise UsageError(f"ssh does not understand its configuration: {said.stderr.strip()}", hint=f"ssh -G {name}")
     options: dict[str, list[str]] = {}

@@ -12,6 +12,8 @@ variable "lab" {
     public_key      = string      # the public SSH key for logging in to the nodes, as one line
     tags            = map(string) # of every resource: Project, Course, Module, Owner, Stack (the deployment), Expires (its end, UTC)
     ttl_hours       = number      # a node ends itself at Expires; one created after that lives this long
+    min_ttl_hours   = number      # the least and the most that the course allows for it
+    max_ttl_hours   = number
   })
 
   validation {
@@ -65,8 +67,8 @@ variable "lab" {
   }
 
   validation {
-    condition     = var.lab.ttl_hours >= 0.25 && var.lab.ttl_hours <= 72
-    error_message = "ttl_hours: a lab lives a quarter of an hour to 72 hours; `extend` gives it more while it stands."
+    condition     = var.lab.ttl_hours >= var.lab.min_ttl_hours && var.lab.ttl_hours <= var.lab.max_ttl_hours
+    error_message = "ttl_hours: a lab lives ${var.lab.min_ttl_hours} to ${var.lab.max_ttl_hours} hours; `extend` gives it more while it stands."
   }
 }
 

@@ -11,7 +11,9 @@ variable "lab" {
     ssh_cidr        = string
     public_key      = string
     tags            = map(string)
-    ttl_hours       = optional(number, 4)
+    ttl_hours       = number
+    min_ttl_hours   = number
+    max_ttl_hours   = number
   })
 }
 

@@ -8,6 +8,7 @@ from gpucourse.aws import resource_scan
 from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
+from gpucourse.limits import MAX_LAB_HOURS, MIN_LAB_HOURS
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Watcher
@@ -101,8 +102,10 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
         "tags": tags(context, deployment),
     }
     # A lab keeps the Terraform files that it was built with, and those of 0.1 have a variable for each value.
-    flat = context.paths.stack(deployment.stack).declarations.is_file()
-    return asked if flat else {"lab": asked | {"gpus": instance_type(cloud.instance_type).gpus}}
+    if context.paths.stack(deployment.stack).declarations.is_file():
+        return asked
+    limits = {"min_ttl_hours": MIN_LAB_HOURS, "max_ttl_hours": MAX_LAB_HOURS}
+    return {"lab": asked | limits | {"gpus": instance_type(cloud.instance_type).gpus}}
 
 
 def tags(context: Context, deployment: AwsDeployment) -> dict[str, str]:

@@ -170,14 +170,6 @@ run "refuses_no_node" {
   expect_failures = [var.node_count]
 }
 
-run "refuses_more_than_64" {
-  command = plan
-  variables {
-    node_count = 65
-  }
-  expect_failures = [var.node_count]
-}
-
 run "refuses_half_a_node" {
   command = plan
   variables {

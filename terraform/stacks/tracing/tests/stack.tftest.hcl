@@ -16,6 +16,9 @@ variables {
     zone          = "us-east-2a"
     ssh_cidr      = "203.0.113.7/32"
     public_key    = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG9uZSBrZXkgZm9yIHRoZSB0ZXN0cyBvZiB0aGUgc3RhY2s= a comment\n"
+    ttl_hours     = 4
+    min_ttl_hours = 0.25
+    max_ttl_hours = 72
     tags = {
       Project = "gpucourse"
       Course  = "w1"
