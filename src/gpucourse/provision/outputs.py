@@ -7,85 +7,62 @@ a resource but did not start is null.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
-from typing import Any, get_args
+from typing import Any
 
 from gpucourse.errors import InfrastructureError
-from gpucourse.model.node import Inventory, Node, Role
+from gpucourse.model.node import Inventory, Node
+from gpucourse.outside.documents import convert
+from gpucourse.outside.names import OutsideError
 
-_NUMBERS = {"port": range(1, 65536), "gpus": range(1025)}
-_WORDS: dict[str, tuple[str, ...]] = {"role": get_args(Role)}
-_MAY_BE_EMPTY = {"host_key", "proxy"}
+_FIELDS = {field.name for field in fields(Node)}
 _REQUIRED = {field.name for field in fields(Node) if field.default is MISSING}
-_KNOWN = {field.name for field in fields(Node)} - {"other_host_keys"}
 
 
 def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
     """Return the nodes in Terraform's outputs (as in `terraform output -json`), head first.
 
-    Raises InfrastructureError that names the first field that is missing or wrong, or the nodes that did not start.
+    Raises InfrastructureError with the field that is missing or wrong, or the nodes that did not start.
     """
     entry = (outputs or {}).get("nodes")
-    if not isinstance(entry, dict):
-        raise _wrong("nodes", "is missing")
-    if entry.get("sensitive"):
-        raise _wrong("nodes", "is marked sensitive, so it cannot be read")
-    listed = entry.get("value")
+    listed = entry.get("value") if isinstance(entry, dict) else None
     if not isinstance(listed, list) or not listed:
-        raise _wrong("nodes", f"must be a list with at least one node, not {_quote_value(listed)}")
+        raise _refuse("is not a list with at least one node")
     absent = [str(number) for number, node in enumerate(listed) if node is None]
     if absent:
         raise InfrastructureError(
             f"{len(absent)} of {len(listed)} nodes of {stack} did not come up: number {', '.join(absent)}, counted from 0",
             hint="type `gpucourse deploy` again: it builds what is missing",
         )
-    nodes = [_node(f"nodes[{number}]", value) for number, value in enumerate(listed)]
-    _consistent(nodes)
+    try:
+        nodes = convert(listed, list[Node])
+    except OutsideError as error:
+        raise _refuse(f"is not as it must be: {error}") from error
+    for number, node in enumerate(listed):
+        if unknown := sorted(node.keys() - _FIELDS):
+            raise _refuse(f"has {unknown[0]} in node {number}, which is not a field of a node")
+    _check(nodes)
     return Inventory(stack=stack, nodes=tuple(sorted(nodes, key=lambda node: node.role != "head")))
 
 
-def _node(where: str, value: Any) -> Node:
-    if not isinstance(value, dict):
-        raise _wrong(where, f"must be an object, not {_quote_value(value)}")
-    for name in sorted(_REQUIRED - value.keys()):
-        raise _wrong(f"{where}.{name}", "is missing")
-    for name in sorted(value.keys() - _KNOWN):
-        raise _wrong(f"{where}.{name}", "is not a field of a node")
-    return Node(**{name: _validate_value(f"{where}.{name}", name, field) for name, field in value.items()})
-
-
-def _validate_value(where: str, name: str, field: Any) -> Any:
-    if name in _NUMBERS:
-        if type(field) is not int or field not in _NUMBERS[name]:
-            allowed = _NUMBERS[name]
-            raise _wrong(where, f"must be a whole number from {allowed[0]} to {allowed[-1]}, not {_quote_value(field)}")
-    elif not isinstance(field, str):
-        raise _wrong(where, f"must be text, not {_quote_value(field)}")
-    elif not field and name not in _MAY_BE_EMPTY:
-        raise _wrong(where, "is empty")
-    elif name in _WORDS and field not in _WORDS[name]:
-        raise _wrong(where, f"must be {' or '.join(_WORDS[name])}, not {_quote_value(field)}")
-    return field
-
-
-def _consistent(nodes: list[Node]) -> None:
+def _check(nodes: Sequence[Node]) -> None:
+    """Raise InfrastructureError if a value is out of its range, or nodes do not belong together."""
+    for node in nodes:
+        if empty := sorted(name for name in _REQUIRED if getattr(node, name) == ""):
+            raise _refuse(f"has no {empty[0]} for {node.name or 'a node'}")
+        if node.port not in range(1, 65536) or node.gpus not in range(1025):
+            raise _refuse(f"has the port {node.port} and {node.gpus} GPUs for {node.name}")
     heads = sum(node.role == "head" for node in nodes)
     if heads != 1:
-        raise _wrong("nodes", f"must have exactly one node with the role head, not {heads}")
-    for name, count in Counter(node.name for node in nodes).items():
+        raise _refuse(f"must have exactly one node with the role head, not {heads}")
+    for place, count in Counter(place for node in nodes for place in (node.name, f"{node.address}:{node.port}")).items():
         if count > 1:
-            raise _wrong("nodes", f"has {count} nodes with the name {name}")
-    for (address, port), count in Counter((node.address, node.port) for node in nodes).items():
-        if count > 1:
-            raise _wrong("nodes", f"has {count} nodes at {address}:{port}")
+            raise _refuse(f"has {count} nodes called {place}")
 
 
-def _wrong(where: str, what: str) -> InfrastructureError:
+def _refuse(what: str) -> InfrastructureError:
     return InfrastructureError(
-        f"the stack's Terraform output `{where}` {what}",
+        f"the stack's Terraform output `nodes` {what}",
         hint="the stack does not fit this gpucourse: `gpucourse destroy` removes it, then `gpucourse deploy` rebuilds it",
     )
-
-
-def _quote_value(value: Any) -> str:
-    return "null" if value is None else repr(value)[:80]

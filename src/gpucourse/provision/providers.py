@@ -1,4 +1,4 @@
-"""`terraform init` for providers and modules. It is skipped if a stack has none, or has them already.
+"""`terraform init` for providers and modules. It is skipped if the stack's folder has them already.
 
 The checksums that the course pins stay in the lock file: `init` compares the providers with them, and so does every later
 command of Terraform.
@@ -19,38 +19,25 @@ MIRROR_VARIABLE = "TF_PLUGIN_MIRROR"
 
 _LOCK = ".terraform.lock.hcl"
 _INITIALISED = ".terraform/gpucourse-init"
-_BUILT_IN = {"terraform_data", "terraform_remote_state"}
-_BLOCK = re.compile(r'^\s*(module|provider|required_providers|backend|cloud)\b\s*("[^"]*"\s*)?\{', re.MULTILINE)
-_TYPED = re.compile(r'^\s*(?:resource|data|ephemeral)\s+"?([A-Za-z0-9_-]+)"?\s', re.MULTILINE)
 _SOURCE = re.compile(r'source\s*=\s*"([A-Za-z0-9_-]+/[A-Za-z0-9_-]+)"')
 USUAL_MIRRORS = ("opt/*", "opt/terraform/plugins", "usr/local/share/terraform/plugins", "usr/share/terraform/plugins")
 
 
-def needs_init(folder: Path) -> bool:
-    """Return whether the stack uses anything that is not part of Terraform itself; True if in doubt."""
-    if any(folder.glob("*.tf.json")):
-        return True
-    text = _text(folder)
-    return bool(_BLOCK.search(text)) or not set(_TYPED.findall(text)) <= _BUILT_IN
-
-
-def find_mirror(
-    folder: Path, environ: Mapping[str, str], given: Path | None, usual: Sequence[str] = USUAL_MIRRORS
-) -> Path | None:
-    """Return a folder on this computer that contains every provider of the stack: `given`, TF_PLUGIN_MIRROR, or a usual place.
+def find_mirror(folder: Path, environ: Mapping[str, str], usual: Sequence[str] = USUAL_MIRRORS) -> Path | None:
+    """Return a folder on this computer that contains every provider of the stack: TF_PLUGIN_MIRROR, or a usual place.
 
     None if there is none: then Terraform downloads them. Raises MissingError if a named folder does not exist.
     """
-    named = given or (Path(environ[MIRROR_VARIABLE]).expanduser() if environ.get(MIRROR_VARIABLE) else None)
-    if named is not None:
-        if not named.is_dir():
+    if name := environ.get(MIRROR_VARIABLE):
+        mirror = Path(name).expanduser()
+        if not mirror.is_dir():
             raise MissingError(
-                f"the folder of Terraform providers {named} does not exist", hint=f"correct or unset {MIRROR_VARIABLE}"
+                f"the folder of Terraform providers {mirror} does not exist", hint=f"correct or unset {MIRROR_VARIABLE}"
             )
-        return named.absolute()
-    wanted = {source for file in folder.rglob("*.tf") for source in _SOURCE.findall(file.read_text(encoding="utf-8"))}
+        return mirror.absolute()
+    sources = {source for file in folder.rglob("*.tf") for source in _SOURCE.findall(file.read_text(encoding="utf-8"))}
     places = (place for pattern in usual for place in sorted(Path("/").glob(pattern)))
-    return next((place for place in places if wanted and all(any(place.glob(f"*/{source}")) for source in wanted)), None)
+    return next((place for place in places if sources and all(any(place.glob(f"*/{source}")) for source in sources)), None)
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
@@ -80,7 +67,3 @@ def _digest(folder: Path, version: tuple[int, int, int]) -> str:
         if provider.is_dir():
             digest.update(f"{provider.relative_to(folder)}\0".encode())
     return digest.hexdigest()
-
-
-def _text(folder: Path) -> str:
-    return "\n".join(file.read_text(encoding="utf-8") for file in folder.glob("*.tf"))

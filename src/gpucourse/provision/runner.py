@@ -7,25 +7,29 @@ killed, no pipe of Terraform breaks: it continues, saves its state and ends. Thi
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import IO
+from types import TracebackType
+from typing import IO, Any, final
 
 from gpucourse.errors import InfrastructureError, Interrupted, MissingError
 from gpucourse.model.event import Event, Note, Watcher
+from gpucourse.provision.commands import terraform_environment
 from gpucourse.provision.disk_reserve import DiskReserve, hold_reserve
-from gpucourse.provision.environment import terraform_environment
 from gpucourse.provision.failure import failure, make_interrupted_error
-from gpucourse.provision.interrupts import Interrupts
 from gpucourse.provision.transcript import Transcript
 from gpucourse.storage import storing
 from gpucourse.workspace.lock import hold_lock, sign
 from gpucourse.workspace.stack_paths import StackPaths
 
+_STOPPING = "stopping: Terraform finishes what is in flight and saves what it knows"
+_PATIENCE = "still saving. Ctrl-C once more forces the end, and may leave something behind that is not recorded"
+_FORCED = "forced: what was in flight may not be recorded; `gpucourse destroy` looks for it"
 _PIECE = 1 << 20
 _LONGEST_LINE = 16 << 20
 
@@ -183,3 +187,61 @@ class _Careful:
         """Raise the exception of the watcher, if there was one."""
         if self._error is not None:
             raise self._error
+
+
+@final
+class Interrupts:
+    """Counts the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. A context manager.
+
+    Terraform reads one SIGINT as "finish what is in flight, save, end". A second one makes it end at once, without saving: it
+    is sent only if nothing was changed yet, or when the user presses Ctrl-C a third time.
+
+    If another SIGINT handler is installed, it stays, and the code that catches its KeyboardInterrupt calls `request_stop`.
+    """
+
+    def __init__(self, stop: threading.Event | None = None) -> None:
+        self._stop = stop
+        self._requests = 0
+        self._answered = 0
+        self._sent = 0
+        self._before: Any = None
+
+    @property
+    def is_requested(self) -> bool:
+        """Return whether a stop was requested."""
+        return self._count() > 0
+
+    def request_stop(self) -> None:
+        """Request a stop."""
+        self._requests += 1
+
+    def pass_on(self, process: subprocess.Popen[bytes], *, changing: bool, tell: Callable[[Note], None]) -> None:
+        """Act on the requests since the last call. `changing`: something has already been built or removed."""
+        while self._answered < self._count():
+            self._answered += 1
+            if self._answered == 1:
+                self._send(process, signal.SIGINT)
+                tell(Note(text=_STOPPING))
+            elif self._answered == 2 and changing:
+                tell(Note(text=_PATIENCE, level="warning"))
+            else:
+                self._send(process, signal.SIGINT if self._sent < 2 else signal.SIGKILL)
+                if changing:
+                    tell(Note(text=_FORCED, level="warning"))
+
+    def __enter__(self) -> Interrupts:
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._before = signal.signal(signal.SIGINT, lambda _number, _frame: self.request_stop())
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _count(self) -> int:
+        return self._requests + (self._stop is not None and self._stop.is_set())
+
+    def _send(self, process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+        self._sent += 1
+        process.send_signal(number)

@@ -35,17 +35,15 @@ from gpucourse.workspace.stack_paths import StackPaths
 class TerraformStack:
     """One stack of a workspace, driven by Terraform.
 
-    `template`: the course's Terraform files; `variables`: their variables (JSON values); `plugin_mirror`: a folder of providers
-    to use instead of the network; `environ`: the environment, cleaned before Terraform sees it; `stop`: set it to have the
-    effect of one Ctrl-C, for stacks in threads; `lock_wait_s`: how long to wait for another Terraform on it.
+    `template`: the course's Terraform files; `variables`: their variables (JSON values); `environ`: the environment, cleaned
+    before Terraform sees it; `stop`: set it to have the effect of one Ctrl-C, for stacks in threads; `lock_wait_s`: how long to
+    wait for another Terraform on it.
     """
 
     paths: StackPaths
     template: Path
     variables: dict[str, object]
     binary: TerraformBinary
-    plugin_mirror: Path | None = None
-    parallelism: int = 10
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     stop: threading.Event | None = None
     lock_wait_s: float = 120.0
@@ -89,9 +87,9 @@ class TerraformStack:
     def init(self, watcher: Watcher = ignore_event) -> bool:
         """Fetch the providers and modules that the stack uses; return whether Terraform had to run for that."""
         folder, version = self.paths.terraform, self.binary.version
-        if not providers.needs_init(folder) or providers.is_initialised(folder, version):
+        if providers.is_initialised(folder, version):
             return False
-        mirror = providers.find_mirror(folder, self.environ, self.plugin_mirror)
+        mirror = providers.find_mirror(folder, self.environ)
         began = time.monotonic()
         watcher(Stage(name="init", text="getting Terraform's providers"))
         if mirror is not None or self.environ.get("TF_PLUGIN_CACHE_DIR"):
@@ -167,7 +165,7 @@ class TerraformStack:
         return Runner(paths=self.paths, environ=self.environ, stop=self.stop, wait_s=self.lock_wait_s)
 
     def _commands(self) -> Commands:
-        return Commands(self.binary.argv, parallelism=self.parallelism, lock_wait_s=self.lock_wait_s)
+        return Commands(self.binary.argv, lock_wait_s=self.lock_wait_s)
 
     def _store_variables(self) -> None:
         self._forget_plan()

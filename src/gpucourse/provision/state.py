@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ def addresses(state: Path) -> list[str]:
 
     Raises InfrastructureError if the file is not a state: its content is never guessed, and it is never overwritten.
     """
-    return _read(state, _addresses)
+    return [address for address, _ in _read_instances(state)]
 
 
 def values(state: Path) -> set[str]:
@@ -23,10 +23,12 @@ def values(state: Path) -> set[str]:
 
     Raises InfrastructureError if the file is not a state.
     """
-    return set(_read(state, _values))
+    texts = (value for _, attributes in _read_instances(state) for value in attributes.values())
+    return {value for value in texts if isinstance(value, str) and value}
 
 
-def _read(state: Path, take: Callable[[dict[str, Any]], Iterator[str]]) -> list[str]:
+def _read_instances(state: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Return the address and the attributes of everything that was built."""
     try:
         data = state.read_bytes()
     except FileNotFoundError:
@@ -34,25 +36,19 @@ def _read(state: Path, take: Callable[[dict[str, Any]], Iterator[str]]) -> list[
     if not data.strip():  # Terraform creates the file before it has content
         return []
     try:
-        return list(take(json.loads(data)))
+        return list(_list_instances(json.loads(data)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         backup = state.with_name(state.name + ".backup")
         cure = f"cp '{backup}' '{state}' brings back the one before" if backup.is_file() else "restore it from a backup"
         raise InfrastructureError(f"{state} is damaged: {error}", hint=f"{cure}, then type the command again") from error
 
 
-def _addresses(state: dict[str, Any]) -> Iterator[str]:
+def _list_instances(state: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for resource in state["resources"]:
         if resource["mode"] != "managed":
             continue
         prefix = f"{resource['module']}." if resource.get("module") else ""
         for instance in resource["instances"]:
             key = instance.get("index_key")
-            yield f"{prefix}{resource['type']}.{resource['name']}" + ("" if key is None else f"[{json.dumps(key)}]")
-
-
-def _values(state: dict[str, Any]) -> Iterator[str]:
-    for resource in state["resources"]:
-        if resource["mode"] == "managed":
-            for instance in resource["instances"]:
-                yield from (value for value in instance["attributes"].values() if isinstance(value, str) and value)
+            place = "" if key is None else f"[{json.dumps(key)}]"
+            yield f"{prefix}{resource['type']}.{resource['name']}{place}", instance.get("attributes", {})

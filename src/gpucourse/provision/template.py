@@ -29,10 +29,7 @@ def copy_template(template: Path, target: Path) -> None:
     path there is changed accordingly. Raises MissingError if the template or a module does not exist, StorageError.
     """
     if not is_stack(template):
-        raise MissingError(
-            f"the course's Terraform files are missing: {template}",
-            hint="install the course again: pip install --force-reinstall --no-deps gpucourse",
-        )
+        raise _report_missing(str(template))
     aside = target.with_name(f".{target.name}.new")
     with storing(target):
         _remove(aside)
@@ -49,12 +46,7 @@ def restore_template(template: Path, target: Path) -> None:
     whole = target.with_name(f"{target.name}.restored")
     copy_template(template, whole)
     with storing(target):
-        for path in sorted(whole.rglob("*")):
-            copy = target / path.relative_to(whole)
-            if path.is_dir():
-                copy.mkdir(exist_ok=True)
-            else:
-                shutil.copyfile(path, copy)
+        shutil.copytree(whole, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
         shutil.rmtree(whole)
 
 
@@ -84,10 +76,7 @@ def _bring_modules(original: Path, copy: Path, root: Path, brought: dict[Path, s
 
 def _bring(source: Path, root: Path, taken: set[str], *, named_in: Path) -> str:
     if not is_stack(source):
-        raise MissingError(
-            f"the course's Terraform files are missing: {source}, which {named_in} needs",
-            hint="install the course again: pip install --force-reinstall --no-deps gpucourse",
-        )
+        raise _report_missing(f"{source}, which {named_in} needs")
     name, number = source.name, 2
     while name in taken or (root / MODULES / name).exists():
         name, number = f"{source.name}-{number}", number + 1
@@ -97,18 +86,18 @@ def _bring(source: Path, root: Path, taken: set[str], *, named_in: Path) -> str:
 
 def _copy_folder(source: Path, target: Path) -> None:
     """Copy contents alone, not modes: an installed package may be read-only, but its copy must not be."""
-    target.mkdir(parents=True)
-    paths = list(source.iterdir())
-    ignored = _NOT_COPIED(str(source), [path.name for path in paths])
-    for path in paths:
-        if path.name in ignored:
-            continue
-        if path.is_dir():
-            _copy_folder(path, target / path.name)
-        else:
-            shutil.copyfile(path, target / path.name)
+    shutil.copytree(source, target, ignore=_NOT_COPIED, copy_function=shutil.copyfile)
+    for folder in (target, *(path for path in target.rglob("*") if path.is_dir())):
+        folder.chmod(0o755)
 
 
 def _remove(folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
+
+
+def _report_missing(what: str) -> MissingError:
+    return MissingError(
+        f"the course's Terraform files are missing: {what}",
+        hint="install the course again: pip install --force-reinstall --no-deps gpucourse",
+    )

@@ -71,7 +71,7 @@ def cloud_learner(
     Proves at the end that no process of the workspace is left, and that the course's policy allowed every call.
     """
     any_terraform()
-    if find_mirror(TERRAFORM / "modules" / "lab", os.environ, None) is None:
+    if find_mirror(TERRAFORM / "modules" / "lab", os.environ) is None:
         pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
     with mock_account(folder / "the account", computers=True) as account:
         learner = CloudLearner(folder / "work space", dict(account.environment), account)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gpucourse.provision.environment import terraform_environment
+from gpucourse.provision.commands import terraform_environment
 
 
 def test_terraform_environment_leaves_out_what_would_steer_it() -> None:
