@@ -38,14 +38,12 @@ def draw_sectors(shown: int = 16) -> Canvas:
     for row, (name, words) in enumerate(rows):
         y = 18 + row * 46
         count = len(sectors[name])
-        picture.text(8, y + 12, words, kind="ink small")
-        picture.text(8, y + 28, f"{count} sectors", kind="ink bold")
+        picture.label(8, y + 12, words)
+        picture.heading(8, y + 28, f"{count} sectors")
         for sector in range(shown):
             _draw_sector(picture, left + sector * wide, y, [place for place in places[name] if place // SECTOR == sector])
-    for kind, x, words in (("a", 140, "used"), ("b", 210, "in the same sector, not used"), ("empty", 410, "not touched")):
-        picture.box(x, 246, 16, 14, kind)
-        picture.text(x + 22, 258, words, kind="dim small")
-    picture.text(8, 276, WHERE, kind="dim small")
+    picture.legend(246, (140, "a", "used"), (210, "b", "in the same sector, not used"), (410, "empty", "not touched"))
+    picture.note(8, 276, WHERE)
     return picture
 
 
@@ -75,15 +73,15 @@ def draw_banks() -> Canvas:
         left, top = 64 + chart * 370, 36
         banks = [word % BANKS for word in words[name]]
         turns = max(banks.count(bank) for bank in set(banks))
-        picture.text(left, 24, f"{title}: {turns} turn{'s' if turns > 1 else ''}", kind="ink bold")
+        picture.heading(left, 24, f"{title}: {turns} turn{'s' if turns > 1 else ''}")
         picture.box(left, top, BANKS * cell, WARP * cell, "empty")
         for lane, bank in enumerate(banks):
             picture.box(left + bank * cell, top + lane * cell, cell - 1, cell - 1, "d" if turns > 1 else "c")
-        picture.text(left - 8, top + 12, "lane 0", anchor="end", kind="dim small")
-        picture.text(left - 8, top + WARP * cell, "31", anchor="end", kind="dim small")
-        picture.text(left, top + WARP * cell + 14, "bank 0", kind="dim small")
-        picture.text(left + BANKS * cell, top + WARP * cell + 14, "31", anchor="end", kind="dim small")
-    picture.text(8, 344, WHERE, kind="dim small")
+        picture.note(left - 8, top + 12, "lane 0", anchor="end")
+        picture.note(left - 8, top + WARP * cell, "31", anchor="end")
+        picture.note(left, top + WARP * cell + 14, "bank 0")
+        picture.note(left + BANKS * cell, top + WARP * cell + 14, "31", anchor="end")
+    picture.note(8, 344, WHERE)
     return picture
 
 
@@ -101,18 +99,18 @@ def draw_tree() -> Canvas:
     warp = 38.0
     for chart, (name, title) in enumerate((("halves", "halves: part[t + d], d falls"), ("neighbours", "neighbours: d grows"))):
         left = 62 + chart * 360
-        picture.text(left, 20, f"{title}; {sum(requests[name])} warp steps", kind="ink bold")
+        picture.heading(left, 20, f"{title}; {sum(requests[name])} warp steps")
         for row, threads in enumerate(steps[name]):
             y = 32 + row * 27
             if chart == 0:
-                picture.text(8, y + 15, f"step {row + 1}", kind="ink small")
+                picture.label(8, y + 15, f"step {row + 1}")
             for number in range(8):
                 picture.box(left + number * warp, y, warp - 2, 22, "empty")
             for first, last in _join(threads):
                 x = left + first // WARP * warp + first % WARP * (warp - 2) / WARP
                 picture.box(x, y, max(1.0, (last - first + 1) * (warp - 2) / WARP), 22, "c" if name == "halves" else "d")
-    picture.text(62, 264, "Each box is a warp of 32 threads; the threads that add are coloured.", kind="dim small")
-    picture.text(8, 284, WHERE, kind="dim small")
+    picture.note(62, 264, "Each box is a warp of 32 threads; the threads that add are coloured.")
+    picture.note(8, 284, WHERE)
     return picture
 
 

@@ -47,6 +47,24 @@ class Canvas:
         self._inside(left, y - 11, left + wide, y)
         self.parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>')
 
+    def heading(self, x: float, y: float, words: str, *, anchor: str = "start") -> None:
+        """Write a line of words in bold."""
+        self.text(x, y, words, anchor=anchor, kind="ink bold")
+
+    def label(self, x: float, y: float, words: str, *, anchor: str = "start") -> None:
+        """Write a small line of words."""
+        self.text(x, y, words, anchor=anchor, kind="ink small")
+
+    def note(self, x: float, y: float, words: str, *, anchor: str = "start") -> None:
+        """Write a small line of words in grey."""
+        self.text(x, y, words, anchor=anchor, kind="dim small")
+
+    def legend(self, y: float, *entries: tuple[float, str, str]) -> None:
+        """Write what colours mean, each as a box and its words: from which x on, the colour, the words."""
+        for x, kind, words in entries:
+            self.box(x, y, 16, 14, kind)
+            self.note(x + 22, y + 12, words)
+
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "line", *, arrow: bool = False) -> None:
         """A straight line, with a head at its end where it is an arrow."""
         head = ' marker-end="url(#head)"' if arrow else ""

@@ -40,31 +40,29 @@ def draw_slices() -> Canvas:
     )
     left, wide = 96, 640
     scale = wide / ROWS
-    picture.text(8, 40, "the tensor", kind="ink bold")
-    picture.text(8, 56, "in 4 slices", kind="dim small")
+    picture.heading(8, 40, "the tensor")
+    picture.note(8, 56, "in 4 slices")
     for number, (low, high) in enumerate(cut(WRITERS)):
         words = f"rows {low} to {high - 1}"
         picture.box(left + low * scale, 24, (high - low) * scale - 4, 36, COLOURS[number], words)
         middle = left + (low + high) / 2 * scale
         picture.line(middle, 62, middle, 84, arrow=True)
-        picture.text(middle, 102, f"__{number}_0.distcp", anchor="middle", kind="ink small")
-        picture.text(middle, 118, f"from byte {FIRST[number]:,}", anchor="middle", kind="dim small")
-        picture.text(middle, 133, f"{BYTES:,} bytes", anchor="middle", kind="dim small")
-    picture.text(8, 118, ".metadata", kind="ink bold")
+        picture.label(middle, 102, f"__{number}_0.distcp", anchor="middle")
+        picture.note(middle, 118, f"from byte {FIRST[number]:,}", anchor="middle")
+        picture.note(middle, 133, f"{BYTES:,} bytes", anchor="middle")
+    picture.heading(8, 118, ".metadata")
     picture.line(8, 150, 752, 150, "grid")
     for place, ranks in enumerate((4, 2, 1)):
         top = 176 + place * 66
-        picture.text(8, top + 16, f"on {ranks} rank{'s' * (ranks > 1)}", kind="ink bold")
-        picture.text(8, top + 32, "reads", kind="dim small")
+        picture.heading(8, top + 16, f"on {ranks} rank{'s' * (ranks > 1)}")
+        picture.note(8, top + 32, "reads")
         for rank, reads in enumerate(list_reads(ranks)):
             for file, low, high in reads:
                 last = 4 if high == reads[-1][2] else 1
                 picture.box(left + low * scale, top, (high - low) * scale - last, 26, COLOURS[file], f"file {file}")
             middle = left + (reads[0][1] + reads[-1][2]) / 2 * scale
-            picture.text(middle, top + 42, f"rank {rank}", anchor="middle", kind="ink small")
-    picture.text(
-        8, 382, "No file is converted. A rank asks .metadata which saved slices overlap its own rows.", kind="ink small"
-    )
+            picture.label(middle, top + 42, f"rank {rank}", anchor="middle")
+    picture.label(8, 382, "No file is converted. A rank asks .metadata which saved slices overlap its own rows.")
     return picture
 
 
@@ -84,28 +82,23 @@ def draw_save() -> Canvas:
     left, wide = 150, 600
     for rank in range(4):
         y = 24 + rank * 32
-        picture.text(8, y + 17, f"rank {rank}", kind="ink small")
+        picture.label(8, y + 17, f"rank {rank}")
         write_end = SPANS[1][1] - (0.16, 0.02, 0.10, 0.0)[rank]
         picture.box(left, y, SPANS[0][1] * wide - 2, 24, "b", "copy")
         picture.box(left + SPANS[1][0] * wide, y, (write_end - SPANS[1][0]) * wide, 24, "a", "write its file, flush")
-    picture.text(8, 169, "rank 0, .metadata", kind="ink small")
+    picture.label(8, 169, "rank 0, .metadata")
     picture.box(left + SPANS[2][0] * wide, 152, (SPANS[3][1] - SPANS[2][0]) * wide - 4, 24, "e", "write, rename")
     at = left + SPANS[3][1] * wide
     picture.line(at, 16, at, 206, "line sd")
-    picture.text(at - 8, 198, "cut off here: no .metadata, no checkpoint", anchor="end", kind="ink small")
-    picture.text(at + 8, 198, "whole", kind="ink bold")
+    picture.label(at - 8, 198, "cut off here: no .metadata, no checkpoint", anchor="end")
+    picture.heading(at + 8, 198, "whole")
     picture.line(8, 216, 752, 216, "grid")
     for row, (name, end) in enumerate((("plain save", SPANS[3][1]), ("in the background", SPANS[0][1]))):
         y = 230 + row * 36
-        picture.text(8, y + 17, name, kind="ink small")
+        picture.label(8, y + 17, name)
         picture.box(left, y, end * wide - 2, 24, "empty", "still")
         picture.box(left + end * wide, y, (1 - end) * wide, 24, "c", "training")
-    picture.text(
-        8,
-        310,
-        "A sketch, not a measurement. A save in the background uses a process group of its own.",
-        kind="dim small",
-    )
+    picture.note(8, 310, "A sketch, not a measurement. A save in the background uses a process group of its own.")
     return picture
 
 

@@ -35,20 +35,20 @@ def draw_lives() -> Canvas:
     for loss in range(math.floor(high) + 1):
         y = bottom - (bottom - top) * loss / high
         picture.line(left, y, right, y, "grid")
-        picture.text(left - 8, y + 4, str(loss), anchor="end", kind="dim small")
-    picture.text(8, 20, "loss, in nats", kind="dim small")
+        picture.note(left - 8, y + 4, str(loss), anchor="end")
+    picture.note(8, 20, "loss, in nats")
     saved, crashed = place(SAVED_EVERY)[0], place(CRASHED_AFTER)[0]
     picture.line(saved, top - 14, saved, bottom)
-    picture.text(saved - 6, top - 4, f"checkpoint after step {SAVED_EVERY}", anchor="end", kind="dim small")
+    picture.note(saved - 6, top - 4, f"checkpoint after step {SAVED_EVERY}", anchor="end")
     picture.line(crashed, top - 14, crashed, bottom, "line sd")
-    picture.text(crashed + 6, top - 4, f"rank 1 ends after step {CRASHED_AFTER}", kind="dim small")
+    picture.note(crashed + 6, top - 4, f"rank 1 ends after step {CRASHED_AFTER}")
     picture.curve([place(step) for step in range(1, CRASHED_AFTER + 1)], "sa")
     picture.curve([place(step) for step in range(SAVED_EVERY + 1, len(LOSSES) + 1)], "sb")
     for step in range(1, len(LOSSES) + 1):
         picture.dot(*place(step), "a" if step <= SAVED_EVERY else "e" if step <= CRASHED_AFTER else "b")
-        picture.text(place(step)[0], bottom + 16, str(step), anchor="middle", kind="dim small")
-    picture.text(left, 274, "Blue: the first life. Orange: the second.", kind="ink small")
-    picture.text(left, 290, f"Violet: the {again} steps that both have done, with equal losses.", kind="ink small")
+        picture.note(place(step)[0], bottom + 16, str(step), anchor="middle")
+    picture.label(left, 274, "Blue: the first life. Orange: the second.")
+    picture.label(left, 290, f"Violet: the {again} steps that both have done, with equal losses.")
     return picture
 
 
@@ -64,7 +64,7 @@ def draw_notice() -> Canvas:
     )
     rows = {"node 0: agent": 40.0, "node 0: worker": 82.0, "node 1: worker": 142.0, "node 1: agent": 184.0}
     for words, y in rows.items():
-        picture.text(8, y + 20, words, kind="ink small")
+        picture.label(8, y + 20, words)
     begin, crash, closed, joined = 118.0, 300.0, 372.0, 560.0
     for name in ("node 0: agent", "node 1: agent"):
         picture.box(begin, rows[name], 632, 30, "empty", "watches its own worker")
@@ -78,11 +78,9 @@ def draw_notice() -> Canvas:
     picture.line(crash, rows["node 1: worker"] + 30, crash + 10, rows["node 1: agent"], "line", arrow=True)
     picture.line(crash, rows["node 1: worker"], closed - 4, rows["node 0: worker"] + 30, "line sd", arrow=True)
     picture.line(closed, rows["node 0: worker"], closed + 10, rows["node 0: agent"] + 30, "line", arrow=True)
-    picture.text(closed + 10, 131, "closed connection", kind="dim small")
-    picture.text(
-        begin, 26, "only its own agent sees exit code 9; the other node learns of it from a collective", kind="dim small"
-    )
-    picture.text(begin, 238, "time →   (most of the gap is the start of Python)", kind="dim small")
+    picture.note(closed + 10, 131, "closed connection")
+    picture.note(begin, 26, "only its own agent sees exit code 9; the other node learns of it from a collective")
+    picture.note(begin, 238, "time →   (most of the gap is the start of Python)")
     return picture
 
 
@@ -107,9 +105,9 @@ def draw_interval(cost_s: float = 2.0, mtbf_s: float = 4 * 3600.0) -> Canvas:
 
     for percent in range(0, 7, 2):
         picture.line(left, place(best, percent)[1], right, place(best, percent)[1], "grid")
-        picture.text(left - 8, place(best, percent)[1] + 4, f"{percent} %", anchor="end", kind="dim small")
+        picture.note(left - 8, place(best, percent)[1] + 4, f"{percent} %", anchor="end")
     for factor, words in ((1 / 9, "27 s"), (1 / 3, "80 s"), (1, "240 s"), (3, "720 s"), (9, "36 min")):
-        picture.text(place(best * factor, 0)[0], bottom + 18, words, anchor="middle", kind="dim small")
+        picture.note(place(best * factor, 0)[0], bottom + 18, words, anchor="middle")
     steps = [first * (last / first) ** (step / 80) for step in range(81)]
     saving = [place(seconds, 100 * cost_s / seconds) for seconds in steps if 100 * cost_s / seconds <= high]
     losing = [place(seconds, 50 * seconds / mtbf_s) for seconds in steps if 50 * seconds / mtbf_s <= high]
@@ -119,11 +117,9 @@ def draw_interval(cost_s: float = 2.0, mtbf_s: float = 4 * 3600.0) -> Canvas:
     picture.curve([point for point in both if point[1] > top + 0.5], "sd")
     picture.dot(*place(best, least), "d")
     picture.line(*place(best, least), place(best, least)[0], bottom)
-    picture.text(place(best, 0)[0] + 8, bottom - 120, f"minimum: {least:.2f} %", kind="ink small")
-    picture.text(
-        left, 300, "Blue: time for saves. Orange: time lost to crashes, half an interval each. Red: the sum.", kind="ink small"
-    )
-    picture.text(left, 318, "Interval, on a logarithmic scale; a save takes 2 s, a failure comes every 4 h.", kind="dim small")
+    picture.label(place(best, 0)[0] + 8, bottom - 120, f"minimum: {least:.2f} %")
+    picture.label(left, 300, "Blue: time for saves. Orange: time lost to crashes, half an interval each. Red: the sum.")
+    picture.note(left, 318, "Interval, on a logarithmic scale; a save takes 2 s, a failure comes every 4 h.")
     return picture
 
 

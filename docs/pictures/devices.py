@@ -26,13 +26,13 @@ def draw_step() -> Canvas:
     for place, (name, words, kind) in enumerate(names):
         x = 20 + place * 185
         picture.box(x, 30, 150, 40, kind, name)
-        picture.text(x + 75, 90, words, anchor="middle", kind="dim small")
+        picture.note(x + 75, 90, words, anchor="middle")
         if place < 3:
             picture.line(x + 150, 50, x + 181, 50, arrow=True)
     picture.line(650, 100, 650, 122)
     picture.line(650, 122, 95, 122)
     picture.line(95, 122, 95, 98, arrow=True)
-    picture.text(372, 140, "the next batch", anchor="middle", kind="dim small")
+    picture.note(372, 140, "the next batch", anchor="middle")
     return picture
 
 
@@ -47,13 +47,13 @@ def draw_ranks(nodes: int = 3, processes: int = 4) -> Canvas:
     for node in range(nodes):
         x = 20 + node * 246
         picture.box(x, 34, 228, 100, "empty")
-        picture.text(x + 10, 54, f"node {node}: NODE_RANK={node}", kind="ink small")
+        picture.label(x + 10, 54, f"node {node}: NODE_RANK={node}")
         for local in range(processes):
             picture.box(x + 10 + local * 53, 66, 48, 36, "a", f"{node * processes + local}")
-            picture.text(x + 34 + local * 53, 120, f"local {local}", anchor="middle", kind="dim small")
-    picture.text(20, 24, f"WORLD_SIZE = {nodes} x {processes} = {nodes * processes}", kind="ink bold")
+            picture.note(x + 34 + local * 53, 120, f"local {local}", anchor="middle")
+    picture.heading(20, 24, f"WORLD_SIZE = {nodes} x {processes} = {nodes * processes}")
     words = f"RANK = NODE_RANK x {processes} + LOCAL_RANK; MASTER_ADDR and MASTER_PORT are those of rank 0, everywhere"
-    picture.text(20, 160, words, kind="ink small")
+    picture.label(20, 160, words)
     return picture
 
 
@@ -81,7 +81,7 @@ def draw_memory() -> Canvas:
     for row, (name, mb, gb_per_s, kind) in enumerate(rows):
         y = 20 + row * 36
         size = f"{mb:.1f} MB" if mb < 1024 else f"{mb / 1024:.0f} GB"
-        picture.text(8, y + 18, name, kind="ink small")
+        picture.label(8, y + 18, name)
         picture.box(left, y, max(30.0, math.log10(mb) * scale), 26, kind)
         words = (
             size
@@ -90,12 +90,9 @@ def draw_memory() -> Canvas:
             if gb_per_s >= 1000
             else f"{size}, {gb_per_s:g} GB/s"
         )
-        picture.text(left + max(30.0, math.log10(mb) * scale) + 8, y + 18, words, kind="ink small")
-    picture.text(
-        8,
-        222,
-        "Size on a logarithmic axis. Peaks from the data sheet and the clock, none measured. Host: g4dn.xlarge.",
-        kind="dim small",
+        picture.label(left + max(30.0, math.log10(mb) * scale) + 8, y + 18, words)
+    picture.note(
+        8, 222, "Size on a logarithmic axis. Peaks from the data sheet and the clock, none measured. Host: g4dn.xlarge."
     )
     return picture
 
@@ -109,18 +106,18 @@ def draw_queue() -> Canvas:
         "clock that is stopped after synchronize shows the work.",
         212,
     )
-    picture.text(8, 56, "processor", kind="ink small")
-    picture.text(8, 116, "GPU", kind="ink small")
+    picture.label(8, 56, "processor")
+    picture.label(8, 116, "GPU")
     for call in range(4):
         picture.box(90 + call * 26, 38, 22, 28, "a", f"{call + 1}")
         picture.box(104 + call * 140, 98, 136, 28, "c", f"kernel {call + 1}")
     picture.box(200, 38, 462, 28, "empty", "synchronize: waits")
     picture.line(90, 30, 90, 150, "line")
-    picture.text(96, 148, "start", kind="dim small")
+    picture.note(96, 148, "start")
     picture.line(196, 30, 196, 176, "curve sd")
-    picture.text(202, 172, "wrong: the calls have returned, but the work is not done", kind="ink small")
+    picture.label(202, 172, "wrong: the calls have returned, but the work is not done")
     picture.line(664, 30, 664, 176, "curve sc")
-    picture.text(660, 196, "right: after synchronize", anchor="end", kind="ink small")
+    picture.label(660, 196, "right: after synchronize", anchor="end")
     return picture
 
 
@@ -139,10 +136,8 @@ def draw_three_answers() -> Canvas:
         (96, 240, "a", "allocated: held by your tensors"),
     ):
         picture.box(20, y, wide, 30, kind, words)
-    picture.text(620, 40, "free", anchor="middle", kind="ink small")
-    picture.text(
-        20, 144, "del moves the first border, empty_cache the second, only the end of the process the third.", kind="dim small"
-    )
+    picture.label(620, 40, "free", anchor="middle")
+    picture.note(20, 144, "del moves the first border, empty_cache the second, only the end of the process the third.")
     return picture
 
 
@@ -156,14 +151,14 @@ def draw_waiting(jobs: int = 5, gpus: int = 3) -> Canvas:
     )
     for job in range(jobs):
         y = 20 + job * 34
-        picture.text(8, y + 18, f"job {job + 1}", kind="ink small")
+        picture.label(8, y + 18, f"job {job + 1}")
         begin = job // gpus
         if begin:
             picture.box(80, y, 300 * begin, 26, "empty", "PENDING (Resources)")
         picture.box(80 + 300 * begin, y, 298, 26, "c", f"RUNNING on node{job % gpus + 1}")
     picture.line(80, 196, 700, 196, arrow=True)
-    picture.text(80, 214, "submitted", kind="dim small")
-    picture.text(380, 214, "the first have ended", anchor="middle", kind="dim small")
+    picture.note(80, 214, "submitted")
+    picture.note(380, 214, "the first have ended", anchor="middle")
     return picture
 
 
@@ -186,10 +181,10 @@ def draw_roofline() -> Canvas:
     for power in range(low_y, high_y + 1):
         _, y = at(1, 10**power)
         picture.line(left, y, left + wide, y, "grid")
-        picture.text(left - 8, y + 4, f"{10**power:g}", anchor="end", kind="dim small")
+        picture.note(left - 8, y + 4, f"{10**power:g}", anchor="end")
     for power in range(low_x, high_x + 1, 2):
         x, _ = at(2**power, 1)
-        picture.text(x, top + high + 18, f"{2**power:g}", anchor="middle", kind="dim small")
+        picture.note(x, top + high + 18, f"{2**power:g}", anchor="middle")
     for kind, gpu in zip(
         "abc", [GPUS["T4"], GPUS["L4"], next(row for name, row in GPUS.items() if name.startswith("A100"))], strict=True
     ):
@@ -198,7 +193,7 @@ def draw_roofline() -> Canvas:
         picture.curve(points, f"s{kind}")
         x, y = points[2]
         above = -6 if gpu["gpu"] != "T4" else 14
-        picture.text(x - 4, y + above, f"{gpu['gpu']}: {peak:g} TFLOP/s", anchor="end", kind="ink small")
+        picture.label(x - 4, y + above, f"{gpu['gpu']}: {peak:g} TFLOP/s", anchor="end")
     for words, intensity, tflops in (
         ("adding vectors", 1 / 3, 0.32 / 3),
         ("decoding, batch 1", 1, 0.32),
@@ -206,11 +201,9 @@ def draw_roofline() -> Canvas:
     ):
         x, y = at(intensity, tflops)
         picture.dot(x, y, "d")
-        picture.text(x + 8, y + 16, words, kind="ink small")
-    picture.text(left + wide / 2, 308, "operations per byte moved", anchor="middle", kind="dim small")
-    picture.text(
-        8, 324, "TFLOP/s at most, half precision; peaks from the data sheets, dots by arithmetic for a T4.", kind="dim small"
-    )
+        picture.label(x + 8, y + 16, words)
+    picture.note(left + wide / 2, 308, "operations per byte moved", anchor="middle")
+    picture.note(8, 324, "TFLOP/s at most, half precision; peaks from the data sheets, dots by arithmetic for a T4.")
     return picture
 
 
@@ -233,13 +226,13 @@ def draw_price() -> Canvas:
     for dollars in (0.0, 0.4, 0.8, 1.2, 1.6):
         y = top + high - dollars / 1.6 * high
         picture.line(left, y, left + wide, y, "grid")
-        picture.text(left - 8, y + 4, f"${dollars:.1f}", anchor="end", kind="dim small")
+        picture.note(left - 8, y + 4, f"${dollars:.1f}", anchor="end")
     picture.curve([at(percent) for percent in range(10, 101)], "sa")
     for percent in (10, 25, 50, 100):
         x, y = at(percent)
         picture.dot(x, y, "d")
-        picture.text(min(x + 6, 670), y - 6, f"${full * 100 / percent:.2f}", kind="ink small")
-        picture.text(min(x, 730), top + high + 18, f"{percent} %", anchor="middle", kind="dim small")
-    picture.text(left + wide / 2, 258, "of the time the GPU works", anchor="middle", kind="dim small")
-    picture.text(8, 274, "By formula: g4dn.xlarge at $0.526 an hour, 1,000 tokens a second assumed.", kind="dim small")
+        picture.label(min(x + 6, 670), y - 6, f"${full * 100 / percent:.2f}")
+        picture.note(min(x, 730), top + high + 18, f"{percent} %", anchor="middle")
+    picture.note(left + wide / 2, 258, "of the time the GPU works", anchor="middle")
+    picture.note(8, 274, "By formula: g4dn.xlarge at $0.526 an hour, 1,000 tokens a second assumed.")
     return picture

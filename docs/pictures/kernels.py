@@ -30,16 +30,16 @@ def draw_fused() -> Canvas:
         for tensor in writes:
             left, wide = places[tensor]
             picture.line(x + 66, high + tall + 2, left + wide / 2, low - 4, arrow=True)
-    picture.text(401, 203, "mask", anchor="middle", kind="dim small")
-    picture.text(16, 26, f"two kernels: {separate:g} S", kind="ink bold")
-    picture.text(500, 26, f"one kernel: {fused:g} S", kind="ink bold")
+    picture.note(401, 203, "mask", anchor="middle")
+    picture.heading(16, 26, f"two kernels: {separate:g} S")
+    picture.heading(500, 26, f"one kernel: {fused:g} S")
     picture.box(500, low, 80, tall, "empty", "x: S")
     picture.box(650, low, 80, tall, "empty", "y: S")
     picture.box(545, high, 140, tall, "c", "norm and dropout")
     picture.line(540, low - 2, 575, high + tall + 4, arrow=True)
     picture.line(655, high + tall + 2, 690, low - 4, arrow=True)
-    picture.text(16, 203, "main memory", kind="dim small")
-    picture.text(500, 203, "main memory", kind="dim small")
+    picture.note(16, 203, "main memory")
+    picture.note(500, 203, "main memory")
     picture.line(470, 16, 470, 206, "grid")
     return picture
 
@@ -57,23 +57,23 @@ def draw_attention(blocks: int = 8) -> Canvas:
         330,
     )
     left, top, cell = 96, 48, 30
-    picture.text(left, 34, "keys: k and v, from left to right", kind="dim small")
+    picture.note(left, 34, "keys: k and v, from left to right")
     for row in range(blocks):
-        picture.text(left - 8, top + row * cell + 19, f"program {row}", anchor="end", kind="dim small")
+        picture.note(left - 8, top + row * cell + 19, f"program {row}", anchor="end")
         for column in range(blocks):
             kind = "a" if column < row else "b" if column == row else "empty"
             picture.box(left + column * cell, top + row * cell, cell - 3, cell - 3, kind)
-    picture.text(left, top + blocks * cell + 22, f"{loaded} of {blocks**2} tiles are loaded: {share:.0f}%", kind="ink small")
+    picture.label(left, top + blocks * cell + 22, f"{loaded} of {blocks**2} tiles are loaded: {share:.0f}%")
     x, y = 400, 66
     for kind, words in (("a", "whole tile"), ("b", "on the diagonal: later keys at -inf"), ("empty", "never loaded")):
         picture.box(x, y - 12, 16, 16, kind)
-        picture.text(x + 26, y, words, kind="ink small")
+        picture.label(x + 26, y, words)
         y += 26
-    picture.text(x, y + 20, "kept for each query between two tiles", kind="ink bold")
+    picture.heading(x, y + 20, "kept for each query between two tiles")
     for number, words in enumerate(("the highest score so far", "the sum of the weights", "the weighted values: d numbers")):
-        picture.text(x, y + 44 + 22 * number, words, kind="ink small")
-    picture.text(x, y + 124, "when the highest rises from a to b,", kind="dim small")
-    picture.text(x, y + 142, "the other two are multiplied by exp(a - b)", kind="dim small")
+        picture.label(x, y + 44 + 22 * number, words)
+    picture.note(x, y + 124, "when the highest rises from a to b,")
+    picture.note(x, y + 142, "the other two are multiplied by exp(a - b)")
     return picture
 
 

@@ -55,7 +55,7 @@ def draw_ways() -> Canvas:
     left, unit = 138.0, 3.6
     for row, (name, plan) in enumerate(ways.items()):
         y, x = 16.0 + row * 36, left
-        picture.text(left - 8, y + 16, name, anchor="end", kind="ink small")
+        picture.label(left - 8, y + 16, name, anchor="end")
         for part, kind in PARTS:
             width = plans.memory(work, plan)[part] / 1e9 * unit
             picture.box(x, y, width, 24, kind)
@@ -63,13 +63,13 @@ def draw_ways() -> Canvas:
         words = (
             f"{totals[name]:.0f} GB, {seconds[name]:.1f} s" if totals[name] <= usable else f"{totals[name]:.0f} GB do not fit"
         )
-        picture.text(max(x, left + usable * unit) + 8, y + 16, words, kind="ink small")
+        picture.label(max(x, left + usable * unit) + 8, y + 16, words)
     limit = left + usable * unit
     picture.line(limit, 8, limit, 232, "line")
-    picture.text(limit, 246, f"{usable:.0f} GB usable", anchor="middle", kind="dim small")
+    picture.note(limit, 246, f"{usable:.0f} GB usable", anchor="middle")
     for column, (part, kind) in enumerate(PARTS):
         picture.box(138 + column * 110, 258, 14, 14, kind)
-        picture.text(158 + column * 110, 270, part, kind="ink small")
+        picture.label(158 + column * 110, 270, part)
     return picture
 
 
@@ -100,19 +100,19 @@ def draw_all_plans() -> Canvas:
     for mark in (8, 16, 32, 64):
         y = at(0, mark)[1]
         picture.line(left, y, left + wide, y, "grid")
-        picture.text(left - 8, y + 4, f"{mark} s", anchor="end", kind="dim small")
+        picture.note(left - 8, y + 4, f"{mark} s", anchor="end")
     for mark in range(0, 81, 20):
-        picture.text(at(mark, first)[0], top + high + 18, f"{mark} GB", anchor="middle", kind="dim small")
+        picture.note(at(mark, first)[0], top + high + 18, f"{mark} GB", anchor="middle")
     x, y = at(usable, half)
     picture.line(x, top, x, top + high, "line")
     picture.line(left, y, left + wide, y, "line")
-    picture.text(left + 4, y - 6, "half are faster", kind="dim small")
+    picture.note(left + 4, y - 6, "half are faster")
     for seconds, plan in reversed(valid):
         picture.dot(*at(plans.memory(work, plan)["total"] / 1e9, seconds), SLICES[plan.tp])
     for column, (tp, kind) in enumerate(SLICES.items()):
         picture.dot(left + 8 + column * 120, 334, kind)
-        picture.text(left + 20 + column * 120, 338, f"{tp} slice{'s' if tp > 1 else ''}", kind="ink small")
-    picture.text(left, 354, "By formula: every GPU at its peak, every link at its full speed.", kind="dim small")
+        picture.label(left + 20 + column * 120, 338, f"{tp} slice{'s' if tp > 1 else ''}")
+    picture.note(left, 354, "By formula: every GPU at its peak, every link at its full speed.")
     return picture
 
 

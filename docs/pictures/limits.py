@@ -44,19 +44,14 @@ def draw_circle() -> Canvas:
     for row, ring in enumerate((True, False)):
         top = 30 + row * 172
         words = f"a ring of {SAMPLES} points" if ring else f"{SAMPLES} samples and {points} zeros"
-        picture.text(left, top - 8, words, kind="ink bold")
+        picture.heading(left, top - 8, words)
         covered = {(begin + step) % SAMPLES if ring else begin + step for step in range(points)}
         for place in range(SAMPLES if ring else SAMPLES + points):
             kind = "b" if place in covered else "empty"
             picture.box(left + place * cell, top, cell - 2, 22, kind, str(place) if place < SAMPLES else "0")
         _draw_scores(picture, scores[ring], wrong, (left, cell, top + 122), top_score)
-    picture.text(left, 344, "Below the samples: the score for each place where the template may begin.", kind="ink small")
-    picture.text(
-        left,
-        360,
-        "Orange: what the template covers at 21. Red: scores that differ. A whole pulse begins at 9.",
-        kind="dim small",
-    )
+    picture.label(left, 344, "Below the samples: the score for each place where the template may begin.")
+    picture.note(left, 360, "Orange: what the template covers at 21. Red: scores that differ. A whole pulse begins at 9.")
     return picture
 
 
@@ -93,27 +88,25 @@ def draw_two_roofs() -> Canvas:
     for power in range(low_y, high_y + 1):
         y = at(1, 10.0**power)[1]
         picture.line(left, y, left + wide, y, "grid")
-        picture.text(left - 8, y + 4, f"{10.0**power:,g}", anchor="end", kind="dim small")
+        picture.note(left - 8, y + 4, f"{10.0**power:,g}", anchor="end")
     for power in range(low_x, high_x + 1, 2):
         x = at(2.0**power, 1)[0]
-        picture.text(x, top + high + 18, f"{2.0**power:g}", anchor="middle", kind="dim small")
+        picture.note(x, top + high + 18, f"{2.0**power:g}", anchor="middle")
     t4 = GPUS["T4"]
     for kind, name, bandwidth, peak in (("a", "T4, float32", t4["gb_per_s"], 1000 * t4["fp32"]), ("b", "one core", *CORE)):
         ridge = peak / bandwidth
         points = [at(2.0**low_x, bandwidth * 2.0**low_x), at(ridge, peak), at(2.0**high_x, peak)]
         picture.curve(points, f"s{kind}")
-        picture.text(points[2][0], points[2][1] - 8, f"{name}: {peak:,.0f} GFLOP/s", anchor="end", kind="ink small")
+        picture.label(points[2][0], points[2][1] - 8, f"{name}: {peak:,.0f} GFLOP/s", anchor="end")
         x, y = points[1]
-        picture.text(x - 8, y - 6, f"ridge {ridge:.0f}", anchor="end", kind="ink small")
+        picture.label(x - 8, y - 6, f"ridge {ridge:.0f}", anchor="end")
         for _, intensity in KERNELS:
             picture.dot(*at(intensity, min(peak, intensity * bandwidth)), kind)
     for place, (name, intensity) in enumerate(KERNELS):
         x, y = at(intensity, min(CORE[1], intensity * CORE[0]))
-        picture.text(x + 6, y + (18 if place % 2 else 32), name, kind="ink small")
-    picture.text(left + wide / 2, 338, "operations per byte, at least", anchor="middle", kind="dim small")
-    picture.text(
-        8, 358, "GFLOP/s at most. T4: data sheet. Core: measured by 5.7 on a server. Dots: by counting.", kind="dim small"
-    )
+        picture.label(x + 6, y + (18 if place % 2 else 32), name)
+    picture.note(left + wide / 2, 338, "operations per byte, at least", anchor="middle")
+    picture.note(8, 358, "GFLOP/s at most. T4: data sheet. Core: measured by 5.7 on a server. Dots: by counting.")
     return picture
 
 
@@ -136,16 +129,16 @@ def draw_passes() -> Canvas:
     left, scale = 84, 6.0
     for row, (name, step) in enumerate(steps.items()):
         y, x = 24 + row * 46, float(left)
-        picture.text(8, y + 20, name, kind="ink small")
+        picture.label(8, y + 20, name)
         for operands in step:
             wide = NUMBER * (operands + 1) * scale
             picture.box(x, y, wide - 2, 30, "d" if name == "delivered" else "c", str(NUMBER * (operands + 1)))
             x += wide
-        picture.text(x + 6, y + 20, f"{sums[name]}", kind="ink small")
+        picture.label(x + 6, y + 20, f"{sums[name]}")
     least = left + 2 * NUMBER * scale
     picture.parts.append(f'<line class="line" x1="{least}" y1="14" x2="{least}" y2="112" stroke-dasharray="4 3"/>')
-    picture.text(least, 128, "the minimum: 8 bytes per point", kind="dim small")
-    picture.text(8, 144, "Each box is one operation, with the bytes that it reads and writes per point.", kind="dim small")
+    picture.note(least, 128, "the minimum: 8 bytes per point")
+    picture.note(8, 144, "Each box is one operation, with the bytes that it reads and writes per point.")
     return picture
 
 

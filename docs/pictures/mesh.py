@@ -37,7 +37,7 @@ def draw_three_cuts() -> Canvas:
     )
     for copy in range(SIZES["dp"]):
         left = 60 + copy * 370
-        picture.text(left + 140, 24, f"copy {copy}", anchor="middle", kind="ink bold")
+        picture.heading(left + 140, 24, f"copy {copy}", anchor="middle")
         for rank, place in enumerate(places):
             if place["dp"] != copy:
                 continue
@@ -45,17 +45,17 @@ def draw_three_cuts() -> Canvas:
             kind = "ab"[place["tp"]]
             picture.box(x, y, 136, 46, kind, f"rank {rank}: layer {2 * place['pp']}")
             picture.box(x, y + 50, 136, 46, kind, f"rank {rank}: layer {2 * place['pp'] + 1}")
-        picture.text(left + 68, 268, "slice 0", anchor="middle", kind="dim small")
-        picture.text(left + 212, 268, "slice 1", anchor="middle", kind="dim small")
+        picture.note(left + 68, 268, "slice 0", anchor="middle")
+        picture.note(left + 212, 268, "slice 1", anchor="middle")
         picture.line(left + 68, 135, left + 68, 154, arrow=True)
         picture.line(left + 212, 135, left + 212, 154, arrow=True)
-    picture.text(6, 90, "stage 0", kind="dim small")
-    picture.text(6, 208, "stage 1", kind="dim small")
+    picture.note(6, 90, "stage 0")
+    picture.note(6, 208, "stage 1")
     picture.line(344, 90, 426, 90, arrow=True)
     picture.line(426, 100, 344, 100, arrow=True)
-    picture.text(385, 82, "gradients", anchor="middle", kind="dim small")
+    picture.note(385, 82, "gradients", anchor="middle")
     words = "Side by side: slices sum 4 times per layer. Downwards: activations. Between copies: gradients, once per step."
-    picture.text(8, 296, words, kind="ink small")
+    picture.label(8, 296, words)
     return picture
 
 
@@ -73,12 +73,12 @@ def draw_mesh_on_nodes() -> Canvas:
     )
     for chart, order in enumerate(orders):
         places, left = count_places(order), 4 + chart * 384
-        picture.text(left, 20, f"{order[0]} slowest: ORDER = {', '.join(order)}", kind="ink bold")
+        picture.heading(left, 20, f"{order[0]} slowest: ORDER = {', '.join(order)}")
         slowest = order[0]
         for rank, place in enumerate(places):
             x, y = left + rank // 4 * 228, 52 + rank % 4 * 48
             if rank % 4 == 0:
-                picture.text(x + 70, 44, f"node {rank // 4}", anchor="middle", kind="dim small")
+                picture.note(x + 70, 44, f"node {rank // 4}", anchor="middle")
             words = f"{rank}: copy {place['dp']}, stage {place['pp']}"
             picture.box(x, y, 140, 36, "ab"[place["tp"]], words)
             other = find_next(places, rank, slowest)
@@ -88,12 +88,9 @@ def draw_mesh_on_nodes() -> Canvas:
             partner = find_next(places, rank, "tp")
             if partner == rank + 1 and partner // 4 == rank // 4:
                 picture.line(x + 70, y + 37, x + 70, y + 47)
-        picture.text(left, 258, f"between nodes: {across[slowest]:,} bytes per step, all of {slowest}", kind="ink small")
-    picture.box(8, 274, 16, 14, "a")
-    picture.text(30, 286, "slice 0 of its layers", kind="dim small")
-    picture.box(200, 274, 16, 14, "b")
-    picture.text(222, 286, "slice 1", kind="dim small")
-    picture.text(388, 286, "A short line joins slices on one node.", kind="dim small")
+        picture.label(left, 258, f"between nodes: {across[slowest]:,} bytes per step, all of {slowest}")
+    picture.legend(274, (8, "a", "slice 0 of its layers"), (200, "b", "slice 1"))
+    picture.note(388, 286, "A short line joins slices on one node.")
     return picture
 
 

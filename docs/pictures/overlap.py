@@ -73,9 +73,9 @@ def draw_engines(chunks: int = 8) -> Canvas:
     scale = (760 - LEFT - 10) / charts[0][1].units
     for chart, (words, spans) in enumerate(charts):
         top = 34 + chart * 120
-        picture.text(8, top - 10, f"{words}: {spans.units:g} units", kind="ink bold")
+        picture.heading(8, top - 10, f"{words}: {spans.units:g} units")
         for row, engine in enumerate(KINDS):
-            picture.text(8, top + row * 29 + 17, engine, kind="ink small")
+            picture.label(8, top + row * 29 + 17, engine)
             picture.box(LEFT, top + row * 29, spans.units * scale, 25, "empty")
             for operation, begin, end in spans.spans:
                 if operation.engine == engine:
@@ -102,23 +102,20 @@ def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
         f"{wrong} of {chunks} results are wrong.",
         292,
     )
-    picture.text(8, 24, "by the clock: right, by luck", kind="ink bold")
-    picture.text(8, 152, "also permitted: the copies in run ahead", kind="ink bold")
+    picture.heading(8, 24, "by the clock: right, by luck")
+    picture.heading(8, 152, "also permitted: the copies in run ahead")
     slots = {number: float(at) for at, number in enumerate(order)}
     scale = (760 - LEFT - 10) / len(order)
     for top, begins in ((34, {op.number: begin for op, begin, _ in spans.spans}), (162, slots)):
         for row, engine in enumerate(KINDS):
-            picture.text(8, top + row * 29 + 17, engine, kind="ink small")
+            picture.label(8, top + row * 29 + 17, engine)
             for operation in device.operations:
                 if operation.engine == engine:
                     x = LEFT + begins[operation.number] * scale
                     kind = "d" if operation.number in late else "abc"[operation.buffer]
                     picture.box(x, top + row * 29, scale - 1, 25, kind, str(operation.chunk))
-    for place, (kind, words) in enumerate(
-        (("a", "buffer 0"), ("b", "buffer 1"), ("c", "buffer 2"), ("d", "fills a buffer again"))
-    ):
-        picture.box(LEFT + place * 110, 264, 16, 14, kind)
-        picture.text(LEFT + 22 + place * 110, 276, words, kind="dim small")
+    words = ("buffer 0", "buffer 1", "buffer 2", "fills a buffer again")
+    picture.legend(264, *((LEFT + place * 110, "abcd"[place], text) for place, text in enumerate(words)))
     return picture
 
 
@@ -154,18 +151,15 @@ def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8
     scale = (760 - LEFT - 10) / max(end for _, _, end in charts)
     for chart, (words, spans, end) in enumerate(charts):
         top = 32 + chart * 92
-        picture.text(8, top - 10, f"{words}: {end:g} us", kind="ink bold")
+        picture.heading(8, top - 10, f"{words}: {end:g} us")
         for row, name in enumerate(("processor", "GPU")):
-            picture.text(8, top + row * 29 + 17, name, kind="ink small")
+            picture.label(8, top + row * 29 + 17, name)
             picture.box(LEFT, top + row * 29, end * scale, 25, "empty")
             for place, begin, until in spans:
                 if place == name:
                     picture.box(LEFT + begin * scale, top + row * 29, (until - begin) * scale - 1, 25, "ac"[row])
-    picture.text(
-        8,
-        392,
-        "By arithmetic: 5 us per launch, 8 us per graph. Blue: the processor launches. Green: the GPU computes.",
-        kind="dim small",
+    picture.note(
+        8, 392, "By arithmetic: 5 us per launch, 8 us per graph. Blue: the processor launches. Green: the GPU computes."
     )
     return picture
 
@@ -191,17 +185,17 @@ def draw_addresses() -> Canvas:
         picture.box(x, 36, 122, 40, kind, words)
         if place < len(chain) - 1:
             picture.line(x + 122, 56, x + 148, 56, arrow=True)
-    picture.text(145, 26, "copy_", anchor="middle", kind="ink small")
-    picture.text(370, 26, "replay", anchor="middle", kind="ink small")
-    picture.text(596, 26, "clone", anchor="middle", kind="ink small")
+    picture.label(145, 26, "copy_", anchor="middle")
+    picture.label(370, 26, "replay", anchor="middle")
+    picture.label(596, 26, "clone", anchor="middle")
     picture.box(160, 128, 122, 40, "d", "input = tokens")
-    picture.text(160, 122, "address C", kind="dim small")
-    picture.text(160, 188, "never read: stale answers", kind="ink small")
+    picture.note(160, 122, "address C")
+    picture.label(160, 188, "never read: stale answers")
     picture.line(282, 148, 330, 148)
     picture.line(330, 140, 330, 156, "curve sd")
     picture.box(460, 128, 122, 40, "d", "answer = output")
     picture.line(520, 128, 520, 80, arrow=True)
-    picture.text(460, 188, "the next replay changes it", kind="ink small")
+    picture.label(460, 188, "the next replay changes it")
     return picture
 
 

@@ -37,20 +37,18 @@ def draw_ring(ranks: int = 4) -> Canvas:
     for moment, rows in enumerate(moments):
         x = left + moment * 100
         words = "start" if moment == 0 else f"step {moment}"
-        picture.text(x + wide / 2 - 6, 28, words, anchor="middle", kind="dim small")
+        picture.note(x + wide / 2 - 6, 28, words, anchor="middle")
         for rank, row in enumerate(rows):
             y = 44 + rank * 50
             for chunk, count in enumerate(row):
                 picture.box(x + chunk * (cell + 2), y, cell, 34, COLOURS[chunk] if count == ranks else "empty", str(count))
     for rank in range(ranks):
-        picture.text(8, 66 + rank * 50, f"rank {rank}", kind="ink small")
+        picture.label(8, 66 + rank * 50, f"rank {rank}")
     picture.line(left + 100, 252, left + 100 * ranks - 16, 252, arrow=True)
     picture.line(left + 100 * ranks, 252, left + 100 * (2 * ranks - 1) - 16, 252, arrow=True)
-    picture.text(left + 100, 270, "reduce-scatter: the next rank adds", kind="dim small")
-    picture.text(left + 100 * ranks, 270, "all-gather: sums are passed on", kind="dim small")
-    picture.text(
-        8, 290, "The number says over how many ranks this chunk is summed. Coloured: over all ranks.", kind="ink small"
-    )
+    picture.note(left + 100, 270, "reduce-scatter: the next rank adds")
+    picture.note(left + 100 * ranks, 270, "all-gather: sums are passed on")
+    picture.label(8, 290, "The number says over how many ranks this chunk is summed. Coloured: over all ranks.")
     return picture
 
 
@@ -67,21 +65,21 @@ def draw_buckets() -> Canvas:
     )
     left, scale = 92, (760 - 92 - 16) / end
     backward = [span for span in spans if span["what"] == "backward"]
-    picture.text(8, 42, "backward", kind="ink small")
+    picture.label(8, 42, "backward")
     for number, span in enumerate(backward):
         wide = max(2.0, (span["to_us"] - span["from_us"]) * scale)
         name = f"{len(backward) - number}"
         picture.box(left + span["from_us"] * scale, 20, wide, 34, "a", name if len(name) * 6.2 < wide else "")
     for number, span in enumerate(span for span in spans if span["what"] == "all-reduce"):
         y = 66 + number * 34
-        picture.text(8, y + 18, f"bucket {number + 1}", kind="ink small")
+        picture.label(8, y + 18, f"bucket {number + 1}")
         picture.box(left + span["from_us"] * scale, y, max(2.0, (span["to_us"] - span["from_us"]) * scale), 26, "b")
     step = 50_000 if end > 200_000 else 20_000
     for time in range(0, end, step):
         x = left + time * scale
         picture.line(x, 206, x, 212)
-        picture.text(x, 226, f"{time // 1000} ms", anchor="middle", kind="dim small")
-    picture.text(8, 250, f"measured: {trace['where']}, {trace['what'].partition(', ')[2]}", kind="dim small")
+        picture.note(x, 226, f"{time // 1000} ms", anchor="middle")
+    picture.note(8, 250, f"measured: {trace['where']}, {trace['what'].partition(', ')[2]}")
     return picture
 
 
@@ -131,20 +129,15 @@ def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
         begun = replay(stages, micro_batches, way)
         end = max(begin + (1 if kind == "F" else 2) for row in begun for begin, kind, _ in row)
         scale = (760 - 82 - 10) / end
-        picture.text(8, top - 10, way, kind="ink bold")
+        picture.heading(8, top - 10, way)
         for stage, row in enumerate(begun):
             y = top + stage * 29
-            picture.text(8, y + 17, f"stage {stage}", kind="ink small")
+            picture.label(8, y + 17, f"stage {stage}")
             picture.box(82, y, end * scale, 25, "empty")
             for begin, kind, number in row:
                 wide = (1 if kind == "F" else 2) * scale - 1
                 picture.box(82 + begin * scale, y, wide, 25, "a" if kind == "F" else "c", f"{number + 1}")
-    picture.box(82, 326, 16, 14, "a")
-    picture.text(104, 338, "forward", kind="dim small")
-    picture.box(170, 326, 16, 14, "c")
-    picture.text(192, 338, "backward, twice as long", kind="dim small")
-    picture.box(350, 326, 16, 14, "empty")
-    picture.text(372, 338, "idle: the bubble", kind="dim small")
+    picture.legend(326, (82, "a", "forward"), (170, "c", "backward, twice as long"), (350, "empty", "idle: the bubble"))
     return picture
 
 
@@ -159,26 +152,21 @@ def draw_shards() -> Canvas:
     )
     for rank, kind in enumerate("ab"):
         y = 40 + rank * 100
-        picture.text(8, y + 30, f"rank {rank}", kind="ink small")
+        picture.label(8, y + 30, f"rank {rank}")
         picture.box(70, y, 70, 50, "empty", "input")
         picture.line(140, y + 25, 172, y + 25, arrow=True)
         picture.box(176, y - 14, 40, 78, kind, "A")
-        picture.text(196, y + 80, "half the columns", anchor="middle", kind="dim small")
+        picture.note(196, y + 80, "half the columns", anchor="middle")
         picture.line(216, y + 25, 268, y + 25, arrow=True)
         picture.box(272, y, 60, 50, kind, "hidden")
         picture.line(332, y + 25, 364, y + 25, arrow=True)
         picture.box(368, y + 6, 78, 40, kind, "B")
-        picture.text(407, y + 80, "half the rows", anchor="middle", kind="dim small")
+        picture.note(407, y + 80, "half the rows", anchor="middle")
         picture.line(446, y + 25, 498, y + 25, arrow=True)
         picture.box(502, y, 60, 50, "empty", "a part")
         picture.line(562, y + 25, 606, 100 + 15, arrow=True)
     picture.box(610, 90, 140, 50, "c", "AllReduce: the sum")
-    picture.text(
-        8,
-        240,
-        "One AllReduce forward, and one backward, where the input's gradient is the sum of both ranks'.",
-        kind="ink small",
-    )
+    picture.label(8, 240, "One AllReduce forward, and one backward, where the input's gradient is the sum of both ranks'.")
     return picture
 
 

@@ -49,7 +49,7 @@ def draw_lanes() -> Canvas:
         for operand, matrix in enumerate("AB"):
             x, y = left + operand * 182, 48
             count = counts[name][operand]
-            picture.text(x, 40, f"{matrix}: {count} sector{'s' if count > 1 else ''}", kind="ink small")
+            picture.label(x, 40, f"{matrix}: {count} sector{'s' if count > 1 else ''}")
             picture.box(x, y, CORNER * cell, CORNER * cell, "empty")
             numbers = data["lanes"][name][operand]
             for sector in sorted({number // SECTOR for number in numbers}):
@@ -59,8 +59,8 @@ def draw_lanes() -> Canvas:
                 picture.box(x + columns[0] * cell, y + row * cell, len(columns) * cell, cell, "a")
     for kind, x, words in (("a", 14, "read by a lane"), ("b", 140, "in the same sector, not used")):
         picture.box(x, 226, 16, 12, kind)
-        picture.text(x + 22, 237, words, kind="dim small")
-    picture.text(14, 262, WHERE + " The first 32 rows and columns are shown.", kind="dim small")
+        picture.note(x + 22, 237, words)
+    picture.note(14, 262, WHERE + " The first 32 rows and columns are shown.")
     return picture
 
 
@@ -79,7 +79,7 @@ def draw_tiles() -> Canvas:
     cell, left, right, top, bottom = 2.6, 150, 350, 14, 196
     for x, y, name in ((left, bottom, "A"), (right, top, "B"), (right, bottom, "C")):
         picture.box(x, y, n * cell, n * cell, "empty")
-        picture.text(x + n * cell - 6, y + n * cell - 8, name, anchor="end", kind="ink bold")
+        picture.heading(x + n * cell - 6, y + n * cell - 8, name, anchor="end")
     picture.box(right, bottom, tile * cell, tile * cell, "d")
     for operand, (x, y) in enumerate(((left, bottom), (right, top))):
         for step in range(steps):
@@ -89,13 +89,13 @@ def draw_tiles() -> Canvas:
                 raise ValueError(f"products.json: the block does not fetch the whole tile {step} of {'AB'[operand]}")
             picture.box(x + corner % n * cell, y + corner // n * cell, tile * cell, tile * cell, KINDS[step])
     for step in range(steps):
-        picture.text(left + (step + 0.5) * tile * cell, bottom - 6, f"{step + 1}", anchor="middle", kind="ink small")
-        picture.text(right - 8, top + (step + 0.5) * tile * cell + 4, f"{step + 1}", anchor="end", kind="ink small")
-    picture.text(540, 60, "steps 1 to 4 down B", kind="dim small")
-    picture.text(8, 280, "steps 1 to 4", kind="dim small")
-    picture.text(8, 294, "along A", kind="dim small")
-    picture.text(540, 216, f"one block's {tile} x {tile} sums", kind="dim small")
-    picture.text(8, 376, WHERE, kind="dim small")
+        picture.label(left + (step + 0.5) * tile * cell, bottom - 6, f"{step + 1}", anchor="middle")
+        picture.label(right - 8, top + (step + 0.5) * tile * cell + 4, f"{step + 1}", anchor="end")
+    picture.note(540, 60, "steps 1 to 4 down B")
+    picture.note(8, 280, "steps 1 to 4")
+    picture.note(8, 294, "along A")
+    picture.note(540, 216, f"one block's {tile} x {tile} sums")
+    picture.note(8, 376, WHERE)
     return picture
 
 
@@ -153,20 +153,20 @@ def draw_limits() -> Canvas:
     for speed in (100, 1000, 10000):
         y = at(1, speed)[1]
         picture.line(70, y, 710, y, "grid")
-        picture.text(62, y + 4, f"{speed:,}", anchor="end", kind="dim small")
+        picture.note(62, y + 4, f"{speed:,}", anchor="end")
     for power in range(x_low, x_high + 1):
-        picture.text(at(2**power, 1)[0], 258, f"{2.0**power:g}", anchor="middle", kind="dim small")
+        picture.note(at(2**power, 1)[0], 258, f"{2.0**power:g}", anchor="middle")
     picture.curve([at(2**x_low, 2**x_low * gb_per_s), at(peak / gb_per_s, peak), at(2**x_high, peak)], "sa")
     for name, flop in intensity.items():
         x, y = at(flop, limits[name])
         picture.dot(x, y, "d")
         label = "naive, coalesced" if name == "naive" else name
         if flop * gb_per_s > peak:
-            picture.text(x, y - 12, f"{label}: {limits[name]:,.0f}", anchor="middle", kind="ink small")
+            picture.label(x, y - 12, f"{label}: {limits[name]:,.0f}", anchor="middle")
         else:
-            picture.text(x + 8, y + 18, f"{label}: {limits[name]:,.0f}", kind="ink small")
-    picture.text(390, 276, "FLOP per byte asked for", anchor="middle", kind="dim small")
-    picture.text(8, 296, f"GFLOP/s at most, from the data sheet and the bytes asked for. {WHERE}", kind="dim small")
+            picture.label(x + 8, y + 18, f"{label}: {limits[name]:,.0f}")
+    picture.note(390, 276, "FLOP per byte asked for", anchor="middle")
+    picture.note(8, 296, f"GFLOP/s at most, from the data sheet and the bytes asked for. {WHERE}")
     return picture
 
 

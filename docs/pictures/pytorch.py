@@ -57,9 +57,9 @@ def draw_dry_queue() -> Canvas:
         top = 34 + row * 116
         launches, kernels, waits = queue_steps(reads=reads)
         words = "loss.item() in each step" if reads else "loss.detach() kept, read at the end"
-        picture.text(8, top - 12, words, kind="ink bold")
-        picture.text(8, top + 20, "processor", kind="ink small")
-        picture.text(8, top + 58, "GPU", kind="ink small")
+        picture.heading(8, top - 12, words)
+        picture.label(8, top + 20, "processor")
+        picture.label(8, top + 58, "GPU")
         for span in launches:
             picture.box(90 + span.begin * scale, top + 4, (span.end - span.begin) * scale - 2, 24, "ae"[span.step % 2])
         for span in waits:
@@ -68,10 +68,8 @@ def draw_dry_queue() -> Canvas:
             picture.box(90 + span.begin * scale, top + 42, (span.end - span.begin) * scale - 2, 24, "ae"[span.step % 2])
         end = 90 + ends[row] * scale
         picture.line(end, top, end, top + 74, "curve sd")
-        picture.text(end - 6, top + 84, f"done; the GPU was idle {idle[row]:.0f}% of the time", anchor="end", kind="dim small")
-    picture.text(
-        8, 254, "Each box is a launch or a kernel; the colour changes with the step. Simulated, not measured.", kind="dim small"
-    )
+        picture.note(end - 6, top + 84, f"done; the GPU was idle {idle[row]:.0f}% of the time", anchor="end")
+    picture.note(8, 254, "Each box is a launch or a kernel; the colour changes with the step. Simulated, not measured.")
     return picture
 
 
@@ -104,24 +102,24 @@ def draw_formats() -> Canvas:
 
     for power in (-149, -100, -50, 0, 50, 100, 127):
         picture.line(place(power), 20, place(power), 142, "grid")
-        picture.text(place(power), 158, f"2^{power}", anchor="middle", kind="dim small")
+        picture.note(place(power), 158, f"2^{power}", anchor="middle")
     for row, (name, exponent, fraction, kind) in enumerate(FORMATS):
         smallest, largest = find_limits(exponent, fraction)
         y = 24 + row * 40
         words = f"1 + {exponent} + {fraction} bits"
-        picture.text(8, y + 19, name, kind="ink small")
+        picture.label(8, y + 19, name)
         picture.box(place(smallest), y, place(largest) - place(smallest), 28, kind, words if exponent == 8 else "")
         if exponent != 8:
-            picture.text(place(largest) + 8, y + 19, words, kind="ink small")
+            picture.label(place(largest) + 8, y + 19, words)
     smallest = find_limits(5, 10)[0]
     picture.box(place(-34), 176, place(-27) - place(-34), 20, "d")
-    picture.text(place(-34) - 6, 190, "small gradients: 0 in float16", anchor="end", kind="ink small")
+    picture.label(place(-34) - 6, 190, "small gradients: 0 in float16", anchor="end")
     picture.line(place(-27), 186, place(-18) - 4, 186, arrow=True)
     picture.box(place(-18), 176, place(-11) - place(-18), 20, "c")
-    picture.text(place(-11) + 6, 190, "the same, with the loss times 2^16", kind="ink small")
+    picture.label(place(-11) + 6, 190, "the same, with the loss times 2^16")
     picture.line(place(smallest), 104, place(smallest), 204, "curve sd")
     words = f"Bits of sign, exponent and fraction. The red line is 2^{smallest}, the smallest number above 0 in float16."
-    picture.text(8, 226, words, kind="dim small")
+    picture.note(8, 226, words)
     return picture
 
 
@@ -151,13 +149,13 @@ def draw_repairs() -> Canvas:
     scale = 480 / whole
     for row, (words, names, time) in enumerate(rows):
         y, x = 14 + row * 36, 132.0
-        picture.text(8, y + 18, words, kind="ink small")
+        picture.label(8, y + 18, words)
         for name, length, kind in ((n, t, k) for n, t, k in PARTS if n in names):
             picture.box(x, y, length * scale - 2, 26, kind, name)
             x += length * scale
         picture.box(x, y, REST * scale - 2, 26, "c", "work")
-        picture.text(x + REST * scale + 8, y + 18, f"{time:.0f}: {whole / time:.1f} times as fast", kind="dim small")
-    picture.text(8, 204, "Invented times, 10 in all: four faults and the work itself.", kind="dim small")
+        picture.note(x + REST * scale + 8, y + 18, f"{time:.0f}: {whole / time:.1f} times as fast")
+    picture.note(8, 204, "Invented times, 10 in all: four faults and the work itself.")
     return picture
 
 

@@ -32,9 +32,9 @@ def draw_cube() -> Canvas:
                 picture.line(left, top, right, bottom)
     for gpu, (x, y) in PLACES.items():
         picture.box(x - 26, y - 15, 52, 30, "empty", f"GPU {gpu}")
-    picture.text(235, 30, "socket 0", anchor="middle", kind="dim small")
-    picture.text(525, 30, "socket 1", anchor="middle", kind="dim small")
-    picture.text(24, 292, "Blue: two NVLinks (NV2). Grey: one (NV1). All other pairs: SYS.", kind="dim small")
+    picture.note(235, 30, "socket 0", anchor="middle")
+    picture.note(525, 30, "socket 1", anchor="middle")
+    picture.note(24, 292, "Blue: two NVLinks (NV2). Grey: one (NV1). All other pairs: SYS.")
     return picture
 
 
@@ -57,7 +57,7 @@ def draw_tree() -> Canvas:
             x = middle - 161 + 14 * node
             picture.line(middle - 80 + 7 * node, 140, x, 190, "grid")
             picture.box(x - 5, 190, 10, 14, "empty")
-    picture.text(24, 230, "13 links for 24 nodes: 54 % of a link each, if all of one half send to the other.", kind="dim small")
+    picture.note(24, 230, "13 links for 24 nodes: 54 % of a link each, if all of one half send to the other.")
     return picture
 
 
@@ -75,16 +75,16 @@ def draw_reads() -> Canvas:
         picture.box(left, 100, 130, 44, kind, words)
     for left, words in ((150, "ahead"), (340, "read()"), (530, "PCIe")):
         picture.line(left, 122, left + 57, 122, arrow=True)
-        picture.text(left + 28, 114, words, anchor="middle", kind="dim small")
+        picture.note(left + 28, 114, words, anchor="middle")
     for high, right, words in ((60, 465, "O_DIRECT"), (26, 655, "GPUDirect Storage")):
         picture.line(85 if high > 30 else 60, 100, 85 if high > 30 else 60, high)
         picture.line(85 if high > 30 else 60, high, right, high)
         picture.line(right, high, right, 98, arrow=True)
-        picture.text(180, high - 6, words, kind="dim small")
+        picture.note(180, high - 6, words)
     picture.text(20, 176, "cold", kind="ink small bold")
     picture.text(210, 176, "warm: begins here", kind="ink small bold")
-    picture.text(20, 208, "/proc/self/io counts bytes from the disk as read_bytes, and calls as syscr.", kind="dim small")
-    picture.text(20, 228, "A warm read begins at the page cache: it is as fast as memory.", kind="dim small")
+    picture.note(20, 208, "/proc/self/io counts bytes from the disk as read_bytes, and calls as syscr.")
+    picture.note(20, 228, "A warm read begins at the page cache: it is as fast as memory.")
     return picture
 
 
@@ -103,8 +103,8 @@ def draw_instances() -> Canvas:
             picture.box(24 + 80 * place, top, 76, 36, "empty", str(place))
         for start, count, words, kind in plan:
             picture.box(24 + 80 * start, top, 80 * count - 4, 36, kind, f"{words} at {start}")
-    picture.text(504, 84, "no 2g may begin at 6", kind="dim small")
-    picture.text(24, 164, "all three on one GPU", kind="dim small")
+    picture.note(504, 84, "no 2g may begin at 6")
+    picture.note(24, 164, "all three on one GPU")
     return picture
 
 
@@ -123,14 +123,12 @@ def draw_container() -> Canvas:
         top = 40 + 38 * number
         picture.box(24, top, 250, 32, "empty", host)
         picture.box(486, top, 250, 32, "a", own)
-    picture.text(24, 28, "host", kind="ink bold")
-    picture.text(486, 28, "container", kind="ink bold")
+    picture.heading(24, 28, "host")
+    picture.heading(486, 28, "container")
     picture.box(24, 164, 712, 36, "c", "one kernel, with the GPU's driver")
     picture.line(274, 94, 484, 94, arrow=True)
-    picture.text(380, 86, "libcuda, /dev/nvidia0", anchor="middle", kind="dim small")
-    picture.text(
-        24, 220, "Namespaces separate what processes see. The kernel is shared, and so is the driver.", kind="dim small"
-    )
+    picture.note(380, 86, "libcuda, /dev/nvidia0", anchor="middle")
+    picture.note(24, 220, "Namespaces separate what processes see. The kernel is shared, and so is the driver.")
     return picture
 
 

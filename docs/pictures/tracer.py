@@ -33,16 +33,14 @@ def draw_ends() -> Canvas:
     )
     for x, lines in rows:
         for number, words in enumerate(lines):
-            picture.text(x, 132 + 18 * number, words, kind="ink small")
+            picture.label(x, 132 + 18 * number, words)
     picture.box(24, 196, 210, 30, "empty", "@where @wanted @caller [tid]")
     picture.line(234, 211, 304, 211, arrow=True)
     picture.box(306, 180, 212, 26, "c", "0: @size @site [address]")
     picture.box(306, 214, 212, 26, "b", "2: @failed[2]")
     picture.line(582, 193, 520, 193, arrow=True)
     picture.box(584, 180, 152, 26, "d", "delete [address]")
-    picture.text(
-        24, 276, "Each end needs what the other knows. The key is the thread: calls of threads overlap.", kind="dim small"
-    )
+    picture.note(24, 276, "Each end needs what the other knows. The key is the thread: calls of threads overlap.")
     return picture
 
 

@@ -19,8 +19,8 @@ def draw_request() -> Canvas:
     )
     for number in range(8):
         left = 130 + 78 * number
-        picture.text(left + 34, 22, f"pass {number + 1}", anchor="middle", kind="dim small")
-        picture.text(left + 34, 38, "16 tokens" if number == 0 else "1 token", anchor="middle", kind="ink small")
+        picture.note(left + 34, 22, f"pass {number + 1}", anchor="middle")
+        picture.label(left + 34, 38, "16 tokens" if number == 0 else "1 token", anchor="middle")
         picture.box(left, 48, 68, 22, "a", "embed")
         picture.box(left, 74, 68, 66, "b", "5 x layers")
         picture.box(left, 144, 68, 22, "c", "sample")
@@ -28,13 +28,11 @@ def draw_request() -> Canvas:
             (("e", "prompt", {0}), ("a", "page", {0, 1}), ("d", "scores", set(range(8))))
         ):
             picture.box(left, 194 + 28 * row, 68, 24, kind if number in passes else "empty", words if number in passes else "")
-    picture.text(20, 110, "launches", kind="ink bold")
-    picture.text(20, 236, "cudaMalloc", kind="ink bold")
+    picture.heading(20, 110, "launches")
+    picture.heading(20, 236, "cudaMalloc")
     picture.line(20, 180, 740, 180, "grid")
-    picture.text(20, 300, "A pass launches 2 + 5 x layers kernels, whether it computes 16 tokens or one.", kind="dim small")
-    picture.text(
-        20, 318, "The scores get a new block in each pass: one buffer for all of them would be enough.", kind="dim small"
-    )
+    picture.note(20, 300, "A pass launches 2 + 5 x layers kernels, whether it computes 16 tokens or one.")
+    picture.note(20, 318, "The scores get a new block in each pass: one buffer for all of them would be enough.")
     return picture
 
 

@@ -67,7 +67,7 @@ def draw_step() -> Canvas:
     scale = high / 95
     for row, (name, moments) in enumerate(ways.items()):
         base = 180 + row * 124
-        picture.text(left, base - max(high * (1 - row), 52) - 8, f"{name}: peak {peaks[row]:.0f} MiB", kind="ink bold")
+        picture.heading(left, base - max(high * (1 - row), 52) - 8, f"{name}: peak {peaks[row]:.0f} MiB")
         step = wide / len(moments)
         for place, moment in enumerate(moments):
             _stack(picture, left + place * step, base, step, moment, scale)
@@ -76,18 +76,18 @@ def draw_step() -> Canvas:
             picture.parts.append(
                 f'<line class="line" x1="{left}" y1="{y:.1f}" x2="{left + wide}" y2="{y:.1f}" stroke-dasharray="5 3"/>'
             )
-            picture.text(left - 6, y + 4, words, anchor="end", kind="dim small")
+            picture.note(left - 6, y + 4, words, anchor="end")
     first = ways["plain step"]
     step = wide / len(first)
     for stage in ("forward", "backward", "optimizer"):
         places = [place for place, moment in enumerate(first) if moment.stage == stage]
         middle = left + step * (places[0] + places[-1] + 1) / 2
-        picture.text(middle, 196, stage, anchor="middle", kind="dim small")
+        picture.note(middle, 196, stage, anchor="middle")
     legend = [("a", "weights"), ("e", "moments"), ("c", "gradients"), ("b", "activations"), ("d", "the optimizer's copy")]
     x = left
     for kind, words in legend:
         picture.box(x, 338, 12, 12, kind)
-        picture.text(x + 17, 349, words, kind="ink small")
+        picture.label(x + 17, 349, words)
         x += 40 + 7 * len(words)
     return picture
 
@@ -115,27 +115,18 @@ def draw_checkpoint() -> Canvas:
         196,
     )
     left, unit = 16, 45.5
-    picture.text(left, 20, f"plain: {whole} inputs are kept from forward to backward, in every block", kind="ink bold")
+    picture.heading(left, 20, f"plain: {whole} inputs are kept from forward to backward, in every block")
     x = float(left)
     for name, size in KEPT.items():
         picture.box(x, 30, size * unit - 3, 34, "b", name)
         x += size * unit
-    picture.text(
-        left, 102, "checkpointed: 1 input is kept in every block; the others are recomputed in backward", kind="ink bold"
-    )
+    picture.heading(left, 102, "checkpointed: 1 input is kept in every block; the others are recomputed in backward")
     x = float(left)
     for name, size in KEPT.items():
         picture.box(x, 112, size * unit - 3, 34, "b" if name == "input" else "empty", name)
         x += size * unit
-    picture.text(
-        left, 168, "Filled: held over the whole step. Empty: held while this one block is in backward.", kind="dim small"
-    )
-    picture.text(
-        left,
-        186,
-        "Width: bytes, in inputs of the block (4 bytes x tokens x width). In float32, without dropout.",
-        kind="dim small",
-    )
+    picture.note(left, 168, "Filled: held over the whole step. Empty: held while this one block is in backward.")
+    picture.note(left, 186, "Width: bytes, in inputs of the block (4 bytes x tokens x width). In float32, without dropout.")
     return picture
 
 

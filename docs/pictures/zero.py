@@ -46,11 +46,11 @@ def draw_stages(ranks: int = 4) -> Canvas:
     left, scale, row_height = 66, 17.0, 15
     x = float(left)
     for name, size, _, _ in KINDS:
-        picture.text(x + size * scale / 2, 18, f"{name}: {size}", anchor="middle", kind="dim small")
+        picture.note(x + size * scale / 2, 18, f"{name}: {size}", anchor="middle")
         x += size * scale + 8
     for stage in range(4):
         top = 28 + stage * 72
-        picture.text(8, top + 34, f"stage {stage}", kind="ink bold")
+        picture.heading(8, top + 34, f"stage {stage}")
         for rank in range(ranks):
             x, y = float(left), top + rank * row_height
             for _, size, first, colour in KINDS:
@@ -58,12 +58,10 @@ def draw_stages(ranks: int = 4) -> Canvas:
                 share = size * scale / (ranks if stage >= first else 1)
                 picture.box(x + (rank * share if stage >= first else 0), y, share, row_height - 3, colour)
                 x += size * scale + 8
-        picture.text(x + 14, top + 26, f"{sums[stage]:g} bytes per parameter", kind="ink bold")
-        picture.text(
-            x + 14, top + 44, f"on each of {ranks} ranks; {100 * sums[stage] / sums[0]:g} % of stage 0", kind="dim small"
-        )
+        picture.heading(x + 14, top + 26, f"{sums[stage]:g} bytes per parameter")
+        picture.note(x + 14, top + 44, f"on each of {ranks} ranks; {100 * sums[stage] / sums[0]:g} % of stage 0")
     words = f"Each row is a rank; its share of {ranks} is coloured. float32 and AdamW: 4 + 4 + 8 bytes per parameter."
-    picture.text(8, 330, words, kind="dim small")
+    picture.note(8, 330, words)
     return picture
 
 
@@ -82,14 +80,14 @@ def draw_steps() -> Canvas:
     names = {0: "stage 0", 1: "stages 1, 2", 3: "stage 3"}
     for row, (stage, steps) in enumerate(STEPS.items()):
         y, x = 30 + row * 76, 104.0
-        picture.text(8, y + 23, names[stage], kind="ink bold")
+        picture.heading(8, y + 23, names[stage])
         for what, of in steps:
             wide = 98 if what in COSTS else 82
             picture.box(x, y, wide, 36, "d" if what in COSTS else "a", what)
-            picture.text(x + wide / 2, y + 50, of, anchor="middle", kind="dim small")
+            picture.note(x + wide / 2, y + 50, of, anchor="middle")
             x += wide + 8
-        picture.text(104, y - 8, f"a rank sends {costs[stage]} (n - 1) / n numbers per parameter", kind="dim small")
-    picture.text(8, 254, "Red: a collective. An all-reduce is a reduce-scatter and an all-gather.", kind="dim small")
+        picture.note(104, y - 8, f"a rank sends {costs[stage]} (n - 1) / n numbers per parameter")
+    picture.note(8, 254, "Red: a collective. An all-reduce is a reduce-scatter and an all-gather.")
     return picture
 
 
