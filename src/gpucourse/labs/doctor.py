@@ -76,7 +76,7 @@ def _terraform(context: Context) -> Finding:
     from gpucourse.provision.binary import find_terraform
 
     try:
-        binary = find_terraform(context.environ, cache=context.paths.terraform_version)
+        binary = find_terraform(context.environ)
     except GpucourseError as error:
         return Finding(what="Terraform", state="missing", detail=error.what, mend=error.hint)
     return Finding(what="Terraform", state="ok", detail=binary.describe())

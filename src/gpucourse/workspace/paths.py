@@ -160,11 +160,6 @@ class WorkspacePaths:
         return (self.reset_backups / kept if kept else self.root) / "broken" / exercise
 
     @property
-    def terraform_version(self) -> Path:
-        """Return the file with the version that the Terraform binary reported, so that it runs only once for this."""
-        return self.private / "terraform-version.json"
-
-    @property
     def client_key(self) -> Path:
         """Return the private SSH key of this workspace; `.pub` is beside it."""
         return self.private / "keys" / "id_ed25519"

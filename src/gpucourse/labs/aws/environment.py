@@ -50,7 +50,7 @@ def request_command(module: str | None, *, region: str | None, gpu: Sequence[str
 
 def _terraform(context: Context) -> str | None:
     try:
-        return ".".join(map(str, find_terraform(context.environ, cache=context.paths.terraform_version).version))
+        return ".".join(map(str, find_terraform(context.environ).version))
     except MissingError:
         return None
 

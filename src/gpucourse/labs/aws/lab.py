@@ -77,7 +77,7 @@ def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:
         paths=paths,
         template=context.folders.stack(deployment.template),
         variables=variables(context, deployment),
-        binary=find_terraform(context.environ, cache=context.paths.terraform_version),
+        binary=find_terraform(context.environ),
         environ=context.environ,
         stop=context.stop,
     )

@@ -166,7 +166,7 @@ def open_simulated(context: Context, deployment: LocalDeployment) -> SimulatedLa
         paths=paths,
         template=context.folders.stack(deployment.template),
         variables=variables,
-        binary=find_terraform(context.environ, cache=context.paths.terraform_version),
+        binary=find_terraform(context.environ),
         environ=context.environ,
         stop=context.stop,
     )
