@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,11 +18,10 @@ from gpucourse.ui.text import format_count
 def dev(
     ctx: typer.Context,
     what: Annotated[
-        Literal["new", "check", "schema", "live"],
+        Literal["new", "check", "schema"],
         typer.Argument(
             help="new: a small course to begin with, in an empty folder. check: everything that is wrong with a course. "
-            "schema: the JSON Schemas that editors complete and check YAML files by. live: one hour with a real AWS "
-            "account, for what no test can show; it costs money, and asks."
+            "schema: the JSON Schemas that editors complete and check YAML files by."
         ),
     ],
     folder: Annotated[
@@ -37,10 +35,6 @@ def dev(
         list[str] | None,
         typer.Option("--module", help="With --run: only this module.", autocompletion=complete.modules),
     ] = None,
-    max_usd: Annotated[
-        float | None,
-        typer.Option("--max-usd", min=0, max=100, help="With live: what it may cost at most, in USD.", show_default=False),
-    ] = None,
     json: JsonFlag = False,
 ) -> int:
     """Begin a course of your own, or check one."""
@@ -48,15 +42,7 @@ def dev(
         raise UsageError("--run goes with dev check", hint="gpucourse dev check --run")
     if module and not run:
         raise UsageError("--module goes with --run", hint="gpucourse dev check --run --module 3")
-    if (max_usd is None) is (what == "live"):
-        raise UsageError("--max-usd goes with dev live, and dev live with it", hint="gpucourse dev live --max-usd 3")
     session = session_of(ctx)
-    if max_usd is not None:
-        from gpucourse.cli.dev_live import run_live_hour
-
-        if folder is not None or json:
-            raise UsageError("dev live takes no folder and no --json", hint="gpucourse dev live --max-usd 3")
-        return run_live_hour(session, Decimal(f"{max_usd:g}"))
     if what == "new":
         return _start(session, folder, json=json)
     if what == "schema":

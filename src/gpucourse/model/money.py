@@ -110,8 +110,3 @@ def usd_per_hour(charges: Iterable[Charge]) -> Decimal:
 def usd_over(per_hour: Decimal, time: timedelta | Decimal) -> Decimal:
     """Return the USD for that time: a span of time, or hours."""
     return per_hour * time if isinstance(time, Decimal) else per_hour * Decimal(str(time.total_seconds())) / 3600
-
-
-def time_for(usd: Decimal, per_hour: Decimal) -> timedelta:
-    """Return how long that amount lasts."""
-    return timedelta(hours=float(usd / per_hour))

@@ -1,4 +1,4 @@
-"""The files of one stack by name, and of a live hour; `paths` has the rest of the workspace."""
+"""The files of one stack by name; `paths` has the rest of the workspace."""
 
 from __future__ import annotations
 
@@ -71,25 +71,3 @@ class StackPaths:
     def known_hosts(self) -> Path:
         """Return the file with the pinned host keys of this stack's nodes, for plain `ssh`."""
         return self.folder / "known_hosts"
-
-
-@dataclass(frozen=True)
-class LiveHourPaths:
-    """Every file of a live hour with a real AWS account (`dev live`), below the workspace where it was typed."""
-
-    workspace: Path
-
-    @property
-    def root(self) -> Path:
-        """Return its own workspace."""
-        return self.workspace / "live-hour"
-
-    @property
-    def course(self) -> Path:
-        """Return its course."""
-        return self.root / "course"
-
-    @property
-    def evidence(self) -> Path:
-        """Return the file with what it observed."""
-        return self.root / "evidence.json"

@@ -16,11 +16,11 @@ from tests.waiting import STUCK_S
 class Terminal:
     """A command that has a terminal of 80 columns for its input and output."""
 
-    def __init__(self, learner: Learner, *words: str) -> None:
+    def __init__(self, learner: Learner, *words: str, command: tuple[str, ...] = COMMAND) -> None:
         ours, theirs = pty.openpty()
         self._ours = ours
         self.process = subprocess.Popen(
-            [*COMMAND, *words],
+            [*command, *words],
             env=learner.environment | {"TERM": "dumb", "COLUMNS": "80"},
             stdin=theirs,
             stdout=theirs,

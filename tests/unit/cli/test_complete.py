@@ -47,7 +47,7 @@ def test_complete_offers_parameters_checks_and_questions(learning: Learning) -> 
 
 
 def test_complete_offers_what_authors_can_do(learning: Learning) -> None:
-    assert complete(learning, "dev ") == {"new", "check", "live", "schema"}
+    assert complete(learning, "dev ") == {"new", "check", "schema"}
     assert complete(learning, "dev check --run --module ") == {"1"}
 
 

@@ -1,0 +1,344 @@
+"""One hour with a real AWS account, for what no mock account can show: `python -m benchmarks.live_hour --max-usd 3`.
+
+It types gpucourse commands: two labs of one GPU instance, one after the other, each examined and taken down, then a search for
+what is left. Every command and its answer goes into `live-hour/evidence.json` of the workspace, without private data.
+docs/live-hour.md says what keeps it within the money.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from gpucourse.aws import instances, schedule, tags
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError, GpucourseError
+from gpucourse.hardware import hardware
+from gpucourse.workspace import deployments, settings
+from gpucourse.workspace.locate import Workspace, find_root, open_workspace
+
+STEP_S, TAKE_DOWN_S, PATIENCE_S = 2700.0, 900.0, 900.0
+LAB_H = Decimal(2) * (1 + Decimal(schedule.AFTER.total_seconds()) / 3600)  # both labs, each until its backstop ends it
+LEFT, STOPPED = 8, 130
+SETTINGS = {"region", "ssh_cidr", "ssh_proxy_command", "node_python", "rendezvous_ports"}
+MANIFEST = """\
+format: 1
+id: "{id}"
+title: {title}
+summary: A lab of one instance.
+hours: 1
+lab:
+  local: {{template: simulated, nodes: 1}}
+  aws: {{template: {template}, gpu: {gpu}, size: xlarge, nodes: 1, max_nodes: 1{more}}}
+exercises:
+  - id: "{id}.1"
+    title: Hello
+    goal: Say hello.
+    minutes: 5
+    script: hello.py
+    launch: {{kind: python}}
+    tasks: [Say it.]
+    hints: [Look up., Look down., Listen.]
+"""
+LABS = (("1", "On demand", "basic-gpu", ""), ("2", "Spot, with shared storage", "parallel", ", storage_gib: 5"))
+DOCTOR = ("doctor", "--target", "aws", "--json")
+STEPS = (  # each with what to look at; the hour ends if a command other than `ssh` fails
+    ((*DOCTOR, "--spot"), "no line says missing, for spot instances"),
+    (("deploy", "1", "--target", "aws", "--no-spot", "--ttl", "1h", "--yes", "--json"), "seconds, host key, backstop"),
+    (("ssh", "1", "--", "systemd-analyze"), "how long the boot took"),
+    (("ssh", "1", "--", "nvidia-smi", "-L"), "the GPU and its driver are there"),
+    (("ssh", "1", "--", "cat", "/var/lib/gpucourse/ready"), "what the first boot found"),
+    (("destroy", "1", "--yes", "--discard", "--json"), "the seconds, and that nothing is left"),
+    (("deploy", "2", "--target", "aws", "--spot", "--ttl", "1h", "--yes", "--json"), "seconds, host key, backstop"),
+    (("ssh", "2", "--", "df", "-hT", "/shared"), "the shared storage is mounted"),
+    (("destroy", "2", "--yes", "--discard", "--json"), "the seconds, and that nothing is left"),
+)
+PRIVATE = {"account", "address", "arn", "host_key", "owner", "Owner", "private_address", "proxy", "ssh_cidr", "user"}
+SECRETS, PERSON = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"), ("HOME", "USER", "LOGNAME")
+PATTERNS = (
+    (r"(?s)-----BEGIN [^-]+-----.*?(?:-----END [^-]+-----|\Z)", "(key)"),
+    (r"\b(?:ssh-\w+|ecdsa-sha2-\w+) AAAA\S+", "(public key)"),
+    (r"\bSHA256:[\w+/=]{20,}", "(fingerprint)"),
+    (r"\b(?:AKIA|ASIA|AIDA|AROA)[A-Z0-9]{12,}\b", "(key id)"),
+    (r"\b(user|assumed-role|role|federated-user)/(?!aws-service-role|gpucourse)[^\s\"',;]+", r"\1/(name)"),
+    (r"\b\d{4}-?\d{4}-?\d{4}\b", "(account)"),
+    (r"\b(?:\d{1,3}\.){3}\d{1,3}\b", "(address)"),
+    (r"\b(?:ip|ec2)(?:-\d{1,3}){4}\b", "(address)"),
+    (r"[\w.+-]+@[\w-]+\.[\w.]+", "(mail)"),
+)
+
+
+@dataclass(kw_only=True)
+class Hour:
+    """The hour in its own workspace. `usd_per_hour` is the dearest lab's price on demand, once it is known."""
+
+    workspace: Workspace
+    environ: Mapping[str, str]
+    region: str
+    max_usd: Decimal
+    usd_per_hour: Decimal = Decimal(0)
+    since: float | None = None
+    outcome: str = "failed"
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+
+    @property
+    def file(self) -> Path:
+        return self.workspace.paths.root / "evidence.json"
+
+    @property
+    def usd(self) -> Decimal:
+        """USD at most so far: since the first `deploy` as if one lab had existed all the time."""
+        spent_s = time.monotonic() - self.since if self.since is not None else 0.0
+        return self.usd_per_hour * Decimal(spent_s) / 3600
+
+    @property
+    def remaining_s(self) -> float:
+        """How long a lab may go on before it has to be taken down."""
+        return float((self.max_usd - self.usd) / self.usd_per_hour * 3600) - TAKE_DOWN_S if self.usd_per_hour else STEP_S
+
+    def type(self, words: tuple[str, ...], look: str, limit_s: float = STEP_S) -> tuple[int, dict[str, Any]]:
+        """Run a command and record its answer: its exit code, and the document that it printed."""
+        print(f"gpucourse {' '.join(words)}", flush=True)
+        step: dict[str, Any] = {"command": f"gpucourse {' '.join(words)}", "look_at": look, "code": STOPPED}
+        self.steps.append(step)
+        began = time.monotonic()
+        code, out, err, in_time = run(words, self.environ, limit_s)
+        document: dict[str, Any] = {}
+        with suppress(ValueError):
+            document = dict(json.loads(out))
+        step |= {"code": code, "seconds": round(time.monotonic() - began, 1), "in_time": in_time, "err": err[-4000:]}
+        step |= {"document": document} if document else {"out": out[-4000:]}
+        self.write()
+        return code, document
+
+    def write(self) -> None:
+        """Write what is known by now, so that even a killed hour leaves what it saw."""
+        evidence = {name: getattr(self, name) for name in ("region", "outcome", "steps", "facts", "left")}
+        evidence |= {"usd_at_most": f"{self.usd:.2f}", "usd_agreed": f"{self.max_usd}"}
+        self.file.touch(mode=0o600)
+        self.file.write_text(json.dumps(scrub(evidence, self.environ), indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def run(words: tuple[str, ...], environ: Mapping[str, str], limit_s: float) -> tuple[int, str, str, bool]:
+    """Run a command; answers its exit code, its output, its errors, and whether it ended in time.
+
+    After the limit, or with a Ctrl-C here, it gets a Ctrl-C, and the time to end what it began: Terraform must not be cut off.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpucourse", *words],
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # a Ctrl-C at the terminal reaches it through this process, once
+    )
+    try:
+        out, err = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        out, err = interrupt(process)
+        return process.returncode, out, err, False
+    except KeyboardInterrupt:
+        interrupt(process)
+        raise
+    return process.returncode, out, err, True
+
+
+def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
+    before = signal.getsignal(signal.SIGINT)
+    handle_signals(signal.SIG_IGN)
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()
+    finally:
+        handle_signals(before)
+
+
+def handle_signals(handler: Any) -> None:
+    """Ctrl-C, SIGTERM and a closed terminal are one thing here."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
+def scrub(value: Any, environ: Mapping[str, str]) -> Any:
+    """The value without secrets, account numbers, addresses and names of people."""
+    if isinstance(value, Mapping):
+        return {
+            str(scrub(key, environ)): "(left out)" if key in PRIVATE and item else scrub(item, environ)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [scrub(item, environ) for item in value]
+    if not isinstance(value, str):
+        return value
+    text = hide(value, environ, SECRETS)  # first: a pattern would cut a secret into pieces
+    for pattern, instead in PATTERNS:
+        text = re.sub(pattern, instead, text)
+    return hide(text, environ, PERSON)
+
+
+def hide(text: str, environ: Mapping[str, str], names: tuple[str, ...]) -> str:
+    for name in names:
+        value = environ.get(name, "")
+        if len(value) >= 3 and value not in {"root", "ubuntu"}:
+            text = re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", f"({name})", text)
+    return text
+
+
+def read_facts(account: Account, course: str) -> dict[str, Any]:
+    """What AWS itself says about the lab that exists; a mock account could only repeat what it was given."""
+    try:
+        nodes = [node for node in instances.find(account, course=course) if node.alive]
+        spot = [{"Name": "instance-id", "Values": [node.id for node in nodes if node.market == "spot"]}]
+        requests = account.pages("ec2", "describe_spot_instance_requests", "SpotInstanceRequests", Filters=spot)
+        return {
+            "instances": [describe_instance(account, node.id, node.market) for node in nodes],
+            "spot_requests": [
+                {"type": request.get("Type"), "state": request.get("State"), "tags": tags.of(request)}
+                for request in (requests if spot[0]["Values"] else ())
+            ],
+            "file_systems": [
+                {"id": system["FileSystemId"], "state": system["LifeCycleState"]}
+                for system in account.pages("efs", "describe_file_systems", "FileSystems")
+                if tags.of(system).get("Course") == course
+            ],
+            "schedules": {
+                name: str(end)
+                for stack in {node.stack for node in nodes}
+                for name, end in schedule.read_scheduled_ends(account, stack=stack).items()
+            },
+        }
+    except GpucourseError as error:
+        return {"error": error.what}
+
+
+def describe_instance(account: Account, name: str, market: str) -> dict[str, Any]:
+    """What ends it; for a spot instance also how EC2 answers to a change of that, which no document of AWS says."""
+    told = "not asked"
+    if market == "spot":
+        try:
+            end = {"Value": "terminate"}
+            account.call("ec2", "modify_instance_attribute", InstanceId=name, InstanceInitiatedShutdownBehavior=end)
+            told = "accepted"
+        except CloudError as error:
+            told = f"{error.cloud_code}: {error.message}"
+    return {
+        "id": name,
+        "market": market,
+        "kept_when_it_powers_off": bool(instances.survive_power_off(account, [name])),
+        "told_to_end_when_it_powers_off": told,
+        "characters_of_console": len(str(account.call("ec2", "get_console_output", InstanceId=name).get("Output", ""))),
+    }
+
+
+def prepare(max_usd: Decimal) -> Hour:
+    """Write the workspace and the course of the hour, with the learner's settings about the region and the connection."""
+    root = find_root(None, os.environ)
+    hour = open_workspace(root / "live-hour")
+    paths, course = hour.paths, root / "live-hour" / "course"
+    if standing := [deployment.stack for deployment in deployments.every(paths)]:
+        take_down = f"gpucourse --workspace '{paths.root}' destroy --all, then gpucourse leaks"
+        raise SystemExit(f"an earlier live hour left {', '.join(standing)}: {take_down}")
+    for number, title, template, more in LABS:
+        module, exercise = course / "modules" / f"0{number}-lab", course / "exercises" / f"0{number}-lab"
+        module.mkdir(mode=0o755, parents=True, exist_ok=True)
+        exercise.mkdir(mode=0o755, parents=True, exist_ok=True)
+        text = MANIFEST.format(id=number, title=title, template=template, gpu=hardware().choices[0], more=more)
+        (module / "module.yaml").write_text(text, encoding="utf-8")
+        (module / "lesson.md").write_text(f"# {title}\n", encoding="utf-8")
+        (exercise / "hello.py").write_text('print("hello")\n', encoding="utf-8")
+    known = settings.read_settings(root / "gpucourse.yaml")
+    own = known.model_dump(mode="json", include=SETTINGS, exclude_unset=True) | {"budget_usd": float(max_usd)}
+    paths.settings.write_text(json.dumps(own), encoding="utf-8")  # JSON is YAML
+    environ = {**os.environ, "GPUCOURSE_WORKSPACE": str(paths.root), "GPUCOURSE_COURSE": str(course)}
+    return Hour(workspace=hour, environ=environ, region=known.region, max_usd=max_usd)
+
+
+def read_price(hour: Hour) -> None:
+    """Ask the account for what is missing, and for the price; ends where the amount is too small for two forgotten labs."""
+    code, document = hour.type(DOCTOR, "no line says missing")
+    if code != 0:
+        raise SystemExit(f"the account is not ready, see {hour.file}: gpucourse doctor --target aws")
+    hour.usd_per_hour = max(Decimal(str(price["usd_per_hour"])) for price in document["prices"])
+    if (least := hour.usd_per_hour * LAB_H) > hour.max_usd:
+        raise SystemExit(f"--max-usd {hour.max_usd}: two labs that nobody takes down cost ${least:.2f} until their deadlines")
+
+
+def do_steps(hour: Hour) -> str:
+    """Type the steps; answers how that ended."""
+    for words, look in STEPS:
+        if hour.remaining_s <= 0:
+            return "out of money"
+        if words[0] == "deploy" and hour.since is None:
+            hour.since = time.monotonic()
+        limit_s = min(STEP_S, hour.remaining_s)
+        code, _document = hour.type(words, look, limit_s)
+        if code != 0 and words[0] != "ssh":
+            return "out of money" if hour.remaining_s <= 0 else "failed"
+        if words[0] == "deploy":
+            hour.facts[words[1]] = read_facts(Account(hour.region, hour.environ), hour.workspace.id)
+    return "done"
+
+
+def take_down(hour: Hour) -> None:
+    """Remove what may exist, look through the whole account, and record what is left."""
+    if hour.outcome != "done" or deployments.every(hour.workspace.paths):
+        hour.type(("destroy", "--all", "--yes", "--discard", "--json"), "nothing is left")
+    _code, document = hour.type(("leaks", "--json"), "nothing of the hour is left")
+    hour.left = ["unknown: the search gave no answer"] if "things" not in document else []
+    for thing in document.get("things", ()):
+        if not thing["seen"] or thing["tags"].get("Course") == hour.workspace.id:
+            hour.left.append(f"{thing['kind']} {thing['id']} in {thing['region']}: {thing['remove']}")
+    hour.write()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--max-usd", type=Decimal, required=True, help="what it may cost at most")
+    max_usd: Decimal = parser.parse_args().max_usd
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        print("this spends money, so a person has to agree at a terminal", file=sys.stderr)
+        return 2
+    hour = prepare(max_usd)
+    read_price(hour)
+    print(f"Two labs of one GPU instance in {hour.region}, one after the other, each taken down again.")
+    print(f"At most ${hour.usd_per_hour:.2f} an hour; usually less than an hour in all.")
+    if input(f"To spend at most that much, type {max_usd} USD: ").strip() != f"{max_usd} USD":
+        print("nothing was made")
+        return STOPPED
+    handle_signals(signal.default_int_handler)
+    try:
+        hour.outcome = do_steps(hour)
+    except KeyboardInterrupt:
+        hour.outcome = "interrupted"
+    finally:
+        handle_signals(signal.SIG_IGN)
+        take_down(hour)
+    print(f"{hour.outcome}; at most ${hour.usd:.2f} of ${max_usd}; evidence: {hour.file}")
+    if hour.left:
+        print("\n".join(["something is left: gpucourse leaks --clean", *hour.left]), file=sys.stderr)
+        return LEFT
+    return {"done": 0, "interrupted": STOPPED}.get(hour.outcome, 1)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
