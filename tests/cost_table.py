@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
-from gpucourse.aws.pricing import PriceBook, estimate
+from gpucourse.aws.money import PriceBook, estimate, usd_per_hour
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.course.rubric import parts_of, read_rubric
 from gpucourse.labs.aws.needs import needs
 from gpucourse.model.launching import USUAL, advised_extra
 from gpucourse.model.manifest import Module
-from gpucourse.model.money import usd_per_hour
 from gpucourse.model.rubric import RubricPart
 
 ROOT = Path(__file__).parent.parent

@@ -14,6 +14,7 @@ from gpucourse.context import Context
 from gpucourse.course.catalog import read_module
 from gpucourse.course.locate import find_course
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UnreachableError
+from gpucourse.labs.aws import ledger
 from gpucourse.learning import bundle
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.record import RunRecord
@@ -26,7 +27,7 @@ from gpucourse.remote import answers
 from gpucourse.remote.agent.frames import frame
 from gpucourse.remote.agent.pack import CLOSING, LISTING
 from gpucourse.remote.unpack import OutputLimits, unpack
-from gpucourse.workspace import deployments, ledger, runs
+from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_mapping, read_metrics, read_record, to_json
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.paths import RunPaths

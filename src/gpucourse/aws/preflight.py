@@ -12,8 +12,8 @@ from functools import partial
 from itertools import chain
 
 from gpucourse.aws import look_account, look_here, look_lab, schedule
+from gpucourse.aws.money import PriceBook
 from gpucourse.aws.offerings import REGIONS
-from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CredentialsError, GpucourseError, PermissionRefused
 from gpucourse.model.cloud import Finding, FindingKind, LabNeed, Market

@@ -19,7 +19,7 @@ def cost(
     json: JsonFlag = False,
 ) -> int:
     """Show what the course cost and will cost, and what is left."""
-    from gpucourse.labs.aws.money.cost import cost as act
+    from gpucourse.labs.aws.cost import cost as act
     from gpucourse.ui.views.cost import cost as view
 
     session = session_of(ctx)

@@ -16,7 +16,7 @@ from gpucourse.errors import ExitCode
 if TYPE_CHECKING:
     from gpucourse.cli.session import Session
     from gpucourse.context import Context
-    from gpucourse.labs.aws.money.cost import Cost
+    from gpucourse.labs.aws.cost import Cost
 
 
 def open_(
@@ -74,6 +74,6 @@ def _read_costs(context: Context) -> Cost | None:
     """Read the costs from the ledger only, without calling AWS, so that the page appears at once."""
     if not context.paths.ledger.exists():
         return None
-    from gpucourse.labs.aws.money.cost import cost
+    from gpucourse.labs.aws.cost import cost
 
     return cost(context, offline=True)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.model.deployment import AwsDeployment, Deployment
-from gpucourse.model.money import usd_over
 
 if TYPE_CHECKING:
+    from gpucourse.labs.aws.budget import Budget
     from gpucourse.labs.aws.choice import Choice
-    from gpucourse.labs.aws.money.budget import Budget
-    from gpucourse.labs.aws.money.quote import Quote
+    from gpucourse.labs.aws.quote import Quote
     from gpucourse.model.cloud import Finding, Market, Quota, QuotaRequest
     from gpucourse.model.record import RunRecord
 
@@ -133,7 +132,7 @@ class ModulePrice:
     @property
     def usd(self) -> Decimal:
         """Return USD for those hours."""
-        return usd_over(self.usd_per_hour, self.hours)
+        return self.usd_per_hour * self.hours
 
 
 @dataclass(frozen=True, kw_only=True)

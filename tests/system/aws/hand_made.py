@@ -14,7 +14,7 @@ from typing import Any
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
-from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.aws import ledger
 from gpucourse.labs.destroy import DestroyRequest, DestroyResult, destroy, survey
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.node import Inventory, Node

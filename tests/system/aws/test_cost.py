@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from gpucourse.labs.aws.money.cost import Cost, cost
-from gpucourse.workspace import deployments, ledger, runs
+from gpucourse.labs.aws import ledger
+from gpucourse.labs.aws.cost import Cost, cost
+from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.asking import launch
 from tests.mock_aws.shared import GRAPHICS

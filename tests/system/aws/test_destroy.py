@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from gpucourse.labs.aws import ledger
 from gpucourse.labs.destroy import DestroyRequest
 from gpucourse.model.deployment import Receipt
-from gpucourse.workspace import ledger, runs
+from gpucourse.workspace import runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION
 from tests.mock_aws.asking import launch

@@ -13,7 +13,7 @@ from gpucourse.aws import resource_scan, schedule
 from gpucourse.aws.session import Account
 from gpucourse.errors import UnreachableError
 from gpucourse.labs.aws import extend
-from gpucourse.labs.aws.money.budget import read_budget
+from gpucourse.labs.aws.budget import read_budget
 from tests.mock_aws.account import REGION
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner

@@ -8,8 +8,8 @@ import pytest
 
 from gpucourse.aws import schedule
 from gpucourse.aws.images import CANDIDATES
+from gpucourse.aws.money import PriceBook
 from gpucourse.aws.preflight import LabEnvironment, list_blocking, preflight
-from gpucourse.aws.pricing import PriceBook
 from gpucourse.errors import CloudUnreachable, GpucourseError, MissingError
 from gpucourse.model.cloud import Finding, LabNeed, Machines
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error, make_expiry, make_refusal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gpucourse.aws.money import PriceBook
 from gpucourse.aws.offerings import instance_type
-from gpucourse.aws.pricing import PriceBook
 from gpucourse.hardware import hardware
 from tests.unit.exercises.scripts import beside_the_script
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Literal, NotRequired, TypedDict
 
-from gpucourse.aws.billing import BilledCost
+from gpucourse.aws.money import BilledCost
 from gpucourse.cli.documents.course import ErrorDocument
 from gpucourse.labs.results import ModulePrice
 from gpucourse.model.cloud import CloudResource, Finding, Quota, QuotaRequest

@@ -5,9 +5,9 @@ from __future__ import annotations
 from gpucourse.aws import ingress
 from gpucourse.aws.caller import caller_cidr, validate_cidr
 from gpucourse.context import Context
+from gpucourse.labs.aws import ledger
 from gpucourse.labs.aws.account import account_of
 from gpucourse.labs.aws.change import lock_lab
-from gpucourse.labs.aws.money import ledger
 from gpucourse.labs.results import ChangeResult
 from gpucourse.model.event import stage
 from gpucourse.workspace import deployments

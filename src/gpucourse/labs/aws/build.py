@@ -9,17 +9,16 @@ from datetime import datetime
 from functools import partial
 
 from gpucourse.aws import instances, schedule
+from gpucourse.aws.money import estimate, usd_per_hour
 from gpucourse.aws.offerings import instance_type
-from gpucourse.aws.pricing import estimate
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
-from gpucourse.labs.aws import failure_report
+from gpucourse.labs.aws import failure_report, ledger
+from gpucourse.labs.aws.budget import read_budget
 from gpucourse.labs.aws.cleanup import take_down, unmanaged
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
-from gpucourse.labs.aws.money import ledger
-from gpucourse.labs.aws.money.budget import read_budget
-from gpucourse.labs.aws.money.prices import store_prices
+from gpucourse.labs.aws.ledger import store_prices
 from gpucourse.labs.aws.propose import AwsProposal, LabProposal
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
@@ -27,7 +26,6 @@ from gpucourse.labs.results import BuildResult, DeployResult
 from gpucourse.model.cloud import CloudInstance, Failure, Finding, Placement
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.model.event import Note, label_events, stage
-from gpucourse.model.money import usd_per_hour
 from gpucourse.model.node import Inventory
 from gpucourse.parallel import try_all
 from gpucourse.units import now_utc

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.labs.aws.account import on_aws
-from gpucourse.labs.aws.money.budget import follow_account
+from gpucourse.labs.aws.budget import follow_account
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import deployments
 

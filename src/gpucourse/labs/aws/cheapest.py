@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.aws import offerings, quota
-from gpucourse.aws.pricing import PriceBook, refresh_prices
+from gpucourse.aws.money import PriceBook, refresh_prices
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.hardware import hardware
 from gpucourse.labs.aws.choice import list_labs
-from gpucourse.labs.aws.money.prices import read_prices
+from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.labs.aws.needs import need_of, validate_node_count, validate_size
 from gpucourse.model.cloud import LabNeed, Market
 from gpucourse.model.manifest import Module

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from gpucourse.aws import quota
+from gpucourse.aws.money import PriceBook, estimate, refresh_prices, usd_per_hour
 from gpucourse.aws.offerings import instance_type, validate_region
 from gpucourse.aws.preflight import preflight
-from gpucourse.aws.pricing import PriceBook, estimate, refresh_prices
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UsageError
@@ -22,7 +22,6 @@ from gpucourse.labs.request import PreflightRequest
 from gpucourse.labs.results import ModulePrice, PreflightReport, ShortQuota
 from gpucourse.model.cloud import LabNeed, Market, QuotaRequest
 from gpucourse.model.event import stage
-from gpucourse.model.money import usd_per_hour
 
 
 def doctor(context: Context, look: PreflightRequest) -> PreflightReport:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from gpucourse.aws.caller import caller_cidr
+from gpucourse.aws.money import PriceBook
 from gpucourse.aws.preflight import LabEnvironment
-from gpucourse.aws.pricing import PriceBook
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
-from gpucourse.labs.aws.money.budget import read_budget
+from gpucourse.labs.aws.budget import read_budget
 from gpucourse.model.cloud import Market
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.provision.binary import find_terraform

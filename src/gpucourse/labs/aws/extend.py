@@ -15,19 +15,18 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.aws import resource_scan, schedule, tags
+from gpucourse.aws.money import usd_over
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, UnreachableError, UsageError
-from gpucourse.labs.aws import node_files
+from gpucourse.labs.aws import ledger, node_files
 from gpucourse.labs.aws.account import account_of, on_aws
+from gpucourse.labs.aws.budget import Spending, follow_account, follow_killed_commands, read_budget, reserve
 from gpucourse.labs.aws.change import lock_lab
-from gpucourse.labs.aws.money import ledger as stack_ledger
-from gpucourse.labs.aws.money.budget import Spending, follow_account, follow_killed_commands, read_budget, reserve
 from gpucourse.labs.results import ChangeResult, Extension
 from gpucourse.limits import MAX_LAB_HOURS
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
-from gpucourse.model.money import usd_over
 from gpucourse.model.node import Node
 from gpucourse.workspace import deployments
 
@@ -55,7 +54,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     follow_killed_commands(context)
     deployment = on_aws(context, module, gpu=gpu, verb="extend")
     seconds = min(seconds, 10 * MAX_LAB_TIME.total_seconds())  # refused below, with the right value
-    before, at = datetime.fromisoformat(deployment.cloud.expires), stack_ledger.now()
+    before, at = datetime.fromisoformat(deployment.cloud.expires), ledger.now()
     expires = max(before, at) + timedelta(seconds=seconds)
     latest = datetime.fromisoformat(deployment.created) + MAX_LAB_TIME
     if expires > latest:
@@ -67,7 +66,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
             if room >= 1
             else f"rebuild it when you continue: gpucourse destroy {module}",
         )
-    rate = stack_ledger.per_hour(context, deployment)
+    rate = ledger.per_hour(context, deployment)
     budget = read_budget(context, {deployment.stack})
     return Extension(
         deployment=deployment,
@@ -91,7 +90,7 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
     with lock_lab(context, module, gpu=gpu, verb="extend") as deployment:
         account = account_of(context, deployment)
         spending = Spending(
-            per_hour=stack_ledger.per_hour(context, deployment) or Decimal(0),
+            per_hour=ledger.per_hour(context, deployment) or Decimal(0),
             until=extension.expires,
             less="less time",
             command=extension.command,
@@ -118,7 +117,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
         cloud = deployment.cloud
         if cloud.stopped:
             raise MissingError(f"{deployment.stack} is stopped: there is nothing to keep", hint=f"gpucourse start {module}")
-        until = stack_ledger.now() + timedelta(seconds=seconds)
+        until = ledger.now() + timedelta(seconds=seconds)
         with stage(context.watch, "hold", "telling the idle agents"):
             if seconds:
                 failed = _do_on_nodes(
@@ -143,7 +142,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             if sooner
             else [],
             expires=cloud.expires,
-            usd_per_hour=stack_ledger.per_hour(context, deployment),
+            usd_per_hour=ledger.per_hour(context, deployment),
         )
 
 

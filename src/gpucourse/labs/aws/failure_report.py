@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from gpucourse.aws import charges, failures, resource_scan
+from gpucourse.aws import failures, resource_scan
+from gpucourse.aws.money import find_charges, usd_per_hour
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import (
@@ -18,11 +19,10 @@ from gpucourse.errors import (
     StorageError,
     TerraformFailed,
 )
-from gpucourse.labs.aws.money import ledger
-from gpucourse.labs.aws.money.prices import read_prices
+from gpucourse.labs.aws import ledger
+from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.model.cloud import Failure
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
-from gpucourse.model.money import usd_per_hour
 from gpucourse.provision.state import addresses
 from gpucourse.workspace import deployments
 
@@ -61,11 +61,11 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
     account = Account(cloud.region, context.environ)
     try:
         resources = [resource for resource in resource_scan.find(account, stack=deployment.uid) if resource.seen]
-        costing = charges.find_charges(account, read_prices(context, cloud.region), stack=deployment.uid)
+        costing = find_charges(account, read_prices(context, cloud.region), stack=deployment.uid)
     except GpucourseError as error:
         return f"What exists of it in {cloud.region} cannot be looked up now ({error.what}); it may cost"
     with suppress(GpucourseError):  # the sentence matters more, and the next command settles it
-        ledger.settle(context, account, deployment.uid, expires=cloud.expires)
+        ledger.settle(context, account, deployment.uid, expires=cloud.expires, costing=costing)
     if not resources:
         return "Nothing of it exists in the account, so it costs nothing"
     rate = usd_per_hour(costing)

@@ -15,26 +15,25 @@ from typing import TYPE_CHECKING
 
 from gpucourse.aws import look_lab, offerings, quota
 from gpucourse.aws.caller import caller_cidr, validate_cidr
+from gpucourse.aws.money import PriceBook, refresh_prices, usd_over
 from gpucourse.aws.preflight import list_blocking, preflight
-from gpucourse.aws.pricing import PriceBook, refresh_prices
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws import new_deployment, quota_fit
 from gpucourse.labs.aws.account import check_identity
+from gpucourse.labs.aws.budget import Budget, read_budget
 from gpucourse.labs.aws.cheapest import replace_any_gpu
 from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.cleanup import unmanaged
 from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
-from gpucourse.labs.aws.money.budget import Budget, read_budget
-from gpucourse.labs.aws.money.prices import read_prices
-from gpucourse.labs.aws.money.quote import Quote, make_quote
+from gpucourse.labs.aws.ledger import read_prices
+from gpucourse.labs.aws.quote import Quote, make_quote
 from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding, Offers
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
-from gpucourse.model.money import usd_over
 
 if TYPE_CHECKING:
     from gpucourse.labs.request import DeployRequest

@@ -13,9 +13,8 @@ from gpucourse.aws import instances, schedule
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.labs.aws import node_files, termination_reason
+from gpucourse.labs.aws import ledger, node_files, termination_reason
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.money import ledger
 from gpucourse.labs.aws.node_files import Idle
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment, NodeHealth

@@ -12,12 +12,11 @@ from gpucourse.aws import instances
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import CloudError, GpucourseError, Interrupted, MissingError, UsageError
-from gpucourse.labs.aws import termination_reason
+from gpucourse.labs.aws import ledger, termination_reason
 from gpucourse.labs.aws.account import account_of
+from gpucourse.labs.aws.budget import Spending, reserve
 from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.aws.lab import open_cloud
-from gpucourse.labs.aws.money import ledger
-from gpucourse.labs.aws.money.budget import Spending, reserve
 from gpucourse.labs.results import ChangeResult
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment

@@ -86,7 +86,7 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
 
     def reach_again(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
         """Return the current cost, and the advice: start stopped nodes, or allow this computer's new address."""
-        from gpucourse.labs.aws.money.ledger import describe_cost_meanwhile
+        from gpucourse.labs.aws.ledger import describe_cost_meanwhile
 
         if deployment.is_stopped:
             return describe_cost_meanwhile(context, deployment), f"gpucourse start {deployment.module} starts them"
@@ -130,8 +130,8 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
         return allow_ip(context, module, cidr=cidr, gpu=gpu)
 
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-        """Return what a destroy would take down: see labs.aws.money.destroy_preview."""
-        from gpucourse.labs.aws.money.destroy_preview import preview_destroy
+        """Return what a destroy would take down: see labs.aws.cost."""
+        from gpucourse.labs.aws.cost import preview_destroy
 
         return preview_destroy(context, labs)
 
@@ -194,7 +194,7 @@ def _still_billed(context: Context) -> list[str]:
     """Return a warning about instances that still cost according to the ledger although no lab is on record."""
     if not context.paths.ledger.exists():
         return []
-    from gpucourse.workspace import ledger
+    from gpucourse.labs.aws import ledger
 
     open_ = [span.charge.item for span in ledger.read(context.paths.ledger).open() if span.charge.kind == "instance"]
     return (

@@ -24,7 +24,7 @@ from gpucourse.ui.views import course
 from gpucourse.ui.views.parts import list_parts
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.money.cost import Cost
+    from gpucourse.labs.aws.cost import Cost
 
 File = tuple[str, bytes]
 LARGEST_PICTURE = 1 << 20  # bytes of a lesson's picture

@@ -29,7 +29,7 @@ from gpucourse.ui.views.lab import destroy_result
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.money.cost import Cost
+    from gpucourse.labs.aws.cost import Cost
 
 File = tuple[str, bytes]
 EVERY_VALUE = "Every value"

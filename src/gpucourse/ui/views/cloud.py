@@ -14,8 +14,8 @@ from gpucourse.units import format_seconds, seconds_since
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpucourse.labs.aws.money.budget import Budget
-    from gpucourse.labs.aws.money.quote import Quote
+    from gpucourse.labs.aws.budget import Budget
+    from gpucourse.labs.aws.quote import Quote
     from gpucourse.labs.results import DeployResult, PricedProposal
     from gpucourse.model.cloud import Finding
     from gpucourse.model.deployment import Cloud, PlacementAttempt

@@ -10,9 +10,9 @@ from gpucourse.ui.text import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
-    from gpucourse.aws.billing import BilledCost
-    from gpucourse.labs.aws.money.cost import Cost, Running
-    from gpucourse.labs.aws.money.cost import CostPart as Share
+    from gpucourse.aws.money import BilledCost
+    from gpucourse.labs.aws.cost import Cost, Running
+    from gpucourse.labs.aws.cost import CostPart as Share
 
 
 def cost(known: Cost) -> View:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from gpucourse.aws import instances, schedule
-from gpucourse.aws.pricing import PriceBook
+from gpucourse.aws.money import PriceBook
 from gpucourse.context import Context
 from gpucourse.errors import CloudError, InfrastructureError, LeftoverError, TerraformFailed, UsageError
 from gpucourse.labs.aws import build
-from gpucourse.labs.aws.money.budget import read_budget
-from gpucourse.labs.aws.money.quote import make_quote
+from gpucourse.labs.aws.budget import read_budget
 from gpucourse.labs.aws.propose import AwsProposal, LabProposal
+from gpucourse.labs.aws.quote import make_quote
 from gpucourse.labs.request import DeployRequest
 from gpucourse.model.cloud import CloudInstance, Finding, Offers
 from gpucourse.model.event import Note

@@ -6,9 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from gpucourse.aws.pricing import PriceBook
-from gpucourse.labs.aws.money.budget import Budget
-from gpucourse.labs.aws.money.quote import make_quote
+from gpucourse.aws.money import PriceBook
+from gpucourse.labs.aws.budget import Budget
+from gpucourse.labs.aws.quote import make_quote
 from gpucourse.labs.results import DeployResult, PricedProposal
 from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import PlacementAttempt

@@ -3,8 +3,8 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
-from gpucourse.aws.billing import BilledCost
-from gpucourse.labs.aws.money.cost import Cost, CostPart, Running
+from gpucourse.aws.money import BilledCost
+from gpucourse.labs.aws.cost import Cost, CostPart, Running
 from gpucourse.ui.views import cost
 from tests.unit.ui.examples import END, render_page
 

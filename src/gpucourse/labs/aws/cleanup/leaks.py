@@ -11,20 +11,20 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from gpucourse.aws import charges, everywhere, resource_scan
+from gpucourse.aws import everywhere, resource_scan
 from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, VOLUME
+from gpucourse.aws.money import find_charges, usd_per_hour
 from gpucourse.aws.offerings import REGIONS
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws import ledger
 from gpucourse.labs.aws.cleanup.take_down import remove_all
 from gpucourse.labs.aws.cleanup.untracked import receipts
-from gpucourse.labs.aws.money import ledger
-from gpucourse.labs.aws.money.prices import read_prices
+from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.event import stage
-from gpucourse.model.money import usd_per_hour
 from gpucourse.storage import find_login
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
@@ -152,7 +152,7 @@ def _cost(context: Context, account: Account, things: list[ScannedResource]) -> 
     for region, uid in sorted({(thing.resource.region, thing.stack) for thing in leaking if thing.stack}):
         place = account.in_region(region)
         try:
-            stack_charges = charges.find_charges(place, read_prices(context, region), stack=uid)
+            stack_charges = find_charges(place, read_prices(context, region), stack=uid)
         except GpucourseError:
             return None
         total += usd_per_hour(stack_charges)

@@ -9,8 +9,8 @@ from gpucourse.aws import resource_scan
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws import ledger
 from gpucourse.labs.aws.cleanup.take_down import remove_all
-from gpucourse.labs.aws.money import ledger
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.event import stage

@@ -13,20 +13,20 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.aws import instances, schedule
+from gpucourse.aws.money import usd_over
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, PermissionRefused, UsageError
+from gpucourse.labs.aws import ledger
 from gpucourse.labs.aws.account import account_of
-from gpucourse.labs.aws.money import ledger as stack_ledger
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment, Reservation
 from gpucourse.model.event import Note
-from gpucourse.model.money import usd_over
 from gpucourse.units import parse_moment
-from gpucourse.workspace import deployments, ledger
+from gpucourse.workspace import deployments
 from gpucourse.workspace.lock import try_lock
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.money.quote import Quote
+    from gpucourse.labs.aws.quote import Quote
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +88,8 @@ def read_budget(context: Context, stacks: Collection[str]) -> Budget:
         follow_killed_commands(context)
     return Budget(
         budget=budget,
-        spent=ledger.read(context.paths.ledger).total(stack_ledger.now()),
-        reserved=Decimal(0) if budget is None else stack_ledger.sum_reserved(context, without=stacks),
+        spent=ledger.read(context.paths.ledger).total(ledger.now()),
+        reserved=Decimal(0) if budget is None else ledger.sum_reserved(context, without=stacks),
     )
 
 
@@ -100,7 +100,7 @@ def reserve(context: Context, deployment: AwsDeployment, spending: Spending, *, 
 
     Raises UsageError if it is more than is left, StackBusy.
     """
-    usd = usd_over(spending.per_hour, max(spending.until - stack_ledger.now(), stack_ledger.NO_TIME))
+    usd = usd_over(spending.per_hour, max(spending.until - ledger.now(), ledger.NO_TIME))
     with context.lock("budget", spending.command.removeprefix("gpucourse ")):
         read_budget(context, {deployment.stack}).check_usd(
             usd, less=spending.less, command=spending.command, over_budget=over_budget
@@ -148,7 +148,7 @@ def follow_account(context: Context, deployment: AwsDeployment) -> None:
     scheduled: dict[str, datetime] = {}
     with suppress(PermissionRefused):
         scheduled = schedule.read_scheduled_ends(account, stack=deployment.uid)
-    stack_ledger.settle(context, account, deployment.uid, expires=cloud.expires)
+    ledger.settle(context, account, deployment.uid, expires=cloud.expires)
     booked, cloud.reservation = cloud.reservation, None
     recorded = parse_moment(cloud.expires)
     if all(instance.id in scheduled for instance in alive):

@@ -12,17 +12,16 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
-from gpucourse.aws import billing
-from gpucourse.aws.billing import BilledCost
+from gpucourse.aws.money import Bill, BilledCost, Span, query_billed_cost, usd_over
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws import ledger
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.money import ledger as stack_ledger
-from gpucourse.model.deployment import AwsDeployment, Receipt
-from gpucourse.model.money import Bill, Span, usd_over
+from gpucourse.labs.results import StackCost
+from gpucourse.model.deployment import AwsDeployment, Deployment, Receipt
 from gpucourse.parallel import try_all
-from gpucourse.workspace import deployments, ledger, runs
+from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_record
 
 WITHIN_S = 20.0
@@ -81,7 +80,7 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
     """
     labs = {item.uid: item for item in deployments.every(context.paths) if isinstance(item, AwsDeployment)}
     warnings = [] if offline else _settle_ledgers(context, labs)
-    known, at = ledger.read(context.paths.ledger), stack_ledger.now()
+    known, at = ledger.read(context.paths.ledger), ledger.now()
     if known.damaged:
         warnings.append(f"{known.damaged} lines of the ledger cannot be read and are not counted")
     running = _list_running(known, labs, at)
@@ -92,14 +91,14 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
         exercises[exercise] = replace(earlier, usd=usd, hours=(earlier.hours or 0.0) + (ended - began).total_seconds() / 3600)
     titles = {module.id: module.title for module in context.catalog.modules} if known.spans else {}
     return Cost(
-        usd=stack_ledger.cents(known.total(at)),
-        usd_per_hour=stack_ledger.cents(known.per_hour()),
-        usd_to_end=stack_ledger.cents(known.total(at) + sum((item.usd_to_end or Decimal(0) for item in running), Decimal(0))),
+        usd=ledger.cents(known.total(at)),
+        usd_per_hour=ledger.cents(known.per_hour()),
+        usd_to_end=ledger.cents(known.total(at) + sum((item.usd_to_end or Decimal(0) for item in running), Decimal(0))),
         budget_usd=context.settings.budget_usd,
         running=running,
         modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(known.by("module", at))],
         exercises=[
-            replace(part, usd=stack_ledger.cents(part.usd), hours=round(part.hours or 0.0, 3))
+            replace(part, usd=ledger.cents(part.usd), hours=round(part.hours or 0.0, 3))
             for _, part in sorted(exercises.items())
         ],
         kinds=_parts(known.by("kind", at)),
@@ -129,7 +128,7 @@ def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[st
 def _settle(context: Context, account: Account, uid: str, lab: AwsDeployment | None) -> None:
     if lab is not None:
         check_account(account, lab)
-    stack_ledger.settle(context, account, uid, expires=lab.cloud.expires if lab else "")
+    ledger.settle(context, account, uid, expires=lab.cloud.expires if lab else "")
 
 
 def _region(spans: Sequence[Span]) -> str:
@@ -147,10 +146,10 @@ def _list_running(known: Bill, labs: dict[str, AwsDeployment], at: datetime) -> 
             Running(
                 stack=lab.stack if lab else uid,
                 module=mine.spans[0].charge.module,
-                usd_per_hour=stack_ledger.cents(mine.per_hour()),
-                usd=stack_ledger.cents(mine.total(at)),
+                usd_per_hour=ledger.cents(mine.per_hour()),
+                usd=ledger.cents(mine.total(at)),
                 expires=lab.cloud.expires if lab else "",
-                usd_to_end=None if left is None else stack_ledger.cents(usd_over(mine.per_hour(), left)),
+                usd_to_end=None if left is None else ledger.cents(usd_over(mine.per_hour(), left)),
             )
         )
     return running
@@ -180,7 +179,7 @@ def _times(context: Context, known: Bill, now: datetime) -> list[tuple[str, str,
 
 def _ids(context: Context) -> list[tuple[str, str, datetime, datetime]]:
     """Return every stack by name, with its id and the time in which it existed."""
-    end = stack_ledger.now() + timedelta(days=1)
+    end = ledger.now() + timedelta(days=1)
     lives = [
         (deployment.stack, deployment.uid, datetime.fromisoformat(deployment.created), end)
         for deployment in deployments.every(context.paths)
@@ -198,10 +197,27 @@ def _covers(span: Span, module: str, moment: datetime) -> bool:
 
 
 def _parts(totals: dict[str, Decimal]) -> list[CostPart]:
-    return [CostPart(name=name, usd=stack_ledger.cents(usd)) for name, usd in sorted(totals.items())]
+    return [CostPart(name=name, usd=ledger.cents(usd)) for name, usd in sorted(totals.items())]
 
 
 def _query_billed_cost(context: Context, known: Bill) -> BilledCost:
-    today = stack_ledger.now().date()
+    today = ledger.now().date()
     first = min((span.started.date() for span in known.spans), default=date(today.year, today.month, 1))
-    return billing.query_billed_cost(Account(context.settings.region, context.environ), first, today)
+    return query_billed_cost(Account(context.settings.region, context.environ), first, today)
+
+
+def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[StackCost]:
+    """Return the labs among these that cost money."""
+    paid = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
+    if not paid:
+        return []
+    active = runs.under_way(context.paths)
+    return [
+        StackCost(
+            deployment=deployment,
+            per_hour=ledger.per_hour(context, deployment),
+            spent=ledger.sum_costs(context, deployment.uid),
+            runs=tuple(record.id for record in active if record.stack == deployment.stack),
+        )
+        for deployment in paid
+    ]

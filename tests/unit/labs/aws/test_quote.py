@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.aws.pricing import PriceBook
+from gpucourse.aws.money import PriceBook
 from gpucourse.errors import UsageError
-from gpucourse.labs.aws.money.budget import Budget
-from gpucourse.labs.aws.money.quote import Quote, make_quote
+from gpucourse.labs.aws.budget import Budget
+from gpucourse.labs.aws.quote import Quote, make_quote
 from tests.unit.labs.aws.fakes import CLUSTER, choice_of, context_in, deployment_of, module_with
 
 TYPED = "gpucourse deploy 3 --target aws"

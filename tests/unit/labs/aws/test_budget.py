@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.aws.money import Charge, Rate
 from gpucourse.context import Context
 from gpucourse.errors import ExitCode, UnreachableError, UsageError
+from gpucourse.labs.aws import ledger
+from gpucourse.labs.aws.budget import Spending, read_budget, reserve
 from gpucourse.labs.aws.extend import more_time
-from gpucourse.labs.aws.money.budget import Spending, read_budget, reserve
 from gpucourse.model.deployment import AwsDeployment, Reservation
-from gpucourse.model.money import Charge, Rate
-from gpucourse.workspace import deployments, ledger
+from gpucourse.workspace import deployments
 from tests.unit.labs.aws.fakes import context_in, deployment_of
 
 DISK = Rate(usd_per_hour=Decimal("0.01"), source="a list", date="2026-11-21")
@@ -40,7 +41,7 @@ def stopped_lab(context: Context, module: str = "3") -> AwsDeployment:
     lab.uid = f"uid-{module}"
     deployments.save(context.paths, lab)
     disk = Charge(item=f"vol-{module}", kind="disk", what="a disk", stack=lab.uid, module=module, rate=DISK)
-    ledger.begin(context.paths.ledger, [disk], datetime.now(UTC))
+    ledger.update(context.paths.ledger, lab.uid, [disk], datetime.now(UTC))
     return lab
 
 

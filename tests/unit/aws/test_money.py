@@ -1,17 +1,29 @@
+"""Money: what a lab costs before it exists, what it costs while it does, and what AWS has billed."""
+
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from gpucourse.aws.pricing import PRICE_LIST, SPOT_HISTORY, PriceBook, estimate, refresh_prices
+from gpucourse.aws import instances, money
+from gpucourse.aws.money import (
+    PRICE_LIST,
+    SPOT_HISTORY,
+    PriceBook,
+    Rate,
+    estimate,
+    query_billed_cost,
+    refresh_prices,
+    usd_per_hour,
+)
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.cloud import LabNeed, Machines, Market
-from gpucourse.model.money import Rate, usd_per_hour
-from tests.unit.aws.cloud import ScriptedAccount, make_refusal
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, make_refusal
+from tests.unit.aws.test_instances import make_instance
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 BOOK = PriceBook(region="us-east-2")
@@ -119,3 +131,97 @@ def test_refresh_prices_takes_the_price_list_and_the_newest_spot_price_of_each_z
     assert book.instance("g4dn.xlarge").date == "2026-07-20", "the price that ships with the course"
     assert book.instance("g4dn.xlarge", "spot").source == SPOT_HISTORY
     assert book.complaints == ("pricing:GetProducts: refused",)
+
+
+MADE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+VOLUME = {
+    "VolumeId": "vol-1",
+    "VolumeType": "gp3",
+    "Size": 120,
+    "AvailabilityZone": "us-east-2b",
+    "CreateTime": MADE,
+    "Tags": as_tag_list(TAGS),
+}
+SYSTEM = {
+    "FileSystemId": "fs-1",
+    "LifeCycleState": "available",
+    "SizeInBytes": {"Value": 5 << 30},
+    "CreationTime": MADE,
+    "Tags": as_tag_list(TAGS),
+}
+GONE = {**SYSTEM, "FileSystemId": "fs-2", "Tags": as_tag_list({"Project": "other"})}
+
+
+def account(*instance: dict[str, Any]) -> ScriptedAccount:
+    return ScriptedAccount(
+        {
+            ("ec2", "describe_instances"): {"Reservations": [{"Instances": list(instance)}]},
+            ("ec2", "describe_volumes"): {"Volumes": [VOLUME]},
+            ("efs", "describe_file_systems"): {"FileSystems": [SYSTEM, GONE]},
+        }
+    )
+
+
+def test_find_charges_lists_everything_that_costs_since_it_began() -> None:
+    charge_list = money.find_charges(account(make_instance()), BOOK, stack="s-1")
+    assert [(charge.item, charge.kind, int(charge.units)) for charge in charge_list] == [
+        ("i-0", "instance", 1),
+        ("i-0:ipv4", "address", 1),
+        ("vol-1", "disk", 120),
+        ("fs-1", "storage", 5),
+    ]
+    assert all(charge.since == MADE and (charge.stack, charge.module) == ("s-1", "3") for charge in charge_list)
+    hourly = sum((charge.units * charge.rate.usd_per_hour for charge in charge_list), Decimal(0))
+    assert f"{hourly:.4f}" == f"{0.526 + 0.005 + 120 * 0.08 / 730 + 5 * 0.30 / 730:.4f}"
+
+
+def test_find_charges_prices_spot_at_its_zone_and_more_throughput_of_a_disk() -> None:
+    costing = account(make_instance(InstanceType="g6.xlarge", InstanceLifecycle="spot"))
+    costing.answers["ec2", "describe_volumes"] = {"Volumes": [VOLUME | {"Throughput": 500}]}
+    spot, _address, _disk, throughput, _storage = money.find_charges(costing, BOOK, stack="s-1")
+    assert (spot.market, spot.zone, spot.rate.usd_per_hour) == ("spot", "us-east-2b", Decimal("0.2321"))
+    assert (throughput.item, int(throughput.units)) == ("vol-1:throughput", 375)
+    assert f"{throughput.per_hour:.4f}" == f"{375 * 0.04 / 730:.4f}"
+
+
+def test_find_charges_leaves_out_an_instance_that_does_not_run() -> None:
+    for state in ("stopped", "terminated"):
+        charge_list = money.find_charges(account(make_instance(state)), BOOK, stack="s-1")
+        assert [charge.item for charge in charge_list] == ["vol-1", "fs-1"]
+
+
+def test_match_ended_instances_says_when_and_why() -> None:
+    said = {"StateTransitionReason": "User initiated (2026-11-21 10:00:00 GMT)", "StateReason": {"Message": "deadline"}}
+    instance = instances.find(account(make_instance("terminated", **said), make_instance(InstanceId="i-1")), stack="s-1")
+    ended = money.match_ended_instances(instance)
+    assert set(ended) == {"i-0", "i-0:ipv4"}
+    assert ended["i-0"].ended == MADE + timedelta(hours=1)
+    assert ended["i-0"].reason == "deadline"
+
+
+FIRST, LAST = date(2026, 11, 1), date(2026, 11, 21)
+
+
+def answer(*services: tuple[str, str], page: str = "", estimated: bool = False) -> dict[str, Any]:
+    groups = [{"Keys": [name], "Metrics": {"UnblendedCost": {"Amount": usd, "Unit": "USD"}}} for name, usd in services]
+    period = {"TimePeriod": {"Start": "2026-11-01", "End": "2026-11-22"}, "Groups": groups, "Estimated": estimated}
+    return {"ResultsByTime": [period]} | ({"NextPageToken": page} if page else {})
+
+
+def test_query_billed_cost_asks_once_by_tag_and_service() -> None:
+    said = answer(("EC2 - Other", "0.25"), ("Amazon Elastic Compute Cloud - Compute", "3.125"), estimated=True)
+    account = ScriptedAccount({("ce", "get_cost_and_usage"): said})
+    bill = query_billed_cost(account, FIRST, LAST)
+    assert bill.services == (("Amazon Elastic Compute Cloud - Compute", Decimal("3.125")), ("EC2 - Other", Decimal("0.25")))
+    assert (bill.usd, bill.requests, bill.final) == (Decimal("3.375"), 1, False)
+    [asked] = account.list_calls("get_cost_and_usage")
+    assert asked["TimePeriod"] == {"Start": "2026-11-01", "End": "2026-11-22"}  # AWS leaves the last day out
+    assert asked["Filter"] == {"Tags": {"Key": "Project", "Values": ["gpucourse"]}}
+
+
+def test_query_billed_cost_counts_pages_since_each_costs_a_cent() -> None:
+    def by_page(parameters: dict[str, Any]) -> dict[str, Any]:
+        return answer(("EC2 - Other", "1")) if "NextPageToken" in parameters else answer(("EC2 - Other", "2"), page="next")
+
+    bill = query_billed_cost(ScriptedAccount({("ce", "get_cost_and_usage"): by_page}), FIRST, LAST)
+    assert (bill.usd, bill.requests, bill.final) == (Decimal(3), 2, True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from gpucourse.aws.pricing import PriceBook, estimate
+from gpucourse.aws.money import Charge, PriceBook, estimate, usd_over, usd_per_hour
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.model.cloud import Market
 from gpucourse.model.deployment import AwsDeployment
-from gpucourse.model.money import Charge, usd_over, usd_per_hour
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,439 @@
+"""Money is a charge over a time: units at a rate, from when until when. USD as Decimal; moments with their zone.
+
+The price book has the rates: those that AWS answered, else those of the shipped table. `estimate` returns the charges of a lab
+that is to be built, `find_charges` those of what exists, `query_billed_cost` what AWS has billed. Every rate has its source and
+date; monthly prices become hourly ones by AWS's 730 hours a month.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Literal
+
+from gpucourse.aws import instances, resource_scan, tags
+from gpucourse.aws.kinds import VOLUME
+from gpucourse.aws.offerings import instance_type
+from gpucourse.aws.session import Account
+from gpucourse.aws.tables import table
+from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.hardware import hardware
+from gpucourse.model.cloud import CloudInstance, LabNeed, Market
+
+Charged = Literal["instance", "burst", "disk", "address", "storage"]
+PRICE_LIST = "AWS Price List"
+SPOT_HISTORY = "EC2 spot price history"
+_BILLED_STATES = {"pending", "running", "stopping"}
+_GIB = Decimal(1 << 30)
+_METRIC = "UnblendedCost"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """A price in USD for one hour of one unit, with where it was read and on which day (ISO 8601). `note` limits it."""
+
+    usd_per_hour: Decimal
+    source: str
+    date: str
+    note: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Return where and when it was read."""
+        return f"{self.source}, {self.date}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """A number of units at a rate. If it belongs to something that exists: `item` is its id in the cloud, `since` when it
+    began, if the cloud reports that."""
+
+    what: str
+    kind: Charged
+    rate: Rate
+    units: Decimal = Decimal(1)
+    item: str = ""
+    stack: str = ""
+    module: str = ""
+    market: Market = "on-demand"
+    zone: str = ""
+    since: datetime | None = None
+
+    @property
+    def per_hour(self) -> Decimal:
+        """Return the USD an hour for all units."""
+        return self.units * self.rate.usd_per_hour
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """A charge over a time: `ended` is None while it lasts."""
+
+    charge: Charge
+    started: datetime
+    ended: datetime | None = None
+    reason: str = ""
+
+    def cost(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
+        """Return the USD up to now, or of the part between two moments. Instances count at least a minute."""
+        first = max(self.started, since) if since else self.started
+        last = min(self.ended or now, now)
+        last = min(last, until) if until else last
+        seconds = Decimal(str(max(0.0, (last - first).total_seconds())))
+        if self.charge.kind == "instance" and since is None and until is None and now >= self.started:
+            seconds = max(seconds, Decimal(60))
+        return seconds * self.charge.per_hour / 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bill:
+    """Every recorded span, in the order of their beginnings; `damaged` is how many lines of it could not be read."""
+
+    spans: tuple[Span, ...]
+    damaged: int = 0
+
+    def of(self, stack: str) -> Bill:
+        """Return the spans of one stack."""
+        return replace(self, spans=tuple(span for span in self.spans if span.charge.stack == stack))
+
+    def open(self) -> tuple[Span, ...]:
+        """Return the charges that still run."""
+        return tuple(span for span in self.spans if span.ended is None)
+
+    def per_hour(self) -> Decimal:
+        """Return the USD an hour of the charges that run right now."""
+        return usd_per_hour(span.charge for span in self.open())
+
+    def total(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
+        """Return the USD of everything up to now, or between two moments."""
+        return sum((span.cost(now, since, until) for span in self.spans), Decimal(0))
+
+    def by(self, field: str, now: datetime) -> dict[str, Decimal]:
+        """Return the USD up to now by a field of the charges: `module`, `stack`, `kind`, `market`, `zone` or `item`."""
+        totals: dict[str, Decimal] = {}
+        for span in self.spans:
+            key = str(getattr(span.charge, field))
+            totals[key] = totals.get(key, Decimal(0)) + span.cost(now)
+        return totals
+
+
+def usd_per_hour(charges: Iterable[Charge]) -> Decimal:
+    """Return the USD an hour for all of them together."""
+    return sum((charge.per_hour for charge in charges), Decimal(0))
+
+
+def usd_over(per_hour: Decimal, time: timedelta | Decimal) -> Decimal:
+    """Return the USD for that time: a span of time, or hours."""
+    return per_hour * time if isinstance(time, Decimal) else per_hour * Decimal(str(time.total_seconds())) / 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceBook:
+    """Prices of one region. `fresh` contains what AWS answered, by (type, market, zone), with an empty zone for any."""
+
+    region: str
+    fresh: tuple[tuple[tuple[str, Market, str], Rate], ...] = ()
+    complaints: tuple[str, ...] = ()
+
+    def instance(self, name: str, market: Market = "on-demand", zone: str = "") -> Rate:
+        """Return the price of one hour of an instance. For spot without a known zone: the most expensive zone. Raises
+        MissingError without a price."""
+        instance_type(name)
+        known = [rate for (kind, bought, where), rate in self.fresh if (kind, bought) == (name, market) and where in {"", zone}]
+        if not known and not zone:
+            known = [rate for (kind, bought, _zone), rate in self.fresh if (kind, bought) == (name, market)]
+        if known:
+            return max(known, key=lambda rate: rate.usd_per_hour)
+        return self._read_spot_price(name) if market == "spot" else self._read_on_demand_price(name)
+
+    def disk(self) -> Rate:
+        """Return the price of one hour of one GB of gp3."""
+        return self._monthly("disk")
+
+    def throughput(self, mb_s: int) -> tuple[int, Rate]:
+        """Return how many MB/s of a gp3 disk with this throughput are paid for, and the price of one of them for an hour."""
+        row, hours = table("prices")["throughput"], Decimal(table("prices")["hours_per_month"])
+        rate = _rate(row, Decimal(row["usd_per_mb_s_month"]) / hours, self._price_note())
+        return max(0, mb_s - row["included_mb_s"]), rate
+
+    def storage(self) -> Rate:
+        """Return the price of one hour of one GB of EFS Standard."""
+        return self._monthly("storage")
+
+    def address(self) -> Rate:
+        """Return the price of one hour of one public IPv4 address, used or not."""
+        row = table("prices")["address"]
+        return _rate(row, row["usd_per_hour"])
+
+    def burst(self, name: str) -> tuple[Decimal, Rate] | None:
+        """Return how many vCPUs of that type can be used beyond what its price covers, and the price of one for an hour; None
+        if the price covers all of them."""
+        row = table("prices")["burst"]
+        if name not in row["baseline"]:
+            return None
+        above = instance_type(name).vcpus * (1 - Decimal(row["baseline"][name]))
+        return above, _rate(row, row["usd_per_vcpu_hour"], self._price_note())
+
+    def _monthly(self, name: str) -> Rate:
+        row, hours = table("prices")[name], Decimal(table("prices")["hours_per_month"])
+        return _rate(row, Decimal(row["usd_per_gb_month"]) / hours, self._price_note())
+
+    def _price_note(self) -> str:
+        row = hardware().prices["on_demand"]
+        home = row["region"]
+        return "" if self.region in {home, *row["same_in"]} else f"the price of {home}; {self.region} may differ"
+
+    def _read_on_demand_price(self, name: str) -> Rate:
+        price = hardware().row(name).get("usd_per_hour")
+        if price is None:
+            raise MissingError(f"there is no price of {name} in the shipped table", hint="choose a type of the course")
+        return _rate(hardware().prices["on_demand"], price, self._price_note())
+
+    def _read_spot_price(self, name: str) -> Rate:
+        low_high = hardware().row(name).get("spot_usd_per_hour", {}).get(self.region)
+        if low_high is None:
+            on_demand = self._read_on_demand_price(name)
+            return replace(on_demand, note="no spot price is known here: the on-demand price, which spot never exceeds")
+        low, high = low_high
+        note = f"the dearest zone; the cheapest was ${low}" if low != high else ""
+        return _rate(hardware().prices["spot"], high, note)
+
+
+def _rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = "") -> Rate:
+    return Rate(usd_per_hour=Decimal(usd_per_hour), source=row["source"], date=row["date"], note=note)
+
+
+def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now: datetime) -> PriceBook:
+    """Return the book with today's prices of these types, on demand and spot, as far as AWS returns them.
+
+    For a price that AWS does not return, the shipped one remains, and `complaints` says why.
+    """
+    fresh = dict(book.fresh)
+    complaints: list[str] = []
+    wanted = sorted(set(types))
+    for ask in (_price_list, _spot_history):
+        try:
+            fresh.update(ask(account, wanted, now))
+        except GpucourseError as error:
+            complaints.append(error.what)
+    return replace(book, fresh=tuple(fresh.items()), complaints=tuple(complaints))
+
+
+def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> tuple[Charge, ...]:
+    """Return what this lab costs an hour at most: instances, their root disks, their public addresses, shared storage."""
+    charges: list[Charge] = []
+    bursts: list[Charge] = []
+    for machines in need.machines:
+        name, bought = machines.instance_type, machines.market(market)
+        rate = book.instance(name, bought, zone)
+        units = Decimal(machines.count)
+        charges.append(Charge(what=f"{units} x {name} ({bought})", kind="instance", units=units, rate=rate))
+        if burst := book.burst(name):
+            above, rate = burst
+            bursts.append(Charge(what=f"CPU bursts of {units} x {name}, at most", kind="burst", units=units * above, rate=rate))
+    count = sum(machines.count for machines in need.machines)
+    disks = sum(machines.count * machines.disk_gib for machines in need.machines)
+    charges += [*bursts, Charge(what=f"{disks} GB disk (gp3)", kind="disk", units=Decimal(disks), rate=book.disk())]
+    paid = sum(machines.count * book.throughput(machines.disk_mb_s)[0] for machines in need.machines)
+    if paid:
+        rate = book.throughput(0)[1]
+        charges.append(Charge(what=f"{paid} MB/s more of disk", kind="disk", units=Decimal(paid), rate=rate))
+    addresses = f"{count} public address{'' if count == 1 else 'es'} (IPv4)"
+    charges.append(Charge(what=addresses, kind="address", units=Decimal(count), rate=book.address()))
+    if need.storage_gib:
+        what = f"{need.storage_gib} GB shared storage (EFS)"
+        charges.append(Charge(what=what, kind="storage", units=Decimal(need.storage_gib), rate=book.storage()))
+    return tuple(charges)
+
+
+def _price_list(account: Account, types: list[str], now: datetime) -> dict[tuple[str, Market, str], Rate]:
+    rates: dict[tuple[str, Market, str], Rate] = {}
+    for name in types:
+        filters = {
+            "instanceType": name,
+            "regionCode": account.region,
+            "operatingSystem": "Linux",
+            "tenancy": "Shared",
+            "preInstalledSw": "NA",
+            "capacitystatus": "Used",
+            "marketoption": "OnDemand",
+        }
+        items = account.pages(
+            "pricing",
+            "get_products",
+            "PriceList",
+            ServiceCode="AmazonEC2",
+            Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in filters.items()],
+        )
+        prices = [price for item in items for price in _hourly(json.loads(item))]
+        if prices:
+            rate = Rate(usd_per_hour=max(prices), source=PRICE_LIST, date=now.date().isoformat())
+            rates[name, "on-demand", ""] = rate
+    return rates
+
+
+def _hourly(item: dict[str, Any]) -> list[Decimal]:
+    return [
+        price
+        for term in item.get("terms", {}).get("OnDemand", {}).values()
+        for dimension in term.get("priceDimensions", {}).values()
+        if (price := Decimal(dimension.get("pricePerUnit", {}).get("USD", "0"))) > 0 and dimension.get("unit", "Hrs") == "Hrs"
+    ]
+
+
+def _spot_history(account: Account, types: list[str], now: datetime) -> dict[tuple[str, Market, str], Rate]:
+    newest: dict[tuple[str, str], tuple[datetime, Decimal]] = {}
+    for row in account.pages(
+        "ec2",
+        "describe_spot_price_history",
+        "SpotPriceHistory",
+        InstanceTypes=types,
+        ProductDescriptions=["Linux/UNIX"],
+        StartTime=now,
+    ):
+        key = row["InstanceType"], row["AvailabilityZone"]
+        if key not in newest or newest[key][0] < row["Timestamp"]:
+            newest[key] = row["Timestamp"], Decimal(row["SpotPrice"])
+    return {
+        (name, "spot", zone): Rate(usd_per_hour=price, source=SPOT_HISTORY, date=now.date().isoformat())
+        for (name, zone), (_when, price) in newest.items()
+    }
+
+
+def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
+    """Return every charge of this stack that applies at this moment. A stopped instance costs only its disk.
+
+    Spot instances are charged at the price of their zone if the book has it. Raises the errors of `Account.call`.
+    """
+    wanted = tags.make_project_tags(stack=stack)
+    cloud_instances = instances.find(account, stack=stack)
+    charges = [
+        charge for instance in cloud_instances if instance.state in _BILLED_STATES for charge in _of_instance(book, instance)
+    ]
+    for volume in resource_scan.items(account, VOLUME, wanted):
+        charges += _of_volume(book, volume, stack=stack)
+    module = next((instance.module for instance in cloud_instances if instance.module), "")
+    charges += [
+        Charge(
+            item=system["FileSystemId"],
+            kind="storage",
+            what="shared storage",
+            stack=stack,
+            module=tags.of(system).get("Module", module),
+            units=Decimal(system["SizeInBytes"]["Value"]) / _GIB,
+            since=system["CreationTime"],
+            rate=book.storage(),
+        )
+        for system in resource_scan.file_systems(account, wanted)
+    ]
+    return charges
+
+
+def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
+    """Return the instances that AWS still lists as ended or stopped, under every ledger item that ended with them."""
+    ended: dict[str, CloudInstance] = {}
+    for instance in cloud_instances:
+        if instance.state not in _BILLED_STATES:
+            ended[instance.id] = ended[address_item(instance.id)] = instance
+    return ended
+
+
+def address_item(instance: str) -> str:
+    """Return the ledger's name for the public address of an instance."""
+    return f"{instance}:ipv4"
+
+
+def _of_volume(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list[Charge]:
+    charge = Charge(
+        item=volume["VolumeId"],
+        kind="disk",
+        what=f"{volume['Size']} GB {volume['VolumeType']}",
+        stack=stack,
+        module=tags.of(volume).get("Module", ""),
+        units=Decimal(volume["Size"]),
+        zone=volume["AvailabilityZone"],
+        since=volume["CreateTime"],
+        rate=book.disk(),
+    )
+    paid, rate = book.throughput(volume.get("Throughput", 0))
+    if not paid:
+        return [charge]
+    more = replace(charge, item=f"{charge.item}:throughput", what=f"{paid} MB/s more of disk", units=Decimal(paid), rate=rate)
+    return [charge, more]
+
+
+def _of_instance(book: PriceBook, instance: CloudInstance) -> list[Charge]:
+    charge = Charge(
+        item=instance.id,
+        kind="instance",
+        what=instance.instance_type,
+        stack=instance.stack,
+        module=instance.module,
+        market=instance.market,
+        zone=instance.zone,
+        since=instance.launched,
+        rate=book.instance(instance.instance_type, instance.market, instance.zone),
+    )
+    if not instance.address:
+        return [charge]
+    address = replace(
+        charge, item=address_item(instance.id), kind="address", what="public IPv4", market="on-demand", rate=book.address()
+    )
+    return [charge, address]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BilledCost:
+    """The cost billed between two days (the second not included), in USD: in total, and by AWS's name for the service.
+
+    `requests` is the number of requests made, each of which costs a cent. `final` is False if AWS may still correct the cost.
+    """
+
+    first: date
+    until: date
+    services: tuple[tuple[str, Decimal], ...]
+    requests: int
+    final: bool
+
+    @property
+    def usd(self) -> Decimal:
+        """Return the USD of all services together."""
+        return sum((amount for _service, amount in self.services), Decimal(0))
+
+
+def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
+    """Return the cost of everything with the course's tag, from the first day to the last.
+
+    The cost is zero if the tag `Project` is not activated as a cost allocation tag. Raises the errors of `Account.call`.
+    """
+    until = last + timedelta(days=1)
+    totals: dict[str, Decimal] = {}
+    requests, page, final = 0, "", True
+    while True:
+        more = {"NextPageToken": page} if page else {}
+        answer = account.call(
+            "ce",
+            "get_cost_and_usage",
+            TimePeriod={"Start": first.isoformat(), "End": until.isoformat()},
+            Granularity="MONTHLY",  # the fewest pages
+            Metrics=[_METRIC],
+            Filter={"Tags": {"Key": "Project", "Values": [tags.PROJECT]}},
+            GroupBy=[{"Type": "DIMENSION", "Key": "SERVICE"}],
+            **more,
+        )
+        requests += 1
+        for period in answer["ResultsByTime"]:
+            final = final and not period.get("Estimated", False)
+            for group in period.get("Groups", ()):
+                name = str(group["Keys"][0])
+                totals[name] = totals.get(name, Decimal(0)) + Decimal(group["Metrics"][_METRIC]["Amount"])
+        page = str(answer.get("NextPageToken") or "")
+        if not page:
+            return BilledCost(first=first, until=until, services=_largest_first(totals), requests=requests, final=final)
+
+
+def _largest_first(totals: dict[str, Decimal]) -> tuple[tuple[str, Decimal], ...]:
+    return tuple(sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -1,0 +1,311 @@
+"""The ledger: what labs on AWS cost, recorded as it happens, one line when something begins to cost, one when it ends.
+
+`settle` compares what costs now, according to the account, with what is recorded, and records the difference. Lines are only
+added, each flushed to the disk before the command continues, so that no crash and no lost node loses the record of what was
+spent. A line cut off by a crash is skipped. Amounts are Decimal, stored as text; times are ISO 8601 in UTC. The prices beside
+it are those that AWS reported at the last deploy in a region.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from gpucourse.aws import instances, money
+from gpucourse.aws.money import Bill, Charge, PriceBook, Rate, Span, usd_over
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.model.cloud import CloudInstance, Market
+from gpucourse.model.deployment import AwsDeployment
+from gpucourse.outside.documents import parse_json
+from gpucourse.storage import storing
+from gpucourse.units import parse_moment
+from gpucourse.workspace import deployments
+from gpucourse.workspace.files import read_file, read_record, write_record
+from gpucourse.workspace.lock import hold_lock
+
+VERSION = 1
+NO_TIME = timedelta()
+_MAX_BYTES = 32 << 20
+_MAX_AMOUNT = Decimal(10) ** 12
+_MAX_PRICE = Decimal(10_000)  # USD per hour: no correct price of one instance is above
+
+
+def update(
+    path: Path, stack: str, charges: Sequence[Charge], at: datetime, ended: Mapping[str, tuple[datetime, str]] | None = None
+) -> None:
+    """Record the difference to what this stack costs right now: `charges` is the complete list.
+
+    A new charge began at its own time if it has one, else at `at`; an open charge keeps its beginning. One that is no longer
+    among them ended, at the time and for the reason that `ended` has for its item, else at `at`. Raises StorageError.
+    """
+    bill, costing = read(path), {charge.item for charge in charges}
+    lines = []
+    for span in bill.of(stack).open():
+        if span.charge.item not in costing:
+            moment, reason = (ended or {}).get(span.charge.item, (at, "gone"))
+            lines.append(_line("end", moment, item=span.charge.item, reason=reason))
+    running = {span.charge.item for span in bill.open()}
+    lines += [_line("start", charge.since or at, **_plain(charge)) for charge in charges if charge.item not in running]
+    _append(path, lines)
+
+
+def read(path: Path) -> Bill:
+    """Read the ledger at `path`, empty if there is none. Lines that cannot be parsed are counted, not read. Raises MissingError
+    if it is not a plain file, or larger than any valid one."""
+    lines = (read_file(path, _MAX_BYTES) or b"").split(b"\n")
+    spans: list[Span] = []
+    running: dict[str, int] = {}
+    damaged = 0
+    for line in filter(None, lines):
+        try:
+            _take(parse_json(line), spans, running)
+        except (ValueError, KeyError, TypeError, InvalidOperation):
+            damaged += 1
+    return Bill(spans=tuple(sorted(spans, key=lambda span: span.started)), damaged=damaged)
+
+
+def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> None:
+    at = parse_moment(entry["at"])
+    if entry["event"] == "start":
+        charge = _charge(entry)
+        if charge.item not in running:
+            running[charge.item] = len(spans)
+            spans.append(Span(charge=charge, started=at))
+    elif entry["event"] == "end":
+        where = running.pop(entry["item"], None)
+        if where is not None:
+            began = spans[where]
+            spans[where] = replace(began, ended=max(at, began.started), reason=str(entry.get("reason", "")))
+
+
+def _charge(entry: dict[str, Any]) -> Charge:
+    rate = Rate(usd_per_hour=_amount(entry["usd_per_hour"]), note=entry.get("note", ""), **_texts(entry, "source date"))
+    return Charge(units=_amount(entry["units"]), rate=rate, **_texts(entry, "item kind what stack module market zone"))
+
+
+def _texts(entry: dict[str, Any], names: str) -> dict[str, Any]:
+    return {name: entry[name] for name in names.split()}
+
+
+def _amount(text: str) -> Decimal:
+    amount = Decimal(text)
+    if not 0 <= amount <= _MAX_AMOUNT:  # also false for NaN
+        raise ValueError(f"{text[:40]!r} is no amount")
+    return amount
+
+
+def _plain(charge: Charge) -> dict[str, str]:
+    values = {**vars(charge.rate), **vars(charge)}
+    return {name: str(value) for name, value in values.items() if name not in {"rate", "since"}}
+
+
+def _line(event: str, at: datetime, **fields: str) -> bytes:
+    stamp = at.astimezone(UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"v": VERSION, "event": event, "at": stamp, **fields}, ensure_ascii=False).encode() + b"\n"
+
+
+def _append(path: Path, lines: Sequence[bytes]) -> None:
+    """Add whole lines in one write, flushed to the disk before this returns; an incomplete line before them is ended first."""
+    if not lines:
+        return
+    with storing(path), hold_lock(path) as file:  # the file is its own lock
+        size = os.lseek(file, 0, os.SEEK_END)
+        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        data = (b"\n" if torn else b"") + b"".join(lines)
+        while data:
+            data = data[os.write(file, data) :]
+        os.fsync(file)
+
+
+def now() -> datetime:
+    """Return the current time, in UTC."""
+    return datetime.now(UTC)
+
+
+def settle(
+    context: Context,
+    account: Account,
+    uid: str,
+    *,
+    expires: str = "",
+    costing: Sequence[Charge] | None = None,
+    find_instances: Callable[..., list[CloudInstance]] = instances.find,
+) -> None:
+    """Bring the ledger in line with what this stack costs right now: `costing`, else what the account reports.
+
+    Raises the errors of `Account.call`, and StorageError. `find_instances` queries the account about what has ended.
+    """
+    if costing is None:
+        costing = money.find_charges(account, read_prices(context, account.region), stack=uid)
+    at, bill = now(), read(context.paths.ledger)
+    running = bill.of(uid).open()
+    costing = [_again(charge, bill.spans) for charge in costing]
+    items = {charge.item for charge in costing}
+    ends: dict[str, tuple[datetime, str]] = {}
+    if any(span.charge.item not in items for span in running):
+        cloud_instances: list[CloudInstance] = []
+        with suppress(GpucourseError):  # without it, the only known fact is that it ended before now
+            cloud_instances = find_instances(account, stack=uid)
+        latest = min(at, datetime.fromisoformat(expires)) if expires else at
+        ends = _ends(running, cloud_instances, latest)
+    update(context.paths.ledger, uid, costing, at, ends)
+
+
+def close(context: Context, account: Account, uid: str, *, expires: str = "") -> None:
+    """Record that nothing of this stack costs any more, each item since it ended. Raises StorageError."""
+    settle(context, account, uid, expires=expires, costing=())
+
+
+def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
+    """Return USD per hour that a lab costs now, according to the ledger, else as estimated; None if neither is known."""
+    bill = read(context.paths.ledger).of(deployment.uid)
+    if bill.spans:
+        return cents(bill.per_hour())
+    return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud.usd_per_hour else None
+
+
+def sum_reserved(context: Context, *, without: Collection[str] = ()) -> Decimal:
+    """Return USD that the labs on record will still cost until their deadlines, except the stacks in `without`.
+
+    Each counts with its current cost in the ledger; one that is being built with its quoted price, one that is being started or
+    extended also with what it is about to cost.
+    """
+    at, known = now(), read(context.paths.ledger)
+    total = Decimal(0)
+    for lab in deployments.every(context.paths):
+        if not isinstance(lab, AwsDeployment) or lab.stack in without:
+            continue
+        offered = Decimal(lab.cloud.usd_per_hour or 0) if lab.phase == "creating" else Decimal(0)
+        left = max(NO_TIME, datetime.fromisoformat(lab.cloud.expires) - at)
+        usd = usd_over(max(known.of(lab.uid).per_hour(), offered), left)
+        if booked := lab.cloud.reservation:
+            usd = max(usd, usd_over(Decimal(booked.usd_per_hour), max(NO_TIME, datetime.fromisoformat(booked.until) - at)))
+        total += usd
+    return total
+
+
+def sum_costs(context: Context, uid: str) -> Decimal:
+    """Return USD that a stack has cost so far, according to the ledger."""
+    return cents(read(context.paths.ledger).of(uid).total(now()))
+
+
+def cents(amount: Decimal) -> Decimal:
+    """Return the amount rounded to a ten-thousandth of a cent: finer steps are of no use to a user or a script."""
+    return amount.quantize(Decimal("0.000001"))
+
+
+def machines(context: Context, uid: str) -> list[str]:
+    """Return the instances of a stack that cost, by the ledger: all that is known of them if the account does not answer."""
+    return [span.charge.item for span in read(context.paths.ledger).of(uid).open() if span.charge.kind == "instance"]
+
+
+def describe_cost_meanwhile(context: Context, deployment: AwsDeployment) -> str:
+    """Describe what a lab costs while the user decides what to do; empty if it costs nothing or the cost is unknown."""
+    rate = per_hour(context, deployment)
+    return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
+
+
+def _again(charge: Charge, spans: Iterable[Span]) -> Charge:
+    """Return the charge with the right beginning: if the item cost before, was stopped, and costs again, it began just now."""
+    last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
+    return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
+
+
+def _ends(
+    running: Iterable[Span], cloud_instances: Sequence[CloudInstance], latest: datetime
+) -> dict[str, tuple[datetime, str]]:
+    """Return when and why each item ended, if the account still shows it; the rest ended by `latest`.
+
+    A terminated instance no longer says which disk was its own: it is the one that began with it.
+    """
+    known: dict[str, tuple[datetime, str]] = {
+        item: (instance.ended or latest, instance.reason or instance.state)
+        for item, instance in money.match_ended_instances(cloud_instances).items()
+    }
+    spans = list(running)
+    hosts = [span for span in spans if span.charge.kind == "instance" and span.charge.item in known]
+    for span in spans:
+        if span.charge.item in known:
+            continue
+        known[span.charge.item] = latest, "gone"
+        if span.charge.kind == "disk" and hosts:
+            host = min(hosts, key=lambda host_span: abs((host_span.started - span.started).total_seconds()))
+            if abs((host.started - span.started).total_seconds()) < 60:
+                known[span.charge.item] = known[host.charge.item]
+    return known
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredPrice:
+    """One hour of an instance, in USD, in a zone (empty: in any), with the source and the day of the price."""
+
+    region: str
+    instance_type: str
+    market: Market
+    zone: str
+    usd_per_hour: Decimal
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredPrices:
+    """Every price that AWS reported to a deploy of this workspace, the newest of each."""
+
+    prices: list[StoredPrice] = field(default_factory=list)
+    version: int = 1
+
+
+def read_prices(context: Context, region: str) -> PriceBook:
+    """Return the prices of a region. If the file cannot be read, the prices that ship with the course apply, and `complaints`
+    says so."""
+    try:
+        stored = _read_stored(context)
+    except MissingError as error:
+        return PriceBook(region=region, complaints=(error.what,))
+    return PriceBook(
+        region=region,
+        fresh=tuple(
+            (
+                (price.instance_type, price.market, price.zone),
+                Rate(usd_per_hour=price.usd_per_hour, source=price.source, date=price.date),
+            )
+            for price in stored.prices
+            if price.region == region and price.usd_per_hour.is_finite() and 0 <= price.usd_per_hour <= _MAX_PRICE
+        ),
+    )
+
+
+def store_prices(context: Context, book: PriceBook) -> None:
+    """Store what AWS reported, for the ledger and for commands while AWS does not answer. Raises StorageError, StackBusy."""
+    with context.lock("prices", "store the prices"):
+        try:
+            others = [price for price in _read_stored(context).prices if price.region != book.region]
+        except MissingError:  # replaced by a readable file
+            others = []
+        own = [
+            StoredPrice(
+                region=book.region,
+                instance_type=name,
+                market=market,
+                zone=zone,
+                usd_per_hour=rate.usd_per_hour,
+                source=rate.source,
+                date=rate.date,
+            )
+            for (name, market, zone), rate in book.fresh
+        ]
+        write_record(context.paths.prices, StoredPrices(prices=[*others, *own]))
+
+
+def _read_stored(context: Context) -> StoredPrices:
+    return read_record(context.paths.prices, StoredPrices) or StoredPrices()
