@@ -129,7 +129,7 @@ def _answers() -> dict[str, Any]:
     import gpucourse
     from gpucourse.aws.money import PriceBook
     from gpucourse.aws.offerings import type_for
-    from gpucourse.aws.quota import assess
+    from gpucourse.aws.quota import Quotas
     from gpucourse.labs.aws.lab import variables
     from gpucourse.labs.aws.needs import need_of
     from tests.unit.aws.cloud import ScriptedAccount
@@ -148,7 +148,7 @@ def _answers() -> dict[str, Any]:
             ("ec2", "describe_instances"): {"Reservations": []},
         }
     )
-    quotas = assess(account, [need])
+    quotas = Quotas(account).assess([need])
     gpus, costs = beside_the_script("shared", "gpus"), beside_the_script("04-benchmarking", "costs")
     specs = beside_the_script("04-benchmarking", "specs")
     gpu = gpus.find("NVIDIA Z9")

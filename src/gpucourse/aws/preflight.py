@@ -1,32 +1,53 @@
 """The checks before anything costs money: whether the labs can be built, all in one run.
 
-The checks are independent. What AWS does not let us see is `unknown`, never `ok`; no check changes anything.
+Each check is a function that returns its findings; `CHECKS` is the list of those that ask the account, in the order in which to
+fix what they find. They are independent of each other. What AWS does not let us see is `unknown`, never `ok`; no check changes
+anything.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from itertools import chain
+from typing import Any
 
-from gpucourse.aws import look_account, look_here, look_lab, schedule
-from gpucourse.aws.money import PriceBook
-from gpucourse.aws.offerings import REGIONS
+from gpucourse.aws import offerings, quota, resource_scan, schedule, tags
+from gpucourse.aws.caller import validate_cidr
+from gpucourse.aws.failure_table import QUOTA_ROLE, SPOT_ROLE, STORAGE_ROLE
+from gpucourse.aws.images import ImageKind, resolve
+from gpucourse.aws.money import PriceBook, Rate, estimate, usd_over, usd_per_hour
+from gpucourse.aws.quota import Quotas
 from gpucourse.aws.session import Account
-from gpucourse.errors import CloudError, CredentialsError, GpucourseError, PermissionRefused
-from gpucourse.model.cloud import Finding, FindingKind, LabNeed, Market
+from gpucourse.errors import CloudError, GpucourseError, MissingError, PermissionRefused
+from gpucourse.model.cloud import CloudResource, Finding, FindingKind, LabNeed, Market, Offers, Quota, State
 from gpucourse.parallel import run_all
 
 AT_ONCE = 8
+OLDEST_TERRAFORM = (1, 6, 1)  # 1.6.0 considers HashiCorp's own signing key expired
 POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy prints it"
+_GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashicorp.com/terraform/install"
+_UPGRADE = "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account"
+_OPEN_BILLING = (
+    "the root user, once: https://console.aws.amazon.com/billing/home#/account, 'IAM user and role access to Billing "
+    "information', Activate; this identity: gpucourse doctor --policy"
+)
+_MAKE_BUDGET = "whoever manages the account, once: gpucourse doctor --setup prints the file that makes a budget with a mail"
+_LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
+_FREE = "meanwhile, free of charge: --target here on a notebook with a GPU, or --target hosts on machines that you have"
+_DEPLOY_SHOWS = "the first deploy will show it"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabEnvironment:
-    """What the checks need to know besides the account.
+    """What the checks look at: the quotas of the account, the labs that are to be built in it, and what else they need to know.
 
+    `find_offers` returns the zones that offer the types of the labs.
     `terraform` is the version that was found, or None. `public_key` is the text of the workspace's key, empty if there is none
     yet. `standing` are the stacks that this workspace knows, which are not leftovers; `regions` are all regions it ever used.
     `ssh_cidr` is the address that the learner gave, which avoids a request to the internet. `budget` and `spent` are USD.
@@ -35,6 +56,9 @@ class LabEnvironment:
     already run.
     """
 
+    quotas: Quotas
+    labs: Sequence[LabNeed]
+    find_offers: Callable[[], Offers]
     market: Market = "on-demand"
     terraform: str | None = None
     public_key: str = ""
@@ -49,44 +73,35 @@ class LabEnvironment:
     whole: bool = False
     growth: Callable[[Sequence[LabNeed]], Sequence[LabNeed]] = lambda labs: labs
 
+    @property
+    def account(self) -> Account:
+        """Return the account, seen from the region of the labs."""
+        return self.quotas.account
 
-def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
+
+@dataclass(frozen=True)
+class Check:
+    """One check. `what` names its finding if it cannot be made; it is left out unless it `applies`."""
+
+    what: str
+    find: Callable[[LabEnvironment], list[Finding]]
+    kind: FindingKind = "other"
+    applies: Callable[[LabEnvironment], bool] = lambda _known: True
+
+
+def preflight(known: LabEnvironment) -> list[Finding]:
     """Return all findings about building these labs in this account and region, in the order in which to fix them.
 
     Without credentials, the account's own checks are one finding. Never raises for an answer of AWS or the network.
     """
-    here = [
-        *_run_check("Terraform", partial(look_here.terraform, known.terraform)),
-        *_run_check("SSH key", partial(look_here.public_key, known.public_key)),
-        *_run_check("your address", partial(look_here.address, known.ssh_cidr, known.ask_address)),
-    ]
-    price = _run_check("price", partial(look_here.prices, known.book, labs, known.market, known.budget, known.spent), "price")
-    who = _run_check(look_account.IDENTITY, partial(look_account.identity, account), "credentials")
-    if any(finding.state in {"missing", "unknown"} for finding in who):
-        rest = Finding(
-            what="AWS account",
-            state="unknown",
-            detail="plan, region, zones, quotas, images, leftovers and permissions cannot be checked without credentials",
-            mend=who[-1].mend,
-        )
-        return [here[0], *who, rest, *here[1:], *price]
-    looks: list[tuple[str, Callable[[], list[Finding]]]] = [
-        ("account plan", partial(look_account.plan, account)),
-        ("region", partial(look_account.region, account)),
-        ("zones", partial(look_lab.zones, account, labs)),
-        ("quota", partial(_quotas, account, labs, known)),
-        ("quota of the other market", partial(look_lab.other_market, account, labs, known.market, known.request)),
-        *([("spot role", partial(look_account.spot_role, account))] if known.market == "spot" else []),
-        *([("storage role", partial(look_account.storage_role, account))] if any(lab.storage_gib for lab in labs) else []),
-        ("image", partial(look_lab.images, account, labs)),
-        ("room for a network", partial(look_lab.networks, account)),
-        ("leftovers", partial(look_lab.leftovers, account, known.standing, known.regions or REGIONS)),
-        ("permission to start", partial(look_lab.permission, account, labs, known.market)),
-        *([("billing access", partial(look_account.bill_readers, account))] if known.whole else []),
-    ]
-    backstop = partial(_run_check, schedule.WHAT, lambda: [schedule.readiness(account)], "backstop")
-    findings = chain(*run_all([*(partial(_run_check, *look) for look in looks), backstop], limit=AT_ONCE))
-    return [here[0], *who, *findings, *here[1:], *price]
+    first, identity = _make(TERRAFORM, known), _make(IDENTITY, known)
+    if any(finding.state in {"missing", "unknown"} for finding in identity):
+        detail = "plan, region, zones, quotas, images, leftovers and permissions cannot be checked without credentials"
+        account = [Finding(what="AWS account", state="unknown", detail=detail, mend=identity[-1].mend)]
+    else:
+        checks = [partial(_make, check, known) for check in CHECKS if check.applies(known)]
+        account = list(chain(*run_all(checks, limit=AT_ONCE)))
+    return [*first, *identity, *account, *chain(*(_make(check, known) for check in HERE))]
 
 
 def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
@@ -94,26 +109,378 @@ def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.state == "missing"]
 
 
-def _quotas(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
-    """Check the quotas; if one is too small, also the role that a request for more needs."""
-    findings = look_lab.quotas(account, known.growth(labs), known.market, known.request)
-    if any(finding.state == "missing" for finding in findings):
-        findings += _run_check("quota role", partial(look_account.quota_role, account))
+def _make(check: Check, known: LabEnvironment) -> list[Finding]:
+    """Return the findings of the check, with its kind; an error of AWS becomes a finding."""
+    try:
+        return [replace(finding, kind=check.kind) for finding in check.find(known)]
+    except PermissionRefused as error:
+        detail = f"not allowed to look: {error.action}"
+        return [Finding(what=check.what, state="unknown", detail=detail, mend=POLICY_HINT, kind=check.kind)]
+    except GpucourseError as error:
+        state: State = "unknown" if isinstance(error, CloudError) else "missing"
+        return [Finding(what=check.what, state=state, detail=error.what, mend=error.hint, kind=check.kind)]
+
+
+def find_terraform(known: LabEnvironment) -> list[Finding]:
+    """Check that there is a Terraform that can fetch AWS's provider."""
+    what, version = "Terraform", known.terraform
+    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version or "")
+    if version is None or match is None:
+        return [Finding(what=what, state="missing", detail=version or "not found", mend=_GET_TERRAFORM)]
+    if tuple(map(int, match.groups())) < OLDEST_TERRAFORM:
+        detail = f"{version} cannot check the signature of AWS's provider; 1.6.1 and newer can"
+        return [Finding(what=what, state="missing", detail=detail, mend=_GET_TERRAFORM)]
+    return [Finding(what=what, state="ok", detail=version)]
+
+
+def find_key(known: LabEnvironment) -> list[Finding]:
+    """Check that EC2 accepts the key that opens the nodes."""
+    what = "SSH key"
+    if not known.public_key:
+        return [Finding(what=what, state="ok", detail="made with the first deploy")]
+    kind = known.public_key.split(maxsplit=1)[0]
+    if kind not in {"ssh-ed25519", "ssh-rsa"}:
+        mend = "make another: ssh-keygen -t ed25519"
+        return [Finding(what=what, state="missing", detail=f"EC2 takes ed25519 and RSA keys, not {kind}", mend=mend)]
+    return [Finding(what=what, state="ok", detail=kind)]
+
+
+def find_address(known: LabEnvironment) -> list[Finding]:
+    """Check that this computer has a public IPv4 address, the one that SSH will be open to. Raises MissingError, UsageError."""
+    cidr = validate_cidr(known.ssh_cidr) if known.ssh_cidr else known.ask_address()
+    return [Finding(what="your address", state="ok", detail=f"SSH will be open to {cidr} alone")]
+
+
+def find_price(known: LabEnvironment) -> list[Finding]:
+    """Compare what the labs cost, for the time that they usually take, with what is left of the budget."""
+    what = "price"
+    total, hourly, rates = Decimal(0), Decimal(0), list[Rate]()
+    for lab in known.labs:
+        charges = estimate(known.book, lab, market=known.market)
+        total += usd_over(usd_per_hour(charges), lab.hours)
+        hourly = max(hourly, usd_per_hour(charges))
+        rates += [charge.rate for charge in charges]
+    oldest = min((rate.date for rate in rates), default="")
+    notes = dict.fromkeys(rate.note for rate in rates if rate.note)
+    many = f"{len(known.labs)} labs" if len(known.labs) != 1 else "1 lab"
+    detail = (
+        f"about ${total:.2f} for {many} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
+    )
+    detail += f" ({'; '.join(notes)})" if notes else ""
+    if known.budget is not None and known.spent + total > known.budget:
+        mend = "take --spot or a smaller GPU, raise the budget in gpucourse.yaml, or take fewer modules"
+        detail += f"; ${known.budget - known.spent:.2f} of the budget is left"
+        return [Finding(what=what, state="warning", detail=detail, mend=mend)]
+    return [Finding(what=what, state="ok", detail=detail)]
+
+
+def find_identity(known: LabEnvironment) -> list[Finding]:
+    """Check that AWS knows the identity. Raises CredentialsError."""
+    what, who = "credentials", known.account.identity()
+    if who.root:
+        detail = f"account {who.account}, as its root user, who may do everything, also by mistake"
+        mend = "make a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
+        return [Finding(what=what, state="warning", detail=detail, mend=mend)]
+    return [Finding(what=what, state="ok", detail=f"account {who.account}, as {who.arn.rpartition(':')[2]}")]
+
+
+def find_plan(known: LabEnvironment) -> list[Finding]:
+    """Check that the account is not on the Free plan, which starts no GPU instance."""
+    what = "account plan"
+    try:
+        answer = known.account.call("freetier", "get_account_plan_state")
+    except CloudError as error:
+        if error.kind != "gone":
+            raise
+        detail = "AWS has no plan on record for this account; accounts older than the plans (July 2025) have none"
+        return [Finding(what=what, state="unknown", detail=detail, mend=_DEPLOY_SHOWS)]
+    kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
+    credit = answer.get("accountPlanRemainingCredits") or {}
+    left = f", {credit['amount']:.2f} {credit.get('unit', 'USD')} of credits left" if "amount" in credit else ""
+    if kind == "FREE":
+        detail = f"Free plan{left}: it starts no GPU instance, not even a t3.medium"
+        return [Finding(what=what, state="missing", detail=detail, mend=_UPGRADE)]
+    if status == "EXPIRED":
+        return [Finding(what=what, state="missing", detail="the account's plan has expired", mend=_UPGRADE)]
+    if kind == "PAID":
+        return [Finding(what=what, state="ok", detail=f"Paid plan{left}")]
+    return [Finding(what=what, state="unknown", detail=f"AWS calls it '{kind}'", mend=_DEPLOY_SHOWS)]
+
+
+def find_region(known: LabEnvironment) -> list[Finding]:
+    """Check that the region exists and is open to this account."""
+    what, account = "region", known.account
+    # A region that does not exist cannot answer, so the call goes to a region of the course.
+    place = account if account.region in offerings.REGIONS else account.in_region(offerings.DEFAULT_REGION)
+    regions = place.call("ec2", "describe_regions", AllRegions=True)["Regions"]
+    by_name = {entry["RegionName"]: entry.get("OptInStatus", "") for entry in regions}
+    status = by_name.get(account.region)
+    if status is None:
+        mend = f"choose one with --region, such as {offerings.DEFAULT_REGION}; all: {', '.join(sorted(by_name))}"
+        return [Finding(what=what, state="missing", detail=f"AWS has no region {account.region}", mend=mend)]
+    if status == "not-opted-in":
+        mend = f"aws account enable-region --region-name {account.region} (takes minutes), or choose another --region"
+        return [Finding(what=what, state="missing", detail=f"{account.region} is not enabled for this account", mend=mend)]
+    return [Finding(what=what, state="ok", detail=account.region)]
+
+
+def find_bill_readers(known: LabEnvironment) -> list[Finding]:
+    """Check that this identity sees what the account costs, and an AWS budget sends mail. Listing budgets costs nothing."""
+    access, mail, account = "billing access", "budget mail", known.account
+    number = account.identity().account
+    try:
+        budgets = [entry["BudgetName"] for entry in account.pages("budgets", "describe_budgets", "Budgets", AccountId=number)]
+        telling = next((name for name in budgets if _tells_somebody(account, number, name)), "")
+    except PermissionRefused as error:
+        refused = f"not allowed: {error.action}"
+        return [
+            Finding(what=access, state="warning", detail=refused, mend=_OPEN_BILLING),
+            Finding(what=mail, state="warning", detail=f"not known: {refused}", mend=_OPEN_BILLING),
+        ]
+    seen = Finding(what=access, state="ok", detail="this identity may see the account's budgets")
+    if telling:
+        return [seen, Finding(what=mail, state="ok", detail=f"the budget {telling} sends mail to somebody")]
+    lacks = "no budget of AWS sends mail to anybody" if budgets else "the account has no AWS budget"
+    return [seen, Finding(what=mail, state="warning", detail=lacks, mend=_MAKE_BUDGET)]
+
+
+def _tells_somebody(account: Account, number: str, budget: str) -> bool:
+    """Return whether the budget has a notification; AWS accepts none without a recipient."""
+    request = {"AccountId": number, "BudgetName": budget}
+    return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **request))
+
+
+def _find_role(what: str, role: str, first: str, mend: str, known: LabEnvironment) -> list[Finding]:
+    """Check that a role of AWS's own exists, which the account's first use of a service needs: `first`."""
+    try:
+        known.account.call("iam", "get_role", RoleName=role)
+    except CloudError as error:
+        if error.kind != "gone":
+            raise
+        detail = f"there is no {role} yet; AWS makes it with the account's first {first}, where this identity may"
+        return [Finding(what=what, state="warning", detail=detail, mend=mend)]
+    return [Finding(what=what, state="ok", detail=role)]
+
+
+def _check_role(what: str, role: str, first: str, mend: str, applies: Callable[[LabEnvironment], bool]) -> Check:
+    return Check(what, partial(_find_role, what, f"AWSServiceRoleFor{role}", first, mend), applies=applies)
+
+
+def find_zones(known: LabEnvironment) -> list[Finding]:
+    """Check that for each lab, one zone offers all of its types, since its nodes must be in one zone."""
+    findings: list[Finding] = []
+    zone_offers = known.find_offers()
+    for lab in known.labs:
+        what, types = f"zones for module {lab.module}", frozenset(machines.instance_type for machines in lab.machines)
+        named = " with ".join(sorted(types))
+        if common := zone_offers.find_common_zones(types):
+            findings.append(Finding(what=what, state="ok", detail=f"{named} in {', '.join(common)}"))
+            continue
+        region = zone_offers.region
+        nowhere = ", ".join(sorted(kind for kind in types if not zone_offers.find_common_zones(frozenset({kind}))))
+        detail = f"no zone of {region} offers {nowhere}" if nowhere else f"no zone offers {named} together"
+        others = ", ".join(other for other in offerings.REGIONS if other != region)
+        mend = f"another --gpu, or another --region: {others}"
+        findings.append(Finding(what=what, state="missing", detail=detail, mend=mend))
     return findings
 
 
-def _run_check(what: str, look: Callable[[], list[Finding]], kind: FindingKind = "other") -> list[Finding]:
-    """Return the findings of the check, with this kind; an error of AWS becomes a finding."""
+def find_quotas(known: LabEnvironment) -> list[Finding]:
+    """Check that every quota allows what the largest lab needs of it, in addition to what already runs. If one is too small,
+    also the role that a request for more needs."""
+    labs = known.growth(known.labs)
+    findings = [
+        describe_quota(known.account, labs, known.market, item, known.request)
+        for item in known.quotas.assess(labs, known.market)
+    ]
+    return [*findings, *(_make(_QUOTA_ROLE, known) if list_blocking(findings) else [])]
+
+
+def find_other_quotas(known: LabEnvironment) -> list[Finding]:
+    """Check the quotas of the market that was not chosen, since raising one takes days. One that is too small is only a
+    warning."""
+    other: Market = "on-demand" if known.market == "spot" else "spot"
+    chosen = quota.needs(known.labs, known.market)
+    only = f"counts only {'with' if other == 'spot' else 'without'} --spot"
+    findings: list[Finding] = []
+    for item in known.quotas.assess(known.labs, other):
+        if (item.code, item.market) not in chosen:
+            finding = describe_quota(known.account, known.labs, other, item, known.request)
+            short = finding.state == "missing"
+            findings.append(replace(finding, state="warning", detail=f"{finding.detail}; {only}") if short else finding)
+    return findings
+
+
+def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vcpu_quota: Quota, request: str) -> Finding:
+    """Return whether the quota allows what the largest of these labs needs of it. `request`: the command that requests more."""
+    what = f"quota {vcpu_quota.code} ({vcpu_quota.market})"
+    has = "unknown" if vcpu_quota.limit is None else str(vcpu_quota.limit)
+    used = "unknown" if vcpu_quota.used is None else str(vcpu_quota.used)
+    detail = f"{vcpu_quota.name} in {vcpu_quota.region}: needed {vcpu_quota.needed} vCPU, limit {has}, in use {used}"
+    if vcpu_quota.enough:
+        return Finding(what=what, state="ok", detail=detail)
+    page = quota.console_page(vcpu_quota)
+    if vcpu_quota.enough is None:
+        return Finding(what=what, state="unknown", detail=f"{detail}; {vcpu_quota.reason}", mend=f"look there: {page}")
+    taken = quota.needs(labs, market)[vcpu_quota.code, vcpu_quota.market]
+    free = (vcpu_quota.limit if vcpu_quota.free is None else vcpu_quota.free) or 0
+    fit = [module for module, vcpus in taken.items() if vcpus <= free]
+    if len(taken) > 1:
+        detail += f"; enough for module{'s' if len(fit) != 1 else ''} {', '.join(fit)}" if fit else "; enough for no module"
+    if waiting := _describe_open_request(account, vcpu_quota):
+        mend = f"wait for AWS's answer: {page}; {_FREE}"
+        return Finding(what=what, state="missing", detail=f"{detail}; {waiting}", mend=mend)
+    more = f"{request}{' --spot' if market == 'spot' else ''}"
+    mend = f"{more} (people decide, hours to days, maybe a part of it), or {page}"
+    offered = _offer_smaller(labs, vcpu_quota, free)
+    return Finding(what=what, state="missing", detail=detail, mend="; ".join([*offered, mend, _FREE]))
+
+
+def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> list[str]:
+    """Return the commands that build these labs with smaller nodes, if the quota allows those but not the usual ones."""
+    key, offered = (vcpu_quota.code, vcpu_quota.market), list[str]()
+    for lab in labs:
+        usual = quota.needs([lab], vcpu_quota.market).get(key, {}).get(lab.module, 0)
+        smaller = lab.with_workers(instance_type=lab.smaller or lab.machines[-1].instance_type)
+        vcpus = quota.needs([smaller], vcpu_quota.market).get(key, {}).get(lab.module, 0)
+        if not vcpus <= free < usual:
+            continue
+        workers = smaller.machines[-1]
+        words = ["gpucourse", "deploy", lab.module, "--target", "aws", "--nodes", str(workers.count)]
+        words += ["--gpu", offerings.instance_type(lab.smaller).gpu.lower(), "--size", lab.smaller.rpartition(".")[2]]
+        words += ["--region", vcpu_quota.region] if vcpu_quota.region != offerings.DEFAULT_REGION else []
+        words += ["--spot"] if vcpu_quota.market == "spot" else []
+        offered.append(f"{shlex.join(words)} fits: {workers.count} x {lab.smaller}, {vcpus} vCPU")
+    return offered
+
+
+def _describe_open_request(account: Account, vcpu_quota: Quota) -> str:
     try:
-        return [replace(finding, kind=kind) for finding in look()]
+        request = quota.open_request(account, vcpu_quota.code)
+    except GpucourseError:
+        return ""
+    return f"a request for {request.wanted} is open ({request.status})" if request else ""
+
+
+def find_images(known: LabEnvironment) -> list[Finding]:
+    """Check that the machine images of the labs exist in this region, and fit on the disks."""
+    findings: list[Finding] = []
+    for kind in _list_image_kinds(known.labs):
+        image = resolve(known.account, kind)
+        detail = f"{image.id} ({image.parameter.removeprefix('/aws/service/')}), root disk of {image.root_gib} GiB at least"
+        findings.append(Finding(what=f"image ({kind})", state="ok", detail=detail))
+    return findings
+
+
+def _list_image_kinds(labs: Sequence[LabNeed]) -> list[ImageKind]:
+    return sorted({_image_kind(machines.instance_type) for lab in labs for machines in lab.machines})
+
+
+def _image_kind(instance_type: str) -> ImageKind:
+    return "pytorch" if offerings.instance_type(instance_type).gpus else "ubuntu"
+
+
+def find_network_room(known: LabEnvironment) -> list[Finding]:
+    """Check that the region has room for one more VPC; each lab has its own."""
+    what, account = "room for a network", known.account
+    held = quota.count_networks(account)
+    try:
+        allowed = quota.limit(account, quota.VPCS, "vpc")
+    except (CloudError, PermissionRefused) as error:
+        detail = f"{held} VPCs in {account.region}; how many it may have is not known: {error.what}"
+        return [Finding(what=what, state="unknown", detail=detail, mend="a new account may have 5 in a region")]
+    detail = f"{held} of {allowed} VPCs in {account.region}"
+    if held >= allowed:
+        return [Finding(what=what, state="missing", detail=detail, mend=f"remove one that nobody needs. {_LEAKS}")]
+    return [Finding(what=what, state="ok", detail=detail)]
+
+
+def find_leftovers(known: LabEnvironment) -> list[Finding]:
+    """Check that no resource with the course's tags exists that this workspace does not know."""
+    what = "leftovers"
+    regions = dict.fromkeys([known.account.region, *(known.regions or offerings.REGIONS)])
+    resources = resource_scan.find(known.account, regions=regions, strict=True)
+    ours = [resource for resource in resources if resource.seen and resource.tags.get("Stack") not in known.standing]
+    findings: list[Finding] = []
+    if ours:
+        stacks = sorted({resource.tags.get("Stack", "unknown") for resource in ours})
+        late = sum(map(_is_expired, ours))
+        detail = f"{len(ours)} things of {len(stacks)} lab(s) that this workspace does not know ({', '.join(stacks)})"
+        detail += f"; {late} past their deadline" if late else ""
+        findings.append(Finding(what=what, state="warning", detail=detail, mend=_LEAKS))
+    if unseen := sorted({resource.kind for resource in resources if not resource.seen}):
+        detail = f"not allowed to look for: {', '.join(unseen)}"
+        findings.append(Finding(what=what, state="unknown", detail=detail, mend=POLICY_HINT))
+    return findings or [Finding(what=what, state="ok", detail="none in the regions that this workspace uses")]
+
+
+def _is_expired(resource: CloudResource) -> bool:
+    try:
+        return datetime.fromisoformat(resource.tags["Expires"]) < datetime.now(UTC)
+    except (KeyError, ValueError, TypeError):
+        return False
+
+
+def find_permission(known: LabEnvironment) -> list[Finding]:
+    """Check that this identity may start each type, by EC2's dry run, which tests permissions but neither quota nor
+    capacity."""
+    by_type = {machines.instance_type: machines for lab in known.labs for machines in lab.machines}
+    try:
+        ids = {kind: resolve(known.account, kind).id for kind in _list_image_kinds(known.labs)}
+    except MissingError as error:  # the check of the images says what helps
+        return [Finding(what="permission to start", state="unknown", detail=error.what, mend=error.hint)]
+    return [
+        _may_start(known.account, name, ids[_image_kind(name)], machines.market(known.market))
+        for name, machines in sorted(by_type.items())
+    ]
+
+
+def _may_start(account: Account, name: str, image: str, market: Market) -> Finding:
+    what = f"permission to start {name}"
+    request: dict[str, Any] = {
+        "ImageId": image,
+        "InstanceType": name,
+        "MinCount": 1,
+        "MaxCount": 1,
+        "TagSpecifications": [{"ResourceType": "instance", "Tags": tags.to_aws_tags(tags.make_project_tags())}],
+    }
+    if market == "spot":
+        request["InstanceMarketOptions"] = {"MarketType": "spot"}
+    try:
+        account.call("ec2", "run_instances", DryRun=True, **request)
     except PermissionRefused as error:
-        finding = Finding(
-            what=what, state="unknown", detail=f"not allowed to look: {error.action}", mend=POLICY_HINT, kind=kind
-        )
-    except CredentialsError as error:
-        finding = Finding(what=what, state="missing", detail=error.what, mend=error.hint, kind=kind)
+        return Finding(what=what, state="missing", detail=f"refused: {error.action}", mend=POLICY_HINT)
     except CloudError as error:
-        finding = Finding(what=what, state="unknown", detail=error.what, mend=error.hint, kind=kind)
-    except GpucourseError as error:
-        finding = Finding(what=what, state="missing", detail=error.what, mend=error.hint, kind=kind)
-    return [finding]
+        if error.cloud_code == "DryRunOperation":
+            return Finding(what=what, state="ok", detail="a dry run says yes")
+        if error.kind in {"account", "credentials"}:
+            return Finding(what=what, state="missing", detail=error.what, mend=error.hint)
+        return Finding(what=what, state="unknown", detail=error.what, mend=_DEPLOY_SHOWS)
+    return Finding(what=what, state="unknown", detail="EC2 did not answer the dry run as it should", mend=_DEPLOY_SHOWS)
+
+
+TERRAFORM = Check("Terraform", find_terraform)
+IDENTITY = Check("credentials", find_identity, "credentials")
+_QUOTA_ROLE = _check_role("quota role", "ServiceQuotas", "request for a quota", QUOTA_ROLE, lambda _known: True)
+CHECKS = (
+    Check("account plan", find_plan),
+    Check("region", find_region),
+    Check("zones", find_zones),
+    Check("quota", find_quotas),
+    Check("quota of the other market", find_other_quotas),
+    _check_role("spot role", "EC2Spot", "spot instance", SPOT_ROLE, lambda known: known.market == "spot"),
+    _check_role(
+        "storage role",
+        "AmazonElasticFileSystem",
+        "mount target",
+        STORAGE_ROLE,
+        lambda known: any(lab.storage_gib for lab in known.labs),
+    ),
+    Check("image", find_images),
+    Check("room for a network", find_network_room),
+    Check("leftovers", find_leftovers),
+    Check("permission to start", find_permission),
+    Check("billing access", find_bill_readers, applies=lambda known: known.whole),
+    Check(schedule.WHAT, lambda known: [schedule.readiness(known.account)], "backstop"),
+)
+HERE = (Check("SSH key", find_key), Check("your address", find_address), Check("price", find_price, "price"))

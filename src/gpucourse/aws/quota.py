@@ -6,7 +6,9 @@ unknown, never enough. The need of all modules is the largest need of one: a lea
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -34,28 +36,43 @@ def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], d
     return needed
 
 
-def assess(account: Account, labs: Sequence[LabNeed], market: Market = "on-demand") -> list[Quota]:
-    """Return every quota that these labs need, one lab at a time, with its limit and what is in use."""
-    wanted = needs(labs, market)
-    running, trouble = _or_reason(partial(in_use, account))
-    names = {code: name for family in hardware().quotas.values() for code, name in family.by_market.values()}
-    quotas: list[Quota] = []
-    for (code, bought), taken in sorted(wanted.items()):
-        allowed, refused = _or_reason(partial(limit, account, code))
-        quotas.append(
-            Quota(
-                code=code,
-                name=names[code],
-                market=bought,
-                region=account.region,
-                needed=max(taken.values()),
-                limit=allowed,
-                used=None if running is None else running.get(code, 0),
-                modules=tuple(taken),
-                reason=refused or trouble,
-            )
-        )
-    return quotas
+@dataclass
+class Quotas:
+    """The vCPU quotas of an account in one region. Each limit, and what is in use, is asked for once; threads may share it.
+
+    `limits` and `used` hold the answers so far, each with the reason if AWS did not give it.
+    """
+
+    account: Account
+    limits: dict[str, tuple[int | None, str]] = field(default_factory=dict)
+    used: tuple[dict[str, int] | None, str] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def assess(self, labs: Sequence[LabNeed], market: Market = "on-demand") -> list[Quota]:
+        """Return every quota that these labs need, one lab at a time, with its limit and what is in use."""
+        names = {code: name for family in hardware().quotas.values() for code, name in family.by_market.values()}
+        quotas: list[Quota] = []
+        with self._lock:
+            self.used = self.used or _or_reason(partial(in_use, self.account))
+            running, trouble = self.used
+            for (code, bought), taken in sorted(needs(labs, market).items()):
+                if code not in self.limits:
+                    self.limits[code] = _or_reason(partial(limit, self.account, code))
+                allowed, refused = self.limits[code]
+                quotas.append(
+                    Quota(
+                        code=code,
+                        name=names[code],
+                        market=bought,
+                        region=self.account.region,
+                        needed=max(taken.values()),
+                        limit=allowed,
+                        used=None if running is None else running.get(code, 0),
+                        modules=tuple(taken),
+                        reason=refused or trouble,
+                    )
+                )
+        return quotas
 
 
 def limit(account: Account, code: str, service: str = SERVICE) -> int:
@@ -83,7 +100,12 @@ def in_use(account: Account) -> dict[str, int]:
 
 def networks(account: Account) -> tuple[int, int]:
     """Return how many VPCs the region has, and how many it may have. Raises the errors of `Account.call`."""
-    return sum(1 for _vpc in account.pages("ec2", "describe_vpcs", "Vpcs")), limit(account, VPCS, "vpc")
+    return count_networks(account), limit(account, VPCS, "vpc")
+
+
+def count_networks(account: Account) -> int:
+    """Return how many VPCs the region has. Raises the errors of `Account.call`."""
+    return sum(1 for _vpc in account.pages("ec2", "describe_vpcs", "Vpcs"))
 
 
 def request_increase(account: Account, quota: Quota) -> QuotaRequest:

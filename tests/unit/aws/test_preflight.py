@@ -1,17 +1,25 @@
+"""The checks before anything costs money: what each misses, and what mends it."""
+
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpucourse.aws import schedule
+from gpucourse.aws import offerings, schedule
+from gpucourse.aws.failure_table import QUOTA as TOO_SMALL
 from gpucourse.aws.images import CANDIDATES
 from gpucourse.aws.money import PriceBook
-from gpucourse.aws.preflight import LabEnvironment, list_blocking, preflight
+from gpucourse.aws.preflight import LabEnvironment, find_bill_readers, find_quotas, list_blocking, preflight
+from gpucourse.aws.quota import Quotas
 from gpucourse.errors import CloudUnreachable, GpucourseError, MissingError
-from gpucourse.model.cloud import Finding, LabNeed, Machines
+from gpucourse.model.cloud import Finding, LabNeed, Machines, Market
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error, make_expiry, make_refusal
 
 KEY = "ssh-ed25519 AAAAC3Nz me"
@@ -76,8 +84,11 @@ def a_good_account(**changed: Any) -> ScriptedAccount:
     return ScriptedAccount(answers)
 
 
-def make_environment(**changed: Any) -> LabEnvironment:
+def make_environment(account: ScriptedAccount, labs: Sequence[LabNeed] = LABS, **changed: Any) -> LabEnvironment:
     known: dict[str, Any] = {
+        "quotas": Quotas(account),
+        "labs": labs,
+        "find_offers": lambda: offerings.offers(account, (machines.instance_type for lab in labs for machines in lab.machines)),
         "terraform": "1.11.4",
         "public_key": KEY,
         "book": PriceBook(region="us-east-2"),
@@ -92,7 +103,7 @@ def ask_nobody() -> str:
 
 
 def run_preflight(account: ScriptedAccount, **changed: Any) -> dict[str, Finding]:
-    findings = preflight(account, LABS, make_environment(**changed))
+    findings = preflight(make_environment(account, **changed))
     assert len({finding.what for finding in findings}) == len(findings), "two findings of one name"
     return {finding.what: finding for finding in findings}
 
@@ -209,7 +220,7 @@ def test_preflight_without_credentials_asks_nothing_else_of_the_account(problem:
 def test_preflight_goes_on_after_each_miss_and_lists_what_blocks() -> None:
     account = a_good_account(get_service_quota={"Quota": {"Value": 0.0}}, describe_images=make_expiry())
     account.answers["ec2", "describe_volumes"] = {"Volumes": [{"VolumeId": "vol-1", "Tags": as_tag_list(TAGS)}]}
-    findings = preflight(account, LABS, make_environment(terraform="1.6.0", standing=frozenset({"s-1"})))
+    findings = preflight(make_environment(account, terraform="1.6.0", standing=frozenset({"s-1"})))
     states = {finding.what: finding.state for finding in findings}
     assert (states["region"], states["leftovers"]) == ("ok", "ok"), "what is of this workspace is no leftover"
     assert {finding.what for finding in list_blocking(findings)} >= {"Terraform", QUOTA, "image"}
@@ -238,3 +249,102 @@ def test_preflight_compares_the_price_with_the_budget() -> None:
     assert run_preflight(a_good_account(), budget=Decimal(20))["price"].state == "ok"
     over = run_preflight(a_good_account(), budget=Decimal(20), spent=Decimal(18))["price"]
     assert (over.state, "$2.00 of the budget is left" in over.detail) == ("warning", True)
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "aws-account.md").read_text(encoding="utf-8")
+BUDGETS, NOTICES = ("budgets", "describe_budgets"), ("budgets", "describe_notifications_for_budget")
+MAIL = {"NotificationType": "ACTUAL", "ComparisonOperator": "GREATER_THAN", "Threshold": 50.0}
+
+
+def test_steps_of_the_page_are_what_a_new_account_lacks() -> None:
+    account = a_good_account(
+        get_caller_identity=ROOT_USER,
+        get_account_plan_state={"accountPlanType": "FREE"},
+        describe_regions=CLOSED_REGION,
+        get_service_quota=lambda asked: {"Quota": {"Value": 5.0 if asked["ServiceCode"] == "vpc" else 0.0}},
+        get_role=error("NoSuchEntity"),
+        run_instances=make_refusal("ec2:RunInstances"),
+    )
+    account.answers[BUDGETS] = make_refusal("budgets:ViewBudget")
+    labs = [LABS[0], replace(LABS[1], storage_gib=5)]
+    findings = preflight(make_environment(account, labs, market="spot", whole=True))
+    lines = {re.sub(r" (?:L-\w+ \(.*\)|\S+\.\w+)$", "", finding.what) for finding in findings if finding.state != "ok"}
+    steps = {name for names in re.findall(r"\((`[a-z`, ]+`)\)", PAGE) for name in re.findall(r"`([^`]+)`", names)}
+    assert steps == lines
+
+
+@pytest.mark.parametrize(
+    ("budgets", "notices", "access", "mail"),
+    [
+        ({"Budgets": [{"BudgetName": "home"}]}, {"Notifications": [MAIL]}, "ok", "ok"),
+        ({"Budgets": [{"BudgetName": "home"}]}, {"Notifications": []}, "ok", "warning"),
+        ({}, {}, "ok", "warning"),
+        (make_refusal("budgets:ViewBudget"), {}, "warning", "warning"),
+    ],
+    ids=["a mail", "a budget that is silent", "no budget", "refused"],
+)
+def test_bill_readers_says_who_sees_the_bill_and_gets_a_mail(budgets: object, notices: object, access: str, mail: str) -> None:
+    account = a_good_account()
+    account.answers |= {BUDGETS: budgets, NOTICES: notices}
+    findings = {finding.what: finding for finding in find_bill_readers(make_environment(account))}
+    assert {what: finding.state for what, finding in findings.items()} == {"billing access": access, "budget mail": mail}
+    assert all(finding.mend for finding in findings.values() if finding.state != "ok")
+
+
+def test_region_that_does_not_exist_is_asked_of_one_that_does() -> None:
+    account = a_good_account()
+    account.region = "ap-southeast-9"
+    finding = run_preflight(account)["region"]
+    assert (finding.state, finding.detail) == ("missing", "AWS has no region ap-southeast-9")
+
+
+@pytest.mark.parametrize(
+    ("what", "answers", "storage", "role", "service"),
+    [
+        ("storage role", {}, 5, "AmazonElasticFileSystem", "elasticfilesystem"),
+        ("quota role", {"get_service_quota": {"Quota": {"Value": 0.0}}}, 0, "ServiceQuotas", "servicequotas"),
+    ],
+)
+def test_service_role_is_looked_for_when_the_labs_need_it(
+    what: str, answers: dict[str, Any], storage: int, role: str, service: str
+) -> None:
+    def look(**more: Any) -> Any:
+        labs = [replace(LABS[0], storage_gib=storage)]
+        return {item.what: item for item in preflight(make_environment(a_good_account(**answers, **more), labs))}[what]
+
+    assert look().state == "ok"
+    assert what not in run_preflight(a_good_account())
+    absent = look(get_role=error("NoSuchEntity"))
+    assert absent.state == "warning"
+    assert f"AWSServiceRoleFor{role}" in absent.detail
+    assert absent.mend.endswith(f"aws iam create-service-linked-role --aws-service-name {service}.amazonaws.com")
+    assert look(get_role=make_refusal("iam:GetRole")).state == "unknown"
+
+
+def test_quotas_that_are_too_small_come_with_the_command_and_with_targets_that_cost_nothing() -> None:
+    account = a_good_account(get_service_quota={"Quota": {"Value": 0.0}})
+    ask = "gpucourse doctor --target aws --request-quota --module 3 --region us-west-2"
+    findings = run_preflight(account, request=ask)
+    mends = [findings["quota L-DB2E81BA (on-demand)"].mend, findings["quota L-3819A6DF (spot)"].mend]
+    assert mends[0].startswith(f"{ask} (people")
+    assert mends[1].startswith(f"{ask} --spot (people")
+    for mend in [*mends, TOO_SMALL]:
+        assert "--target here" in mend
+        assert "--target hosts" in mend
+
+
+def test_quotas_offers_smaller_nodes_that_fit_with_the_command() -> None:
+    machines = (Machines(instance_type="g4dn.2xlarge", count=2),)
+    usual = LabNeed(module="3", title="", machines=machines, smaller="g4dn.xlarge")
+
+    def mend(vcpus: float, lab: LabNeed = usual, market: Market = "on-demand") -> str:
+        account = a_good_account(get_service_quota={"Quota": {"Value": vcpus}})
+        [finding, *_role] = find_quotas(make_environment(account, [lab], market=market, request="ask for more"))
+        return finding.mend
+
+    command = "gpucourse deploy 3 --target aws --nodes 2 --gpu t4 --size xlarge"
+    assert mend(8.0).startswith(f"{command} fits: 2 x g4dn.xlarge, 8 vCPU; ask for more (people")
+    assert mend(8.0, market="spot").startswith(f"{command} --spot fits")
+    assert mend(16.0) == "", "the usual size fits"
+    assert mend(7.0).startswith("ask for more (people"), "neither fits"
+    assert mend(8.0, replace(usual, smaller="")).startswith("ask for more (people"), "there is no smaller size"

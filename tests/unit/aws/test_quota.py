@@ -50,6 +50,10 @@ def account(quota_limit: Any, instances: Any = None) -> ScriptedAccount:
     )
 
 
+def assess(account: ScriptedAccount, labs: list[LabNeed]) -> list[Quota]:
+    return quota.Quotas(account).assess(labs)
+
+
 def by_code(quotas: list[Quota]) -> dict[str, Quota]:
     return {item.code: item for item in quotas}
 
@@ -61,7 +65,7 @@ def test_assess_needs_the_largest_lab_of_each_quota_not_the_sum() -> None:
     }
     assert set(quota.needs(LABS, "spot")) == {(G_SPOT, "spot"), (STANDARD, "on-demand")}, "a head stays on demand"
     running = describe(("g5.xlarge", 4, False), ("g6.xlarge", 4, True), ("m5.large", 2, False), ("inf2.xlarge", 4, False))
-    quotas = by_code(quota.assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=5.0), running), LABS))
+    quotas = by_code(assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=5.0), running), LABS))
     assert (quotas[G].needed, quotas[G].limit, quotas[G].used, quotas[G].enough) == (16, 16, 4, False)
     assert quotas[G].modules == ("1", "2", "3")
     assert (quotas[STANDARD].used, quotas[STANDARD].enough) == (2, True)
@@ -89,17 +93,17 @@ def test_in_use_counts_a_type_against_the_quota_of_its_family(name: str, spot: b
 def test_assess_takes_the_default_of_aws_when_no_limit_was_set() -> None:
     asked = account(error("NoSuchResourceException"))
     asked.answers["service-quotas", "get_aws_default_service_quota"] = limit(0.0)
-    quotas = by_code(quota.assess(asked, LABS))
+    quotas = by_code(assess(asked, LABS))
     assert (quotas[G].limit, quotas[G].enough) == (0, False)
 
 
 def test_assess_is_unknown_when_limit_or_use_is_refused_unless_the_limit_is_too_low() -> None:
-    quotas = by_code(quota.assess(account(make_refusal("servicequotas:GetServiceQuota")), LABS))
+    quotas = by_code(assess(account(make_refusal("servicequotas:GetServiceQuota")), LABS))
     assert (quotas[G].limit, quotas[G].enough) == (None, None)
     assert "servicequotas:GetServiceQuota" in quotas[G].reason
     for value, enough in ((64.0, None), (8.0, False)):
         limited = account(limits(L_DB2E81BA=value, L_1216C47A=64.0), make_refusal("ec2:DescribeInstances"))
-        assert by_code(quota.assess(limited, LABS))[G].enough is enough
+        assert by_code(assess(limited, LABS))[G].enough is enough
 
 
 def make_quota(needed: int, limit: int, used: int | None) -> Quota:

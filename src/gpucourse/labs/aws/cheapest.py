@@ -64,9 +64,10 @@ def replace_any_gpu(
     needs = _list_needs(module, request)
     offered = _find_offered(account, needs)
     needs = {gpu: need for gpu, need in needs.items() if gpu in offered}
+    quotas = quota.Quotas(account)
     book = refresh_prices(read_prices(context, region), account, map(_type_of, needs.values()), datetime.now(UTC))
     candidates = sorted(
-        (candidate for market in markets for candidate in _list_candidates(account, needs, market, book)),
+        (candidate for market in markets for candidate in _list_candidates(quotas, needs, market, book)),
         key=lambda candidate: (candidate.usd_per_hour, candidate.market == "spot"),
     )
     if not candidates:
@@ -101,9 +102,9 @@ def _find_offered(account: Account, needs: dict[str, LabNeed]) -> set[str]:
     }
 
 
-def _list_candidates(account: Account, needs: dict[str, LabNeed], market: Market, book: PriceBook) -> list[Candidate]:
+def _list_candidates(quotas: quota.Quotas, needs: dict[str, LabNeed], market: Market, book: PriceBook) -> list[Candidate]:
     """Return the GPUs that fit into the quota of that market, or whose quota is unknown."""
-    assessed = {item.code: item for item in quota.assess(account, list(needs.values()), market)}
+    assessed = {item.code: item for item in quotas.assess(list(needs.values()), market)}
     return [
         Candidate(
             gpu=gpu,

@@ -10,6 +10,7 @@ from gpucourse.aws import quota
 from gpucourse.aws.money import PriceBook, estimate, refresh_prices, usd_per_hour
 from gpucourse.aws.offerings import instance_type, validate_region
 from gpucourse.aws.preflight import preflight
+from gpucourse.aws.quota import Quotas
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UsageError
@@ -32,10 +33,14 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
     account, market, labs = _account(context, look), _market(context, look), _labs(context, look)
     with stage(context.watch, "preflight", f"asking AWS about {account.region}"):
         book = _book(account, labs)
-        request = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
-        known = make_environment(context, book, market, look.ssh_cidr or context.settings.ssh_cidr, request)
-        known = replace(known, whole=True, growth=lambda labs: _measure_growth(context, account, labs, market))
-        findings = [*preflight(account, labs, known), *([check_course(context)] if context.catalog.errors else [])]
+        ssh_cidr = look.ssh_cidr or context.settings.ssh_cidr
+        known = replace(
+            make_environment(context, Quotas(account), labs, book, market, ssh_cidr),
+            whole=True,
+            growth=lambda labs: _measure_growth(context, account, labs, market),
+            request=request_command(look),
+        )
+        findings = [*preflight(known), *([check_course(context)] if context.catalog.errors else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
     return PreflightReport(
         region=account.region,
@@ -61,7 +66,7 @@ def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
     with stage(context.watch, "quotas", f"asking AWS about quotas in {account.region}"):
         account.identity()  # without credentials that is the answer, instead of `unknown` for each quota
         market = _market(context, look)
-        vcpu_quotas = quota.assess(account, _measure_growth(context, account, _labs(context, look), market), market)
+        vcpu_quotas = Quotas(account).assess(_measure_growth(context, account, _labs(context, look), market), market)
         return [
             ShortQuota(
                 quota=vcpu_quota, open=quota.open_request(account, vcpu_quota.code) if vcpu_quota.enough is False else None

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gpucourse.aws import look_lab, offerings, quota
+from gpucourse.aws import offerings
 from gpucourse.aws.caller import caller_cidr, validate_cidr
 from gpucourse.aws.money import PriceBook, refresh_prices, usd_over
-from gpucourse.aws.preflight import list_blocking, preflight
+from gpucourse.aws.preflight import describe_quota, list_blocking, preflight
+from gpucourse.aws.quota import Quotas
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
@@ -30,6 +31,7 @@ from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.labs.aws.quote import Quote, make_quote
+from gpucourse.labs.request import PreflightRequest
 from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding, Offers
 from gpucourse.model.deployment import AwsDeployment
@@ -99,15 +101,15 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
     region = wanted[0].region
     account = Account(region, context.environ)
     with stage(context.watch, "account", f"asking AWS about {region}"):
-        who = account.identity()
+        who, quotas = account.identity(), Quotas(account)
         for choice in wanted:
             if choice.standing is not None:
                 check_identity(who, choice.standing)
         for choice in wanted:
-            _check_growth(account, choice)
-        fit = quota_fit.fit(account, wanted, chosen=request.nodes is not None)
+            _check_growth(quotas, choice)
+        fit = quota_fit.fit(quotas, wanted, chosen=request.nodes is not None)
         book = _book(context, account, fit.now)
-        cidr, findings = _preflight(context, request, account, fit, book)
+        cidr, findings = _preflight(context, request, quotas, fit, book)
         zones = offerings.offers(account, (kind for choice in fit.now for kind in _types(choice)))
     budget = read_budget(context, {choice.stack for choice in fit.now})
     proposal = AwsProposal(
@@ -179,19 +181,20 @@ def _is_forgotten(lab: CloudLab, changes: list[tuple[str, str]]) -> bool:
     return makes_nodes and bool(unmanaged.find(lab))
 
 
-def _check_growth(account: Account, choice: Choice) -> None:
+def _check_growth(quotas: Quotas, choice: Choice) -> None:
     """Check that the quota allows an existing lab's additional instances beside what already runs. Raises MissingError if it
     does not."""
     if choice.standing is None:
         return
-    growth = quota_fit.measure_growth(account, choice.need, choice.standing)
-    quotas = quota.assess(account, [growth], choice.market)
-    if all(item.enough is not False for item in quotas):
+    growth = quota_fit.measure_growth(quotas.account, choice.need, choice.standing)
+    assessed = quotas.assess([growth], choice.market)
+    if all(item.enough is not False for item in assessed):
         return
-    command = request_command(choice.module.id, region=choice.region, gpu=(choice.gpu,), nodes=choice.nodes)
-    wrong = list_blocking(look_lab.quotas(account, [growth], choice.market, command))
+    look = PreflightRequest(module=choice.module.id, region=choice.region, gpu=(choice.gpu,), nodes=choice.nodes)
+    command = request_command(look)
+    wrong = list_blocking([describe_quota(quotas.account, [growth], choice.market, item, command) for item in assessed])
     listed = "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong)
-    fitting = quota_fit.count_fitting_nodes(choice, growth, quotas)
+    fitting = quota_fit.count_fitting_nodes(choice, growth, assessed)
     smaller = [f"--nodes {fitting} fits into the quota as it is"] if 0 < fitting < choice.nodes else []
     raise MissingError(
         f"the quota is too small for what {choice.stack} needs in addition to what already runs; nothing was changed\n{listed}",
@@ -200,7 +203,7 @@ def _check_growth(account: Account, choice: Choice) -> None:
 
 
 def _preflight(
-    context: Context, request: DeployRequest, account: Account, fit: quota_fit.Fit, book: PriceBook
+    context: Context, request: DeployRequest, quotas: Quotas, fit: quota_fit.Fit, book: PriceBook
 ) -> tuple[str, list[Finding]]:
     """Return the address for which SSH is opened, and the findings of the checks. Raises MissingError with everything that
     blocks."""
@@ -209,11 +212,12 @@ def _preflight(
         return "", []
     said = request.ssh_cidr or context.settings.ssh_cidr
     special = bool(request.gpu or request.nodes)
-    quota_command = request_command(
-        new[0].module.id if special else None, region=request.region or None, gpu=request.gpu, nodes=request.nodes
+    look = PreflightRequest(
+        module=new[0].module.id if special else None, region=request.region, gpu=request.gpu, nodes=request.nodes
     )
-    known = make_environment(context, book, new[0].market, validate_cidr(said) if said else "", quota_command)
-    findings = preflight(account, [choice.need for choice in new], known)
+    cidr, needs = validate_cidr(said) if said else "", [choice.need for choice in new]
+    known = make_environment(context, quotas, needs, book, new[0].market, cidr)
+    findings = preflight(replace(known, request=request_command(look)))
     wrong = list_blocking(findings)
     if wrong:
         listed = "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong)

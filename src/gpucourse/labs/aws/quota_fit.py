@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from gpucourse.aws import instances, quota
 from gpucourse.aws.offerings import instance_type
+from gpucourse.aws.quota import Quotas
 from gpucourse.aws.session import Account
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.choice import Choice
@@ -27,25 +28,24 @@ class Fit:
 
 
 def fit(
-    account: Account,
+    quotas: Quotas,
     wanted: list[Choice],
     *,
     chosen: bool,
-    assess: Callable[[Account, list[LabNeed], Market], list[Quota]] = quota.assess,
     networks: Callable[[Account], tuple[int, int]] = quota.networks,
 ) -> Fit:
     """Divide the labs by the rest of the quotas. An unknown limit counts as enough: the launch will show it.
 
     `chosen`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
-    preflight says so. `assess` and `networks` query the account.
+    preflight says so. `networks` queries the account.
     """
     result = Fit(now=[choice for choice in wanted if choice.standing is not None])
     new = [choice for choice in wanted if choice.standing is None]
     if not new:
         return result
     market = new[0].market
-    left = {(item.code, item.market): item.free for item in assess(account, [choice.need for choice in new], market)}
-    room = _count_free_networks(account, networks) if len(new) > 1 else None
+    left = {(item.code, item.market): item.free for item in quotas.assess([choice.need for choice in new], market)}
+    room = _count_free_networks(quotas.account, networks) if len(new) > 1 else None
     for choice in new:
         taken = choice if _holds(left, choice, market) else None
         smaller = _smaller(left, choice, market) if taken is None else None

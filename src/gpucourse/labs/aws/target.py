@@ -173,7 +173,7 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
         """Return the command that requests quotas: see labs.aws.environment."""
         from gpucourse.labs.aws.environment import request_command
 
-        return request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
+        return request_command(look)
 
     def policy(self, region: str) -> str:
         """Return an IAM policy, as JSON, with the ARNs of the region's partition."""

@@ -12,7 +12,7 @@ from gpucourse.aws.session import Account
 from gpucourse.labs.aws import quota_fit
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.labs.aws.quota_fit import Fit
-from gpucourse.model.cloud import CloudInstance, LabNeed, Market, Quota
+from gpucourse.model.cloud import CloudInstance, LabNeed
 from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
 
 ACCOUNT = Account("us-east-2", {})
@@ -30,21 +30,9 @@ def limits() -> Limits:
 def fit(limits: Limits, wanted: list[Choice], *, chosen: bool = False, networks: int = 1) -> Fit:
     """What fits into these limits, in a region that holds so many networks of five."""
 
-    def assess(_account: Account, labs: list[LabNeed], market: Market) -> list[Quota]:
-        return [
-            Quota(
-                code=code,
-                name=code,
-                market=bought,
-                region="us-east-2",
-                needed=max(taken.values()),
-                limit=limits[code],
-                used=0 if limits[code] is not None else None,
-            )
-            for (code, bought), taken in quota.needs(labs, market).items()
-        ]
-
-    return quota_fit.fit(ACCOUNT, wanted, chosen=chosen, assess=assess, networks=lambda _account: (networks, 5))
+    known = {code: (limit, "") for code, limit in limits.items()}
+    quotas = quota.Quotas(ACCOUNT, limits=known, used=({}, ""))
+    return quota_fit.fit(quotas, wanted, chosen=chosen, networks=lambda _account: (networks, 5))
 
 
 def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, limits: Limits) -> None:
