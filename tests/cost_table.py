@@ -15,7 +15,7 @@ from gpucourse.aws.money import PriceBook, estimate, usd_per_hour
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.course.rubric import parts_of, read_rubric
-from gpucourse.labs.aws.needs import needs
+from gpucourse.labs.aws.choice import needs
 from gpucourse.model.launching import USUAL, advised_extra
 from gpucourse.model.manifest import Module
 from gpucourse.model.rubric import RubricPart

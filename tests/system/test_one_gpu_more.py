@@ -130,8 +130,8 @@ def _answers() -> dict[str, Any]:
     from gpucourse.aws.money import PriceBook
     from gpucourse.aws.offerings import type_for
     from gpucourse.aws.quota import Quotas
+    from gpucourse.labs.aws.choice import need_of
     from gpucourse.labs.aws.lab import variables
-    from gpucourse.labs.aws.needs import need_of
     from tests.unit.aws.cloud import ScriptedAccount
     from tests.unit.exercises.scripts import beside_the_script
     from tests.unit.labs.aws.fakes import context_in, deployment_of

@@ -176,7 +176,7 @@ def _deploy_priced(
         return ExitCode.DONE
     if proposal.matters:
         session.console.show(quote(proposal))
-    proposal.budget.check(proposal.quotes, over_budget=request.over_budget, command=command)
+    proposal.budget.check(proposal.usd_to_the_end, over_budget=request.over_budget, command=command)
     question = "Build this?" if any(price.creates for price in proposal.quotes) else "Change the lab like this?"
     if proposal.matters and not confirm(session, question, yes=yes, command=command):
         raise Interrupted(f"nothing was {'built, and nothing costs' if proposal.fresh else 'changed'}", hint=command)

@@ -14,7 +14,7 @@ from gpucourse.model.deployment import AwsDeployment, Deployment
 if TYPE_CHECKING:
     from gpucourse.labs.aws.budget import Budget
     from gpucourse.labs.aws.choice import Choice
-    from gpucourse.labs.aws.quote import Quote
+    from gpucourse.labs.aws.plan import Quote
     from gpucourse.model.cloud import Finding, Market, Quota, QuotaRequest
     from gpucourse.model.record import RunRecord
 
@@ -56,6 +56,11 @@ class PricedProposal(Proposal):
     def matters(self) -> bool:
         """Return whether the proposal creates a resource or removes a node."""
         return any(quote.creates or quote.ends for quote in self.quotes)
+
+    @property
+    def usd_to_the_end(self) -> Decimal:
+        """Return what the labs cost that it builds, if they are left alone until their end."""
+        return sum((quote.to_the_end for quote in self.quotes if quote.creates), Decimal(0))
 
     @property
     def fresh(self) -> bool:

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from gpucourse.aws import instances, schedule
 from gpucourse.aws.money import usd_over
@@ -25,8 +24,7 @@ from gpucourse.units import parse_moment
 from gpucourse.workspace import deployments
 from gpucourse.workspace.lock import try_lock
 
-if TYPE_CHECKING:
-    from gpucourse.labs.aws.quote import Quote
+LESS = "a shorter life (--ttl), --spot, fewer --nodes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,17 +45,8 @@ class Budget:
         """Return whether this amount may still be spent; zero is always allowed."""
         return self.remaining is None or not usd or usd <= self.remaining
 
-    def check(self, quotes: list[Quote], *, over_budget: bool, command: str) -> None:
-        """Check that these labs, if left alone until their end, do not exceed the rest of the budget. `command`: what was
-        typed.
-
-        Raises UsageError if they do, unless `over_budget`.
-        """
-        wanted = sum((quote.to_the_end for quote in quotes if quote.creates), Decimal(0))
-        self.check_usd(wanted, less="a shorter life (--ttl), --spot, fewer --nodes", command=command, over_budget=over_budget)
-
-    def check_usd(self, usd: Decimal, *, less: str, command: str, over_budget: bool) -> None:
-        """Check that this amount does not exceed the rest of the budget. `less`: what costs less; `command`: what was typed.
+    def check(self, usd: Decimal, *, over_budget: bool, command: str, less: str = LESS) -> None:
+        """Check that this amount does not exceed the rest of the budget. `command`: what was typed; `less`: what costs less.
 
         Raises UsageError if it does, unless `over_budget`.
         """
@@ -102,7 +91,7 @@ def reserve(context: Context, deployment: AwsDeployment, spending: Spending, *, 
     """
     usd = usd_over(spending.per_hour, max(spending.until - ledger.now(), ledger.NO_TIME))
     with context.lock("budget", spending.command.removeprefix("gpucourse ")):
-        read_budget(context, {deployment.stack}).check_usd(
+        read_budget(context, {deployment.stack}).check(
             usd, less=spending.less, command=spending.command, over_budget=over_budget
         )
         until = spending.until.isoformat(timespec="seconds")

@@ -9,8 +9,6 @@ from datetime import datetime
 from functools import partial
 
 from gpucourse.aws import instances, schedule
-from gpucourse.aws.money import estimate, usd_per_hour
-from gpucourse.aws.offerings import instance_type
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
 from gpucourse.labs.aws import failure_report, ledger
@@ -19,7 +17,8 @@ from gpucourse.labs.aws.cleanup import take_down, unmanaged
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.ledger import store_prices
-from gpucourse.labs.aws.propose import AwsProposal, LabProposal
+from gpucourse.labs.aws.plan import LabPlan, count_removed_nodes
+from gpucourse.labs.aws.propose import AwsProposal
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.results import BuildResult, DeployResult
@@ -42,34 +41,32 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
     another deploy has used up the budget meanwhile.
     """
     _reserve(context, proposal)
-    lab_proposals, errors = proposal.lab_proposals, list[GpucourseError]()
+    plans, errors = proposal.plans, list[GpucourseError]()
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
 
-    def build_one(lab_proposal: LabProposal) -> DeployResult:
-        if len(lab_proposals) == 1:
-            return _build(context, lab_proposal, proposal.command)
-        own = replace(context, watch=label_events(context.watch, lab_proposal.deployment.stack))
-        lab_proposal.lab = replace(lab_proposal.lab, context=own)
+    def build_one(plan: LabPlan) -> DeployResult:
+        if len(plans) == 1:
+            return _build(context, plan, proposal.command)
+        own = replace(context, watch=label_events(context.watch, plan.deployment.stack))
+        plan.lab = replace(plan.lab, context=own)
         try:
-            return _build(own, lab_proposal, proposal.command)
+            return _build(own, plan, proposal.command)
         except GpucourseError as error:
             errors.append(error)
             raise
 
     try:
-        ends = try_all(
-            [partial(build_one, lab_proposal) for lab_proposal in lab_proposals], limit=AT_ONCE, on_interrupt=context.stop.set
-        )
+        ends = try_all([partial(build_one, plan) for plan in plans], limit=AT_ONCE, on_interrupt=context.stop.set)
     except KeyboardInterrupt:
-        if len(lab_proposals) == 1:
+        if len(plans) == 1:
             raise
         raise Interrupted(
             "\n".join(error.what for error in errors) or "interrupted",
             hint="\n".join(filter(None, (error.hint for error in errors)))
-            or f"gpucourse destroy {lab_proposals[0].choice.module.id} takes all of it down",
+            or f"gpucourse destroy {plans[0].choice.module.id} takes all of it down",
         ) from None
     labs = [end for end in ends if isinstance(end, DeployResult)]
-    if len(lab_proposals) == 1 and not labs:
+    if len(plans) == 1 and not labs:
         raise next(end for end in ends if isinstance(end, GpucourseError))
     return BuildResult(labs=sorted(labs, key=lambda lab: lab.deployment.stack), errors=errors)
 
@@ -77,35 +74,35 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
 def _reserve(context: Context, proposal: AwsProposal) -> None:
     """Check the budget once more and record the labs with their price, under one lock: if two commands deploy at the same time,
     the second one sees the cost of the first."""
-    for lab_proposal in proposal.lab_proposals:
-        store_prices(context, lab_proposal.book)
+    for plan in proposal.plans:
+        store_prices(context, plan.book)
     with context.lock("budget", "deploy"):
-        budget = read_budget(context, {lab_proposal.deployment.stack for lab_proposal in proposal.lab_proposals})
-        budget.check(proposal.quotes, over_budget=proposal.over_budget, command=proposal.command)
-        for lab_proposal in proposal.lab_proposals:
-            _record_price(lab_proposal)
-            deployments.save(context.paths, lab_proposal.deployment, "creating")
+        budget = read_budget(context, {plan.deployment.stack for plan in proposal.plans})
+        budget.check(proposal.usd_to_the_end, over_budget=proposal.over_budget, command=proposal.command)
+        for plan in proposal.plans:
+            plan.record_price()
+            deployments.save(context.paths, plan.deployment, "creating")
 
 
-def _build(context: Context, lab_proposal: LabProposal, command: str) -> DeployResult:
+def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
     """Build one lab. `command`: what the user typed."""
     began = time.monotonic()
-    deployment = lab_proposal.deployment
+    deployment = plan.deployment
     before = deployment.inventory
     regions.note(context.paths, deployment.cloud.region)
-    if lab_proposal.quote.ends or lab_proposal.forgotten:
+    if count_removed_nodes(plan.changes) or plan.forgotten:
         bring_home(context, deployment, discard=False)
     with failure_report.record_outcome(context, deployment, command):
-        lab = lab_proposal.lab
-        if lab_proposal.interrupted or lab_proposal.forgotten:
+        lab = plan.lab
+        if plan.interrupted or plan.forgotten:
             unmanaged.clear(context, lab)
         try:
-            if lab_proposal.quote.changes or before is None:
-                deployment.inventory = _build_with_failover(context, lab_proposal)
+            if plan.changes or before is None:
+                deployment.inventory = _build_with_failover(context, plan)
                 deployment.terraform = lab.describe()
                 deployments.save(context.paths, deployment)
                 lab = open_cloud(context, deployment)
-            _guard_costs(context, lab, fresh=lab_proposal.fresh)
+            _guard_costs(context, lab, fresh=plan.fresh)
         except BaseException:
             _arm_remains(context, lab)
             raise
@@ -115,19 +112,19 @@ def _build(context: Context, lab_proposal: LabProposal, command: str) -> DeployR
             _arm(context, lab)
     return DeployResult(
         deployment=deployment,
-        changes=lab_proposal.quote.changes,
+        changes=plan.changes,
         dry_run=False,
         seconds=time.monotonic() - began,
-        healed=_list_replaced_nodes(before, lab_proposal),
+        healed=_list_replaced_nodes(before, plan),
     )
 
 
-def _build_with_failover(context: Context, lab_proposal: LabProposal) -> Inventory:
+def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
     """Return the nodes of the lab, built in the first place that has room. Raises the final error, in the words of the failure
     table."""
-    deployment, lab = lab_proposal.deployment, lab_proposal.lab
+    deployment, lab = plan.deployment, plan.lab
     cloud = deployment.cloud
-    route = Route(zone_offers=lab_proposal.zones, allowed=lab_proposal.allowed, with_types=lab_proposal.choice.with_types)
+    route = Route(zone_offers=plan.offers, allowed=plan.allowed, with_types=plan.choice.with_types)
     while True:
         here = LaunchAttempt(
             attempt=Placement(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group
@@ -140,12 +137,12 @@ def _build_with_failover(context: Context, lab_proposal: LabProposal) -> Invento
             if failure is None:
                 raise
             # Existing nodes keep their place: in another zone, the people who work on them would lose them.
-            there = route.after(here, failure) if lab_proposal.fresh else None
+            there = route.after(here, failure) if plan.fresh else None
             _note(context, deployment, here, failure, there)
             if there is None:
                 raise failure_report.make_error(failure, cloud.tried, error) from error
         _remove_failed_attempt(context, lab)
-        _move(lab_proposal, there)
+        plan.move(there.attempt, placement_group=there.placement_group)
         deployments.save(context.paths, deployment)
         lab = open_cloud(context, deployment)
         with stage(context.watch, f"plan {deployment.stack}", f"planning {deployment.stack} in {cloud.zone}"):
@@ -189,24 +186,6 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
             f"what the failed attempt at {stack} left could not be removed, and nothing else is tried: {names}",
             hint="by hand:\n" + "\n".join(resource.remove for resource in stays),
         )
-
-
-def _move(lab_proposal: LabProposal, there: LaunchAttempt) -> None:
-    cloud = lab_proposal.deployment.cloud
-    cloud.zone, cloud.instance_type = there.attempt.zone, there.attempt.instance_type
-    cloud.gpu = instance_type(cloud.instance_type).gpu.lower()
-    cloud.placement_group = there.placement_group
-    _record_price(lab_proposal)
-
-
-def _record_price(lab_proposal: LabProposal) -> None:
-    cloud = lab_proposal.deployment.cloud
-    need = lab_proposal.choice.need.with_workers(instance_type=cloud.instance_type)
-    cost_estimate = estimate(lab_proposal.book, need, market=cloud.market, zone=cloud.zone)
-    cloud.usd_per_hour = f"{usd_per_hour(cost_estimate):.4f}"
-    cloud.priced = (
-        f"{cost_estimate[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in cost_estimate)}"
-    )
 
 
 def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
@@ -287,12 +266,8 @@ def _remove_refused(context: Context, lab: CloudLab, what: str) -> None:
     lab.deployment.inventory = None
 
 
-def _list_replaced_nodes(before: Inventory | None, lab_proposal: LabProposal) -> list[str]:
+def _list_replaced_nodes(before: Inventory | None, plan: LabPlan) -> list[str]:
     """Return the existing nodes that are created again, as Terraform addresses; additional nodes are not among them."""
-    made = [
-        address
-        for action, address in lab_proposal.quote.changes
-        if action in {"create", "replace"} and "aws_instance" in address
-    ]
+    made = [address for action, address in plan.changes if action in {"create", "replace"} and "aws_instance" in address]
     names = [node.name for node in before.nodes] if before else []
     return [address for address in made if any(f'["{name}-' in address for name in names)]

@@ -13,9 +13,8 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.hardware import hardware
-from gpucourse.labs.aws.choice import list_labs
+from gpucourse.labs.aws.choice import list_labs, need_of, validate_node_count, validate_size
 from gpucourse.labs.aws.ledger import read_prices
-from gpucourse.labs.aws.needs import need_of, validate_node_count, validate_size
 from gpucourse.model.cloud import LabNeed, Market
 from gpucourse.model.manifest import Module
 

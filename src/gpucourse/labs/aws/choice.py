@@ -1,5 +1,5 @@
-"""Choosing a lab by what was typed, else by the settings, else by the manifest; and finding the part of it that already
-exists."""
+"""Choosing a lab by what was typed, else by the settings, else by the manifest; finding the part of it that already exists; and
+what its manifest needs of an account: machines, disks, storage and hours."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from gpucourse.aws.offerings import type_for, validate_region
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.aws.needs import lab_of, need_of, validate_node_count, validate_size
 from gpucourse.limits import MAX_LAB_HOURS, MIN_LAB_HOURS
-from gpucourse.model.cloud import LabNeed, Market
+from gpucourse.model.cloud import LabNeed, Machines, Market
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.labs import AwsLab
 from gpucourse.model.manifest import Module
@@ -21,7 +20,11 @@ from gpucourse.units import format_seconds
 from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
+    from gpucourse.course.catalog import Catalog
     from gpucourse.labs.request import DeployRequest
+
+
+HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as in terraform/stacks/slurm-cluster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,3 +204,61 @@ def _hours(module: Module, seconds: float) -> float:
 
 def _others(context: Context, size: str, taken: set[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(type_for(gpu, size).name for gpu in context.settings.other_gpus if gpu not in taken))
+
+
+def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None, size: str | None = None) -> LabNeed:
+    """Return what this module's lab needs, with another GPU, number of nodes or size of nodes if given.
+
+    Raises UsageError for a module without a lab on AWS and for a GPU that AWS has retired, UnknownName for an unknown GPU.
+    """
+    lab = lab_of(module)
+    kind = type_for(gpu or lab.gpu, size or lab.size)
+    smaller = type_for(gpu or lab.gpu, lab.smaller).name if lab.smaller else ""
+    workers = Machines(instance_type=kind.name, count=nodes or lab.nodes, disk_gib=lab.disk_gib, disk_mb_s=500)
+    return LabNeed(
+        module=module.id,
+        title=module.title,
+        machines=(HEAD, workers) if lab.head else (workers,),
+        storage_gib=lab.storage_gib,
+        hours=Decimal(str(module.hours)),
+        smaller="" if smaller == kind.name else smaller,
+    )
+
+
+def validate_node_count(module: Module, nodes: int) -> int:
+    """Return `nodes` if the module's lab may have so many. Raises UsageError."""
+    most = lab_of(module).max_nodes
+    if not 1 <= nodes <= most:
+        takes = f"1 to {most} nodes" if most > 1 else "1 node"
+        raise UsageError(
+            f"--nodes {nodes}: module {module.id} takes {takes} on AWS",
+            hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(most, nodes))}",
+        )
+    return nodes
+
+
+def validate_size(module: Module, size: str) -> str:
+    """Return `size` if the module's lab may have nodes of that size. Raises UsageError."""
+    lab = lab_of(module)
+    sizes = [known for known in (lab.size, lab.smaller) if known]
+    if size not in sizes:
+        raise UsageError(
+            f"--size {size}: the nodes of module {module.id} are {' or '.join(sizes)}",
+            hint=f"gpucourse deploy {module.id} --target aws --size {sizes[-1]}",
+        )
+    return size
+
+
+def lab_of(module: Module) -> AwsLab:
+    """Return the module's lab on AWS, from the manifest. Raises UsageError if it has none."""
+    if module.lab.aws is None:
+        raise UsageError(
+            f"module {module.id} needs no cloud: its lab runs on this computer",
+            hint=f"gpucourse deploy {module.id} --target local",
+        )
+    return module.lab.aws
+
+
+def needs(catalog: Catalog, *, gpu: str | None = None) -> list[LabNeed]:
+    """Return what each module with a lab on AWS needs, in the order of the course; all with one GPU if it is given."""
+    return [need_of(module, gpu=gpu) for module in catalog.modules if module.lab.aws is not None]

@@ -14,10 +14,8 @@ from gpucourse.aws.quota import Quotas
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UsageError
-from gpucourse.labs.aws import quota_fit
-from gpucourse.labs.aws.choice import list_labs, usual_gpu
-from gpucourse.labs.aws.environment import make_environment, request_command
-from gpucourse.labs.aws.needs import need_of, needs, validate_node_count
+from gpucourse.labs.aws.choice import list_labs, need_of, needs, usual_gpu, validate_node_count
+from gpucourse.labs.aws.plan import make_environment, measure_growth, request_command
 from gpucourse.labs.course import check_course
 from gpucourse.labs.request import PreflightRequest
 from gpucourse.labs.results import ModulePrice, PreflightReport, ShortQuota
@@ -101,7 +99,7 @@ def _measure_growth(context: Context, account: Account, labs: Sequence[LabNeed],
         ]
         standing = next((lab for lab in here if lab.cloud.gpu == gpu), None)
         try:
-            growths.append(need if standing is None else quota_fit.measure_growth(account, need, standing))
+            growths.append(need if standing is None else measure_growth(account, need, standing))
         except GpucourseError:  # then the use is unknown too, and that is reported
             growths.append(need)
     return growths

@@ -170,8 +170,8 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
         return request_quotas(context, look, wanted)
 
     def request_command(self, look: PreflightRequest) -> str:
-        """Return the command that requests quotas: see labs.aws.environment."""
-        from gpucourse.labs.aws.environment import request_command
+        """Return the command that requests quotas: see labs.aws.plan."""
+        from gpucourse.labs.aws.plan import request_command
 
         return request_command(look)
 

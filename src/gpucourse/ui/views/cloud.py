@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpucourse.labs.aws.budget import Budget
-    from gpucourse.labs.aws.quote import Quote
+    from gpucourse.labs.aws.plan import Quote
     from gpucourse.labs.results import DeployResult, PricedProposal
     from gpucourse.model.cloud import Finding
     from gpucourse.model.deployment import Cloud, PlacementAttempt

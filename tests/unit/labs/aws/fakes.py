@@ -6,14 +6,18 @@ import json
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
+from gpucourse.aws.money import PriceBook
 from gpucourse.context import Context
 from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.locate import find_course
-from gpucourse.labs.aws.choice import Choice
-from gpucourse.labs.aws.needs import need_of
+from gpucourse.labs.aws.choice import Choice, need_of
+from gpucourse.labs.aws.plan import LabPlan
+from gpucourse.model.cloud import Offers
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Event
 from gpucourse.model.labs import AwsLab
@@ -68,6 +72,20 @@ def choice_of(module: Module, *, gpu: str = "t4", nodes: int | None = None, stan
         region="us-east-2",
         ttl_hours=4.0,
         standing=standing,
+    )
+
+
+def plan_of(choice: Choice, deployment: AwsDeployment, book: PriceBook | None = None, *, hours: str = "4") -> LabPlan:
+    """The plan of a lab, at the prices that ship with the course, without Terraform and without a zone."""
+    lab: Any = None
+    return LabPlan(
+        choice=choice,
+        deployment=deployment,
+        lab=lab,
+        offers=Offers(region="us-east-2", by_type={}, zones=()),
+        book=book or PriceBook(region="us-east-2"),
+        hours=Decimal(hours),
+        interrupted=False,
     )
 
 

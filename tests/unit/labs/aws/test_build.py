@@ -10,22 +10,20 @@ from typing import Any
 import pytest
 
 from gpucourse.aws import instances, schedule
-from gpucourse.aws.money import PriceBook
 from gpucourse.context import Context
 from gpucourse.errors import CloudError, InfrastructureError, LeftoverError, TerraformFailed, UsageError
 from gpucourse.labs.aws import build
 from gpucourse.labs.aws.budget import read_budget
-from gpucourse.labs.aws.propose import AwsProposal, LabProposal
-from gpucourse.labs.aws.quote import make_quote
+from gpucourse.labs.aws.propose import AwsProposal
 from gpucourse.labs.request import DeployRequest
-from gpucourse.model.cloud import CloudInstance, Finding, Offers
+from gpucourse.model.cloud import CloudInstance, Finding
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory
 from gpucourse.workspace import deployments
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error, make_refusal
 from tests.unit.aws.test_instances import make_instance
 from tests.unit.aws.test_preflight import EVERYTHING_EMPTY
-from tests.unit.labs.aws.fakes import choice_of, context_in, deployment_of, node
+from tests.unit.labs.aws.fakes import choice_of, context_in, deployment_of, node, plan_of
 
 KEPT = ("ec2", "describe_instance_attribute")
 
@@ -34,7 +32,7 @@ def test_list_replaced_nodes_leaves_out_a_node_more() -> None:
     before = Inventory(stack="02-aws-t4", nodes=(node("node0", role="head"), node("node1")))
     anew, more = (f'module.workers.aws_instance.node["{name}-on-demand"]' for name in ("node1", "node10"))
     changes = [("create", anew), ("create", more), ("create", "aws_vpc.this")]
-    offer: Any = SimpleNamespace(quote=SimpleNamespace(changes=changes))
+    offer: Any = SimpleNamespace(changes=changes)
     assert build._list_replaced_nodes(before, offer) == [anew]
     assert build._list_replaced_nodes(None, offer) == []
 
@@ -136,7 +134,7 @@ def test_reserve_counts_what_a_deploy_beside_it_will_cost(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match=r"beside \$6\.\d\d for other labs until their deadlines") as refused:
         build._reserve(context, second)
     assert "gpucourse deploy 1 --target aws --ttl 28800s --no-spot --yes-over-budget;" in refused.value.hint
-    assert [lab.stack for lab in deployments.every(context.paths)] == [first.lab_proposals[0].deployment.stack]
+    assert [lab.stack for lab in deployments.every(context.paths)] == [first.plans[0].deployment.stack]
     second.over_budget = True
     build._reserve(context, second)
     assert len(deployments.every(context.paths)) == 2
@@ -147,18 +145,12 @@ def propose_one(context: Context, module: str) -> AwsProposal:
     choice = choice_of(context.catalog.module(module))
     hours = 4 if module == "3" else 8
     deployment = deployment_of(module, hours=hours, instance_type=choice.instance_type)
-    book = PriceBook(region="us-east-2")
-    quote = make_quote(choice, deployment, book, [("create", "aws_instance.node[0]")], Decimal(hours))
-    lab: Any = None
-    nowhere = Offers(region="us-east-2", by_type={}, zones=())
-    offer = LabProposal(
-        choice=choice, deployment=deployment, lab=lab, quote=quote, book=book, zones=nowhere, allowed=(), fresh=True,
-        interrupted=False, forgotten=False,
-    )  # fmt: skip
+    offer = plan_of(choice, deployment, hours=str(hours))
+    offer.changes = [("create", "aws_instance.node[0]")]
     budget = read_budget(context, ())
     command = DeployRequest(module=module, target="aws", ttl_s=hours * 3600, spot=False).command
     return AwsProposal(
-        quotes=[quote], later=[], findings=[], budget=budget, lab_proposals=[offer], over_budget=False, command=command
+        quotes=[offer.make_quote()], later=[], findings=[], budget=budget, plans=[offer], over_budget=False, command=command
     )
 
 

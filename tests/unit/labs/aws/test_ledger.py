@@ -18,13 +18,12 @@ from gpucourse.course.locate import CourseFolders
 from gpucourse.errors import StorageError
 from gpucourse.labs.aws import ledger
 from gpucourse.labs.aws.ledger import read, read_prices, store_prices, update
-from gpucourse.labs.aws.quote import make_quote
 from gpucourse.model.cloud import CloudInstance, Market
 from gpucourse.workspace import deployments
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.unit.aws.cloud import REGION, ScriptedAccount
-from tests.unit.labs.aws.fakes import choice_of, context_in, deployment_of
+from tests.unit.labs.aws.fakes import choice_of, context_in, deployment_of, plan_of
 from tests.waiting import STUCK_S
 
 T0 = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -302,9 +301,7 @@ def test_read_prices_gives_ledger_and_quote_one_price(with_prices: Context) -> N
     book = read_prices(with_prices, HERE)
     assert book.instance(KIND) == TODAY
     assert book.instance(KIND, "spot", f"{HERE}a") == SPOT
-    quote = make_quote(
-        choice_of(with_prices.catalog.module("3")), deployment_of(), read_prices(with_prices, HERE), [], Decimal(1)
-    )
+    quote = plan_of(choice_of(with_prices.catalog.module("3")), deployment_of(), book).make_quote()
     assert quote.charges[0].rate == TODAY
     elsewhere = PriceBook(region="us-west-2").instance(KIND)
     assert read_prices(with_prices, "us-west-2").instance(KIND) == elsewhere, "each region keeps its own"

@@ -6,30 +6,24 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from gpucourse.aws.money import PriceBook
 from gpucourse.labs.aws.budget import Budget
-from gpucourse.labs.aws.quote import make_quote
 from gpucourse.labs.results import DeployResult, PricedProposal
 from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import PlacementAttempt
 from gpucourse.ui.render import render
 from gpucourse.ui.views import cloud
-from tests.unit.labs.aws.fakes import ONE_NODE, choice_of, context_in, deployment_of, module_with
+from tests.unit.labs.aws.fakes import ONE_NODE, choice_of, context_in, deployment_of, module_with, plan_of
 
 
 def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), budget: Budget | None = None) -> PricedProposal:
     context, _events = context_in(tmp_path)
     module = module_with(ONE_NODE, context)
-    quotes = [
-        make_quote(
-            choice_of(module, gpu=gpu),
-            replace(deployment_of(gpu=gpu, instance_type={"t4": "g4dn.xlarge", "l4": "g6.xlarge"}[gpu]), nodes_wanted=1),
-            PriceBook(region="us-east-2"),
-            [("create", "aws_vpc.this"), ("create", "aws_instance.node")],
-            Decimal(4),
-        )
-        for gpu in gpus
-    ]
+    quotes = []
+    for gpu in gpus:
+        kind = {"t4": "g4dn.xlarge", "l4": "g6.xlarge"}[gpu]
+        plan = plan_of(choice_of(module, gpu=gpu), replace(deployment_of(gpu=gpu, instance_type=kind), nodes_wanted=1))
+        plan.changes = [("create", "aws_vpc.this"), ("create", "aws_instance.node")]
+        quotes.append(plan.make_quote())
     return PricedProposal(
         quotes=quotes,
         later=[choice_of(module, gpu=gpu) for gpu in later],

@@ -1,0 +1,499 @@
+"""The plan of a lab on AWS: its type and zone, what the quota allows, its end, and its price, each worked out here and once.
+
+`survey` asks the account about the requested labs; `make_plan` places one of them and makes its record. `propose` shows the
+plans, `build` builds exactly these.
+"""
+
+from __future__ import annotations
+
+import shlex
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache, partial
+
+from gpucourse.aws import instances, offerings, tags
+from gpucourse.aws.caller import caller_cidr, validate_cidr
+from gpucourse.aws.money import Charge, PriceBook, estimate, refresh_prices, usd_over, usd_per_hour
+from gpucourse.aws.offerings import instance_type
+from gpucourse.aws.preflight import LabEnvironment, describe_quota, list_blocking, preflight
+from gpucourse.aws.quota import Quotas, needs, networks
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.labs.aws.account import check_identity
+from gpucourse.labs.aws.budget import read_budget
+from gpucourse.labs.aws.choice import Choice
+from gpucourse.labs.aws.lab import CloudLab, open_cloud
+from gpucourse.labs.aws.ledger import read_prices
+from gpucourse.labs.request import DeployRequest, PreflightRequest
+from gpucourse.model.cloud import CloudInstance, Finding, LabNeed, Market, Offers, Placement, Quota
+from gpucourse.model.deployment import AwsDeployment, Cloud
+from gpucourse.model.event import Note, stage
+from gpucourse.provision.binary import find_terraform
+from gpucourse.storage import find_login
+from gpucourse.units import later, now_utc, seconds_since
+from gpucourse.workspace import deployments, regions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sibling:
+    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD per hour."""
+
+    instance_type: str
+    usd_per_hour: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """The price of one lab. `changes` is the plan, as (action, address); `hours` until its end, `usual_hours` what the module
+    usually takes; `head` the type of a head without a GPU beside the nodes, if there is one. Amounts are USD."""
+
+    stack: str
+    module: str
+    title: str
+    region: str
+    zone: str
+    instance_type: str
+    gpu: str
+    market: Market
+    nodes: int
+    changes: list[tuple[str, str]]
+    charges: tuple[Charge, ...]
+    hours: Decimal
+    expires: str
+    usual_hours: Decimal
+    head: str = ""
+    siblings: tuple[Sibling, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what to know before confirming."""
+        if not self.ends:
+            return ()
+        nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
+        return (f"{self.stack}: {nodes}; what runs on this lab is stopped first, and its outputs are collected",)
+
+    @property
+    def creates(self) -> int:
+        """Return how many resources are created, or created again."""
+        return sum(action in {"create", "replace"} for action, _address in self.changes)
+
+    @property
+    def ends(self) -> int:
+        """Return how many existing nodes are removed, or created again."""
+        return count_removed_nodes(self.changes)
+
+    @property
+    def per_hour(self) -> Decimal:
+        """Return USD per hour while the lab exists."""
+        return usd_per_hour(self.charges)
+
+    @property
+    def to_the_end(self) -> Decimal:
+        """Return USD if the lab exists until its time is over."""
+        return usd_over(self.per_hour, self.hours)
+
+    @property
+    def usually(self) -> Decimal:
+        """Return USD for as long as the module usually takes."""
+        return usd_over(self.per_hour, self.usual_hours)
+
+    def document(self) -> dict[str, object]:
+        """Return the quote for `--json`: amounts as text, USD."""
+        return {
+            **{key: value for key, value in vars(self).items() if key != "charges"},
+            "notes": self.notes,
+            "usd_per_hour": f"{self.per_hour:.4f}",
+            "usd_to_the_end": f"{self.to_the_end:.2f}",
+            "usd_usually": f"{self.usually:.2f}",
+            "lines": [
+                {
+                    "what": line.what,
+                    "kind": line.kind,
+                    "usd_per_hour": f"{line.per_hour:.4f}",
+                    "source": line.rate.source,
+                    "date": line.rate.date,
+                    "note": line.rate.note,
+                }
+                for line in self.charges
+            ],
+        }
+
+
+@dataclass(kw_only=True)
+class LabPlan:
+    """One lab, ready to be built. `deployment` is its record: region, zone, type, market and end; `hours` until that end.
+
+    `offers` are the zones of the region with the types that they have, `book` its prices; `allowed` are the types it may have,
+    the requested one first. `interrupted`: an earlier deploy of it did not end well. `changes` is Terraform's plan, as
+    (action, address). `forgotten`: it exists, and Terraform's state is lost or outdated, so that some of it would be built a
+    second time.
+    """
+
+    choice: Choice
+    deployment: AwsDeployment
+    lab: CloudLab
+    offers: Offers
+    book: PriceBook
+    hours: Decimal
+    interrupted: bool
+    allowed: tuple[str, ...] = ()
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    forgotten: bool = False
+
+    @property
+    def fresh(self) -> bool:
+        """Return whether nothing of the lab exists yet."""
+        return self.choice.standing is None
+
+    def estimate(self, name: str, zone: str = "") -> tuple[Charge, ...]:
+        """Return what the lab costs an hour with nodes of that type, in that zone if one is given."""
+        need = self.choice.need.with_workers(instance_type=name)
+        return estimate(self.book, need, market=self.deployment.cloud.market, zone=zone)
+
+    def make_quote(self) -> Quote:
+        """Return the quote of the lab according to its record."""
+        choice, cloud = self.choice, self.deployment.cloud
+        return Quote(
+            stack=self.deployment.stack,
+            module=choice.module.id,
+            title=choice.module.title,
+            region=cloud.region,
+            zone=cloud.zone,
+            instance_type=cloud.instance_type,
+            gpu=cloud.gpu,
+            market=cloud.market,
+            nodes=self.deployment.nodes_wanted,
+            changes=self.changes,
+            charges=self.estimate(cloud.instance_type, cloud.zone),
+            hours=self.hours,
+            expires=cloud.expires,
+            usual_hours=choice.need.hours,
+            head=next(iter(choice.with_types), ""),
+            siblings=tuple(
+                Sibling(instance_type=name, usd_per_hour=usd_per_hour(self.estimate(name))) for name in choice.others
+            ),
+        )
+
+    def record_price(self) -> None:
+        """Record what the lab costs where it is to be built now."""
+        cloud = self.deployment.cloud
+        charges = self.estimate(cloud.instance_type, cloud.zone)
+        cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
+        cloud.priced = f"{charges[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in charges)}"
+
+    def move(self, there: Placement, *, placement_group: bool) -> None:
+        """Move the lab to another zone or type, at the price there."""
+        cloud = self.deployment.cloud
+        cloud.zone, cloud.instance_type, cloud.placement_group = there.zone, there.instance_type, placement_group
+        cloud.gpu = instance_type(cloud.instance_type).gpu.lower()
+        self.record_price()
+
+
+@dataclass(kw_only=True)
+class Fit:
+    """The labs to build now, those that have to wait until these are destroyed, and notes for the user. `fewer`: the number of
+    nodes that would fit, if the learner typed more than the quota allows; else 0."""
+
+    now: list[Choice] = field(default_factory=list)
+    later: list[Choice] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    fewer: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """What the account says about the requested labs: its number, which of them fit, the zones with their types, the prices,
+    the address for which SSH is opened, and the findings of the checks."""
+
+    account: str
+    fit: Fit
+    offers: Offers
+    book: PriceBook
+    ssh_cidr: str
+    findings: list[Finding]
+
+
+def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Survey:
+    """Ask the account about these labs, which are in one region.
+
+    Raises MissingError with everything that blocks them, and the errors of `Account.call`.
+    """
+    region = wanted[0].region
+    account = Account(region, context.environ)
+    with stage(context.watch, "account", f"asking AWS about {region}"):
+        who, quotas = account.identity(), Quotas(account)
+        for choice in wanted:
+            if choice.standing is not None:
+                check_identity(who, choice.standing)
+        for choice in wanted:
+            check_growth(quotas, choice)
+        fitting = fit(quotas, wanted, chosen=request.nodes is not None)
+        types = {name for choice in fitting.now for name in (choice.instance_type, *choice.with_types, *choice.others)}
+        book = refresh_prices(read_prices(context, region), account, types, datetime.now(UTC))
+        find_offers = cache(partial(offerings.offers, account, frozenset(types)))
+        cidr, findings = "", list[Finding]()
+        if new := [choice for choice in fitting.now if choice.standing is None]:
+            said = request.ssh_cidr or context.settings.ssh_cidr
+            environment = make_environment(
+                context, quotas, [choice.need for choice in new], book, new[0].market, validate_cidr(said) if said else ""
+            )
+            special = bool(request.gpu or request.nodes)
+            look = PreflightRequest(
+                module=new[0].module.id if special else None, region=request.region, gpu=request.gpu, nodes=request.nodes
+            )
+            findings = preflight(replace(environment, find_offers=find_offers, request=request_command(look)))
+            _refuse_if_blocked(new[0], findings, fitting)
+            cidr = environment.ssh_cidr or caller_cidr(context.environ)
+        return Survey(account=who.account, fit=fitting, offers=find_offers(), book=book, ssh_cidr=cidr, findings=findings)
+
+
+def count_removed_nodes(changes: Sequence[tuple[str, str]]) -> int:
+    """Return how many existing nodes Terraform would remove, or create again."""
+    return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in changes)
+
+
+def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:
+    """Return the plan of a lab, not stored yet, before Terraform has looked. Raises MissingError if no zone has what it needs,
+    or without Terraform."""
+    deployment = _make_deployment(context, choice, facts)
+    hours = Decimal(str(choice.ttl_hours))
+    if choice.standing is not None:
+        hours = max(Decimal(0), round(Decimal(str(-seconds_since(deployment.cloud.expires))) / 3600, 4))
+    return LabPlan(
+        choice=choice,
+        deployment=deployment,
+        lab=open_cloud(context, deployment),
+        offers=facts.offers,
+        book=facts.book,
+        hours=hours,
+        interrupted=choice.former is not None or (choice.standing is not None and deployment.phase != "ready"),
+        allowed=(deployment.cloud.instance_type,),
+    )
+
+
+def _make_deployment(context: Context, choice: Choice, facts: Survey) -> AwsDeployment:
+    if choice.standing is not None:
+        return _use_former_record(context, choice, choice.standing)
+    kind = instance_type(choice.instance_type)
+    place = offerings.first_attempt(facts.offers, kind.name, with_types=choice.with_types)
+    if place is None:
+        raise MissingError(
+            f"no zone of {choice.region} offers {kind.name}",
+            hint="another --gpu, or another --region: gpucourse doctor --target aws",
+        )
+    now = now_utc()
+    return AwsDeployment(
+        stack=choice.stack,
+        uid=choice.former.uid if choice.former else f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
+        module=choice.module.id,
+        title=choice.module.title,
+        template=choice.lab.template,
+        phase="creating",
+        created=now,
+        updated=now,
+        nodes_wanted=choice.nodes,
+        cloud=Cloud(
+            account=facts.account,
+            region=choice.region,
+            zone=place.zone,
+            instance_type=place.instance_type,
+            gpu=choice.gpu,
+            market=choice.market,
+            owner=tags.make_value(context.settings.owner or find_login()),
+            ssh_cidr=facts.ssh_cidr,
+            ttl_hours=choice.ttl_hours,
+            expires=later(now, choice.ttl_hours * 3600),
+            placement_group=choice.lab.placement_group and choice.nodes > 1 and kind.cluster_group,
+        ),
+    )
+
+
+def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployment) -> AwsDeployment:
+    """Return the existing record with the number of nodes; if its time is over and nothing runs any more, with a new end."""
+    deployment.nodes_wanted = choice.nodes
+    cloud = deployment.cloud
+    cloud.reservation = None  # left by a command that was killed
+    if seconds_since(cloud.expires) > 0:
+        listed = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
+        if not any(instance.alive for instance in listed):
+            cloud.expires = later(now_utc(), cloud.ttl_hours * 3600)
+            context.watch(Note(text=f"the time of {deployment.stack} was over: it gets {cloud.ttl_hours:g} hours more"))
+    return deployment
+
+
+def fit(
+    quotas: Quotas,
+    wanted: list[Choice],
+    *,
+    chosen: bool,
+    networks: Callable[[Account], tuple[int, int]] = networks,
+) -> Fit:
+    """Divide the labs by the rest of the quotas: all at once, or some now and others afterwards; with fewer nodes if necessary.
+    An unknown limit counts as enough: the launch will show it.
+
+    `chosen`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
+    preflight says so. `networks` queries the account.
+    """
+    result = Fit(now=[choice for choice in wanted if choice.standing is not None])
+    new = [choice for choice in wanted if choice.standing is None]
+    if not new:
+        return result
+    market = new[0].market
+    left = {(item.code, item.market): item.free for item in quotas.assess([choice.need for choice in new], market)}
+    room = _count_free_networks(quotas.account, networks) if len(new) > 1 else None
+    for choice in new:
+        taken = choice if _holds(left, choice, market) else None
+        smaller = _smaller(left, choice, market) if taken is None else None
+        if not chosen:
+            taken = taken or smaller
+        elif smaller is not None:
+            result.fewer = smaller.nodes
+        full = room is not None and sum(item.standing is None for item in result.now) >= room
+        if (taken is None or full) and result.now:
+            result.later.append(choice)
+            continue
+        if taken is not None and taken.nodes < choice.nodes:
+            result.notes.append(
+                f"the quota holds {taken.nodes} nodes, not {choice.nodes}: module {choice.module.id} works with them as well"
+            )
+        for key, vcpus in _takes(taken or choice, market).items():
+            free = left[key]
+            left[key] = None if free is None else free - vcpus
+        result.now.append(taken or choice)
+    return result
+
+
+def check_growth(quotas: Quotas, choice: Choice) -> None:
+    """Check that the quota allows an existing lab's additional instances beside what already runs. Raises MissingError if it
+    does not."""
+    if choice.standing is None:
+        return
+    growth = measure_growth(quotas.account, choice.need, choice.standing)
+    assessed = quotas.assess([growth], choice.market)
+    if all(item.enough is not False for item in assessed):
+        return
+    look = PreflightRequest(module=choice.module.id, region=choice.region, gpu=(choice.gpu,), nodes=choice.nodes)
+    command = request_command(look)
+    wrong = list_blocking([describe_quota(quotas.account, [growth], choice.market, item, command) for item in assessed])
+    fitting = _count_fitting_nodes(choice, growth, assessed)
+    listed, hint = _list_reasons(wrong, fitting if fitting < choice.nodes else 0)
+    raise MissingError(
+        f"the quota is too small for what {choice.stack} needs in addition to what already runs; nothing was changed\n{listed}",
+        hint=hint,
+    )
+
+
+def measure_growth(
+    account: Account, need: LabNeed, standing: AwsDeployment, *, find: Callable[..., list[CloudInstance]] = instances.find
+) -> LabNeed:
+    """Return what an existing lab needs of the quota beside its running instances, in the type of its nodes: 0 machines if all
+    run.
+
+    Raises the errors of `Account.call`. `find` queries the account.
+    """
+    listed = find(account, stack=standing.uid)
+    running = Counter(instance.instance_type for instance in listed if instance.state in {"pending", "running"})
+    whole = need.with_workers(instance_type=standing.cloud.instance_type)
+    missing = (replace(machines, count=max(0, machines.count - running[machines.instance_type])) for machines in whole.machines)
+    return replace(whole, machines=tuple(missing), smaller="")
+
+
+def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota]) -> int:
+    """Return how many nodes an existing lab may have within these quotas, if it lacks nodes; else 0."""
+    workers = growth.machines[-1]
+    kind = instance_type(workers.instance_type)
+    free = next((item.free for item in assessed if item.code == kind.quota[workers.market(choice.market)]), None)
+    stands = choice.nodes - workers.count
+    return stands + free // kind.vcpus if free is not None else 0
+
+
+def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
+    """Return how many more labs the region has room for, since each has a network of its own; None if unknown."""
+    try:
+        held, allowed = networks(account)
+    except GpucourseError:
+        return None
+    return max(0, allowed - held)
+
+
+def _smaller(left: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
+    least = choice.lab.min_nodes or choice.nodes
+    return next(
+        (less for count in range(choice.nodes - 1, least - 1, -1) if _holds(left, less := choice.with_nodes(count), market)),
+        None,
+    )
+
+
+def _holds(left: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> bool:
+    return all(free is None or vcpus <= free for key, vcpus in _takes(choice, market).items() for free in (left[key],))
+
+
+def _takes(choice: Choice, market: Market) -> dict[tuple[str, Market], int]:
+    return {key: sum(modules.values()) for key, modules in needs([choice.need], market).items()}
+
+
+def _refuse_if_blocked(choice: Choice, findings: list[Finding], fitting: Fit) -> None:
+    if wrong := list_blocking(findings):
+        listed, hint = _list_reasons(wrong, fitting.fewer)
+        reasons = f", for {len(wrong)} reasons" if len(wrong) > 1 else ""
+        raise MissingError(f"module {choice.module.id} cannot be deployed{reasons}; nothing was built\n{listed}", hint=hint)
+
+
+def _list_reasons(wrong: list[Finding], fewer: int) -> tuple[str, str]:
+    """Return what blocks a lab, and what helps; `fewer` nodes fit into the quota, or 0."""
+    smaller = [f"--nodes {fewer} fits into the quota as it is"] if fewer > 0 else []
+    mends = dict.fromkeys([*smaller, *(finding.mend for finding in wrong if finding.mend)])
+    return "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong), "\n".join(mends)
+
+
+def make_environment(
+    context: Context, quotas: Quotas, labs: Sequence[LabNeed], book: PriceBook, market: Market, ssh_cidr: str
+) -> LabEnvironment:
+    """Return what the checks of labs that this workspace is about to build look at; with this computer's address if it is
+    already known."""
+    budget = read_budget(context, ())
+    public = context.paths.client_key.with_name(f"{context.paths.client_key.name}.pub")
+    types = [machines.instance_type for lab in labs for machines in lab.machines]
+    return LabEnvironment(
+        quotas=quotas,
+        labs=labs,
+        find_offers=partial(offerings.offers, quotas.account, types),
+        market=market,
+        terraform=_find_terraform_version(context),
+        public_key=public.read_text(encoding="utf-8") if public.is_file() else "",
+        ssh_cidr=ssh_cidr,
+        book=book,
+        budget=budget.budget,
+        spent=budget.spent + budget.reserved,
+        standing=frozenset(
+            deployment.uid for deployment in deployments.every(context.paths) if isinstance(deployment, AwsDeployment)
+        ),
+        regions=regions.read_used_regions(context.paths),
+        ask_address=partial(caller_cidr, context.environ),
+    )
+
+
+def _find_terraform_version(context: Context) -> str | None:
+    try:
+        return ".".join(map(str, find_terraform(context.environ).version))
+    except MissingError:
+        return None
+
+
+def request_command(look: PreflightRequest) -> str:
+    """Return the command that requests the quota of such labs from AWS, in the region in which they are to be built: an
+    increase elsewhere is useless. The market is left out."""
+    words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
+    for flag, value in (
+        ("--module", look.module),
+        ("--region", look.region),
+        ("--gpu", ",".join(look.gpu)),
+        ("--nodes", look.nodes),
+    ):
+        words += [flag, str(value)] if value else []
+    return shlex.join(words)

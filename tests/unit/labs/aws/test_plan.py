@@ -1,0 +1,193 @@
+"""The plan of a lab: what the quota allows at a time, what a lab that stands may have besides, and what it costs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gpucourse.aws.quota import Quotas, needs
+from gpucourse.aws.session import Account
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.labs.aws import plan
+from gpucourse.labs.aws.budget import Budget
+from gpucourse.labs.aws.choice import Choice
+from gpucourse.labs.aws.plan import Fit, Quote
+from gpucourse.labs.results import PricedProposal
+from gpucourse.model.cloud import CloudInstance, LabNeed
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, make_refusal
+from tests.unit.aws.test_instances import make_instance
+from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with, plan_of
+
+ACCOUNT = Account("us-east-2", {})
+G, STANDARD = "L-DB2E81BA", "L-1216C47A"
+
+
+Limits = dict[str, int | None]  # in vCPUs by code; None is one that AWS does not let us read
+
+
+@pytest.fixture
+def limits() -> Limits:
+    return {G: 64, STANDARD: 32}
+
+
+def fit(limits: Limits, wanted: list[Choice], *, chosen: bool = False, networks: int = 1) -> Fit:
+    """What fits into these limits, in a region that holds so many networks of five."""
+
+    known = {code: (limit, "") for code, limit in limits.items()}
+    quotas = Quotas(ACCOUNT, limits=known, used=({}, ""))
+    return plan.fit(quotas, wanted, chosen=chosen, networks=lambda _account: (networks, 5))
+
+
+def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, limits: Limits) -> None:
+    context, _events = context_in(tmp_path)
+    module = module_with(ONE_NODE, context)
+    wanted = [choice_of(module, gpu=gpu) for gpu in ("t4", "l4", "a10g")]
+    fitting = fit(limits, wanted)
+    assert ([choice.gpu for choice in fitting.now], fitting.later) == (["t4", "l4", "a10g"], [])
+    limits[G] = 8
+    fitting = fit(limits, wanted)
+    assert [choice.gpu for choice in fitting.now] == ["t4", "l4"]
+    assert [choice.gpu for choice in fitting.later] == ["a10g"]
+    limits[G] = None
+    assert len(fit(limits, wanted).now) == 3, "what is not known is not refused"
+    assert len(fit(limits, wanted, networks=4).now) == 1, "each lab needs a network of its own"
+    limits[STANDARD] = 3
+    clusters = [choice_of(module_with(CLUSTER, context), gpu=gpu) for gpu in ("t4", "l4")]
+    assert [choice.gpu for choice in fit(limits, clusters).later] == ["l4"], "a head counts against a quota of its own"
+
+
+def test_fit_takes_fewer_nodes_when_the_module_works_with_them(tmp_path: Path, limits: Limits) -> None:
+    context, _events = context_in(tmp_path)
+    cluster = choice_of(module_with(CLUSTER, context))
+    limits[G] = 8
+    fitting = fit(limits, [cluster])
+    [choice] = fitting.now
+    assert (choice.nodes, choice.need.machines[-1].count) == (2, 2)
+    assert "2 nodes, not 3" in fitting.notes[0]
+    typed = fit(limits, [cluster], chosen=True)
+    assert [choice.nodes for choice in typed.now] == [3], "what somebody typed stays; the preflight says that it does not fit"
+    assert (typed.fewer, fitting.fewer) == (2, 0)
+    limits[G] = 4
+    [little] = fit(limits, [cluster]).now
+    assert little.nodes == 3
+
+
+def measure(choice: Choice, *listed: CloudInstance) -> LabNeed:
+    """What the lab takes beside these instances."""
+    assert choice.standing is not None
+    return plan.measure_growth(ACCOUNT, choice.need, choice.standing, find=lambda *_args, **_more: list(listed))
+
+
+def make_instances(kind: str, *states: str) -> list[CloudInstance]:
+    return [
+        CloudInstance(
+            id=f"i-{index}", node=f"node{index}", instance_type=kind, region="us-east-2", zone="us-east-2a",
+            market="on-demand", state=state, launched=datetime.now(UTC),
+        )
+        for index, state in enumerate(states)
+    ]  # fmt: skip
+
+
+def test_measure_growth_counts_only_what_a_lab_lacks(tmp_path: Path, limits: Limits) -> None:
+    context, _events = context_in(tmp_path)
+    limits[G] = 0
+    module = context.catalog.module("3")
+    standing = choice_of(module, standing=deployment_of())
+    assert fit(limits, [standing]).now == [standing]
+    two = make_instances("g4dn.2xlarge", "running", "pending")
+    assert needs([measure(standing, *two)], "on-demand") == {(G, "on-demand"): {"3": 0}}
+    larger = measure(choice_of(module, nodes=5, standing=deployment_of()), *two)
+    assert needs([larger], "on-demand") == {(G, "on-demand"): {"3": 24}}
+    ended = measure(standing, *make_instances("g4dn.2xlarge", "running", "terminated"))
+    assert ended.machines[-1].count == 1
+    head = make_instances("t3.medium", "running")
+    smaller = deployment_of(instance_type="g4dn.xlarge")
+    cluster = measure(choice_of(module_with(CLUSTER, context), standing=smaller), *head)
+    assert [(machines.instance_type, machines.count) for machines in cluster.machines] == [("t3.medium", 0), ("g4dn.xlarge", 3)]
+
+
+def an_account(vcpus: float) -> ScriptedAccount:
+    """Two nodes of the lab run, within a quota of so many vCPUs."""
+    nodes = [
+        make_instance(InstanceId=f"i-{name}", InstanceType="g4dn.2xlarge", Tags=as_tag_list({**TAGS, "Node": name}))
+        for name in ("node0", "node1")
+    ]
+    return ScriptedAccount(
+        {
+            ("ec2", "describe_instances"): {"Reservations": [{"Instances": nodes}]},
+            ("service-quotas", "get_service_quota"): {"Quota": {"Value": vcpus}},
+            ("service-quotas", "list_requested_service_quota_change_history_by_quota"): {"RequestedQuotas": []},
+        }
+    )
+
+
+def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    larger = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
+    plan.check_growth(Quotas(an_account(40.0)), larger)
+    with pytest.raises(MissingError, match=r"what 03-aws-t4 needs(.|\n)*needed 24 vCPU, limit 31, in use 16") as caught:
+        plan.check_growth(Quotas(an_account(31.0)), larger)
+    first, ask = caught.value.hint.split("\n")
+    assert first == "--nodes 3 fits into the quota as it is"
+    assert ask.startswith("gpucourse doctor --target aws --request-quota --module 3 --region us-east-2 --gpu t4 --nodes 5 (")
+    account = an_account(0.0)
+    account.answers["service-quotas", "get_service_quota"] = make_refusal("servicequotas:GetServiceQuota")
+    plan.check_growth(Quotas(account), larger)  # what cannot be read refuses nothing
+
+
+TYPED = "gpucourse deploy 3 --target aws"
+MADE = [("create", "aws_instance.node[0]"), ("update", "aws_vpc.this")]
+
+
+def quote(tmp_path: Path, *, changes: list[tuple[str, str]] = MADE, hours: str = "4") -> Quote:
+    context, _events = context_in(tmp_path)
+    choice = choice_of(module_with(CLUSTER, context))
+    lab_plan = plan_of(choice, deployment_of(instance_type="g4dn.xlarge"), hours=hours)
+    lab_plan.changes = changes
+    return lab_plan.make_quote()
+
+
+def test_make_quote_names_every_part_with_its_source_and_day(tmp_path: Path) -> None:
+    lab_quote = quote(tmp_path)
+    assert [line.kind for line in lab_quote.charges] == ["instance", "instance", "burst", "disk", "disk", "address", "storage"]
+    head, workers, burst, disk, throughput, address, _storage = lab_quote.charges
+    assert [str(head.units), str(workers.units)] == ["1", "3"]
+    assert (burst.what, burst.per_hour) == ("CPU bursts of 1 x t3.medium, at most", Decimal("0.08"))
+    assert (throughput.what, str(throughput.units)) == ("1125 MB/s more of disk", str(3 * 375))
+    assert [str(disk.units), str(address.units)] == [str(30 + 3 * 120), "4"]
+    assert all(line.rate.source and line.rate.date for line in lab_quote.charges)
+    assert lab_quote.per_hour == sum(line.per_hour for line in lab_quote.charges)
+    assert lab_quote.to_the_end == 4 * lab_quote.per_hour
+    assert lab_quote.usually == lab_quote.usual_hours * lab_quote.per_hour
+    assert lab_quote.creates == 1
+    assert lab_quote.document()["usd_per_hour"] == f"{lab_quote.per_hour:.4f}"
+
+
+def test_budget_check_refuses_more_than_is_left_unless_told_otherwise(tmp_path: Path) -> None:
+    lab_quote = quote(tmp_path)
+    usd = lab_quote.to_the_end
+    enough = Budget(budget=usd + 1, spent=Decimal(1))
+    enough.check(usd, over_budget=False, command=TYPED)
+    short = Budget(budget=usd + 1, spent=Decimal("1.01"))
+    with pytest.raises(UsageError, match=r"would cost \$") as caught:
+        short.check(usd, over_budget=False, command=TYPED)
+    assert f"{TYPED} --yes-over-budget" in caught.value.hint
+    short.check(usd, over_budget=True, command=TYPED)
+    with pytest.raises(UsageError):
+        enough.check(2 * usd, over_budget=False, command=TYPED)
+    Budget(budget=None, spent=Decimal(1000)).check(usd, over_budget=False, command=TYPED)
+    exists = quote(tmp_path, changes=[("update", "aws_vpc.this")])
+    assert PricedProposal(quotes=[lab_quote, exists], later=[], findings=[], budget=enough).usd_to_the_end == usd
+
+
+def test_make_quote_says_that_a_node_goes(tmp_path: Path) -> None:
+    shrunk = quote(
+        tmp_path, changes=[("delete", 'module.nodes.aws_instance.node["node1-on-demand"]'), ("update", "aws_vpc.this")]
+    )
+    assert (shrunk.ends, shrunk.creates) == (1, 0)
+    assert "1 of its nodes goes" in shrunk.notes[0]
+    assert shrunk.document()["notes"] == shrunk.notes
+    assert quote(tmp_path).notes == ()
