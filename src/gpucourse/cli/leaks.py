@@ -11,7 +11,7 @@ from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, Interrupted, LeftoverError
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.cleanup.leaks import LeakScan
+    from gpucourse.labs.aws.leaks import LeakScan
     from gpucourse.model.cloud import CloudResource
 
 
@@ -23,7 +23,7 @@ def leaks(
     json: JsonFlag = False,
 ) -> int:
     """List what your AWS account still has with the course's tag."""
-    from gpucourse.labs.aws.cleanup import leaks as act
+    from gpucourse.labs.aws import leaks as act
     from gpucourse.ui.views import leaks as views
 
     session = session_of(ctx)

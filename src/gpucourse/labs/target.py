@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from gpucourse.errors import MissingError, UsageError
 
@@ -29,6 +29,18 @@ TARGETS = {
 
 P = TypeVar("P", bound="Proposal")
 D_contra = TypeVar("D_contra", bound="Deployment", contravariant=True)
+A = ParamSpec("A")
+R = TypeVar("R")
+
+
+def call_when_used(find: Callable[[], Callable[A, R]]) -> Callable[Concatenate[Any, A], R]:
+    """Return a method of a target that calls the function that `find` returns. The function's module is imported only then:
+    `status` opens every target."""
+
+    def method(_target: Any, /, *values: A.args, **options: A.kwargs) -> R:
+        return find()(*values, **options)
+
+    return method
 
 
 class Target(Protocol[P, D_contra]):

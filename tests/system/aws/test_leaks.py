@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from gpucourse.labs.aws.cleanup import leaks
+from gpucourse.labs.aws import leaks
 from tests.mock_aws.account import REGION
 from tests.mock_aws.asking import launch
 from tests.system.aws import hand_made

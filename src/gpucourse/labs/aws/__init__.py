@@ -1,1 +1,32 @@
-"""What is different on AWS: a price first, readiness checks afterwards, automatic ends by default, a leak scan at the end."""
+"""Labs on AWS: priced and confirmed before, limited in time, verified to be gone afterwards.
+
+A module that nobody has imported is imported when it is first used as an attribute of this package: `status` opens every
+target, and few commands need all of this one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpucourse.labs.aws import allow_ip as allow_ip
+    from gpucourse.labs.aws import build as build
+    from gpucourse.labs.aws import cost as cost
+    from gpucourse.labs.aws import doctor as doctor
+    from gpucourse.labs.aws import extend as extend
+    from gpucourse.labs.aws import ledger as ledger
+    from gpucourse.labs.aws import lost_nodes as lost_nodes
+    from gpucourse.labs.aws import plan as plan
+    from gpucourse.labs.aws import propose as propose
+    from gpucourse.labs.aws import status as status
+    from gpucourse.labs.aws import stop_start as stop_start
+    from gpucourse.labs.aws import take_down as take_down
+    from gpucourse.labs.aws import untracked as untracked
+else:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    def __getattr__(name: str) -> object:
+        if name.startswith("_") or find_spec(f"{__name__}.{name}") is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return import_module(f"{__name__}.{name}")

@@ -11,9 +11,8 @@ from functools import partial
 from gpucourse.aws import instances, schedule
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
-from gpucourse.labs.aws import failure_report, ledger
+from gpucourse.labs.aws import failure_report, ledger, take_down, unmanaged
 from gpucourse.labs.aws.budget import read_budget
-from gpucourse.labs.aws.cleanup import take_down, unmanaged
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.ledger import store_prices

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from gpucourse.aws import quota
 from gpucourse.aws.money import PriceBook, estimate, refresh_prices, usd_per_hour
-from gpucourse.aws.offerings import instance_type, validate_region
+from gpucourse.aws.offerings import instance_type, read_partition, validate_region
+from gpucourse.aws.policy import policy_text, setup_text
 from gpucourse.aws.preflight import preflight
 from gpucourse.aws.quota import Quotas
 from gpucourse.aws.session import Account
@@ -78,6 +79,16 @@ def request_quotas(context: Context, look: PreflightRequest, wanted: Sequence[Sh
     """Ask AWS for more, once for each; requests that are already open stay unchanged. Raises the errors of `Account.call`."""
     account = _account(context, look)
     return [quota.request_increase(account, short.quota) for short in wanted if short.to_ask]
+
+
+def policy(region: str) -> str:
+    """Return an IAM policy, as JSON, with the ARNs of the region's partition. Raises UsageError for an invalid region."""
+    return policy_text(read_partition(region))
+
+
+def setup(region: str) -> str:
+    """Return a CloudFormation template, as JSON, with the ARNs of the region's partition. Raises the errors of `policy`."""
+    return setup_text(read_partition(region))
 
 
 def _account(context: Context, look: PreflightRequest) -> Account:

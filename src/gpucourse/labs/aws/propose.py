@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from gpucourse.aws.money import usd_over
 from gpucourse.context import Context
+from gpucourse.labs.aws import unmanaged
 from gpucourse.labs.aws.budget import read_budget
 from gpucourse.labs.aws.cheapest import replace_any_gpu
 from gpucourse.labs.aws.choice import Choice, choices
-from gpucourse.labs.aws.cleanup import unmanaged
 from gpucourse.labs.aws.plan import LabPlan, make_plan, survey
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.results import PricedProposal

@@ -11,7 +11,7 @@ from gpucourse.ui.text import format_count, hourly
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.cleanup.leaks import LeakScan, ScannedResource
+    from gpucourse.labs.aws.leaks import LeakScan, ScannedResource
     from gpucourse.model.cloud import CloudResource
 
 

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from gpucourse.labs.aws.cleanup.leaks import LeakScan, ScannedResource, Standing
+from gpucourse.labs.aws.leaks import LeakScan, ScannedResource, Standing
 from gpucourse.model.cloud import CloudResource
 from gpucourse.ui.views import leaks
 from tests.unit.ui.examples import END, render_page

@@ -25,9 +25,8 @@ from gpucourse.errors import (
     StorageError,
     TerraformFailed,
 )
-from gpucourse.labs.aws import ledger, termination_reason
+from gpucourse.labs.aws import ledger, termination_reason, unmanaged
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.cleanup import unmanaged
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.model.cloud import CloudInstance, CloudResource
 from gpucourse.model.deployment import AwsDeployment, Receipt

@@ -10,7 +10,7 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import ledger
-from gpucourse.labs.aws.cleanup.take_down import remove_all
+from gpucourse.labs.aws.take_down import remove_all
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.event import stage
@@ -18,7 +18,7 @@ from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 
 
-def find_untracked(context: Context, *, module: str | None = None) -> list[CloudResource]:
+def find_untracked(context: Context, module: str | None = None) -> list[CloudResource]:
     """Return every resource of this workspace (of one module) in the account that belongs to no deployment on record.
 
     Empty, without a request to AWS, if this workspace never built in a cloud. Raises the errors of `Account.call`.

@@ -19,9 +19,9 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import ledger
-from gpucourse.labs.aws.cleanup.take_down import remove_all
-from gpucourse.labs.aws.cleanup.untracked import receipts
 from gpucourse.labs.aws.ledger import read_prices
+from gpucourse.labs.aws.take_down import remove_all
+from gpucourse.labs.aws.untracked import receipts
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.event import stage
