@@ -6,7 +6,7 @@ The tagging API is only a cross-check: it lists deleted resources for a while an
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,10 +17,12 @@ from gpucourse.aws.kinds import (
     INSTANCE,
     KINDS,
     MOUNT_TARGET,
+    NETWORK,
     ORDER,
     OTHER,
     ROLE,
     SCHEDULES,
+    VOLUME,
     ApiCall,
     Kind,
     role_steps,
@@ -28,9 +30,11 @@ from gpucourse.aws.kinds import (
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CredentialsError, GpucourseError, PermissionRefused
 from gpucourse.model.cloud import CloudResource
-from gpucourse.parallel import try_all
+from gpucourse.parallel import run_all, try_all
 
 AT_ONCE = 8
+_REFUSED = (CloudError, CredentialsError, PermissionRefused)  # a region that is not enabled answers AuthFailure
+_TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network; these, and shared storage, cost money
 SHUT = "the region does not accept these credentials, as where it is no longer enabled:"
 _TAGGED_KINDS = (  # kinds that the tagging API may list, but describe calls report more precisely
     *("ec2:instance", "ec2:volume", "ec2:vpc", "ec2:subnet", "ec2:security-group", "ec2:security-group-rule"),
@@ -251,3 +255,47 @@ def _make_unseen_resource(
 
 def _describe(error: PermissionRefused) -> str:
     return f"not allowed to look: {error.action}"
+
+
+def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[list[str], str]:
+    """Return the enabled regions, except `besides`, that contain resources of the course; and why some could not be checked,
+    empty if all were.
+
+    One call per region, to the API that lists by tag: enough to know where a leak scan is worth its calls.
+    """
+    try:
+        answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions: those that are enabled
+    except CloudError as error:
+        return [], f"the account's other regions could not be listed: {error.what}"
+    except PermissionRefused as error:
+        return [], f"the account's other regions could not be listed: not allowed: {error.action}"
+    others = sorted({str(region["RegionName"]) for region in answer} - set(besides))
+    answers = run_all([partial(_holds, account.in_region(name)) for name in others], limit=AT_ONCE)
+    seen = dict(zip(others, answers, strict=True))
+    blind = [name for name, there in seen.items() if there is None]
+    unasked = f"not looked at, since AWS did not let us or did not answer: {', '.join(blind)}" if blind else ""
+    return [name for name, there in seen.items() if there], unasked
+
+
+def _holds(place: Account) -> bool | None:
+    """Return whether the region contains resources of the course; None if that could not be determined."""
+    filters = [{"Key": key, "Values": [value]} for key, value in tags.make_project_tags().items()]
+    for look in (
+        lambda: place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters),
+        lambda: _iterate_tagged(place),
+    ):
+        try:
+            return _has_items(look())
+        except _REFUSED:
+            continue
+    return None
+
+
+def _iterate_tagged(place: Account) -> Iterator[object]:
+    for kind in _TELLING:
+        yield from items(place, kind, tags.make_project_tags())
+    yield from file_systems(place, tags.make_project_tags())
+
+
+def _has_items(things: Iterable[object]) -> bool:
+    return any(True for _one in things)

@@ -11,7 +11,8 @@ from gpucourse.aws import ingress
 from gpucourse.aws.session import Account
 from gpucourse.errors import UsageError
 from gpucourse.labs import change
-from gpucourse.labs.aws import allow_ip, extend, stop_start
+from gpucourse.labs.aws import change as aws_change
+from gpucourse.labs.aws import extend, stop_start
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.workspace import deployments, runs
 from tests.mock_aws.account import REGION
@@ -127,14 +128,14 @@ def test_stop_refuses_spot_instances_and_a_lab_with_a_run(lab_owner: CloudLearne
 
 def test_allow_ip_lets_another_address_in_and_none_that_is_wider(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
-    [changed] = allow_ip.allow_ip(context, "3", cidr="198.51.100.4/32").changed
+    [changed] = aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed
     assert changed.startswith("198.51.100.4/32 instead of 203.0.113.7/32")
     uid = lab_owner.deployment()["uid"]
     assert ingress.list_allowed_addresses(Account(REGION, lab_owner.environment), stack=uid) == ["198.51.100.4/32"]
     assert lab_owner.deployment()["cloud"]["ssh_cidr"] == "198.51.100.4/32"
-    assert "was allowed already" in allow_ip.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
+    assert "was allowed already" in aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
     with pytest.raises(UsageError):
-        allow_ip.allow_ip(context, "3", cidr="0.0.0.0/0")
+        aws_change.allow_ip(context, "3", cidr="0.0.0.0/0")
 
 
 def test_keep_holds_the_idle_agent_until_it_is_lifted(lab_owner: CloudLearner) -> None:

@@ -13,8 +13,8 @@ import pytest
 from gpucourse.aws import schedule
 from gpucourse.aws.session import Account
 from gpucourse.labs.aws import ledger
-from gpucourse.labs.aws.lost_nodes import find_lost_nodes
 from gpucourse.labs.aws.status import Outlook
+from gpucourse.labs.aws.termination_reason import find_lost_nodes
 from gpucourse.labs.status import Status, status
 from gpucourse.workspace import deployments
 from gpucourse.workspace.paths import WorkspacePaths

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import InfrastructureError
-from gpucourse.labs.aws.slurm_nodes import forget_others
+from gpucourse.labs.aws.readiness import forget_others
 from gpucourse.labs.slurm_readiness import wait_for_slurm
 from gpucourse.model.event import NodeEvent, Note
 from gpucourse.model.node import Inventory, Node

@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws import allow_ip as allow_ip
     from gpucourse.labs.aws import build as build
+    from gpucourse.labs.aws import change as change
     from gpucourse.labs.aws import cost as cost
     from gpucourse.labs.aws import doctor as doctor
     from gpucourse.labs.aws import extend as extend
+    from gpucourse.labs.aws import leaks as leaks
     from gpucourse.labs.aws import ledger as ledger
-    from gpucourse.labs.aws import lost_nodes as lost_nodes
     from gpucourse.labs.aws import plan as plan
     from gpucourse.labs.aws import propose as propose
     from gpucourse.labs.aws import status as status
     from gpucourse.labs.aws import stop_start as stop_start
     from gpucourse.labs.aws import take_down as take_down
-    from gpucourse.labs.aws import untracked as untracked
+    from gpucourse.labs.aws import termination_reason as termination_reason
 else:
     from importlib import import_module
     from importlib.util import find_spec

@@ -11,7 +11,7 @@ from functools import partial
 from gpucourse.aws import instances, schedule
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
-from gpucourse.labs.aws import failure_report, ledger, take_down, unmanaged
+from gpucourse.labs.aws import failure_report, ledger, take_down
 from gpucourse.labs.aws.budget import read_budget
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
@@ -94,7 +94,7 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
     with failure_report.record_outcome(context, deployment, command):
         lab = plan.lab
         if plan.interrupted or plan.forgotten:
-            unmanaged.clear(context, lab)
+            take_down.clear_unmanaged(context, lab)
         try:
             if plan.changes or before is None:
                 deployment.inventory = _build_with_failover(context, plan)

@@ -1,15 +1,21 @@
-"""The result of a command that changed a lab, in the same form for all of these commands."""
+"""Changing an existing lab: its lock, for every command that does so; and `allow-ip`, which opens SSH to this computer's new
+address, and to no other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from gpucourse.aws import ingress
+from gpucourse.aws.caller import caller_cidr, validate_cidr
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
-from gpucourse.labs.aws.account import on_aws
+from gpucourse.labs.aws import ledger
+from gpucourse.labs.aws.account import account_of, on_aws
 from gpucourse.labs.aws.budget import follow_account
+from gpucourse.labs.results import ChangeResult
 from gpucourse.model.deployment import AwsDeployment
+from gpucourse.model.event import stage
 from gpucourse.workspace import deployments
 
 
@@ -26,3 +32,28 @@ def lock_lab(context: Context, module: str, *, gpu: str | None, verb: str) -> It
             with suppress(GpucourseError):  # the command itself reports what is wrong with the account
                 follow_account(context, deployment)
         yield deployment
+
+
+def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
+    """Open SSH of a lab to `cidr`, else to the address in the settings, else to this computer's public address.
+
+    Raises UsageError for anything but one public address, MissingError if the address cannot be found or the lab has no rule.
+    """
+    with lock_lab(context, module, gpu=gpu, verb="allow-ip") as deployment:
+        cloud = deployment.cloud
+        given = cidr or context.settings.ssh_cidr
+        wanted = validate_cidr(given) if given else caller_cidr(context.environ)
+        with stage(context.watch, "allow", f"letting {wanted} in"):
+            opened = ingress.allow(account_of(context, deployment), wanted, stack=deployment.uid)
+        cloud.ssh_cidr = wanted
+        deployments.save(context.paths, deployment)
+        return ChangeResult(
+            stack=deployment.stack,
+            module=deployment.module,
+            title=f"SSH of {deployment.stack} is open to {wanted}",
+            changed=[f"{rule.now} instead of {rule.before} in {rule.group}" for rule in opened]
+            or [f"{wanted} was allowed already"],
+            expires=cloud.expires,
+            usd_per_hour=ledger.per_hour(context, deployment),
+            next=f"gpucourse ssh {deployment.module}",
+        )

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from gpucourse.aws.money import usd_over
 from gpucourse.context import Context
-from gpucourse.labs.aws import unmanaged
 from gpucourse.labs.aws.budget import read_budget
 from gpucourse.labs.aws.cheapest import replace_any_gpu
 from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.plan import LabPlan, make_plan, survey
+from gpucourse.labs.aws.take_down import find_unmanaged
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.results import PricedProposal
 from gpucourse.model.event import stage
@@ -108,4 +108,4 @@ def _is_forgotten(plan: LabPlan) -> bool:
     if not plan.lab.list_existing():
         return True
     makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in plan.changes)
-    return makes_nodes and bool(unmanaged.find(plan.lab))
+    return makes_nodes and bool(find_unmanaged(plan.lab))

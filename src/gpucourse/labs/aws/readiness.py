@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,6 @@ from gpucourse.errors import GpucourseError, InfrastructureError, OtherHostKey, 
 from gpucourse.labs import collective_check
 from gpucourse.labs.aws import first_boot
 from gpucourse.labs.aws.lab import CloudLab
-from gpucourse.labs.aws.slurm_nodes import forget_others
 from gpucourse.labs.readiness import write_ssh_files
 from gpucourse.labs.slurm_readiness import wait_for_slurm
 from gpucourse.model.cloud import CloudInstance
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHARED = "/shared"  # where the stacks mount the storage that their nodes share
+# The nodes write their descriptions here, in files owned by root; from these the head writes slurm.conf, every few seconds.
+_SLURM_NODES = '"${{GPUCOURSE_NODE_ROOT:-}}/shared/.gpucourse/"{stack}/nodes'
+_REMOVE_NODES = "cd {folder} && if [ -w . ]; then rm -f {names}; else sudo -n rm -f {names}; fi"
 _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 
 
@@ -278,3 +281,32 @@ def _on(fleet: Fleet, task: Callable[[Link], T], nodes: Sequence[Node]) -> list[
     from gpucourse.remote.fleet import values
 
     return values(fleet.do_on_each(partial(task), nodes))
+
+
+def forget_others(context: Context, inventory: Inventory, *, stack: str) -> frozenset[str]:
+    """Make the head of the cluster forget every node that is not part of the lab; return the names of those that were
+    forgotten.
+
+    `stack` is the deployment's uid. If the head refuses that, a note says so, and they stay in Slurm's lists.
+    """
+    from gpucourse.remote.fleet import Fleet, values
+
+    folder = _SLURM_NODES.format(stack=shlex.quote(stack))
+    ours = {node.name for node in inventory.nodes}
+
+    def forget(link: Link) -> frozenset[str]:
+        known = link.run(f"ls {folder}", timeout_s=20.0).stdout.decode(errors="replace").split()
+        others = frozenset(name for name in known if name not in ours and not name.endswith(".new"))
+        if not others:
+            return others
+        done = link.run(_REMOVE_NODES.format(folder=folder, names=shlex.join(sorted(others))), timeout_s=20.0)
+        if done.ok:
+            return others
+        said = done.stderr.decode(errors="replace").strip()[-200:]
+        text = f"Slurm still lists nodes of an earlier, larger lab as down: {', '.join(sorted(others))} ({said})"
+        context.watch(Note(text=text, level="warning"))
+        return frozenset()
+
+    with Fleet(context.transport, (inventory.head,)) as fleet:
+        [forgotten] = values(fleet.do_on_each(forget))
+    return forgotten

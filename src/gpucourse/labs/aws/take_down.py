@@ -1,17 +1,28 @@
 """Taking down a lab on AWS: by Terraform, then whatever a search by tag still finds in any region that was ever used.
 
-Terraform is never trusted: if it fails, was killed, or lost its state, the tags still find everything.
+Terraform is never trusted: if it fails, was killed, or lost its state, the tags still find everything. What a killed Terraform
+created and did not record is also removed before a lab is built again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NoReturn
 
 from gpucourse.aws import failures, instances, removal, resource_scan, schedule
-from gpucourse.aws.kinds import ROLE, SCHEDULES
+from gpucourse.aws.kinds import (
+    GATEWAY,
+    INSTANCE,
+    KEY_PAIR,
+    PLACEMENT_GROUP,
+    ROLE,
+    ROUTE_TABLE,
+    SCHEDULES,
+    SECURITY_GROUP,
+    SUBNET,
+)
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import (
@@ -25,15 +36,18 @@ from gpucourse.errors import (
     StorageError,
     TerraformFailed,
 )
-from gpucourse.labs.aws import ledger, termination_reason, unmanaged
+from gpucourse.labs.aws import ledger, termination_reason
 from gpucourse.labs.aws.account import check_account
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.model.cloud import CloudInstance, CloudResource
 from gpucourse.model.deployment import AwsDeployment, Receipt
 from gpucourse.model.event import Note, stage
+from gpucourse.provision import state
 from gpucourse.workspace import deployments, regions
 
 PATIENCE_S = removal.PATIENCE_S
+# What costs money, what has a unique name or address range, and what keeps Terraform waiting for the network's removal.
+BLOCKING = {kind.name for kind in (INSTANCE, KEY_PAIR, PLACEMENT_GROUP, SECURITY_GROUP, ROUTE_TABLE, SUBNET, GATEWAY)}
 BACKSTOP = {SCHEDULES, ROLE}  # not Terraform's: they are removed last, when they have nothing left to end
 
 
@@ -170,7 +184,7 @@ def with_terraform(context: Context, lab: CloudLab, before: list[CloudResource])
     with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
         try:
             if lab.list_existing():  # an instance that Terraform does not know would block the network's removal
-                unmanaged.clear(context, lab, before)
+                clear_unmanaged(context, lab, before)
             lab.down(context.watch)
         except (Interrupted, StackBusy):
             raise
@@ -240,3 +254,30 @@ def _short(error: GpucourseError) -> str:
 
 def _line(resource: CloudResource) -> str:
     return f"{resource.kind} {resource.id}" + (f" ({resource.name})" if resource.name else "")
+
+
+def clear_unmanaged(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
+    """Remove what `find_unmanaged` finds, and return it. Raises the errors of `Account.call`; what cannot be removed is left
+    for `destroy`."""
+    resources = find_unmanaged(lab, standing)
+    if resources:
+        count = f"{len(resources)} resource{'s' if len(resources) > 1 else ''}"
+        context.watch(Note(text=f"removing {count} that an interrupted attempt left", level="warning"))
+        removal.remove(lab.account, resources, context.watch)
+    return resources
+
+
+def find_unmanaged(lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
+    """Return resources with this lab's tags that are not in Terraform's state. `standing`: the result of a recent scan of the
+    lab, if there was one.
+
+    If the state is empty, these are all resources; else only what would block Terraform, or the next attempt. Raises the
+    errors of `Account.call`.
+    """
+    known = state.values(lab.paths.state)
+    stands = lab.find_resources() if standing is None else standing
+    return [
+        resource
+        for resource in stands
+        if resource.seen and (not known or (resource.kind in BLOCKING and resource.id not in known))
+    ]

@@ -1,11 +1,15 @@
 """Why an instance no longer exists, in words for the user: its own deadline or idle watch, the spot market, or a person who
-ended it."""
+ended it; and which nodes of a lab are gone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from gpucourse.aws import instances
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws.account import account_of
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
 
@@ -46,3 +50,25 @@ def describe_termination(instance: CloudInstance, expires: str) -> str:
     """Return one line: the node, its id, why and when it ended."""
     when = f", {instance.ended:%Y-%m-%d %H:%M} UTC" if instance.ended else ""
     return f"{instance.node or 'an instance'} ({instance.id}): {explain_end(instance, expires)}{when}"
+
+
+def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
+    """Return the nodes on record that the account no longer has, by name, with why they ended. A stopped node is not lost.
+
+    Empty if the account does not answer, or the credentials are for another one: then this cannot be known.
+    """
+    cloud = deployment.cloud
+    try:
+        cloud_instances = instances.find(account_of(context, deployment), stack=deployment.uid)
+    except GpucourseError:
+        return {}
+    alive = {instance.node for instance in cloud_instances if instance.alive}
+    newest = {
+        instance.node: instance for instance in cloud_instances if not instance.alive
+    }  # by launch: the newest one of a name wins
+    names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
+    return {
+        name: describe_termination(newest[name], cloud.expires) if name in newest else f"{name}: AWS no longer lists it"
+        for name in names
+        if name not in alive
+    }
