@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,19 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote import jobs
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.agent.rank import expand
-from tests.waiting import STUCK_S, until
-
-
-@pytest.fixture
-def agent(tmp_path: Path) -> Path:
-    folder = tmp_path / "agent"
-    for name, text in json.loads(jobs._bundle()).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+from tests.waiting import STUCK_S
 
 
 @pytest.fixture
@@ -49,7 +37,7 @@ def test_expand_puts_the_wrapper_in_place_of_the_placeholder() -> None:
     assert argv == ["torchrun", "--no-python", "py", "-I", "-S", "/agent", "rank", "r1", "py", "x{rank}", "{rank} "]
 
 
-def test_log_holds_all_lives_of_a_rank(agent: Path, job: Job) -> None:
+def test_run_keeps_one_log_of_all_lives(agent: Path, job: Job) -> None:
     assert live(agent, "0", "printf 'step 1\\ncut o'; exit 9") == 9
     assert live(agent, "1", "echo step 1 again; exit 7") == 7
     assert live(agent, "2", "echo done") == 0
@@ -62,14 +50,14 @@ def test_log_holds_all_lives_of_a_rank(agent: Path, job: Job) -> None:
 
 
 @pytest.mark.parametrize("life", ["5", "two"])
-def test_restart_count_is_bounded_by_the_request(agent: Path, job: Job, life: str) -> None:
+def test_run_bounds_the_restart_count_by_the_request(agent: Path, job: Job, life: str) -> None:
     job.write("job.json", {"max_restarts": 0})
     live(agent, life, "echo here")
     assert Path(job.path("logs", "rank1.log")).read_text() == "here\n"
     assert job.ranks()[1]["restart"] == 0
 
 
-def test_size_of_the_process_group_is_that_of_the_last_life(agent: Path, job: Job) -> None:
+def test_run_notes_the_process_group_of_each_life(agent: Path, job: Job) -> None:
     live(agent, "0", 'printf "0\\n2\\n" >> "$GPUCOURSE_GROUP_FILE"; exit 9')
     live(agent, "1", 'printf "0\\n1\\nx\\n99999999\\n" >> "$GPUCOURSE_GROUP_FILE"')
     assert [end.get("group") for _, _, end in job.rank_ends()] == [2, 1]
@@ -103,33 +91,8 @@ sys.exit(rank.run(Job("r1"), ["/bin/sleep", "600"]))
 """
 
 
-def test_signal_before_the_script_leads_its_group_is_not_lost(agent: Path, job: Job, tmp_path: Path) -> None:
+def test_run_passes_on_a_signal_that_comes_before_its_group_exists(agent: Path, job: Job, tmp_path: Path) -> None:
     command = [sys.executable, "-c", TOLD_AT_ONCE.format(agent=str(agent))]
     done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "RANK": "1"}, timeout=STUCK_S, check=False)
     assert done.returncode == -signal.SIGTERM
     assert job.ranks()[1]["code"] == 128 + signal.SIGTERM
-
-
-def test_run_has_programs_of_the_system_and_secrets_that_no_file_holds(agent: Path, tmp_path: Path) -> None:
-    """Run below a folder with a colon, which separates the folders of PYTHONPATH."""
-    home, secret = tmp_path / "my home: 2", "3f9c-not-in-any-file"
-    own = shutil.copytree(agent, home / ".gpucourse" / "agent")
-    script = (
-        "import gpucourse_groups, os\n"
-        "seen = os.environ['PATH'], str(len(os.environ['TOKEN'])), os.environ['MINE'], gpucourse_groups.FILE\n"
-        "open(os.environ['GPUCOURSE_OUT'] + '/seen', 'w').write('|'.join(seen))\n"
-    )
-    spec = {
-        "run_id": "r2", "exercise": "3.1", "argv": [sys.executable, "-c", script], "env": {"MINE": "1"},
-        "secrets": {"TOKEN": secret}, "ranks": [0], "python": sys.executable, "timeout_s": 60, "files": [],
-    }  # fmt: skip
-    command = [sys.executable, "-I", "-S", str(own), "start"]
-    variables = {**os.environ, "HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": "/theirs"}
-    done = subprocess.run(command, input=json.dumps(spec).encode(), env=variables, capture_output=True, check=True)
-    assert json.loads(done.stdout)["state"] == "running"
-    folder = home / ".gpucourse/jobs/r2"
-    until((folder / "done").exists, "the run ends")
-    path = "/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-    assert (folder / "outputs/seen").read_text() == f"{path}|{len(secret)}|1|GPUCOURSE_GROUP_FILE"
-    assert json.loads((folder / "job.json").read_text())["env"]["MINE"] == "1"
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]

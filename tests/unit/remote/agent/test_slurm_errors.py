@@ -26,26 +26,9 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueErr
         ("/shared/%u/e?.log", "/shared/*/e[?].log"),
     ],
 )
-def test_pattern_of_an_error_file(wish: str, wanted: str) -> None:
+def test_pattern_matches_what_sbatch_writes(wish: str, wanted: str) -> None:
     assert slurm_errors.pattern(wish, "7") == wanted
     assert slurm_errors.pattern("e-%A_%a.txt", "7_12") == "e-7_12.txt"
-
-
-@pytest.mark.parametrize(
-    ("wish", "made"),
-    [
-        ("logs/err/%j.txt", ["logs", "logs/err"]),
-        ("logs/%x/%j.txt", ["logs"]),
-        ("../up/e", []),
-    ],
-)
-def test_submit_makes_the_folder_of_an_error_file(script_slurm: Callable[..., Scripted], wish: str, made: list[str]) -> None:
-    """Slurm ends a job at once whose error file it cannot open."""
-    script_slurm(sbatch="7\n")
-    slurm_submit.submit(make_spec(wish))
-    work = Path(Job("r1").path("work"))
-    assert sorted(path.relative_to(work).as_posix() for path in work.rglob("*")) == made
-    assert not Path(Job("r1").path("up")).exists()
 
 
 def make_spec(wish: str) -> dict[str, Any]:
@@ -70,25 +53,25 @@ def run_to_the_end(script_slurm: Callable[..., Scripted], wish: str, put: Callab
 
 
 @pytest.mark.parametrize("wish", ["err-%j.txt", "%x.txt"])
-def test_error_file_joins_the_log_once(script_slurm: Callable[..., Scripted], wish: str) -> None:
+def test_add_to_logs_appends_an_error_file_once(script_slurm: Callable[..., Scripted], wish: str) -> None:
     told = run_to_the_end(script_slurm, wish, lambda work: (work / "err-7.txt").write_text(TRACEBACK))
     assert told == f"step 1\n\nerr-7.txt, the job's error file:\n{TRACEBACK}\n"
 
 
-def test_end_of_a_huge_error_file_joins_the_log(script_slurm: Callable[..., Scripted]) -> None:
+def test_add_to_logs_appends_the_end_of_a_huge_error_file(script_slurm: Callable[..., Scripted]) -> None:
     told = run_to_the_end(script_slurm, "e", lambda work: (work / "e").write_bytes(b"x" * (3 << 20) + TRACEBACK.encode()))
     assert told.endswith("no such model\n")
     assert len(told) < (1 << 20) + 100
 
 
 @pytest.mark.parametrize("wish", ["/nowhere/e-%j", "e"])
-def test_log_names_an_error_file_that_is_not_on_the_node(script_slurm: Callable[..., Scripted], wish: str) -> None:
+def test_add_to_logs_names_an_error_file_that_is_not_on_the_node(script_slurm: Callable[..., Scripted], wish: str) -> None:
     log = run_to_the_end(script_slurm, wish, lambda _work: None)
     assert log == f"step 1\n\nits errors went to {wish}, which is not on this node\n"
 
 
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
-def test_log_names_an_error_file_that_is_no_regular_file(
+def test_add_to_logs_names_an_error_file_that_is_no_regular_file(
     script_slurm: Callable[..., Scripted], tmp_path: Path, kind: str
 ) -> None:
     path = Path("/dev/null") if kind == "device" else tmp_path / "e"
@@ -101,7 +84,7 @@ def test_log_names_an_error_file_that_is_no_regular_file(
 
 
 @pytest.mark.parametrize("kind", ["empty", "the log itself"])
-def test_log_leaves_out_an_error_file_with_nothing_new(script_slurm: Callable[..., Scripted], kind: str) -> None:
+def test_add_to_logs_leaves_out_an_error_file_with_nothing_new(script_slurm: Callable[..., Scripted], kind: str) -> None:
     def put(work: Path) -> None:
         if kind == "empty":
             (work / "e").touch()
@@ -109,3 +92,22 @@ def test_log_leaves_out_an_error_file_with_nothing_new(script_slurm: Callable[..
             (work / "e").symlink_to("../logs/7-node1.out")
 
     assert run_to_the_end(script_slurm, "e", put) == "step 1\n"
+
+
+@pytest.mark.parametrize(
+    ("wish", "made"),
+    [
+        ("logs/err/%j.txt", ["logs", "logs/err"]),
+        ("logs/%x/%j.txt", ["logs"]),
+        ("../up/e", []),
+    ],
+)
+def test_make_folder_makes_the_folder_of_an_error_file(
+    script_slurm: Callable[..., Scripted], wish: str, made: list[str]
+) -> None:
+    """Slurm ends a job at once whose error file it cannot open."""
+    script_slurm(sbatch="7\n")
+    slurm_submit.submit(make_spec(wish))
+    work = Path(Job("r1").path("work"))
+    assert sorted(path.relative_to(work).as_posix() for path in work.rglob("*")) == made
+    assert not Path(Job("r1").path("up")).exists()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import slurm_jobs, slurm_submit
-from gpucourse.remote.agent.job import Job
-from tests.unit.remote.scripted import Scripted, row, spec
+from gpucourse.remote.agent import slurm_jobs
 
 
 def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -57,15 +54,6 @@ def test_ask_raises_unknown_job_when_slurm_has_forgotten_it(
     assert caught.value.what == said
 
 
-def test_submit_gives_variables_to_sbatch_and_secrets_to_no_file(script_slurm: Callable[..., Scripted]) -> None:
-    slurm = script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED"))
-    slurm_submit.submit({**spec(), "env": {"MINE": "1"}, "secrets": {"TOKEN": "3f9c"}})
-    assert slurm.variables["sbatch"].items() >= {"MINE": "1", "TOKEN": "3f9c"}.items()
-    files = [path for path in Path(Job("r1").folder).rglob("*") if path.is_file()]
-    assert {"job.json", "slurm.json"} <= {path.name for path in files}
-    assert not [path for path in files if b"3f9c" in path.read_bytes()]
-
-
 def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = {
         "SBATCH_ACCOUNT": "abc123", "SLURM_ACCOUNT": "abc123", "SBATCH_PARTITION": "gpu", "SLURM_PARTITION": "gpu",
@@ -89,19 +77,3 @@ def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.Mon
     inside = slurm_jobs.environment()
     assert {name for name in inside if name.startswith("SLURM_")} == {"SLURM_CONF", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS"}
     assert inside["SBATCH_ACCOUNT"] == "abc123"
-
-
-@pytest.mark.parametrize(
-    ("login", "export"), [("", None), ("ALL", None), ("A,ALL", None), ("NONE", "MINE,TOKEN"), ("NIL", "MINE,TOKEN"),
-     ("A", "A,MINE,TOKEN")],
-)  # fmt: skip
-def test_submit_exports_its_variables_when_the_login_exports_none(
-    monkeypatch: pytest.MonkeyPatch, script_slurm: Callable[..., Scripted], login: str, export: str | None
-) -> None:
-    if login:
-        monkeypatch.setenv("SBATCH_EXPORT", login)
-    slurm = script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED"))
-    slurm_submit.submit({**spec(), "env": {"MINE": "1"}, "secrets": {"TOKEN": "3f9c"}})
-    words = slurm.variables["sbatch"].get("SBATCH_EXPORT")
-    assert (words is None) == (export is None)
-    assert {*(words or "").split(",")} >= {*(export or "").split(",")}

@@ -78,18 +78,6 @@ def test_temporary_files_go_with_a_run_without_later_jobs(script_slurm: Callable
     assert cluster.variables["sbatch"]["TRITON_CACHE_DIR"] == str(Path(Job("r1").folder).parent.parent / "cache" / "triton")
 
 
-@pytest.mark.parametrize(("others", "short"), [("", True), ("there\n", False)])
-def test_long_path_is_shortened_only_when_all_nodes_are_here(
-    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, others: str, short: bool
-) -> None:
-    """A link on this machine is none on another; the jobs then have what the cluster gives them."""
-    monkeypatch.setenv("HOME", str(tmp_path / ("deep" * 20)))
-    cluster = script_slurm(sbatch="7\n", sinfo=f"{slurm_jobs.host()}\n{others}")
-    slurm_submit.submit(spec())
-    assert cluster.variables["sbatch"].get("TMPDIR") == (scratch.link_of(Job("r1")) if short else None)
-    scratch.remove(Job("r1"))
-
-
 def test_cancel_ends_later_jobs_and_what_they_submit(script_slurm: Callable[..., Scripted]) -> None:
     cluster = run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
     cluster.answers["squeue"] = [
@@ -107,26 +95,3 @@ def test_cancel_names_a_later_job_that_does_not_end(script_slurm: Callable[..., 
     run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
     with pytest.raises(slurm_jobs.Controller, match="Slurm still has: 8"):
         slurm_watch.cancel(Job("r1"), proof_s=0.0)
-
-
-def test_log_counts_many_tasks_and_names_those_that_failed(script_slurm: Callable[..., Scripted]) -> None:
-    numbers = list(range(0, 200, 2))
-    files = [
-        {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "numbers": numbers, "after": "", "job_name": "x"}
-    ]
-    begun = "".join(row(f"7_{number}", "RUNNING" if number < 20 else "PENDING", "Resources", "a") for number in numbers)
-    ended = "".join(row(f"7_{number}", "FAILED" if number == 6 else "COMPLETED", node="a") for number in numbers)
-    script_slurm(sbatch="7\n", squeue=[begun, ended, ""], scontrol="")
-    slurm_submit.submit(spec(files=files))
-    assert [told["job"] for told in slurm_watch.look(Job("r1"))] == [f"7_{number}" for number in numbers]
-    Path(Job("r1").path("logs", "7_6-a.out")).touch()
-    slurm_watch.look(Job("r1"))
-    lines = [line.partition(" ")[2] for line in log().splitlines()]
-    assert lines == [
-        "sbatch --parsable job.sbatch -> job 7",
-        "of 100 jobs: 90 PENDING, 10 RUNNING",
-        "job 7_6 is FAILED on a",
-        "of 100 jobs: 99 COMPLETED, 1 FAILED",
-    ]
-    how = Job("r1").read("exit.json") or {}
-    assert (how["code"], len(how["jobs"])) == (1, 100)  # type: ignore[arg-type]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -70,44 +68,6 @@ def test_exit_tells_how_a_job_ended(
     assert (how["reason"], how["code"]) == (reason, shell)
 
 
-def test_log_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> None:
-    said = [
-        row("7", "RUNNING", node="node3"),
-        row("7", "PENDING"),
-        row("7", "PENDING", "BeginTime"),
-        row("7", "COMPLETED", node="node1"),
-    ]
-    down = "node3|gpu*|down*|gpu:1|4|up|Not responding\n"
-    script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED", restarts=1), sinfo=down)
-    slurm_submit.submit(spec())
-    for _ in range(4):
-        rows = slurm_watch.look(Job("r1"))
-    assert "put back into the queue, because its node failed (node3 is down*: Not responding)" in log()
-    assert "Output that still appears there is from the first start" in log()
-    assert "two minutes" in log()
-    assert "gpucourse ssh 2 -- scontrol update JobId=7 StartTime=now" in log()
-    assert rows[0]["restarts"] == 1
-
-
-def test_log_names_the_command_that_releases_a_held_job(script_slurm: Callable[..., Scripted]) -> None:
-    script_slurm(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
-    slurm_submit.submit(spec())
-    slurm_watch.look(Job("r1"))
-    assert "gpucourse ssh 2 -- scontrol release 7;" in log()
-    assert "gpucourse deploy 2 repairs it" in log()
-
-
-def test_log_names_a_controller_that_is_down_once(script_slurm: Callable[..., Scripted]) -> None:
-    script_slurm(
-        sbatch="7\n", squeue=[row("7", "RUNNING", node="node1"), DOWN, DOWN, row("7", "COMPLETED", node="node1")], scontrol=""
-    )
-    slurm_submit.submit(spec())
-    states = [slurm_watch.look(Job("r1"))[0]["state"] for _ in range(4)]
-    assert states == ["RUNNING", "RUNNING", "RUNNING", "COMPLETED"]
-    assert log().count("Slurm does not answer") == 1
-    assert log().count("Slurm answers again") == 1
-
-
 @pytest.mark.parametrize(
     ("note", "accounts", "state", "code"),
     [
@@ -154,60 +114,6 @@ def test_look_has_a_row_for_each_task_of_an_array(script_slurm: Callable[..., Sc
     assert ("sbatch", "--parsable", "--dependency=afterok:20", "--kill-on-invalid-dep=yes", "gather.sbatch") in cluster.asked
     how = Job("r1").read("exit.json") or {}
     assert (how["reason"], how["code"]) == ("exited", 4)
-
-
-def test_submit_keeps_the_queue_and_cancels_the_last_job(script_slurm: Callable[..., Scripted]) -> None:
-    file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
-    early = row("1", "RUNNING", node="a") + row("2", "PENDING") + row("3", "PENDING")
-    behind = row("1", "RUNNING", node="a") + row("2", "PENDING", "Priority") + row("3", "PENDING", "Priority")
-    later = row("1", "RUNNING", node="a") + row("2", "PENDING", "Resources") + row("3", "PENDING", "Priority")
-    last = row("1", "COMPLETED", node="a") + row("2", "COMPLETED", node="a") + row("3", "CANCELLED")
-    cluster = script_slurm(
-        sbatch=["1\n", "2\n", "3\n"],
-        squeue=[early, behind, later, "JOBID\n2 PD (Resources)\n", last],
-        scancel="",
-        scontrol="",
-    )
-    slurm_submit.submit(spec(files=[file], show_queue=True, cancel_last=True))
-    assert Path(Job("r1").path("outputs", "squeue.txt")).read_text().endswith("2 PD (Resources)\n")
-    queue = json.loads(Path(Job("r1").path("outputs", "queue.json")).read_text())["queue"]
-    assert [entry["reason"] for entry in queue] == ["", "Resources", "Priority"]
-    assert ("scancel", "3") in cluster.asked
-    rows = slurm_watch.look(Job("r1"))
-    assert [entry["asked"] for entry in rows] == [False, False, True]
-    assert (Job("r1").read("exit.json") or {})["code"] == 0  # what the exercise itself cancelled is no failure
-
-
-def test_submit_repeated_submits_nothing_twice(script_slurm: Callable[..., Scripted]) -> None:
-    cluster = script_slurm(sbatch="7\n", squeue="")
-    slurm_submit.submit(spec())
-    assert slurm_submit.submit(spec())["jobs"] == ["7"]
-    assert cluster.count("sbatch") == 1
-
-
-def test_submit_goes_on_after_a_kill(script_slurm: Callable[..., Scripted]) -> None:
-    file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
-    script_slurm(sbatch=["1\n", RuntimeError("killed here")], squeue="")
-    with pytest.raises(RuntimeError):
-        slurm_submit.submit(spec(files=[file]))
-    there = f"1|2.1|{Job('r1').folder}\n2|2.1|{Job('r1').folder}\n9|2.1|/somewhere/else\n"
-    cluster = script_slurm(sbatch="3\n", squeue=there)
-    assert slurm_submit.submit(spec(files=[file]))["jobs"] == ["1", "2", "3"]
-    assert cluster.count("sbatch") == 1
-
-
-def test_cancel_finds_the_jobs_of_a_killed_submission(script_slurm: Callable[..., Scripted]) -> None:
-    script_slurm(sbatch=RuntimeError("killed here"), squeue="")
-    with pytest.raises(RuntimeError):
-        slurm_submit.submit(spec())
-    job = Job("r1")
-    there = f"5|2.1|{job.folder}\n"
-    cluster = script_slurm(
-        squeue=[there, row("5", "RUNNING", node="a"), row("5", "CANCELLED", node="a")], scancel="", scontrol=""
-    )
-    slurm_submit.recover(job)
-    assert slurm_watch.cancel(job) == {"state": "ended", "killed": 1}
-    assert ("scancel", "5") in cluster.asked
 
 
 def test_cancel_returns_when_every_job_has_ended(script_slurm: Callable[..., Scripted]) -> None:

@@ -1,0 +1,32 @@
+"""What tests of the agent share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpucourse.remote import jobs
+from tests.unit.remote.agent.stored import BIG, KEYS
+
+
+@pytest.fixture
+def store_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The node's store, with two large files and a small one."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".gpucourse" / "store"
+    folder.mkdir(parents=True)
+    for name, key in KEYS.items():
+        (folder / key).write_bytes(b"0" * (100 if name == "small.py" else BIG))
+    return folder
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    """The folder of the agent as it is on a node."""
+    folder = tmp_path / "agent"
+    for name, text in json.loads(jobs._bundle()).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder

@@ -1,0 +1,58 @@
+"""The connection to a follower: frames, and a sign of life while there is nothing to send. A clock that only naps move."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from gpucourse.remote.agent import frames
+from gpucourse.remote.agent.line import BEAT_S, Line
+
+
+@pytest.fixture
+def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The naps so far, in seconds."""
+    made: list[float] = []
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0 + sum(made))
+    monkeypatch.setattr(time, "sleep", made.append)
+    return made
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int]]:
+    reader, writer = os.pipe()
+    yield reader, writer
+    os.close(writer)
+
+
+def test_rest_sends_a_beat_only_after_a_silence(naps: list[float], ends: tuple[int, int]) -> None:
+    line = Line(ends[1])
+    line.send(frames.LOG, 1, 0, b"new")
+    line.rest(sent=True)
+    assert naps == [], "no nap after a look that found something"
+    while sum(naps) < BEAT_S:
+        line.rest(sent=False)
+    assert naps == sorted(naps), "longer each time"
+    assert os.read(ends[0], 1000) == frames.frame(frames.LOG, 1, 0, b"new")
+    line.rest(sent=False)
+    line.rest(sent=False)
+    assert os.read(ends[0], 1000) == frames.frame(frames.BEAT)
+    os.close(ends[0])
+
+
+def test_hurry_keeps_the_naps_short(naps: list[float], ends: tuple[int, int]) -> None:
+    line = Line(ends[1])
+    line.hurry()
+    for _ in range(20):
+        line.rest(sent=False)
+    assert set(naps) == {naps[0]}
+    os.close(ends[0])
+
+
+def test_send_raises_if_no_client_follows(ends: tuple[int, int]) -> None:
+    os.close(ends[0])
+    with pytest.raises(BrokenPipeError):
+        Line(ends[1]).send(frames.BEAT)

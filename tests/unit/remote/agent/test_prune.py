@@ -1,0 +1,78 @@
+"""Removing the oldest runs of a node: only those of which the client has everything."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gpucourse.remote.agent import pack, prune
+from gpucourse.remote.agent.job import Job
+from tests.unit.remote.agent.stored import begin, end, write_later
+
+
+def send(job: Job, *globs: str) -> None:
+    limits = {"max_bytes": 1 << 30, "output_limit": 1 << 30, "max_files": 100}
+    pack.pack(job, {"globs": list(globs), "have": {}, **limits}, io.BytesIO())
+    packed = job.read(pack.PACKED)
+    assert packed is not None
+    job.write(pack.PACKED, {**packed, "at": float(str(packed["at"])) + 1})  # after what was written in this very moment
+
+
+def test_prune_removes_collected_runs_but_the_newest(store_folder: Path) -> None:
+    ids = [f"20260101-00000{second}-otter" for second in range(prune.KEPT + 2)]
+    for run_id in ids:
+        job, _ = begin(run_id)
+        write_later(Path(job.path("outputs", "metrics.json")), b"{}")
+        os.utime(job.path("outputs", "metrics.json"))
+        end(job)
+        send(job)
+    removed = store_folder.parent / "jobs" / ".removed-20250101-000000-otter"
+    removed.mkdir()
+    prune.prune(ids[1:])
+    there = {path.name for path in (store_folder.parent / "jobs").iterdir()}
+    assert there == {*ids} - {ids[1]}, "the first is not collected, the newest stay, and a half-removed one is removed"
+
+
+UNSENT = [
+    "never sent",
+    "not ended",
+    "an output since",
+    "an output with an old date since",
+    "a file in the work folder",
+    "a link",
+    "later jobs",
+]
+
+
+@pytest.mark.parametrize("why", UNSENT)
+def test_prune_keeps_a_run_with_anything_that_is_not_collected(store_folder: Path, why: str) -> None:
+    job, work = begin("20260101-000000-otter")
+    newer = [f"20260101-00000{second}-heron" for second in range(1, prune.KEPT + 1)]
+    for run_id in newer:
+        Path(Job(run_id).folder).mkdir()
+    if why == "a link":
+        Path(job.path("outputs", "link")).symlink_to("/etc/passwd")
+    if why == "a file in the work folder":
+        write_later(work / "checkpoint.pt", b"x")
+    if why != "not ended":
+        end(job)
+    if why != "never sent":
+        send(job, "*.csv")
+    if why == "an output since":
+        write_later(Path(job.path("outputs", "late")), b"x")
+    if why == "an output with an old date since":
+        job.write(pack.PACKED, {**(job.read(pack.PACKED) or {}), "at": time.time() - 60})
+        Path(job.path("outputs", "restored")).write_bytes(b"x")
+        os.utime(job.path("outputs", "restored"), (1_600_000_000, 1_600_000_000))  # as `cp -p` does
+    if why == "later jobs":
+        job.write("exit.json", {"later": [{"job": "7"}]})
+    prune.prune(["20260101-000000-otter", *newer])
+    assert work.exists()
+    if why == "later jobs":
+        job.write("exit.json", {"later": []})
+        prune.prune(["20260101-000000-otter", *newer])
+        assert not work.exists()

@@ -1,0 +1,41 @@
+"""Starting a run: once, and never after a cancel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.remote.agent import start, supervise
+from gpucourse.remote.agent.job import Job, JobRefused
+
+
+def make_spec() -> dict[str, Any]:
+    return {"run_id": "r1", "files": [], "secrets": {"TOKEN": "3f9c"}, "collected": []}
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return Job("r1")
+
+
+def test_start_refuses_a_run_that_was_cancelled_before(job: Job) -> None:
+    supervise.cancel(job, 1.0)
+    with pytest.raises(JobRefused, match="run r1 was cancelled before it began"):
+        start.start(make_spec(), "/agent")
+    assert job.state() == "absent"
+
+
+def test_start_repeated_answers_with_the_state_of_the_run(job: Job) -> None:
+    Path(job.folder).mkdir(parents=True)
+    for name in ("job.json", "started", "done"):
+        job.write(name, {})
+    assert start.start(make_spec(), "/agent") == {"state": "ended", "again": True}
+
+
+def test_start_refuses_secrets_that_are_no_object(job: Job) -> None:
+    with pytest.raises(JobRefused, match="not an object"):
+        start.start({**make_spec(), "secrets": ["TOKEN"]}, "/agent")
+    assert not job.has("job.json")
