@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import GpucourseError, UsageError
+from gpucourse.errors import GpucourseError
 from gpucourse.model.event import NodeEvent
 from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
@@ -164,13 +164,6 @@ def test_cancel_lets_a_script_tidy_up_and_signals_it_once(make: Make, lab: SshLa
     execute.cancel(run.fleet, run.plan.run_id, STUCK_S)
     assert [(e.reason, e.code) for e in run.follow().node_exits] == [("cancelled", 143)]
     assert run.log() == b"up\ntidying\ntidy\n"
-
-
-def test_cancel_before_the_start_wins(make: Make) -> None:
-    run = make("print('never')")
-    assert {o.take().state for o in execute.cancel(run.fleet, run.plan.run_id)} == {"absent"}
-    with pytest.raises(UsageError, match=r"2 of 2 nodes failed: node0: run .* was cancelled before it began"):
-        run.launch()
 
 
 def test_run_ends_processes_that_hide_their_environment_and_session(make: Make, lab: SshLab) -> None:

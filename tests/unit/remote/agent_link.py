@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,24 +29,23 @@ class AgentLink(LocalLink):
         self.cut_after: int | None = None
         self.killed_after: int | None = None
 
-    def run(self, command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> CommandResult:
-        self.asked.append(_verb_of(command))
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
+        self.asked.append(verb_of(command))
         assert timeout_s
-        done = self._do(command, stdin)
+        done = self._do(command, stdin if isinstance(stdin, bytes) else b"".join(stdin))
         return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
     @contextmanager
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
         assert silence_s
-        self.asked.append(_verb_of(command))
+        self.asked.append(verb_of(command))
         done = self._do(command, stdin)
-        if self.killed_after is not None and _verb_of(command) == "several":
+        if self.killed_after is not None and verb_of(command) == "several":
             yield self._cut(done.stdout[: self.killed_after], 137, b"")
         else:
             yield self._cut(done.stdout, done.returncode, done.stderr)
 
-    def _do(self, command: str, stdin: object) -> subprocess.CompletedProcess[bytes]:
-        assert isinstance(stdin, bytes)
+    def _do(self, command: str, stdin: bytes) -> subprocess.CompletedProcess[bytes]:
         self._home.mkdir(parents=True, exist_ok=True)
         environment = {"HOME": str(self._home), "PATH": "/usr/bin:/bin"}
         return subprocess.run(
@@ -109,5 +108,5 @@ def make_ended_job(home: Path, run_id: str, log: bytes, outputs: dict[str, bytes
     return job
 
 
-def _verb_of(command: str) -> str:
+def verb_of(command: str) -> str:
     return command.rpartition("agent-")[2].split()[1].rstrip(";") if '"$HOME"/.gpucourse/agent-' in command else "install"

@@ -121,22 +121,6 @@ def test_link_dies_when_the_server_ignores_the_window(tmp_path: Path) -> None:
         link.close()
 
 
-@pytest.mark.timeout(60)
-def test_connect_refuses_a_packet_of_four_gigabytes(tmp_path: Path) -> None:
-    ensure_client_key(tmp_path / "key")
-
-    def serve(door: socket.socket) -> None:
-        with door.accept()[0] as line, suppress(OSError):
-            line.sendall(b"SSH-2.0-liar\r\n" + (0xFFFFFFF4).to_bytes(4, "big") + bytes(1 << 20))
-            while line.recv(1 << 16):
-                continue
-
-    with listening() as (door, node):
-        threading.Thread(target=serve, args=(door,), daemon=True).start()
-        with pytest.raises(UnreachableError, match="a packet of 4294967"):
-            SshTransport(tmp_path / "key").connect(replace(node, host_key="ssh-ed25519 AAAA"), timeout_s=50.0)
-
-
 def test_connect_refuses_a_host_key_that_is_not_on_record(tmp_path: Path) -> None:
     ensure_client_key(tmp_path / "key")
     with _serve(_Frozen()) as node, pytest.raises(OtherHostKey, match="another host key"):

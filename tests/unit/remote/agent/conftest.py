@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.remote import jobs
+from gpucourse.remote.agent.job import Job
 from tests.unit.remote.agent.stored import BIG, KEYS
 
 
@@ -30,3 +31,13 @@ def agent(tmp_path: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """The folder of a run that has not begun."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    job = Job("r1")
+    for name in ("logs", "ranks"):
+        Path(job.path(name)).mkdir(parents=True)
+    return job

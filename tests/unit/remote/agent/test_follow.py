@@ -37,9 +37,3 @@ def test_follow_sends_nothing_beyond_the_limit_of_a_log(tmp_path: Path, monkeypa
     (make_ended_job(tmp_path, "r1", b"0123456789", {}) / "job.json").write_text('{"log_limit": 6}')
     sent = follow_to_the_end(tmp_path, {})
     assert b"".join(data for kind, stream, _, data in sent if (kind, stream) == (frames.LOG, 1)) == b"012345"
-
-
-def test_follow_reports_an_absent_run_as_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    [(kind, _, _, how)] = follow_to_the_end(tmp_path, {})
-    assert (kind, json.loads(how)["reason"]) == (frames.END, "lost")

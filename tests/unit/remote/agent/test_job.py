@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from gpucourse.remote.agent.job import Job, JobRefused, mapping, take_secrets, words
-
-
-@pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    job = Job("r1")
-    for name in ("logs", "ranks"):
-        Path(job.path(name)).mkdir(parents=True)
-    return job
 
 
 @pytest.mark.parametrize("run_id", ["", "..", ".hidden", "a/b", "a\0b"])
@@ -63,23 +53,9 @@ def test_state_follows_the_files_of_a_run(job: Job) -> None:
     assert job.state() == "ended"
 
 
-def test_read_returns_none_for_what_is_no_object(job: Job) -> None:
-    job.write("list", [1])
-    Path(job.path("half")).write_text('{"a": ')
-    assert [job.read(name) for name in ("list", "half", "absent")] == [None, None, None]
-
-
 def test_rank_ends_leaves_out_files_of_other_names(job: Job) -> None:
     for name in ("0.json", "1.0.json", "1.json"):
         job.write(f"ranks/{name}", {"code": 0})
     for name in ("x.json", "2.pid", "3.x.json"):
         job.write(f"ranks/{name}", {"code": 1})
     assert [(rank, life) for rank, life, _ in job.rank_ends()] == [(0, None), (1, 0), (1, None)]
-
-
-def test_trim_logs_cuts_each_log_to_the_limit(job: Job) -> None:
-    for name, size in (("rank0.log", 10), ("rank1.log", 3)):
-        Path(job.path("logs", name)).write_bytes(b"x" * size)
-    job.trim_logs(None)
-    job.trim_logs(4)
-    assert [Path(job.path("logs", f"rank{rank}.log")).stat().st_size for rank in (0, 1)] == [4, 3]

@@ -43,15 +43,6 @@ def test_rest_sends_a_beat_only_after_a_silence(naps: list[float], ends: tuple[i
     os.close(ends[0])
 
 
-def test_hurry_keeps_the_naps_short(naps: list[float], ends: tuple[int, int]) -> None:
-    line = Line(ends[1])
-    line.hurry()
-    for _ in range(20):
-        line.rest(sent=False)
-    assert set(naps) == {naps[0]}
-    os.close(ends[0])
-
-
 def test_send_raises_if_no_client_follows(ends: tuple[int, int]) -> None:
     os.close(ends[0])
     with pytest.raises(BrokenPipeError):

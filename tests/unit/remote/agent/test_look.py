@@ -14,10 +14,7 @@ from gpucourse.remote.agent.look import list_activities
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="without /proc no activity is seen")
-def test_list_activities_names_waiting_and_stopped_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    job = Job("r1")
-    Path(job.path("ranks")).mkdir(parents=True)
+def test_list_activities_names_waiting_and_stopped_ranks(job: Job) -> None:
     assert list_activities(job) == {}
     ranks = [subprocess.Popen(["sleep", "600"]) for _ in range(3)]
     try:

@@ -15,16 +15,6 @@ from gpucourse.remote.agent.rank import expand
 from tests.waiting import STUCK_S
 
 
-@pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    job = Job("r1")
-    for name in ("logs", "ranks"):
-        Path(job.path(name)).mkdir(parents=True)
-    job.write("job.json", {"max_restarts": 2})
-    return job
-
-
 def live(agent: Path, life: str, script: str) -> int:
     """One life of rank 1; its exit code."""
     command = [sys.executable, "-I", "-S", str(agent), "rank", "r1", "/bin/sh", "-c", script]
@@ -38,6 +28,7 @@ def test_expand_puts_the_wrapper_in_place_of_the_placeholder() -> None:
 
 
 def test_run_keeps_one_log_of_all_lives(agent: Path, job: Job) -> None:
+    job.write("job.json", {"max_restarts": 2})
     assert live(agent, "0", "printf 'step 1\\ncut o'; exit 9") == 9
     assert live(agent, "1", "echo step 1 again; exit 7") == 7
     assert live(agent, "2", "echo done") == 0
@@ -58,6 +49,7 @@ def test_run_bounds_the_restart_count_by_the_request(agent: Path, job: Job, life
 
 
 def test_run_notes_the_process_group_of_each_life(agent: Path, job: Job) -> None:
+    job.write("job.json", {"max_restarts": 2})
     live(agent, "0", 'printf "0\\n2\\n" >> "$GPUCOURSE_GROUP_FILE"; exit 9')
     live(agent, "1", 'printf "0\\n1\\nx\\n99999999\\n" >> "$GPUCOURSE_GROUP_FILE"')
     assert [end.get("group") for _, _, end in job.rank_ends()] == [2, 1]

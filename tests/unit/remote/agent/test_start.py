@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +14,6 @@ def make_spec() -> dict[str, Any]:
     return {"run_id": "r1", "files": [], "secrets": {"TOKEN": "3f9c"}, "collected": []}
 
 
-@pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return Job("r1")
-
-
 def test_start_refuses_a_run_that_was_cancelled_before(job: Job) -> None:
     supervise.cancel(job, 1.0)
     with pytest.raises(JobRefused, match="run r1 was cancelled before it began"):
@@ -29,7 +22,6 @@ def test_start_refuses_a_run_that_was_cancelled_before(job: Job) -> None:
 
 
 def test_start_repeated_answers_with_the_state_of_the_run(job: Job) -> None:
-    Path(job.folder).mkdir(parents=True)
     for name in ("job.json", "started", "done"):
         job.write(name, {})
     assert start.start(make_spec(), "/agent") == {"state": "ended", "again": True}

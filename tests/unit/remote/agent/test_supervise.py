@@ -9,17 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from gpucourse.remote.agent import supervise
 from gpucourse.remote.agent.job import Job
 from tests.waiting import until
 
 
-def test_settle_ends_a_run_whose_supervisor_vanished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    job = Job("r1")
-    Path(job.folder).mkdir(parents=True)
+def test_settle_ends_a_run_whose_supervisor_vanished(job: Job) -> None:
     job.write("job.json", {"files": []})
     assert not supervise.settle(job), "it has not begun"
     job.write("started", {})
@@ -31,10 +26,9 @@ def test_settle_ends_a_run_whose_supervisor_vanished(tmp_path: Path, monkeypatch
     assert not supervise.settle(job), "it is written down already"
 
 
-def test_cancel_of_a_run_that_never_came_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert supervise.cancel(Job("r1"), 3.0) == {"state": "absent", "killed": 0}
-    assert Job("r1").read("cancelled") == {"grace_s": 3.0}
+def test_cancel_of_a_run_that_never_came_is_noted(job: Job) -> None:
+    assert supervise.cancel(job, 3.0) == {"state": "absent", "killed": 0}
+    assert job.read("cancelled") == {"grace_s": 3.0}
 
 
 def test_supervise_sets_the_path_and_writes_secrets_to_no_file(agent: Path, tmp_path: Path) -> None:

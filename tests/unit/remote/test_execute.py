@@ -1,0 +1,41 @@
+"""Requests to all nodes of a run: probe, states, cancel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpucourse.errors import UnreachableError
+from gpucourse.remote import execute
+from gpucourse.remote.agent.frames import MOST_FILES
+from gpucourse.remote.fleet import Fleet
+from tests.unit.remote.agent_link import make_nodes
+from tests.unit.remote.answering import AnsweringNodes
+
+
+@pytest.mark.parametrize(("nodes", "files"), [(0, MOST_FILES), (2, MOST_FILES), (64, 2000), (1_000_000, 1)])
+def test_max_files_of_shares_the_limit_of_a_run(nodes: int, files: int) -> None:
+    assert execute.max_files_of(nodes) == files
+
+
+def test_states_names_the_nodes_that_do_not_answer() -> None:
+    answers: dict[str, Any] = {"state": {"state": "running", "exit": None, "ranks": {}}}
+    nodes = AnsweringNodes(node0=answers, node1=UnreachableError("no route", hint=""))
+    with Fleet(nodes, make_nodes(2)) as fleet:
+        with pytest.raises(UnreachableError, match=r"1 of 2 nodes failed: .*no route"):
+            execute.states(fleet, "r1")
+        nodes.answers["node1"] = answers
+        assert {name: state.state for name, state in execute.states(fleet, "r1").items()} == {
+            "node0": "running", "node1": "running"
+        }  # fmt: skip
+
+
+def test_cancel_all_returns_the_runs_that_ended_on_all_their_nodes() -> None:
+    ended, running = {"state": "ended", "killed": 1}, {"state": "running", "killed": 0}
+    nodes = AnsweringNodes(
+        node0={"cancels": {"runs": {"r1": ended, "r2": ended}}}, node1={"cancels": {"runs": {"r2": running, "r3": ended}}}
+    )
+    with Fleet(nodes, make_nodes(2)) as fleet:
+        wanted = {"r1": ["node0"], "r2": ["node0", "node1"], "r3": ["node1"]}
+        assert execute.cancel_all(fleet, wanted) == {"r1", "r3"}

@@ -1,0 +1,86 @@
+"""A log of a run on this computer: written to a plain file, byte for byte, up to its limit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import NodeUntrusted, StorageError
+from gpucourse.remote.logfile import LogFile, ask_to_follow, make_question
+from gpucourse.workspace.paths import RunPaths
+from tests.unit.remote.agent_link import make_nodes
+
+NODE = make_nodes(1)[0]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunPaths:
+    (tmp_path / "outside").mkdir()
+    return RunPaths(tmp_path / "workspace/runs/3.2/run")
+
+
+def open_log(paths: RunPaths, limit: int | None = None) -> LogFile:
+    return LogFile("node0", paths.rank_log("node0", 0), paths.rank_times("node0", 0), limit)
+
+
+def test_append_goes_on_where_the_file_ends(paths: RunPaths) -> None:
+    assert open_log(paths).append(0, b"one\n") == b"one\n"
+    log = open_log(paths)
+    assert log.append(4, b"two\n") == b"two\n"
+    for offset in (0, 9):
+        with pytest.raises(NodeUntrusted, match=f"it belongs at {offset}, and the log here ends at 8"):
+            log.append(offset, b"x")
+    assert paths.rank_log("node0", 0).read_bytes() == b"one\ntwo\n"
+    assert [line.split()[0] for line in paths.rank_times("node0", 0).read_text().splitlines()] == ["4", "8"]
+
+
+def test_append_drops_what_is_beyond_the_limit(paths: RunPaths) -> None:
+    log = open_log(paths, limit=6)
+    assert log.append(0, b"0123456789") == b"012345"
+    assert log.append(10, b"more") == b""
+    assert log.full == "node0-rank0.log reached its limit of 6 B: what comes after is not kept"
+    assert paths.rank_log("node0", 0).read_text() == f"012345\n[gpucourse: {log.full}. The setting: log_limit]\n"
+
+
+def test_ask_to_follow_asks_for_the_rest_of_each_log(paths: RunPaths) -> None:
+    open_log(paths).append(0, b"one\n")
+    assert ask_to_follow("r1", NODE, paths, scheduled=False).words == ("follow", "r1", "1=4")
+    assert ask_to_follow("r1", NODE, paths, scheduled=True).words == ("follow", "r1", "/0=4")
+    many = make_question("r1", NODE, {(f"c{number}", 0): number for number in range(1001)}, scheduled=True)
+    assert (many.words, many.stdin.splitlines()[7]) == (("follow", "r1", "-"), b"c7/0=7")
+
+
+def plant_folder(paths: RunPaths, outside: Path) -> None:
+    paths.folder.mkdir(parents=True)
+    paths.logs.symlink_to(outside)
+
+
+def plant_link(paths: RunPaths, outside: Path) -> None:
+    (outside / "mine").write_text("mine")
+    paths.logs.mkdir(parents=True)
+    os.link(outside / "mine", paths.rank_log("node0", 0))
+
+
+def plant_symbolic_link(paths: RunPaths, outside: Path) -> None:
+    paths.logs.mkdir(parents=True)
+    paths.rank_log("node0", 0).symlink_to(outside / "victim")
+
+
+def plant_pipe(paths: RunPaths, outside: Path) -> None:
+    paths.logs.mkdir(parents=True)
+    os.mkfifo(paths.rank_log("node0", 0))
+    os.open(paths.rank_log("node0", 0), os.O_RDONLY | os.O_NONBLOCK)  # a reader, so that it can be opened
+    assert outside.is_dir()
+
+
+@pytest.mark.parametrize("plant", [plant_folder, plant_link, plant_symbolic_link, plant_pipe])
+def test_log_file_is_written_only_if_it_is_a_plain_file_of_the_run(
+    paths: RunPaths, tmp_path: Path, plant: Callable[[RunPaths, Path], None]
+) -> None:
+    plant(paths, tmp_path / "outside")
+    with pytest.raises(StorageError):
+        open_log(paths).append(0, b"x")
+    assert {path.read_text() for path in (tmp_path / "outside").iterdir()} <= {"mine"}

@@ -1,0 +1,39 @@
+"""The time limit of an answer."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from gpucourse.errors import UnreachableError
+from gpucourse.remote.patience import MOST_EXTRA_S, PACE, Patience, extra_s
+
+
+def test_extra_s_grows_with_the_bytes_up_to_a_limit() -> None:
+    assert extra_s(3 * PACE) == 3.0
+    assert extra_s(1 << 60) == MOST_EXTRA_S
+
+
+def test_watch_gives_up_an_answer_that_is_slower_than_the_pace() -> None:
+    now = 0.0
+    patience = Patience("its answer", 10.0, clock=lambda: now)
+    pieces = patience.watch([bytes(5 * PACE), b"", b""])
+    now = 14.9
+    assert len(next(pieces)) == 5 * PACE
+    assert next(pieces) == b""
+    now = 15.0
+    with pytest.raises(UnreachableError, match=f"its answer took longer than 15 s: {5 * PACE} bytes arrived meanwhile"):
+        next(pieces)
+
+
+def test_check_ends_with_the_time_of_all_nodes_and_with_a_stop() -> None:
+    now, stop = 0.0, threading.Event()
+    patience = Patience("its answer", 10.0, until=5.0, stop=stop, clock=lambda: now)
+    patience.check()
+    now = 5.0
+    with pytest.raises(UnreachableError, match="the time limit for all nodes together"):
+        patience.check()
+    stop.set()
+    with pytest.raises(UnreachableError, match="its answer was stopped"):
+        patience.check()
