@@ -20,16 +20,6 @@ def test_time_limit_grows_with_the_logs_but_not_beyond_until() -> None:
     assert ["has not ended there" in str(outcome.error) for outcome in limit.errors(make_nodes(2))] == [True, True]
 
 
-def test_admit_refuses_a_log_that_the_run_cannot_have() -> None:
-    limits = LogLimits("node0", 2, {"node1"})
-    limits.admit("node0", None)
-    limits.admit("node1", 1)
-    with pytest.raises(ValueError, match="node2 is not a node of this lab"):
-        limits.admit("node2", 0)
-    with pytest.raises(ValueError, match="there is no rank 2: 2 were started"):
-        limits.admit("node1", 2)
-
-
 def test_admit_counts_hosts_and_logs_that_are_here_already() -> None:
     limits = LogLimits("head", 1, None)
     assert limits.most_logs == 5

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import getpass
 import json
+import os
+import pwd
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ def test_shared_link_starts_in_the_folder_of_the_user(tmp_path: Path) -> None:
     shared = tmp_path / "all of us"
     shared.mkdir()
     link = SharedTransport(AgentNodes(tmp_path), str(shared)).connect(NODE)
-    own = shared / f"gpucourse-{getpass.getuser()}"
+    own = shared / f"gpucourse-{pwd.getpwuid(os.getuid()).pw_name}"
     assert link.run('pwd; echo "$HOME"').stdout.decode().splitlines() == [str(own), str(own)]
     assert own.stat().st_mode & 0o777 == 0o700
     with link.stream("pwd") as pieces:

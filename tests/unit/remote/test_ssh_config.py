@@ -53,7 +53,7 @@ def test_find_ssh_route_refuses_what_is_no_machine(home: Path, said: str) -> Non
 def test_find_ssh_route_follows_the_configuration(home: Path) -> None:
     ensure_client_key(home / ".ssh" / "lab_key")
     (home / ".ssh" / "config").write_text(
-        f"Host gpu1\n  HostName 192.0.2.7\n  User ada\n  Port 2222\n  IdentityFile {home}/.ssh/lab_key\n"
+        f'Host gpu1\n  HostName 192.0.2.7\n  User ada\n  Port 2222\n  IdentityFile "{home}/.ssh/lab_key"\n'
         "Host gpu2\n  HostName 192.0.2.8\n  ProxyJump jump1,jump2:2200\n"
     )
     first = find_ssh_route("gpu1", {"HOME": str(home)})

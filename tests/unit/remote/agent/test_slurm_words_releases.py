@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -166,7 +167,9 @@ def test_readiness_knows_a_slurm_that_names_wrong_reasons(tmp_path: Path) -> Non
     counted = []
     for text in (whole, at_start, at_start.replace("23.11.4", "24.11.5"), whole + at_start.splitlines()[0] + "\n", ""):
         log.write_text(text, encoding="utf-8")
-        done = subprocess.run(f"{slurm_readiness._WRONG_REASONS} {log}", shell=True, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            f"{slurm_readiness._WRONG_REASONS} {shlex.quote(str(log))}", shell=True, capture_output=True, text=True, check=True
+        )
         counted.append(int(done.stdout))
     assert counted == [3, 1, 0, 0, 0]
 
