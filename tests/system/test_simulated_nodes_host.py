@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -117,20 +116,6 @@ def test_host_ends_everything_at_sigterm_and_keeps_the_homes(lab: SimulatedNodes
     lab.up("node1")
     assert (find_sick_nodes(lab), lab.read("node0"), lab.read("node1")) == ({}, *before)
     assert lab.ssh("node0", "cat result").stdout == b"kept"
-
-
-def test_node_moves_to_another_port_when_its_own_was_taken(lab: SimulatedNodes) -> None:
-    before = lab.node("node0")
-    end_host(lab)
-    with socket.socket() as thief:
-        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        thief.bind(("127.0.0.1", before.port))
-        thief.listen()
-        lab.up("node1")
-        moved = lab.read("node0")
-        assert moved.port != before.port
-        assert (moved.host_key, lab.read("node1")) == (before.host_key, lab.node("node1"))
-        assert find_sick_nodes(lab) == {}
 
 
 def test_host_ends_when_its_folder_is_taken_away(lab: SimulatedNodes) -> None:

@@ -1,72 +1,20 @@
-"""What a driver makes of the answers of a host (control.py is the line between them), with a host that a test scripts."""
+"""What a driver makes of the answers of a host, which a test gives."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import socket
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from gpucourse.local import control, driver, layout, processes
-from gpucourse.local.hosted import Spec
+from gpucourse.local import driver, layout, processes
 from gpucourse.workspace.lock import take
+from tests.unit.local.scripted_host import host
 from tests.waiting import STUCK_S
-
-
-@contextmanager
-def host(folder: Path, answers: dict[str, list[str | None]]) -> Iterator[list[str]]:
-    """A socket in the folder that gives the next answer for each verb; None: no answer until the asker gives up."""
-    heard: list[str] = []
-    silent: list[socket.socket] = []
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(control.SOCKET)
-        server.listen()
-
-        def serve() -> None:
-            while True:
-                try:
-                    line, _ = server.accept()
-                except OSError:
-                    return
-                with line.makefile() as reader:
-                    verb = reader.readline().split(" ")[0]
-                heard.append(verb)
-                answer = answers[verb].pop(0)
-                if answer is None:
-                    silent.append(line)
-                    continue
-                with line:
-                    line.sendall(answer.encode())
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield heard
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join(STUCK_S)
-    for line in silent:
-        line.close()
-    (folder / control.SOCKET).unlink()
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_ask_tells_a_refusal_from_a_stuck_host(folder: Path) -> None:
-    with host(folder, {"add": ["error no room\n", None]}):
-        with pytest.raises(control.ControlRefused, match="no room"):
-            control.ask("add", "{}", timeout_s=STUCK_S)
-        with pytest.raises(control.HostStuck):
-            control.ask("add", "{}", timeout_s=0.1)
 
 
 @pytest.fixture
@@ -114,8 +62,6 @@ def test_down_refuses_what_is_no_name_of_a_node(
     assert driver.main(["down", str(tmp_path / "nodes" / "node0.json")]) == 1
     assert [path for path in before if not path.exists()] == []
     assert f"{name!r} is no name of a node" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="is no name of a node"):
-        Spec.read(dict.fromkeys(("role", "uid", "user", "python", "public_key"), "x") | {"name": name})
 
 
 def test_up_ends_a_host_that_answers_nothing(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
