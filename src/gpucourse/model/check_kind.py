@@ -1,13 +1,12 @@
-"""Kinds of checks: one for each file of `check_kinds`.
+"""Kinds of checks: one entry of `_KINDS` each.
 
 A kind is one way to compare a value with the operand that the manifest has. Manifests, their JSON Schema, the lint, verdicts
-and screens all look it up here, so that a new kind is one new file.
+and screens all look it up here, so that a new kind is one new entry.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -54,12 +53,31 @@ def number_kind(name: str, words: str, description: str, compare: Callable[[floa
     )
 
 
+def _equal(observed: object, wanted: object, tolerance: float) -> bool | None:
+    if is_number(observed) and is_number(wanted):
+        return abs(observed - wanted) <= tolerance
+    if type(observed) is type(wanted) and isinstance(observed, (str, bool)):
+        return observed == wanted
+    return None
+
+
+_KINDS = (
+    number_kind("above", "above", "the value is larger than this number", operator.gt),
+    number_kind("at_least", "at least", "the value is this number or larger", operator.ge),
+    number_kind("at_most", "at most", "the value is this number or smaller", operator.le),
+    number_kind("below", "below", "the value is smaller than this number", operator.lt),
+    CheckKind(
+        name="equals",
+        words="",
+        description="the value is this, or differs by at most the tolerance",
+        holds=_equal,
+        tolerance=True,
+    ),
+)
+
+
 @cache
 def check_kinds() -> dict[str, CheckKind]:
     """Return every kind by its name. It is the only such dictionary of the process: a kind that is added to it is known from
     then on."""
-    from gpucourse.model import check_kinds as folder
-
-    modules = (importlib.import_module(f"{folder.__name__}.{module.name}") for module in pkgutil.iter_modules(folder.__path__))
-    kinds: list[CheckKind] = [module.KIND for module in modules]
-    return {kind.name: kind for kind in kinds}
+    return {kind.name: kind for kind in _KINDS}

@@ -1,1 +1,0 @@
-"""The kinds of checks, one for each file: the program reads `KIND` from it."""

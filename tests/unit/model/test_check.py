@@ -1,0 +1,62 @@
+"""A check of a manifest has one comparison; what ranks print is described in one form."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import ValidationError
+
+from gpucourse.course.schema import schema
+from gpucourse.model.check import Check, LogEvidence
+
+CHECK = {"id": "c", "title": "t", "value": "metrics.v", "hint": "h"}
+
+
+def complaints(check: dict[str, Any]) -> list[tuple[tuple[str | int, ...], str]]:
+    try:
+        Check.model_validate(check)
+    except ValidationError as error:
+        return [(detail["loc"], detail["msg"]) for detail in error.errors()]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("changed", "place", "said"),
+    [
+        ({}, (), "needs exactly one of .*equals.*; has none"),
+        ({"equals": 1, "below": 2}, (), "needs exactly one of .*; has "),
+        ({"below": "fast"}, (), "below: 'fast' is neither a number nor a path"),
+        ({"at_most": float("inf")}, (), "at_most: inf is not a finite number"),
+        ({"at_least": 1, "tolerance": 0.1}, (), "tolerance belongs to equals, not to at_least"),
+        ({"above": [1]}, ("above", "int"), "valid integer"),
+    ],
+)
+def test_check_with_a_fault_names_it(changed: dict[str, Any], place: tuple[str, ...], said: str) -> None:
+    found = complaints(CHECK | changed)
+    assert any(where == place and re.search(said, reason) for where, reason in found), found
+
+
+@pytest.mark.parametrize("changed", [{"equals": 1}, {"below": 2, "equals": 1}, {}, {"at_least": [1]}, {"above": True}])
+def test_schema_of_a_check_refuses_what_the_program_refuses(changed: dict[str, Any]) -> None:
+    whole = schema()
+    judge = Draft202012Validator({"$ref": "#/$defs/Check", "$defs": whole["$defs"]})
+    assert judge.is_valid(CHECK | changed) == (complaints(CHECK | changed) == [])
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        ({}, "exactly one of line and table"),
+        ({"line": "x", "table": {"a": "b"}, "rows": "metrics.r"}, "exactly one of line and table"),
+        ({"line": "no key {}"}, "line needs a key in braces"),
+        ({"table": {"a": "b"}}, "table needs rows"),
+        ({"line": "{x}", "rows": "plan.r"}, "is not a list of the metrics"),
+        ({"line": "{x}", "over_ranks": {"y": "sum"}}, "over_ranks: y is not printed here"),
+    ],
+)
+def test_log_evidence_of_another_form_is_refused(entry: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        LogEvidence(**entry)
