@@ -97,14 +97,8 @@ def test_quiz_with_attempts_of_a_newer_version_or_damaged_ones_is_refused(quiz: 
 
 def test_quiz_of_a_course_without_one_or_with_mistakes_is_refused(learning: Learning) -> None:
     assert "this course has no quiz" in learning.types("quiz", code=3).err
-    for old, new, said in (
-        ("value: 0", "value: metrics.cold", "a quiz asks about no run"),
-        ("lesson: rain", "lesson: hail", "question wet: there is no lesson hail"),
-        ("explanation: It is.", "look_for: x", "is missing"),
-        ("{id: snow, title: Snow}", "{id: snow, title: Snow}, {id: fog, title: Fog}", "lesson fog has no question"),
-    ):
-        learning.put("modules/quiz.yaml", QUIZ.replace(old, new))
-        assert said in learning.types("quiz", "--list", code=2).err
+    learning.put("modules/quiz.yaml", QUIZ.replace("lesson: rain", "lesson: hail"))
+    assert "question wet: there is no lesson hail" in learning.types("quiz", "--list", code=2).err
 
 
 def test_quiz_in_two_terminals_is_one_try(quiz: Learning) -> None:

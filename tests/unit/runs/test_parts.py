@@ -12,7 +12,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.grading.signs import read_signs
 from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.verdict import PartResult, PartVerdict, choose_needed
+from gpucourse.model.verdict import PartResult, PartVerdict
 from gpucourse.runs.parts import keep, list_part_files, read_part_results
 from gpucourse.ui.tables import Cell, Facts
 from gpucourse.ui.views.parts import list_parts
@@ -61,34 +61,6 @@ def test_result_counts_only_with_the_file_that_earned_it(context: Context, exerc
     keep(context, exercise, [result(tmp_path / "f.py", "a", "passed")])
     context.paths.yours_file("3.3", "my_bandwidth.py").write_text("another")
     assert read_part_results(context, exercise)[0].verdict == "open"
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "needed"),
-    [
-        ("open", "open", "trace"),
-        ("open", "failed", "preload"),
-        ("failed", "passed", "preload"),
-        ("passed", "failed", "trace"),
-        ("passed", "passed", "trace"),
-    ],
-)
-def test_choose_needed_takes_the_further_of_two_parts_in_the_place_of_each_other(
-    context: Context, first: PartVerdict, second: PartVerdict, needed: str
-) -> None:
-    parts = context.catalog.exercise("B.3")[1].yours
-    verdicts = zip(parts, (first, second), strict=True)
-    results = [PartResult(id=part.id, title="t", file=part.file, verdict=word) for part, word in verdicts]
-    assert [result.id for result in choose_needed(parts, results)] == [needed]
-
-
-def test_part_in_the_place_of_one_that_is_not_there_is_refused(context: Context) -> None:
-    written = context.catalog.exercise("B.3")[1].model_dump(
-        mode="json", exclude_unset=True, exclude_none=True, exclude={"checks"}
-    )
-    written["yours"][1]["instead_of"] = "tracer"
-    with pytest.raises(ValueError, match="part preload: instead_of must be another part of this exercise"):
-        Exercise.model_validate(written)
 
 
 def test_part_in_the_place_of_another_is_all_that_points_need(context: Context, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.launcher import LaunchRequest, find_launcher
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Event, Note
-from gpucourse.model.launching import advise_install
 from gpucourse.model.node import Inventory, Mode, Node
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.ports import CommandResult
@@ -110,17 +108,6 @@ def test_program_or_package_that_a_node_lacks_is_named_before_the_start(
     with pytest.raises(MissingError, match=what) as error:
         plan_on(context, fleet, replace(launch_request, **needs), find_launcher("torchrun"))  # type: ignore[arg-type]
     assert error.value.hint.endswith(cure)
-
-
-def test_advice_for_triton_names_its_extra_and_none_on_macos(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert advise_install(["triton"], "py", here=False) == "py -m pip install 'gpucourse[kernels]'"
-    assert advise_install(["triton", "torch"], "py", here=False) == "py -m pip install 'gpucourse[kernels,local]'"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert advise_install(["triton"], "py", here=False) == "py -m pip install 'gpucourse[kernels]'", (
-        "the node's system is not known"
-    )
-    assert advise_install(["triton"], "py", here=True).startswith("Triton has no build for macOS: run it on Linux machines")
-    assert advise_install(["torch"], "py", here=True) == "py -m pip install 'gpucourse[local]'"
 
 
 def test_extra_file_that_replaces_one_of_the_exercise_is_refused(context: Context, tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpucourse.model.deployment import AwsDeployment, Deployment, deployment_class
+from gpucourse.model.node import Inventory
+from tests.unit.ui.examples import aws_deployment, deployment
+
+
+def test_lab_is_up_while_it_has_nodes_that_can_be_used() -> None:
+    assert [deployment(phase=phase).up for phase in ("ready", "failed", "creating", "destroying")] == [True, True, False, False]
+    assert not deployment(inventory=None).up
+    stopped = aws_deployment()
+    stopped.cloud.stopped = True
+    assert (stopped.is_stopped, stopped.up) == (True, False)
+
+
+def test_lab_is_simulated_if_one_of_its_nodes_is() -> None:
+    local = deployment(inventory=None)
+    assert (local.is_simulated, local.mode) == (True, "local"), "before a node exists"
+    cloud = aws_deployment()
+    assert cloud.inventory is not None
+    nodes = cloud.inventory.nodes
+    cloud.inventory = Inventory(stack=cloud.stack, nodes=tuple(replace(node, mode="aws") for node in nodes))
+    assert (cloud.is_simulated, cloud.mode) == (False, "aws")
+    cloud.inventory = Inventory(stack=cloud.stack, nodes=(*cloud.inventory.nodes[1:], nodes[0]))
+    assert (cloud.is_simulated, cloud.mode) == (True, "local")
+
+
+def test_deployment_class_of_an_unknown_target_is_the_common_one() -> None:
+    assert [deployment_class(target) for target in ("aws", "moon", 7)] == [AwsDeployment, Deployment, Deployment]

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from gpucourse.hardware import hardware
+from gpucourse.model.labs import AwsLab, Lab, Labs
+
+
+def test_lab_on_aws_has_the_cheapest_gpu_unless_it_names_one() -> None:
+    labs = Labs.model_validate({"local": {"template": "simulated"}, "aws": {"template": "lab"}})
+    assert labs.aws is not None
+    assert (labs.aws.gpu, labs.aws.size, labs.local.nodes) == (hardware().choices[0], "xlarge", 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "complaint"),
+    [
+        (Lab, {"nodes": 3, "max_nodes": 2}, r"nodes \(3\) is above max_nodes \(2\)"),
+        (Lab, {"nodes": 65}, "64"),
+        (AwsLab, {"nodes": 3, "max_nodes": 2}, r"nodes \(3\) is above max_nodes \(2\)"),
+        (AwsLab, {"nodes": 2, "min_nodes": 3}, r"min_nodes \(3\) is above nodes \(2\)"),
+        (AwsLab, {"gpu": "v100"}, "'t4'.* or '"),
+        (AwsLab, {"size": "tiny"}, "size"),
+    ],
+)
+def test_lab_with_wrong_values_is_refused(kind: Any, values: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        kind.model_validate({"template": "lab", **values})

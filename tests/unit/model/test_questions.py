@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from gpucourse.model.questions import Prediction, Question
+
+CHOICE: dict[str, Any] = {"kind": "choice", "options": ["a lake", "the sea"]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"kind": "numeric"}, "needs value, or low and high together"),
+        ({"kind": "numeric", "low": "metrics.a"}, "needs value, or low and high together"),
+        ({"kind": "numeric", "value": 3, "low": "metrics.a", "high": "metrics.b"}, "needs value, or low and high together"),
+        ({"kind": "numeric", "value": float("inf")}, "inf is not a finite number"),
+        ({"kind": "choice", "options": ["a"], "key": "a"}, "a choice needs at least 2 options; has 1"),
+        (CHOICE, "key must be the letter of an option, a, b; is missing"),
+        (CHOICE | {"key": "c"}, "key must be the letter of an option, a, b; is c"),
+        ({"key": "a"}, "key belongs to kind: choice, and this is kind: text"),
+        ({"kind": "mutation", "check": "wet"}, "a mutation needs check and edit"),
+    ],
+)
+def test_question_of_two_kinds_or_of_half_a_kind_is_refused(keys: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        Question.model_validate({"id": "q", "text": "t", **keys})
+
+
+def test_question_reads_the_paths_it_is_compared_with() -> None:
+    band = Question.model_validate({"id": "q", "text": "t", "kind": "numeric", "low": "metrics.a", "high": "metrics.b"})
+    assert band.reads == ("metrics.a", "metrics.b")
+    assert Question.model_validate({"id": "q", "text": "t", "kind": "numeric", "value": 3}).reads == ()
+
+
+def test_prediction_is_a_choice_if_it_has_options() -> None:
+    choice = Prediction.model_validate({"id": "p", "text": "t", "options": CHOICE["options"], "key": "b"})
+    assert (choice.kind, choice.choices) == ("choice", {"a": "a lake", "b": "the sea"})
+    assert Prediction.model_validate({"id": "p", "text": "t", "value": "metrics.v"}).kind == "numeric"
