@@ -57,12 +57,6 @@ def test_quiz_counts_the_best_attempt(quiz: Learning) -> None:
     assert "2 of 3, the best of 2 attempts" in quiz.types("grade").out
 
 
-def test_quiz_list_shows_no_keys(quiz: Learning) -> None:
-    said = quiz.types("quiz", "--list").out
-    assert "a. yes" in said
-    assert "It melts." not in said
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -17,13 +17,9 @@ from gpucourse.errors import MissingError
 from gpucourse.judge.client import Judge
 from gpucourse.learning.check import check
 from gpucourse.learning.rehearse import RehearsalPlace, prove_parts
-from gpucourse.learning.try_ import TriedPart
 from gpucourse.model.event import ignore_event
-from gpucourse.model.verdict import PartResult, PartVerdict
 from gpucourse.runs.finish import judge_again, seal
 from gpucourse.runs.parts import LARGEST, judge_part, keep_started_files, list_part_files, prepare_judge, read_part_results
-from gpucourse.ui.tables import Paragraph
-from gpucourse.ui.views.parts import show_tried
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.learning import FOLDER, MANIFEST, Learning, deploy
@@ -323,16 +319,3 @@ def test_judge_part_without_its_package_starts_no_process(writer: Learning) -> N
     with pytest.raises(MissingError, match=r"^no_such_package is not installed on this computer$") as error:
         judge_part(context, exercise, part, file)
     assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")
-
-
-@pytest.mark.parametrize(("verdict", "words"), [("open", "type: gpucourse try 1.2"), ("passed", "decide: gpucourse run 1.2")])
-def test_show_tried_of_a_part_with_judge_and_checks_names_the_next_command(
-    writer: Learning, verdict: PartVerdict, words: str
-) -> None:
-    _, exercise = writer.open_context().catalog.exercise("1.2")
-    part = exercise.yours[0].model_copy(update={"checks": ("wet",)})
-    result = PartResult(id=part.id, title=part.title, file=part.file, verdict=verdict)
-    tried = TriedPart(part=part, file=Path(part.file), result=result, waited_s=0.1)
-    last = show_tried(exercise, [tried]).blocks[-1]
-    assert isinstance(last, Paragraph)
-    assert words in last.text

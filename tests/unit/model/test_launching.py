@@ -65,18 +65,3 @@ def test_launch_lists_the_parameters_that_the_script_does_not_get() -> None:
 def test_parameter_with_a_default_or_range_that_cannot_be_is_refused(keys: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValidationError, match=complaint):
         make_parameter(**keys)
-
-
-def test_find_objection_names_type_range_and_choices() -> None:
-    depth = make_parameter(type="int", default=2, min=1, max=9, unit="m")
-    assert [depth.find_objection(value) for value in (9, "9", True, 10)] == [
-        None, "'9' is not a whole number", "True is not a whole number", "10 is above 9 m",
-    ]  # fmt: skip
-    rate = make_parameter(type="float", default=0.5, choices=[0.5, 1.0])
-    assert [rate.find_objection(value) for value in (1, 2.0)] == [None, "2.0 is not one of 0.5, 1.0"]
-
-
-def test_parameter_of_instance_types_has_those_of_the_hardware_table() -> None:
-    machine = make_parameter(name="the_type", type="str", default="g4dn.xlarge", choices_of="instance types")
-    assert "g6.xlarge" in machine.choices
-    assert machine.flag == "--the-type"

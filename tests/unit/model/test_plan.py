@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.model.plan import Batch, BatchFile
+from gpucourse.model.plan import BatchFile
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,3 @@ from gpucourse.model.plan import Batch, BatchFile
 def test_batch_file_has_a_row_for_each_job_or_task(values: dict[str, object], name: str, rows: int) -> None:
     file = BatchFile(name="job", text="", **values)  # type: ignore[arg-type]
     assert (file.file_name, file.rows) == (name, rows)
-
-
-@pytest.mark.parametrize(
-    ("values", "spread"),
-    [({}, False), ({"nodes": 2}, True), ({"tasks": 2}, True), ({"max_restarts": 1}, True), ({"nodes": 2, "own": True}, False)],
-)
-def test_batch_is_spread_over_several_logs_unless_the_file_is_the_learners(values: dict[str, object], spread: bool) -> None:
-    assert Batch(**({"partition": "", "nodes": 1, "tasks": 1, "gpus": 0, "files": ()} | values)).spread is spread  # type: ignore[arg-type]

@@ -29,12 +29,6 @@ def test_question_of_two_kinds_or_of_half_a_kind_is_refused(keys: dict[str, Any]
         Question.model_validate({"id": "q", "text": "t", **keys})
 
 
-def test_question_reads_the_paths_it_is_compared_with() -> None:
-    band = Question.model_validate({"id": "q", "text": "t", "kind": "numeric", "low": "metrics.a", "high": "metrics.b"})
-    assert band.reads == ("metrics.a", "metrics.b")
-    assert Question.model_validate({"id": "q", "text": "t", "kind": "numeric", "value": 3}).reads == ()
-
-
 def test_prediction_is_a_choice_if_it_has_options() -> None:
     choice = Prediction.model_validate({"id": "p", "text": "t", "options": CHOICE["options"], "key": "b"})
     assert (choice.kind, choice.choices) == ("choice", {"a": "a lake", "b": "the sea"})

@@ -9,11 +9,8 @@ import pytest
 
 from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEvent, Stage
-from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
 from gpucourse.ui.out import Out
-from gpucourse.ui.progress import Progress
 from tests.unit.ui.emulator import Emulator, Terminal, terminal
 from tests.waiting import until
 
@@ -240,16 +237,6 @@ def test_live_shows_lines_of_slurm_always_and_of_launchers_when_verbose() -> Non
     assert text.getvalue().count("torchrun: a word") == 30
     slurm = LogBytes(node="node0", rank=None, data=b"job 1 is RUNNING\n", scheduled=True)
     assert write_to_pipe([slurm]) == "[n0 --] job 1 is RUNNING\n"
-
-
-def test_progress_explains_silence_until_a_rank_prints() -> None:
-    silent = Stage(name="run", text="running", silence="importing torch")
-    assert write_to_pipe([silent]).startswith("· running (importing torch …)\n")
-    progress = Progress(UNICODE)
-    progress.stage(silent, 0.0)
-    assert [plain(row) for row in progress.rows(1.0, 10, 80)][1] == "    importing torch …"
-    progress.note_output()
-    assert len(progress.rows(1.0, 10, 80)) == 1
 
 
 def test_live_of_one_of_several_runs_shows_only_warnings() -> None:

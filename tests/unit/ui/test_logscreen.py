@@ -8,8 +8,7 @@ import pytest
 from gpucourse.model.event import LogBytes
 from gpucourse.ui import logscreen
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.line import Segment, line, plain, wrap_log_line
-from gpucourse.ui.loglines import short, visible, visible_block
+from gpucourse.ui.line import plain
 from gpucourse.ui.logscreen import LogScreen
 from tests.waiting import STUCK_S
 
@@ -42,7 +41,6 @@ def everything(made: LogScreen) -> list[str]:
 )
 def test_take_puts_node_and_rank_before_a_line(node: str, rank: int | None, prefix: str) -> None:
     assert take_rows(screen(piece(b"hello\n", rank, node))) == [f"{prefix} hello"]
-    assert short("\x1b[31mnode") == "node"
 
 
 def test_statuses_show_a_line_without_newline_after_a_while() -> None:
@@ -62,23 +60,6 @@ def test_statuses_replace_a_line_after_a_carriage_return() -> None:
     assert take_rows(made) == ["[n0 r0] 100%"]
     made.feed(piece(b"windows line\r\n"))
     assert take_rows(made) == ["[n0 r0] windows line"]
-
-
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        (b"\x1b[31mred\x1b[0m", "red"),
-        (b"\xff\xfe caf\xc3\xa9", "\ufffd\ufffd café"),
-        (b"bell\x07", "bell\\x07"),
-        (b"\x1b]0;owned\x07ok", "ok"),
-        (b"a\tb", "a\tb"),
-        (b"10%\r20%\r", "20%"),
-        (b"\r", ""),
-    ],
-)
-def test_visible_makes_a_line_harmless(raw: bytes, shown: str) -> None:
-    assert visible(raw) == shown
-    assert visible_block(raw + b"\nplain\r\nnext\r") == f"{shown}\nplain\nnext"
 
 
 def test_take_counts_a_flood_to_the_last_line() -> None:
@@ -147,19 +128,3 @@ def test_feed_of_many_threads_loses_nothing() -> None:
     for rank in range(8):
         numbers = [int(line.rsplit(" ", 1)[1]) for line in shown if f"r{rank}] rank {rank} line" in line]
         assert numbers == sorted(numbers), "a rank's lines stay in order"
-
-
-def test_wrap_log_line_between_words_below_the_text() -> None:
-    row = line(
-        Segment("[n0 r0]", "rank0"), " ", "a sum of all ranks, right on every element", Segment(" … whole in logs/x", "dim")
-    )
-    rows = [plain(part) for part in wrap_log_line(row, 40)]
-    assert rows[0] == "[n0 r0] a sum of all ranks, right on"
-    assert rows[1].startswith("        every element")
-    assert wrap_log_line(line("[n0 r0]", " ", "short"), 40) == [line("[n0 r0]", " ", "short")]
-
-
-def test_wrap_log_line_keeps_a_wide_path_whole() -> None:
-    row = line("[n0 r0]", " ", f"written: {'/folder' * 9}")
-    assert [plain(part).strip() for part in wrap_log_line(row, 40)] == ["[n0 r0] written:", "/folder" * 9]
-    assert [plain(part) for part in wrap_log_line(line("[n0 r0]", " ", " " * 90 + "."), 40)][-1].endswith(".")

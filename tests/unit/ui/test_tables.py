@@ -1,137 +1,15 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from gpucourse.ui.glyphs import ASCII
-from gpucourse.ui.render import render
-from gpucourse.ui.tables import Cell, Code, Column, Items, Markdown, Paragraph, View, facts, table
-from gpucourse.ui.text import cells
-
-NODES = table(
-    [Column("node"), Column("lines", align="right"), Column("seen", wrap=True)],
-    [
-        ("node0", "1,234", Cell("it answers", "good")),
-        ("node11", "7", "its process has ended, and nobody knows why it did so at that very moment"),
-    ],
-    title="Nodes",
-)
-EVERYTHING = View(
-    title="Everything",
-    blocks=(
-        facts([("run", "abc"), ("nothing", None), ("folder", "/a/b\n/c")]),
-        NODES,
-        Items(("first", Cell("second", "bad")), title="Steps", numbered=True),
-        Items(("only",)),
-        Paragraph("Running text."),
-        Code("env \\\n  A=1 \\\n  python x.py", title="By hand"),
-        Markdown("# Lesson\n\nSome *text* and `code`."),
-    ),
-    footer=("When you are done: gpucourse destroy 3",),
-    headline=Cell("✓ passed", "good"),
-    next="gpucourse run 3.2",
-)
+from gpucourse.ui.tables import Column, facts, table
 
 
-def test_render_a_whole_view_in_a_pipe() -> None:
-    assert render(EVERYTHING) == (
-        "Everything\n"
-        "✓ passed\n"
-        "\n"
-        "run     abc\n"
-        "folder  /a/b\n"
-        "        /c\n"
-        "\n"
-        "Nodes\n"
-        "node    lines  seen\n"
-        "node0   1,234  it answers\n"
-        "node11      7  its process has ended, and nobody knows why it did so at that very moment\n"
-        "\n"
-        "Steps\n"
-        "  1. first\n"
-        "  2. second\n"
-        "\n"
-        "  • only\n"
-        "\n"
-        "Running text.\n"
-        "\n"
-        "By hand\n"
-        "env \\\n"
-        "  A=1 \\\n"
-        "  python x.py\n"
-        "\n"
-        "# Lesson\n"
-        "\n"
-        "Some *text* and `code`.\n"
-        "\n"
-        "When you are done: gpucourse destroy 3\n"
-        "Next: gpucourse run 3.2\n"
-    )
+def test_table_refuses_a_row_that_does_not_fit() -> None:
+    assert table(["node"], [["node0"]]).columns == (Column("node"),)
+    with pytest.raises(ValueError, match="a row of 2 cells in a table of 1 columns"):
+        table(["node"], [["node0", "ready"]])
 
 
-def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
-    lines = render(View(blocks=(NODES,)), width=40, glyphs=ASCII).splitlines()
-    assert lines[:5] == [
-        "Nodes",
-        "node     lines   seen",
-        "----------------------------------------",
-        "node0    1,234   it answers",
-        "node11       7   its process has ended,",
-    ]
-    assert all(len(line) <= 40 for line in lines)
-
-
-@pytest.mark.parametrize("text", ["x" * 100, "日本語" * 20, "é" + "\u0301" * 80 + "x" * 40, "short " + "x" * 70 + " end"])
-def test_render_breaks_an_endless_word(text: str) -> None:
-    page = render(View(blocks=(table([Column("text", wrap=True), "n"], [(text, "1")]),)), width=31)
-    assert max(map(cells, page.splitlines())) <= 31
-    assert re.sub(r"\s", "", text) in re.sub(r"[\s1]", "", page), "all of it is there"
-
-
-def draw(width: int, columns: list[Column | str], *rows: tuple[str, ...]) -> list[str]:
-    return render(View(blocks=(table(columns, rows),)), width=width, glyphs=ASCII).splitlines()
-
-
-def test_render_names_the_columns_that_have_no_room() -> None:
-    columns: list[Column | str] = ["stack", "address", "state"]
-    assert draw(36, columns, ("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")) == [
-        "stack     address",
-        "---------------------------------",
-        "m3-local  learner@127.0.0.1:22001",
-        "m4-local",
-        "no room for: state",
-    ]
-
-
-def strip_colours(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-@pytest.mark.parametrize("width", [40, 60, 100, 250])
-def test_render_fits_any_width(width: int) -> None:
-    text = render(EVERYTHING, width=width, colour=True)
-    assert all(cells(line) <= width for line in strip_colours(text).splitlines())
-    for word in ("Everything", "node11", "Steps", "Lesson", "python x.py", "Next:"):
-        assert word in text
-    assert "\x1b[32mit answers" in text
-    assert "*text*" not in text, "Markdown is drawn, not shown"
-
-
-def test_render_neither_cuts_nor_wraps_what_is_to_be_copied() -> None:
-    command = "python " + " ".join(f"--flag-{number}=value" for number in range(40))
-    path = "/home/learner/" + "deep/" * 30 + "metrics.json"
-    view = View(blocks=(Code(command), facts([("folder", path)])))
-    for text in (strip_colours(render(view, width=60, colour=True)), render(view), render(view, width=60)):
-        assert command in text.splitlines()
-        assert path in text
-
-
-def test_render_shows_markup_and_escapes_as_text() -> None:
-    evil = "[bold]x[/bold] :smile: \x1b[31mred\x1b[0m \x07"
-    view = View(
-        title=evil, blocks=(table([evil], [(evil,)], title=evil), facts([(evil, evil)]), Items((evil,)), Markdown(evil))
-    )
-    text = render(view, width=100, colour=False)
-    assert text.count("[bold]x[/bold] :smile: red \\x07") >= 6
-    assert text.replace("\n", "").isprintable()
+def test_facts_leave_out_what_has_no_value() -> None:
+    assert facts([("run", "abc"), ("error", ""), ("folder", None)]).pairs == (("run", "abc"),)

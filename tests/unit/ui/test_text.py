@@ -4,7 +4,6 @@ from decimal import Decimal
 
 import pytest
 
-from gpucourse.ui.glyphs import ASCII, UNICODE, glyphs_for
 from gpucourse.ui.text import age, cells, clean, clean_line, clip, format_count, hourly, usd, wrap
 
 
@@ -82,12 +81,6 @@ def test_format_count_and_age() -> None:
         "4 h 01 min",
         "3 days",
     ]
-
-
-@pytest.mark.parametrize(("encoding", "expected"), [("utf-8", UNICODE), ("ascii", ASCII), ("latin-1", ASCII), (None, ASCII)])
-def test_glyphs_for_fit_the_encoding(encoding: str | None, expected: object) -> None:
-    assert glyphs_for(encoding) is expected
-    assert glyphs_for("no-such-encoding") is ASCII
 
 
 def test_usd_and_hourly() -> None:

@@ -162,11 +162,6 @@ def test_result_of_an_own_script_says_how_much_was_collected(files: int, collect
     assert lines == ([f"collected  {says}"] if says else [])
 
 
-@pytest.mark.parametrize("metrics", [{}, {"rows": []}, {"rows": 5}, {"rows": {"n": 1}}])
-def test_details_say_that_a_table_was_not_measured(metrics: dict[str, object]) -> None:
-    assert "Times: not measured" in result(record(), exercise=EXERCISE, metrics=metrics)
-
-
 def test_details_name_the_rank_that_failed_first() -> None:
     exits = [
         NodeExit(node="node0", code=143, reason="timed_out", killed=3),

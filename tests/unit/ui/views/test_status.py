@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import re
-import time
 from decimal import Decimal
 
-from gpucourse.labs.aws.node_files import Idle
 from gpucourse.labs.aws.status import Outlook
 from gpucourse.labs.status import StackStatus
 from gpucourse.model.deployment import NodeHealth
@@ -29,20 +27,6 @@ def outlook(**other: object) -> Outlook:
         "backstop": "AWS itself ends it at 2026-11-21 20:10 UTC",
     }
     return Outlook(**(values | other))  # type: ignore[arg-type]  # fields by name
-
-
-def test_status_of_a_lab_on_aws_says_what_it_costs_and_what_ends_it() -> None:
-    page = render_status(outlook(idle=[Idle(node="node0", seen_at=0, busy=("SSH sessions: 1",))]))
-    assert "$3.20 so far, $1.54 an hour" in page
-    assert "in 2 h 00 min" in page
-    assert "node0: in use (SSH sessions: 1)" in page
-    assert "Repair it" not in page
-
-
-def test_status_of_an_idle_lab_says_when_it_ends() -> None:
-    assert "node0: idle; ends it in 10 min" in render_status(
-        outlook(idle=[Idle(node="node0", seen_at=0, ends_at=time.time() + 630)])
-    )
 
 
 def test_status_of_an_unknown_lab_calls_it_neither_healthy_nor_broken() -> None:

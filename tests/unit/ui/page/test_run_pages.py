@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from gpucourse.learning.pages.run_content import LOG_BYTES
+from gpucourse.workspace import runs
+from tests.learning import SCRIPT, Learning
+from tests.unit.ui.page.pages import HOSTILE, Reader, pages_of
+
+
+def test_page_of_a_run_hides_nothing_beside_a_damaged_file(learning: Learning) -> None:
+    record, whole = learning.record("1.1"), learning.record("1.2")
+    learning.context.paths.run("1.1", record.id).metrics.write_text("{")
+    pages = pages_of(learning)
+    assert "metrics.json" in pages[f"runs/1.1/{record.id}.html"]
+    assert "found it" in pages[f"runs/1.1/{record.id}.html"]
+    assert "It is wet" in pages[f"runs/1.2/{whole.id}.html"]
+    assert f"runs/1.2/{whole.id}.html" in pages["exercises/1.2.html"]
+
+
+def test_page_of_a_run_shows_edits_folded_and_escaped(learning: Learning) -> None:
+    whole, edited = learning.record("1.1"), learning.record("1.1")
+    kept = learning.context.paths.run("1.1", edited.id).edited_file("source.py")
+    kept.parent.mkdir()
+    kept.write_text(f"# {HOSTILE}\n{SCRIPT}")
+    edited.edited = ["source.py"]
+    runs.save(learning.context.paths, edited)
+    pages = pages_of(learning)
+    page = pages[f"runs/1.1/{edited.id}.html"]
+    assert "<details><summary>source.py" in page
+    assert "the course&#39;s script, 1 added, 0 removed" in page
+    assert '<span class="good">+# &lt;/pre&gt;' in page
+    assert Reader(page).count("script") == 1
+    assert "\x1b" not in page
+    assert "Edited files" not in pages[f"runs/1.1/{whole.id}.html"]
+    kept.unlink()
+    assert "edited, and no copy of it is with the run" in pages_of(learning)[f"runs/1.1/{edited.id}.html"]
+
+
+def test_page_of_a_run_has_both_ends_of_a_huge_log(learning: Learning) -> None:
+    record = learning.record("1.1")
+    path = learning.context.paths.run("1.1", record.id).rank_log("node0", 0)
+    with path.open("wb") as log:
+        log.write(b"the first line\n")
+        log.truncate(200_000_000)  # a hole in the file takes no room on the disk
+        log.seek(200_000_000)
+        log.write(b"\nthe last line")
+    page = pages_of(learning)[f"runs/1.1/{record.id}.html"]
+    assert "the first line" in page
+    assert "the last line" in page
+    assert "190.7 MiB are left out here" in page
+    assert f"gpucourse logs {record.id} --rank 0" in page
+    assert len(page) < LOG_BYTES * 8  # a zero byte is spelled out in four characters
+
+
+def test_page_of_a_run_names_a_log_that_is_a_link_and_does_not_read_it(learning: Learning) -> None:
+    record = learning.record("1.1")
+    path = learning.context.paths.run("1.1", record.id).rank_log("node0", 0)
+    path.unlink()
+    learning.root.joinpath("secret").write_text("hidden words")
+    path.symlink_to(learning.root / "secret")
+    page = pages_of(learning)[f"runs/1.1/{record.id}.html"]
+    assert "hidden words" not in page
+    assert "node0-rank0.log cannot be read" in page

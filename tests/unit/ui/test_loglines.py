@@ -1,0 +1,28 @@
+"""Lines of a log: how each is shown, and how far a bar without a newline is."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.ui.loglines import short, visible, visible_block
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"\x1b[31mred\x1b[0m", "red"),
+        (b"\xff\xfe caf\xc3\xa9", "\ufffd\ufffd café"),
+        (b"bell\x07", "bell\\x07"),
+        (b"\x1b]0;owned\x07ok", "ok"),
+        (b"a\tb", "a\tb"),
+        (b"10%\r20%\r", "20%"),
+        (b"\r", ""),
+    ],
+)
+def test_visible_makes_a_line_harmless(raw: bytes, shown: str) -> None:
+    assert visible(raw) == shown
+    assert visible_block(raw + b"\nplain\r\nnext\r") == f"{shown}\nplain\nnext"
+
+
+def test_short_of_a_foreign_name_holds_no_escape() -> None:
+    assert [short(name) for name in ("node0", "node-12", "gpu-box", "\x1b[31mnode")] == ["n0", "n12", "gpu-box", "node"]

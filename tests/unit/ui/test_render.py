@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpucourse.ui.render import render
+from gpucourse.ui.tables import Cell, Code, Column, Items, Markdown, Paragraph, View, facts, table
+from gpucourse.ui.text import cells
+
+NODES = table(
+    [Column("node"), Column("lines", align="right"), Column("seen", wrap=True)],
+    [
+        ("node0", "1,234", Cell("it answers", "good")),
+        ("node11", "7", "its process has ended, and nobody knows why it did so at that very moment"),
+    ],
+    title="Nodes",
+)
+EVERYTHING = View(
+    title="Everything",
+    blocks=(
+        facts([("run", "abc"), ("nothing", None), ("folder", "/a/b\n/c")]),
+        NODES,
+        Items(("first", Cell("second", "bad")), title="Steps", numbered=True),
+        Items(("only",)),
+        Paragraph("Running text."),
+        Code("env \\\n  A=1 \\\n  python x.py", title="By hand"),
+        Markdown("# Lesson\n\nSome *text* and `code`."),
+    ),
+    footer=("When you are done: gpucourse destroy 3",),
+    headline=Cell("✓ passed", "good"),
+    next="gpucourse run 3.2",
+)
+
+
+def test_render_a_whole_view_in_a_pipe() -> None:
+    assert render(EVERYTHING) == (
+        "Everything\n"
+        "✓ passed\n"
+        "\n"
+        "run     abc\n"
+        "folder  /a/b\n"
+        "        /c\n"
+        "\n"
+        "Nodes\n"
+        "node    lines  seen\n"
+        "node0   1,234  it answers\n"
+        "node11      7  its process has ended, and nobody knows why it did so at that very moment\n"
+        "\n"
+        "Steps\n"
+        "  1. first\n"
+        "  2. second\n"
+        "\n"
+        "  • only\n"
+        "\n"
+        "Running text.\n"
+        "\n"
+        "By hand\n"
+        "env \\\n"
+        "  A=1 \\\n"
+        "  python x.py\n"
+        "\n"
+        "# Lesson\n"
+        "\n"
+        "Some *text* and `code`.\n"
+        "\n"
+        "When you are done: gpucourse destroy 3\n"
+        "Next: gpucourse run 3.2\n"
+    )
+
+
+def strip_colours(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize("width", [40, 60, 100, 250])
+def test_render_fits_any_width(width: int) -> None:
+    text = render(EVERYTHING, width=width, colour=True)
+    assert all(cells(line) <= width for line in strip_colours(text).splitlines())
+    for word in ("Everything", "node11", "Steps", "Lesson", "python x.py", "Next:"):
+        assert word in text
+    assert "\x1b[32mit answers" in text
+    assert "*text*" not in text, "Markdown is drawn, not shown"
+
+
+def test_render_neither_cuts_nor_wraps_what_is_to_be_copied() -> None:
+    command = "python " + " ".join(f"--flag-{number}=value" for number in range(40))
+    path = "/home/learner/" + "deep/" * 30 + "metrics.json"
+    view = View(blocks=(Code(command), facts([("folder", path)])))
+    for text in (strip_colours(render(view, width=60, colour=True)), render(view), render(view, width=60)):
+        assert command in text.splitlines()
+        assert path in text
+
+
+def test_render_shows_markup_and_escapes_as_text() -> None:
+    evil = "[bold]x[/bold] :smile: \x1b[31mred\x1b[0m \x07"
+    view = View(
+        title=evil, blocks=(table([evil], [(evil,)], title=evil), facts([(evil, evil)]), Items((evil,)), Markdown(evil))
+    )
+    text = render(view, width=100, colour=False)
+    assert text.count("[bold]x[/bold] :smile: red \\x07") >= 6
+    assert text.replace("\n", "").isprintable()

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpucourse.ui.views import checks
+from tests.unit.ui.examples import RESULTS, VERDICT
+
+
+def test_list_open_checks_names_the_first_and_counts_the_others() -> None:
+    many = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
+    lines = [cell.text for cell in checks.list_open_checks(many)]
+    assert lines[0] == "✗ The sum: 2; expected 3 [sum]"
+    assert "✗ and 6 more did not pass" in lines
+    assert lines[-2:] == ["– Bandwidth: not measured, needs a GPU", "– and 7 more were not measured"]
+    assert checks.list_open_checks(many, brief=True)[-1].text == "– 9 checks not measured: needs a GPU"
+
+
+def test_count_checks_has_a_number_for_each_verdict() -> None:
+    assert checks.count_checks(VERDICT) == "1 passed, 1 failed, 1 error, 1 not measured"
+    assert checks.count_checks(replace(VERDICT, checks=())) == "no checks"

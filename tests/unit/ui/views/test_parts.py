@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.learning.try_ import TriedPart
+from gpucourse.model.manifest import LearnerPart
+from gpucourse.model.verdict import PartResult
+from gpucourse.ui.views.parts import LINES_SHOWN, show_tried
+from tests.unit.ui.examples import EXERCISE, text
+
+PART = LearnerPart(id="double", title="Twice", file="my_double.py", write="Write double.")
+
+
+def show(verdict: Any, *, waited_s: float = 0.1, watched: bool = False, part: Any = None, **other: str) -> str:
+    result = PartResult(id="double", title="Twice", file="my_double.py", verdict=verdict, **other)  # type: ignore[arg-type]
+    tried = TriedPart(part=PART.model_copy(update=part), file=Path("my_double.py"), result=result, waited_s=waited_s)
+    return text(show_tried(EXERCISE, [tried], watched=watched))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "part", "words"),
+    [
+        ("open", {}, "Write it in my_double.py, save, then type: gpucourse try 3.1"),
+        ("open", {"judge": False}, "Write it in my_double.py; checks of a run decide: gpucourse run 3.1"),
+        ("failed", {}, "Change my_double.py, save, then type: gpucourse try 3.1"),
+        ("passed", {"checks": ("wet",)}, "Checks of a run decide: gpucourse run 3.1"),
+        ("passed", {}, "Handed in."),
+    ],
+)
+def test_show_tried_names_the_next_command(verdict: str, part: dict[str, Any], words: str) -> None:
+    assert words in show(verdict, part=part)
+    assert "gpucourse try" not in show(verdict, part=part, watched=True)
+
+
+def test_show_tried_cuts_what_a_wrong_part_printed() -> None:
+    shown = show("failed", way="same", says="it doubles nothing", output="x" * 500 + "\n1" * (LINES_SHOWN + 2), waited_s=5.0)
+    for words in ("✗ Twice: wrong (same)", "it doubles nothing", "x ...", "... and 3 more lines", "gpucourse watch 3.1"):
+        assert words in shown, words
