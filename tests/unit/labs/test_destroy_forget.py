@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import secrets
-import shlex
-import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -18,7 +13,6 @@ from gpucourse.context import Context
 from gpucourse.errors import LeftoverError, UsageError
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.destroy import DestroyRequest, destroy, survey
-from gpucourse.labs.hosts.lab import open_hosts
 from gpucourse.model.deployment import HostsDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory, Node
@@ -97,25 +91,6 @@ def test_discard_cancels_jobs_of_a_cluster_that_stays(tmp_path: Path, code: int,
     assert f"cancel {record.id}" in head.asked[0]
     warned = any(isinstance(event, Note) and f"jobs of run {record.id} may still run" in event.text for event in events)
     assert warned == (code != 0)
-
-
-def test_forget_gives_a_command_that_removes_jobs_and_links(tmp_path: Path) -> None:
-    context, _ = context_in(tmp_path)
-    record, home, shared = save_slurm_run(context, []), tmp_path / "home", tmp_path / "shared folder"
-    bases = [home, shared / f"gpucourse-{getpass.getuser()}"]
-    jobs = [base / ".gpucourse" / "jobs" / record.id for base in bases]
-    links = [bases[1] / ".gpucourse" / "tmp-0123456789ab", Path(f"/tmp/gpucourse-{secrets.token_hex(6)}")]
-    for job in jobs:
-        (job / "tmp").mkdir(parents=True)
-    for link in links:
-        link.symlink_to(jobs[1] / "tmp")
-    lab = replace(make_hosts_lab(), shared=str(shared))
-    [left] = open_hosts(context, lab).list_forgotten({"node0": "it is gone"})
-    assert left.id.startswith("me@gpu1: processes and Slurm jobs of 1 run and the folder ~/.gpucourse")
-    assert f'grep -E "/jobs/({record.id})(/|$)" | cut -d" " -f1 | xargs -r scancel' in left.remove
-    assert f"~/.gpucourse, and .gpucourse in our folder of {shared}" in left.id
-    subprocess.run(shlex.split(left.remove)[-1], shell=True, env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, check=True)
-    assert [path for path in (*jobs, *links) if os.path.lexists(path)] == []
 
 
 def test_forget_refuses_a_lab_that_may_be_billed(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, UsageError
+from gpucourse.errors import MissingError
 from gpucourse.labs.local.lab import choose
 from gpucourse.labs.local.slurm_programs import Computer
 from gpucourse.local.machines import packages, requirements
@@ -77,8 +77,3 @@ def test_choose_takes_a_slurm_that_is_installed(context: Context, deployment: Lo
     assert [event.text for event in heard if isinstance(event, Note)] == [
         "Slurm is installed here: --unpack-slurm has nothing to do"
     ]
-
-
-def test_choose_refuses_to_unpack_slurm_for_a_lab_without_it(context: Context, deployment: LocalDeployment) -> None:
-    with pytest.raises(UsageError, match="has no Slurm"):
-        choose(context, deployment, None, None, unpack=True)
