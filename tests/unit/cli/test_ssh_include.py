@@ -1,53 +1,27 @@
-"""The learner's own ~/.ssh/config: one line that is asked for once, undone to the byte, and never put where it may not be."""
+"""The question about the line in the learner's own ~/.ssh/config, which is asked once."""
 
 from __future__ import annotations
 
 import io
 import shutil
-import stat
-import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from gpucourse.cli.options import Options
 from gpucourse.cli.session import Session
 from gpucourse.cli.ssh_include import offer_line, take_line_away
-from gpucourse.labs import ssh_include
-from gpucourse.labs.readiness import write_ssh_files
 from gpucourse.ui.console import Console
-from tests.learning import Learning, Terminal, deploy
-
-OWN = b"# mine\nHost *.example.org\n  User ada\n"
+from tests.learning import Learning, Terminal
+from tests.unit.labs.test_ssh_include import OWN, make_config, register_home
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="OpenSSH's client is not installed: make system-deps")
 
 
-def register_home(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Make this folder the home that the system has of the user."""
-    patch.setattr(ssh_include, "find_registered_home", lambda: folder)
-
-
 @pytest.fixture
 def config(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The configuration of a learner whose lab is deployed."""
-    register_home(monkeypatch, learning.root)
-    lab = deploy(learning)
-    assert lab.inventory is not None
-    write_ssh_files(learning.context, learning.context.paths.stack(lab.stack), lab.inventory)
-    path = learning.root / ".ssh" / "config"
-    path.parent.mkdir(mode=0o700)
-    path.write_bytes(OWN)
-    path.chmod(0o640)
-    return path
-
-
-def read_port(config: Path, name: str) -> str:
-    """The port at which plain ssh would reach this name."""
-    said = subprocess.run(["ssh", "-G", "-F", str(config), name], capture_output=True, text=True, check=True).stdout
-    return next(line.split()[1] for line in said.splitlines() if line.startswith("port "))
+    return make_config(learning, monkeypatch)
 
 
 def sit_down(typed: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, Terminal]:
@@ -56,26 +30,6 @@ def sit_down(typed: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, Term
     shown = Terminal()
     face = Console(json=False, quiet=False, verbose=False, stdout=shown, stderr=shown, environ={"TERM": "dumb"})
     return Session(options=Options(), console=face), shown
-
-
-def test_ssh_include_reaches_the_nodes_and_is_undone_to_the_byte(learning: Learning, config: Path) -> None:
-    learning.types("init", str(learning.workspace), "--ssh-include")
-    assert config.read_bytes().endswith(OWN)
-    assert stat.S_IMODE(config.stat().st_mode) == 0o640
-    assert read_port(config, "gpucourse-1-node0") == read_port(config, "gpucourse-01-local-node0") == "2200"
-    assert read_port(config, "node0") == "22", "a machine of the learner's own may have that name"
-    assert "as before" in learning.types("init", str(learning.workspace), "--ssh-include").err
-    assert config.read_bytes().count(b"Include") == 1
-    learning.types("init", str(learning.workspace), "--no-ssh-include")
-    assert config.read_bytes() == OWN
-
-
-def test_ssh_include_removes_a_config_that_it_made(learning: Learning, config: Path) -> None:
-    shutil.rmtree(config.parent)
-    learning.types("init", str(learning.workspace), "--ssh-include")
-    assert (stat.S_IMODE(config.stat().st_mode), stat.S_IMODE(config.parent.stat().st_mode)) == (0o600, 0o700)
-    learning.types("init", str(learning.workspace), "--no-ssh-include")
-    assert not config.exists()
 
 
 def test_ssh_include_is_offered_once_and_goes_with_the_last_lab(
@@ -116,50 +70,3 @@ def test_ssh_include_is_not_offered_in_a_pipe_with_yes_or_after_a_no(
     offer_line(session, "1", ask=True)
     assert shown.getvalue().count("[y/N]") == 1
     assert config.read_bytes() == OWN
-
-
-@pytest.mark.parametrize("fault", ["unreadable", "outside", "folder", "foreign", "no home", "another home", "name"])
-def test_ssh_include_leaves_a_config_that_it_may_not_change(
-    learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, fault: str
-) -> None:
-    outside = tmp_path_factory.mktemp("outside") / "config"
-    workspace, code, what = learning.workspace, 2, "is left as it is"
-    if fault == "unreadable":
-        config.write_text("Hosst x\n")
-        what = "ssh does not understand it"
-    elif fault == "outside":
-        config.rename(outside)
-        config.symlink_to(outside)
-        what = "it lies outside"
-    elif fault == "folder":
-        config.unlink()
-        config.mkdir()
-        what = "it is not a file"
-    elif fault == "foreign":
-        monkeypatch.setattr(ssh_include, "os", SimpleNamespace(geteuid=lambda: 4242))
-        what = "it belongs to somebody else"
-    elif fault == "no home":
-        monkeypatch.setenv("HOME", "/no/such/folder")
-        code, what = 3, "HOME is not set to a folder"
-    elif fault == "another home":
-        register_home(monkeypatch, outside.parent)
-        what = "OpenSSH reads"
-    else:
-        workspace = learning.root / "a*b"
-        what = "characters with a meaning there"
-    before = {path: path.read_bytes() for path in (config, outside) if path.is_file()}
-    said = learning.types("init", str(workspace), "--ssh-include", code=code)
-    assert what in " ".join(said.err.split())
-    assert {path: path.read_bytes() for path in before} == before
-    assert ssh_include.read_answer(learning.context) is None
-
-
-def test_ssh_include_keeps_a_link_inside_home(learning: Learning, config: Path) -> None:
-    target = learning.root / "dotfiles" / "ssh_config"
-    target.parent.mkdir()
-    config.rename(target)
-    config.symlink_to(target)
-    learning.types("init", str(learning.workspace), "--ssh-include")
-    assert config.is_symlink()
-    assert target.read_bytes().endswith(OWN)
-    assert target.read_bytes() != OWN

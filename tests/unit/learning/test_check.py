@@ -137,32 +137,3 @@ def test_check_with_wrong_words_names_them(learning: Learning) -> None:
     assert "name one exercise, or all of them" in learning.types("check", "1.1", "--all", code=2).err
     assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
     assert "0 of 2 exercises pass." in learning.types("check", "--all").out
-
-
-def test_show_lists_what_is_still_open(learning: Learning) -> None:
-    said = learning.types("show", "1.1").out
-    assert "Still open\n  • a good run: gpucourse run 1.1\n" in said
-    assert "depth          100         10  int 1 to 1,000" in said
-    assert "b. in the sea" in said
-    record = learning.record(metrics={**METRICS, "wet": False})
-    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=9", code=5)
-    said = learning.types("show", "1.1").out
-    assert "a check that passes: It is wet" in said
-    assert "answers to why, where, power: gpucourse answer 1.1" in said
-    assert "better answers to busy: gpucourse answer 1.1" in said
-    assert "to hand in: The log, The measurements" in said
-    assert "✓ speedup" in said
-    (learning.folder(record) / "metrics.json").write_text("{")
-    assert "metrics.json is damaged" in " ".join(learning.types("show", "1.1").out.split())
-    assert "metrics.json is damaged" in learning.types("show", "1.1", "--json").document["open"][0]
-
-
-def test_list_shows_points(learning: Learning) -> None:
-    learning.record()
-    said = learning.types("list").out
-    assert "Rivers (1.5 h, 10 of 25 points)" in said
-    assert "10 of 25 points: gpucourse grade." in said
-    learning.put("modules/rubric.yaml", "format: 2\n")
-    broken = learning.types("list", code=2).out
-    assert "1 of 2 exercises passed" in broken
-    assert "modules/rubric.yaml: format: " in broken

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from gpucourse.cli.options import Options
 from gpucourse.cli.prediction import ask_prediction, read_prediction
 from gpucourse.cli.session import Session
 from gpucourse.errors import UnknownName, UsageError
-from gpucourse.learning.calibration import draw_calibration, draw_files
 from gpucourse.learning.evidence import gather
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import GivenPrediction
@@ -27,14 +24,18 @@ from tests.learning import FOLDER, Learning, Terminal, deploy
 PREDICT = "{id: faster, text: How much faster will it be?, value: metrics.speedup, unit: times, tolerance_percent: 10}"
 
 
-@pytest.fixture
-def learning(learning: Learning) -> Learning:
-    """A learner whose exercise 1.1 asks for a prediction."""
+def ask_for_prediction(learning: Learning) -> None:
+    """Make exercise 1.1 ask for a prediction."""
     manifest = learning.course / f"modules/{FOLDER}/module.yaml"
     tasks = "    tasks: [Walk upstream., Note the day.]\n"
     text = manifest.read_text().replace("    no_predict: Nobody knows a river before.\n", "", 1)
     manifest.write_text(text.replace(tasks, f"    predict: {PREDICT}\n{tasks}"))
     learning.context = learning.open_context()
+
+
+@pytest.fixture
+def learning(learning: Learning) -> Learning:
+    ask_for_prediction(learning)
     return learning
 
 
@@ -150,19 +151,3 @@ def test_bundle_holds_predictions_and_their_order(learning: Learning) -> None:
     bundle = learning.root / "work.zip"
     learning.types("grade", "--bundle", str(bundle))
     assert learning.count_answers(bundle, "1.1") == [0.5]
-
-
-def test_report_draws_predictions_over_measurements(learning: Learning, tmp_path: Path) -> None:
-    context = learning.context
-    learning.record()
-    assert draw_calibration(context, partial(draw_files, tmp_path)) == ()
-    learning.record(prediction=GivenPrediction(id="faster", answer="3.8"), parameters={"depth": 20})
-    learning.record(prediction=GivenPrediction(id="faster", answer="1.9"), parameters={"depth": 30})
-    (chapter,) = draw_calibration(context, partial(draw_files, tmp_path))
-    assert chapter.grids[0].rows == (("1.1", "How much faster will it be?", "3.8 times", "1.9 times", "+100 %"),)
-    (picture,) = chapter.pictures
-    assert picture.png.startswith(b"\x89PNG")
-    assert b"<svg" in picture.svg
-    learning.types("report", "--of", "course")
-    assert "![Predicted over measured, exercise by exercise](calibration.png)" in context.paths.course_report.read_text()
-    assert (context.paths.course_report.parent / "calibration.png").is_file()

@@ -10,18 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import course_in
-from gpucourse.course.new_course import start_course
 from gpucourse.errors import MissingError
 from gpucourse.judge.client import Judge
 from gpucourse.learning.check import check
-from gpucourse.learning.rehearse import RehearsalPlace, prove_parts
-from gpucourse.model.event import ignore_event
 from gpucourse.runs.finish import judge_again, seal
 from gpucourse.runs.parts import LARGEST, judge_part, keep_started_files, list_part_files, prepare_judge, read_part_results
 from gpucourse.workspace import deployments, runs
-from gpucourse.workspace.paths import WorkspacePaths
 from tests.learning import FOLDER, MANIFEST, Learning, deploy
 from tests.waiting import STUCK_S
 
@@ -45,12 +39,17 @@ def judge(part):
 RIGHT, SAME = STUB.replace("raise NotImplementedError", "return 2 * n  # "), "def double(n):\n    return n\n"
 
 
-@pytest.fixture
-def writer(learning: Learning) -> Learning:
+def put_parts(learning: Learning) -> None:
+    """Give exercise 1.2 two parts: one with a judge, one that a check judges."""
     learning.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS)
     learning.put(f"exercises/{FOLDER}/my_double.py", STUB)
     learning.put(f"exercises/{FOLDER}/my_dry.py", "DRY = None\n")
     learning.put(f"exercises/{FOLDER}/judges/my_double.py", JUDGE)
+
+
+@pytest.fixture
+def writer(learning: Learning) -> Learning:
+    put_parts(learning)
     return learning
 
 
@@ -242,50 +241,6 @@ def test_show_lists_the_parts_with_file_and_state(writer: Learning) -> None:
     assert "Your part: Twice" in said
     assert str(own(writer)) in said
     assert "so far  right" in said
-
-
-def test_prove_parts_tries_every_solution(writer: Learning) -> None:
-    folder = f"exercises/{FOLDER}/solutions"
-    writer.put(f"{folder}/my_double.py", RIGHT)
-    writer.put(f"{folder}/other/my_double.py", SAME)
-    context = writer.open_context()
-    module, exercise = context.catalog.exercise("1.2")
-    with Judge() as judge:
-        place = RehearsalPlace(context.catalog, writer.course, context.paths, ignore_event, judge)
-        complaints = list(prove_parts(place, module, exercise))
-    assert complaints == ["yours.double: the other solution is failed same: you gave 3 back as it was, and should be passed"]
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
-    [
-        ("half_sums.py", "add(", "add(", ""),
-        (
-            "judges/my_sum.py",
-            "import struct",
-            "import no_such_module",
-            "yours.pairs: its judge cannot be loaded: ModuleNotFound",
-        ),
-        ("judges/my_sum.py", "if given == 2048.0:", "if given == 5.0:", "yours.pairs: way in-order is failed other"),
-        (
-            "judges/fault_rounds_too_late.py",
-            "if given != 2048:",
-            "if given < 0:",
-            "faults.rounds-too-late: with the fault is passed",
-        ),
-        ("judges/fault_rounds_too_late.py", "import struct", "import no_such", "faults.rounds-too-late: its judge cannot"),
-        ("judges/fault_rounds_too_late.py", "!= 2048", "!= 1", "faults.rounds-too-late: as the course has it is failed still"),
-    ],
-)
-def test_prove_parts_names_what_an_author_got_wrong(tmp_path: Path, file: str, old: str, new: str, said: str) -> None:
-    start_course(tmp_path / "course")
-    path = tmp_path / "course/exercises/01-rounding" / file
-    path.write_text(path.read_text().replace(old, new))
-    catalog = load(course_in(tmp_path / "course", named_by="DIR", hint=""))
-    with Judge() as judge:
-        place = RehearsalPlace(catalog, tmp_path, WorkspacePaths(tmp_path), ignore_event, judge)
-        complaints = list(prove_parts(place, *catalog.exercise("1.1")))
-    assert [line[: len(said)] for line in complaints] == ([said] if said else [])
 
 
 class NoTorch(Judge):

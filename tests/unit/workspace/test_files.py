@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from gpucourse.errors import MissingError, NewerFormat, StorageError
-from gpucourse.storage import write_bytes, writing
 from gpucourse.workspace.files import (
     read_mapping,
     read_record,
@@ -29,18 +25,6 @@ class Note:
     version: int = 2
     text: str
     inner: list[Inner] = field(default_factory=list)
-
-
-@contextmanager
-def small_files() -> Iterator[None]:
-    """No file of this process grows beyond 4 KiB in the block: what a full disk looks like, without filling one. As a fixture
-    it would hold for a file to which pytest writes as well."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_read_record_gives_what_was_written(tmp_path: Path) -> None:
@@ -72,40 +56,6 @@ def test_read_record_names_a_damaged_file_and_keeps_it(tmp_path: Path, text: str
     assert path.read_text() == text
 
 
-def test_writing_leaves_the_old_file_when_it_fails(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_bytes(path, b"old")
-
-    def fail() -> None:
-        with writing(path) as file:
-            file.write(b"half")
-            raise RuntimeError("in the middle")
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert path.read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_write_bytes_keeps_the_old_file_on_a_full_disk(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_bytes(path, b"old")
-    with small_files(), pytest.raises(StorageError, match="no space left") as caught:
-        write_bytes(path, b"x" * 10_000)
-    assert "df -h" in caught.value.hint
-    assert path.read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_write_bytes_names_what_is_in_the_way(tmp_path: Path) -> None:
-    (tmp_path / "blocker").write_text("a file where a folder should be")
-    with pytest.raises(StorageError, match="blocker") as caught:
-        write_bytes(tmp_path / "blocker" / "file", b"x")
-    assert "move away" in caught.value.hint
-    with pytest.raises(StorageError, match="cannot read"):
-        read_record(tmp_path / "blocker" / "file", Note)
-
-
 def test_read_mapping_refuses_a_newer_or_damaged_file(tmp_path: Path) -> None:
     path = tmp_path / "hints.json"
     assert read_mapping(path) == {}
@@ -118,3 +68,9 @@ def test_read_mapping_refuses_a_newer_or_damaged_file(tmp_path: Path) -> None:
         with pytest.raises(MissingError, match=said):
             read_mapping(path)
         assert path.read_text() == text
+
+
+def test_read_record_names_what_is_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "blocker").write_text("a file where a folder should be")
+    with pytest.raises(StorageError, match="cannot read"):
+        read_record(tmp_path / "blocker" / "file", Note)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from gpucourse.learning.review.commands import type_command
 from gpucourse.learning.review.rerun import compare_checks, list_settings, list_start_options, make_environment, make_home
 from gpucourse.runs.results import verdict_on
 from gpucourse.storage import write_text
@@ -84,8 +83,6 @@ def test_rerun_follows_no_name_out_of_a_bundle(learning: Learning) -> None:
 def test_rerun_uses_the_variables_that_were_typed(learning: Learning) -> None:
     record = learning.record(environment={"A": "b c"}, torchrun="--max-restarts=1")
     assert list_start_options(record) == ["--env", "A=b c", "--torchrun", "--max-restarts=1"]
-    code, document = type_command({}, "run", "1.1", "--env", "A=\0")
-    assert (code, document["error"]["what"]) == (2, "it cannot be typed: embedded null byte")
 
 
 def test_rerun_of_a_run_with_values_that_were_not_stored_is_refused(learning: Learning) -> None:

@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import re
 
-from gpucourse.model.sweep import Point, Sweep
-from gpucourse.workspace import runs
-from gpucourse.workspace.files import write_record
 from tests.learning import METRICS, Learning
-from tests.unit.ui.page.pages import HOSTILE, pages_of
+from tests.unit.ui.page.pages import pages_of
 
 
 def test_page_side_by_side_shows_differences(learning: Learning) -> None:
@@ -16,15 +13,3 @@ def test_page_side_by_side_shows_differences(learning: Learning) -> None:
     page = pages_of(learning)["compare/1.1.html"]
     assert re.search(r"depth</th><td[^>]*>10 .*?</td><td[^>]*>25 <span class=\"delta\">\+150 %</span>", page)
     assert '<tr class="same"><th scope="row">row 1' in page
-
-
-def test_page_of_sweeps_shows_each_with_links_to_its_runs(learning: Learning) -> None:
-    record = learning.record("1.1")
-    sweep_id = runs.new_run(learning.context.paths, "1.1")
-    points = [Point(value=10, run=record.id, state="succeeded", seconds=2.0), Point(value=20, state="failed", error=HOSTILE)]
-    sweep = Sweep(id=sweep_id, exercise="1.1", parameter="depth", created=record.created, state="done", points=points)
-    write_record(learning.context.paths.run("1.1", sweep_id).sweep, sweep)
-    page = pages_of(learning)["sweeps.html"]
-    assert f'href="runs/1.1/{record.id}.html"' in page
-    assert "1.1 Source, by depth" in page
-    assert "<script>alert" not in page

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from gpucourse.learning.pages.run_content import LOG_BYTES
 from gpucourse.workspace import runs
 from tests.learning import SCRIPT, Learning
 from tests.unit.ui.page.pages import HOSTILE, Reader, pages_of
@@ -33,30 +32,3 @@ def test_page_of_a_run_shows_edits_folded_and_escaped(learning: Learning) -> Non
     assert "Edited files" not in pages[f"runs/1.1/{whole.id}.html"]
     kept.unlink()
     assert "edited, and no copy of it is with the run" in pages_of(learning)[f"runs/1.1/{edited.id}.html"]
-
-
-def test_page_of_a_run_has_both_ends_of_a_huge_log(learning: Learning) -> None:
-    record = learning.record("1.1")
-    path = learning.context.paths.run("1.1", record.id).rank_log("node0", 0)
-    with path.open("wb") as log:
-        log.write(b"the first line\n")
-        log.truncate(200_000_000)  # a hole in the file takes no room on the disk
-        log.seek(200_000_000)
-        log.write(b"\nthe last line")
-    page = pages_of(learning)[f"runs/1.1/{record.id}.html"]
-    assert "the first line" in page
-    assert "the last line" in page
-    assert "190.7 MiB are left out here" in page
-    assert f"gpucourse logs {record.id} --rank 0" in page
-    assert len(page) < LOG_BYTES * 8  # a zero byte is spelled out in four characters
-
-
-def test_page_of_a_run_names_a_log_that_is_a_link_and_does_not_read_it(learning: Learning) -> None:
-    record = learning.record("1.1")
-    path = learning.context.paths.run("1.1", record.id).rank_log("node0", 0)
-    path.unlink()
-    learning.root.joinpath("secret").write_text("hidden words")
-    path.symlink_to(learning.root / "secret")
-    page = pages_of(learning)[f"runs/1.1/{record.id}.html"]
-    assert "hidden words" not in page
-    assert "node0-rank0.log cannot be read" in page

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from gpucourse.learning.pages.run_content import LOG_BYTES, read_run
+from tests.learning import Learning
+
+
+def test_read_run_has_both_ends_of_a_huge_log(learning: Learning) -> None:
+    record = learning.record("1.1")
+    with learning.context.paths.run("1.1", record.id).rank_log("node0", 0).open("wb") as log:
+        log.write(b"the first line\n")
+        log.truncate(200_000_000)  # a hole in the file takes no room on the disk
+        log.seek(200_000_000)
+        log.write(b"\nthe last line")
+    (excerpt,) = read_run(learning.context, record).logs
+    assert excerpt.begin.startswith(b"the first line")
+    assert excerpt.end.endswith(b"the last line")
+    assert len(excerpt.begin) + len(excerpt.end) == LOG_BYTES
+    assert excerpt.left_out == 200_000_014 - LOG_BYTES
+
+
+def test_read_run_names_a_log_that_is_a_link_and_does_not_read_it(learning: Learning) -> None:
+    record = learning.record("1.1")
+    path = learning.context.paths.run("1.1", record.id).rank_log("node0", 0)
+    path.unlink()
+    learning.root.joinpath("secret").write_text("hidden words")
+    path.symlink_to(learning.root / "secret")
+    content = read_run(learning.context, record)
+    assert content.logs == ()
+    assert content.trouble[0].startswith("node0-rank0.log cannot be read")

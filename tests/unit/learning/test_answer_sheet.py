@@ -1,0 +1,70 @@
+"""The sheet of answers, as a person or the program writes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.learning import Learning
+
+SHEET = "deliverables/1.1/answers.yaml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\x9b2J a\x85b\u2028c \ufeffa\uffff 👩‍🚀 中", "x" * 90 + "\x7f", "a\n---\n...\n" + "x" * 90, "# a: 'b\"\\u0041"],
+)
+def test_sheet_with_odd_characters_is_read_back_as_typed(learning: Learning, text: str) -> None:
+    learning.record()
+    learning.types("answer", "1.1", "--set", "where=b")
+    learning.types("answer", "1.1", "--set", f"why={text}")
+    kept = {answer["id"]: answer["answer"] for answer in learning.types("answer", "1.1", "--json").document["answers"]}
+    assert kept["why"].split() == text.split()
+    assert kept["where"] == "b. in the sea"
+
+
+def test_sheet_may_be_written_by_hand(learning: Learning) -> None:
+    learning.record()
+    learning.types("answer", "1.1", "--template")
+    path = learning.workspace / SHEET
+    path.write_text(path.read_text().replace("  busy:", "  busy: 80").replace("  why:", "  why: |\n    It falls.\n    Down.\n"))
+    said = learning.types("answer", "1.1")
+    assert "you said 80 %; your recording shows 78 to 96 %" in said.out
+    elsewhere = learning.root / "mine.yaml"
+    elsewhere.write_text('exercise: "1.1"\nanswers: {where: b}\n')
+    assert "2 right" in learning.types("answer", "1.1", "--file", str(elsewhere)).out
+    assert "Down." in path.read_text()
+    assert "It falls. Down." in learning.types("answer", "1.1").out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('exercise: "1.2"\nanswers: {}\n', "exercise: these are answers to 1.2, not to 1.1, line 1"),
+        ("exercise: 1.1\nanswers: {}\n", 'exercise: 1.1 is not text: put it in quotes, "1.1", line 1'),
+        ('exercise: "1.1"\nanswers: {wher: b}\n', "answers.wher: 1.1 has no such question (did you mean where?), line 2"),
+        ('exercise: "1.1"\nanswers: {where: [b]}\n', "answers.where:"),
+        ('exercise: "1.1"\nanswers: {where: b', "is not YAML"),
+        ("", "is empty"),
+        ('exercise: "1.1"\nanwsers: {}\n', "anwsers: is not a key here (did you mean answers?), line 2"),
+        ('exercise: "1.1"\nanswers: {speedup: fast}\n', "the answer to 1.1 speedup: 'fast' is not a number"),
+        ('exercise: "1.1"\nrun: 20200101-000000-otter\nanswers: {}\n', "there is no run '20200101-000000-otter'"),
+    ],
+)
+def test_sheet_with_a_mistake_names_its_place_and_changes_nothing(learning: Learning, text: str, said: str) -> None:
+    learning.record()
+    learning.types("answer", "1.1", "--set", "where=b")
+    before = (learning.workspace / SHEET).read_bytes()
+    bad = learning.root / "mine.yaml"
+    bad.write_text(text)
+    answered = learning.types("answer", "1.1", "--file", str(bad), code=2)
+    assert said in answered.err
+    assert "→" in answered.err
+    assert (learning.workspace / SHEET).read_bytes() == before
+
+
+def test_sheet_of_the_workspace_that_is_damaged_is_refused(learning: Learning) -> None:
+    learning.record()
+    learning.types("answer", "1.1", "--set", "where=b")
+    (learning.workspace / SHEET).write_text("exercise: [")
+    assert "answers.yaml: is not YAML" in learning.types("answer", "1.1", code=2).err
+    learning.types("answer", "1.1", "--set", "where=b", code=2)

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from tests.learning import Learning
+
+
+def test_list_shows_points(learning: Learning) -> None:
+    learning.record()
+    said = learning.types("list").out
+    assert "Rivers (1.5 h, 10 of 25 points)" in said
+    assert "10 of 25 points: gpucourse grade." in said
+    learning.put("modules/rubric.yaml", "format: 2\n")
+    broken = learning.types("list", code=2).out
+    assert "1 of 2 exercises passed" in broken
+    assert "modules/rubric.yaml: format: " in broken

@@ -1,0 +1,62 @@
+"""An author's check of the parts: every solution and every fault is judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import course_in
+from gpucourse.course.new_course import start_course
+from gpucourse.judge.client import Judge
+from gpucourse.learning.rehearse import RehearsalPlace, prove_parts
+from gpucourse.model.event import ignore_event
+from gpucourse.workspace.paths import WorkspacePaths
+from tests.learning import FOLDER, Learning
+from tests.unit.learning.test_try import RIGHT, SAME, put_parts
+
+
+def test_prove_parts_tries_every_solution(learning: Learning) -> None:
+    put_parts(learning)
+    folder = f"exercises/{FOLDER}/solutions"
+    learning.put(f"{folder}/my_double.py", RIGHT)
+    learning.put(f"{folder}/other/my_double.py", SAME)
+    context = learning.open_context()
+    module, exercise = context.catalog.exercise("1.2")
+    with Judge() as judge:
+        place = RehearsalPlace(context.catalog, learning.course, context.paths, ignore_event, judge)
+        complaints = list(prove_parts(place, module, exercise))
+    assert complaints == ["yours.double: the other solution is failed same: you gave 3 back as it was, and should be passed"]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("half_sums.py", "add(", "add(", ""),
+        (
+            "judges/my_sum.py",
+            "import struct",
+            "import no_such_module",
+            "yours.pairs: its judge cannot be loaded: ModuleNotFound",
+        ),
+        ("judges/my_sum.py", "if given == 2048.0:", "if given == 5.0:", "yours.pairs: way in-order is failed other"),
+        (
+            "judges/fault_rounds_too_late.py",
+            "if given != 2048:",
+            "if given < 0:",
+            "faults.rounds-too-late: with the fault is passed",
+        ),
+        ("judges/fault_rounds_too_late.py", "import struct", "import no_such", "faults.rounds-too-late: its judge cannot"),
+        ("judges/fault_rounds_too_late.py", "!= 2048", "!= 1", "faults.rounds-too-late: as the course has it is failed still"),
+    ],
+)
+def test_prove_parts_names_what_an_author_got_wrong(tmp_path: Path, file: str, old: str, new: str, said: str) -> None:
+    start_course(tmp_path / "course")
+    path = tmp_path / "course/exercises/01-rounding" / file
+    path.write_text(path.read_text().replace(old, new))
+    catalog = load(course_in(tmp_path / "course", named_by="DIR", hint=""))
+    with Judge() as judge:
+        place = RehearsalPlace(catalog, tmp_path, WorkspacePaths(tmp_path), ignore_event, judge)
+        complaints = list(prove_parts(place, *catalog.exercise("1.1")))
+    assert [line[: len(said)] for line in complaints] == ([said] if said else [])

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import StorageError
+from gpucourse.storage import FileBatch, write_bytes, writing
+
+
+@contextmanager
+def small_files() -> Iterator[None]:
+    """No file of this process grows beyond 4 KiB in the block: what a full disk looks like, without filling one. As a fixture
+    it would hold for a file to which pytest writes as well."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_writing_leaves_the_old_file_when_it_fails(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_bytes(path, b"old")
+
+    def fail() -> None:
+        with writing(path) as file:
+            file.write(b"half")
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_write_bytes_keeps_the_old_file_on_a_full_disk(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_bytes(path, b"old")
+    with small_files(), pytest.raises(StorageError, match="no space left") as caught:
+        write_bytes(path, b"x" * 10_000)
+    assert "df -h" in caught.value.hint
+    assert path.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_write_bytes_names_what_is_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "blocker").write_text("a file where a folder should be")
+    with pytest.raises(StorageError, match="blocker") as caught:
+        write_bytes(tmp_path / "blocker" / "file", b"x")
+    assert "move away" in caught.value.hint
+
+
+def test_file_batch_gives_no_name_before_its_commit(tmp_path: Path) -> None:
+    batch, target = FileBatch(tmp_path / "aside"), tmp_path / "a.json"
+    batch.write(str(target), [b"he", b"llo"])
+    assert not target.exists()
+    assert batch.commit() == {}
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    assert target.read_bytes() == b"hello"
