@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from gpucourse.course.schema import schema
-from gpucourse.model.check import Check, LogEvidence
+from gpucourse.model.check import Check
 
 CHECK = {"id": "c", "title": "t", "value": "metrics.v", "hint": "h"}
 
@@ -44,19 +44,3 @@ def test_schema_of_a_check_refuses_what_the_program_refuses(changed: dict[str, A
     whole = schema()
     judge = Draft202012Validator({"$ref": "#/$defs/Check", "$defs": whole["$defs"]})
     assert judge.is_valid(CHECK | changed) == (complaints(CHECK | changed) == [])
-
-
-@pytest.mark.parametrize(
-    ("entry", "complaint"),
-    [
-        ({}, "exactly one of line and table"),
-        ({"line": "x", "table": {"a": "b"}, "rows": "metrics.r"}, "exactly one of line and table"),
-        ({"line": "no key {}"}, "line needs a key in braces"),
-        ({"table": {"a": "b"}}, "table needs rows"),
-        ({"line": "{x}", "rows": "plan.r"}, "is not a list of the metrics"),
-        ({"line": "{x}", "over_ranks": {"y": "sum"}}, "over_ranks: y is not printed here"),
-    ],
-)
-def test_log_evidence_of_another_form_is_refused(entry: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValidationError, match=complaint):
-        LogEvidence(**entry)

@@ -1,21 +1,17 @@
-"""Links over another link: in a shared folder, kept for the next user, with questions that are sent ahead."""
+"""Links over another link: in a shared folder, and kept for the next user."""
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from gpucourse.errors import UnreachableError
-from gpucourse.ports import CommandResult, Link
 from gpucourse.remote.exchange import EndedEarly
-from gpucourse.remote.jobs import StreamRequest, command
-from gpucourse.remote.links import MOST_PASSED_OVER, KeptTransport, SharedTransport, ask_ahead
+from gpucourse.remote.jobs import command
+from gpucourse.remote.links import KeptTransport, SharedTransport
 from tests.unit.remote.agent_link import AgentNodes, make_nodes
 from tests.unit.remote.answering import AnsweringNodes
 
@@ -63,62 +59,3 @@ def test_kept_transport_replaces_a_link_that_failed(error: UnreachableError, lin
     assert nodes.links[0].alive, "it has another user"
     second.close()
     assert nodes.links[0].alive == (links == 1)
-
-
-class Several:
-    """A link to a node that answers several questions in one request, each by its verb. Implements ports.Link."""
-
-    node, alive = NODE, True
-
-    def __init__(self, answers: dict[str, bytes]) -> None:
-        self.answers, self.requests = answers, list[list[str]]()
-
-    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
-        raise AssertionError(command, stdin, timeout_s)
-
-    @contextmanager
-    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
-        assert silence_s
-        if not command.endswith(" several"):
-            self.requests.append([command.rsplit(maxsplit=1)[-1]])
-            yield iter([b"below"])
-            return
-        asked = json.loads(stdin)
-        verbs = [question["words"][0] for question in asked["questions"]]
-        self.requests.append(verbs)
-        yield self._answer(asked["mark"].encode(), verbs)
-
-    def _answer(self, mark: bytes, verbs: list[str]) -> Iterator[bytes]:
-        for verb in verbs:
-            whole = mark + b"-out" + self.answers[verb] + mark + b"-end000"
-            yield from (whole[at : at + (1 << 20)] for at in range(0, len(whole), 1 << 20))
-
-    def close(self) -> None:
-        """Stay open: a test looks at it afterwards."""
-
-
-def ask(link: Link, verb: str) -> bytes:
-    with link.stream(command(NODE, verb)) as pieces:
-        return b"".join(pieces)
-
-
-def make_ahead(answers: dict[str, bytes]) -> tuple[Several, Link]:
-    below = Several(answers)
-    return below, ask_ahead(below, [StreamRequest((verb,)) for verb in answers])
-
-
-def test_ahead_link_gives_each_caller_the_answer_to_its_question() -> None:
-    below, link = make_ahead({"one": b"1", "two": b"2", "three": b""})
-    assert ask(link, "two") == b"2"
-    assert ask(link, "one") == b"below", "its answer was skipped"
-    assert ask(link, "three") == b""
-    assert ask(link, "other") == b"below"
-    assert below.requests == [["one", "two", "three"], ["one"], ["other"]]
-
-
-def test_ahead_link_gives_up_after_too_many_skipped_bytes() -> None:
-    below, link = make_ahead({"one": b"", "two": bytes(MOST_PASSED_OVER + 1), "three": b"3", "four": b"4"})
-    assert ask(link, "one") == b""
-    assert ask(link, "three") == b"below"
-    assert ask(link, "four") == b"below"
-    assert below.requests[1:] == [["three"], ["four"]]

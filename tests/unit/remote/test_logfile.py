@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import NodeUntrusted, StorageError
-from gpucourse.remote.logfile import LogFile, ask_to_follow, make_question
+from gpucourse.remote.logfile import LogFile
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.agent_link import make_nodes
 
@@ -43,14 +43,6 @@ def test_append_drops_what_is_beyond_the_limit(paths: RunPaths) -> None:
     assert log.append(10, b"more") == b""
     assert log.full == "node0-rank0.log reached its limit of 6 B: what comes after is not kept"
     assert paths.rank_log("node0", 0).read_text() == f"012345\n[gpucourse: {log.full}. The setting: log_limit]\n"
-
-
-def test_ask_to_follow_asks_for_the_rest_of_each_log(paths: RunPaths) -> None:
-    open_log(paths).append(0, b"one\n")
-    assert ask_to_follow("r1", NODE, paths, scheduled=False).words == ("follow", "r1", "1=4")
-    assert ask_to_follow("r1", NODE, paths, scheduled=True).words == ("follow", "r1", "/0=4")
-    many = make_question("r1", NODE, {(f"c{number}", 0): number for number in range(1001)}, scheduled=True)
-    assert (many.words, many.stdin.splitlines()[7]) == (("follow", "r1", "-"), b"c7/0=7")
 
 
 def plant_folder(paths: RunPaths, outside: Path) -> None:

@@ -18,6 +18,14 @@ def fold_pieces(logs: Mapping[int, Iterable[bytes]]) -> list[str]:
     return text.split("\n")[:-1]
 
 
+@pytest.mark.parametrize(
+    ("ranks", "shown"),
+    [([0], "[r0]"), ([3, 1, 2, 0], "[r0-3]"), ([0, 2, 3], "[r0,2-3]"), ([1, 3, 5], "[r1,3,5]"), ([9, 10, 11], "[r9-11]")],
+)
+def test_label_joins_ranks_to_ranges(ranks: list[int], shown: str) -> None:
+    assert label(ranks) == shown
+
+
 def test_fold_shows_equal_lines_once_and_others_by_rank() -> None:
     texts = [f"start\nI am rank {rank}\nepoch 1\nloss 0.{rank}\ndone\n" for rank in range(4)]
     assert fold_logs(*texts) == [

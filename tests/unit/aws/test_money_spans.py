@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from gpucourse.model.money import Bill, Charge, Rate, Span, time_for, usd_over
+from gpucourse.aws.money import Bill, Charge, Rate, Span
 
 T0 = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -42,8 +42,3 @@ def test_total_between_two_moments_counts_what_ran_then() -> None:
     assert bill.total(now, T0 + HOUR, T0 + 3 * HOUR) == 2 + 1
     assert bill.total(now, T0 + 9 * HOUR, now) == 1
     assert bill.of("02-aws").total(now, T0, T0 + HOUR) == 0
-
-
-def test_time_for_an_amount_costs_that_amount() -> None:
-    assert time_for(Decimal(3), Decimal("1.5")) == 2 * HOUR
-    assert usd_over(Decimal("1.5"), 2 * HOUR) == usd_over(Decimal("1.5"), Decimal(2)) == 3
