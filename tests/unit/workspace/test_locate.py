@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpucourse.errors import ExitCode, HomeMissing, NewerFormat, StorageError, UsageError
+from gpucourse.errors import ExitCode, HomeMissing, StorageError, UsageError
 from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.workspace.locate import (
     find_new_root,
@@ -18,7 +18,6 @@ from gpucourse.workspace.locate import (
     open_workspace,
     personal_cache,
 )
-from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.trust import config_folder, list_trusted_folders, trust
 from tests.waiting import STUCK_S
 
@@ -139,15 +138,6 @@ def test_open_workspace_of_many_at_once_makes_one(tmp_path: Path) -> None:
         ids, created = zip(*pool.map(enter, range(8)), strict=True)
     assert len(set(ids)) == 1
     assert sorted(created) == [False] * 7 + [True]
-
-
-def test_open_workspace_refuses_a_newer_version_and_keeps_it(tmp_path: Path) -> None:
-    open_workspace(tmp_path)
-    identity = WorkspacePaths(tmp_path).identity
-    identity.write_text('{"version": 99, "id": "x"}')
-    with pytest.raises(NewerFormat):
-        open_workspace(tmp_path)
-    assert identity.read_text() == '{"version": 99, "id": "x"}'
 
 
 def test_open_workspace_refuses_a_place_where_no_folder_can_be() -> None:

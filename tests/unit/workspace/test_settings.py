@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,7 +42,6 @@ def test_ports_are_one_or_a_range() -> None:
         (f"rendezvous_ports: '{'2' * 5000}'\n", "rendezvous_ports: must be a range of ports"),
         ("- a\n- b\n", "must hold keys and values, not a list"),
         ("a: [\n", "not YAML"),
-        ("a: \x01\n", "not YAML"),
     ],
 )
 def test_read_settings_names_the_file_the_key_and_the_reason(tmp_path: Path, text: str, complaint: str) -> None:
@@ -55,38 +53,23 @@ def test_read_settings_names_the_file_the_key_and_the_reason(tmp_path: Path, tex
     assert complaint in caught.value.complaints[0]
 
 
-BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} {{{', '.join(f'k{n}: *{before}' for n in range(9))}}}\n" for before, name in pairwise("abcdefghi")
-)
-MERGE = "base: &a {x: 1}\n" + "".join(f"k{n}: &b{n} {{<<: [{', '.join(['*a'] * 500)}]}}\n" for n in range(500))
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (BOMB, "has an anchor"),
-        (MERGE, "has an anchor"),
-        ("[" * 5000, "nested deeper than 16 levels"),
-        ("a: " * 3000, "not YAML"),
         (f"ttl: {'9' * 100_000}\n", "ttl: "),
         (f"ttl: {'9' * 299}\n", "ttl: "),
         (f"budget_usd: {'9' * 100_000}\n", "budget_usd: "),
         ("ttl: 2026-13-45\n", "is not a duration"),
         ("ttl: 1e300\n", "ttl: "),
-        ('spot: !!int ""\n', "has a tag"),
-        ("owner: !!python/object/apply:os.system [id]\n", "has a tag"),
         ('ssh_proxy_command: "\'"\n', "is not a command: no closing quotation"),
         ('ssh_proxy_command: "nc\\0 %h"\n', "must not hold control characters"),
         ("ssh_proxy_command: \"''\"\n", "it names no program"),
         ('owner: "a\\e[31m"\n', "must not hold control characters"),
         ('hosts: ["a\\0"]\n', "must not hold control characters"),
         ('host_pythons: {a: "b\\0"}\n', "must not hold control characters"),
-        ("".join(f"k{n}: 1\n" for n in range(60_000)), "holds more than 25000 keys and values"),
         ("".join(f"k{n}: 1\n" for n in range(2000)), "unknown key"),
-        ("x" * (1 << 21), "larger than"),
-        ("target: local\ntarget: local\n", "appears twice"),
     ],
-    ids=range(21),
+    ids=range(12),
 )
 def test_read_settings_refuses_what_no_person_writes(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "gpucourse.yaml"
