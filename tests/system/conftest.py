@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mock_aws.shared import account, shared_account
-from tests.system import slurm
+from tests.system import slurm, small_course
 from tests.system.cli import Learner
 
 __all__ = ["account", "shared_account"]  # the account that the tests of a file share
@@ -39,4 +39,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     learner = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
     with learner.leaves_nothing():
         slurm.stand_up(learner)
+        yield learner
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """A learner with a lab of the small course."""
+    with small_course.deploy_small_course(tmp_path_factory.mktemp("learning")) as learner:
         yield learner

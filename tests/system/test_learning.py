@@ -4,97 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from gpucourse.course.schema import write_schema
-from tests.learning import FOLDER, MANIFEST, RUBRIC, SCRIPT
+from tests.learning import FOLDER, SCRIPT
 from tests.system.cli import Learner
+from tests.system.small_course import write_course
 from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
-
-
-MEASURED = "{title: The measurements, source: metrics.json}"
-
-
-TASKS = "    tasks: [Walk upstream"
-FAULT = """    faults:
-      - id: ten-times
-        title: the litres are ten times too many
-        file: helper.py
-        was: LITRES = 1.5
-        becomes: LITRES = 15.0
-        hints: [Look at the litres., Look at the point.]
-        explanation: The river is small.
-        torch: false
-"""
-JUDGE_OF_FAULT = '''"""Judges the litres."""
-
-from gpucourse.judge import Part, Way
-
-WAYS = {"still": Way("it says {litres} litres")}
-
-
-def judge(part: Part) -> None:
-    """One and a half litres."""
-    if part.module.LITRES != 1.5:
-        raise part.wrong("still", litres=part.module.LITRES)
-'''
-
-
-CHECKS = "    checks:\n"
-AGAIN = "    same_again: [{value: metrics.springs.litres}]\n"
-
-
-def write_course(root: Path) -> Path:
-    for name, text in (
-        (f"exercises/{FOLDER}/source.py", SCRIPT),
-        ("exercises/shared/helper.py", '"""Help."""\n\nLITRES = 1.5\n'),
-        (f"exercises/{FOLDER}/judges/fault_ten_times.py", JUDGE_OF_FAULT),
-        (
-            f"modules/{FOLDER}/module.yaml",
-            MANIFEST.replace(MEASURED, f"{MEASURED}, {{title: The screen, source: screen.svg}}").replace(
-                TASKS, FAULT + TASKS, 1
-            ),
-        ),
-        (f"modules/{FOLDER}/lesson.md", "# Rivers\n"),
-        ("modules/rubric.yaml", RUBRIC),
-    ):
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    write_schema(root / "modules")
-    return root
-
-
-@pytest.fixture(scope="module")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """A learner with a lab of the small course."""
-    root = tmp_path_factory.mktemp("learning")
-    course = write_course(root / "course")
-    manifest = course / f"modules/{FOLDER}/module.yaml"
-    manifest.write_text(manifest.read_text().replace(CHECKS, AGAIN + CHECKS, 1))
-    learner = Learner(root / "workspace", {"GPUCOURSE_COURSE": str(course)})
-    try:
-        learner.types("deploy", "1")
-        learner.types("run", "1.1", "--dry-run")  # makes the learner's copies
-        yield learner
-    finally:
-        learner.types("destroy", "--all", "--yes", code=None)
-        assert learner.processes() == []
-
-
-@contextmanager
-def edit(learner: Learner, text: str) -> Iterator[None]:
-    """Replace the learner's copy of the script for the block."""
-    mine = learner.workspace / f"exercises/{FOLDER}/source.py"
-    mine.write_text(text)
-    yield
-    mine.write_text(SCRIPT)
 
 
 def test_learner_goes_from_a_sweep_to_points(student: Learner, tmp_path: Path) -> None:
@@ -171,24 +90,6 @@ def test_break_code_is_found_and_repaired(student: Learner) -> None:
     ]
     copy.unlink()
     assert "is gone" in student.types("break", "1.1", "--repaired", code=3).err
-
-
-@pytest.mark.slow
-def test_rerun_of_the_courses_own_script_shows_what_was_invented(student: Learner, tmp_path: Path) -> None:
-    with edit(student, SCRIPT.replace("helper.LITRES * depth", "99.0")):
-        for number in ("1.1", "1.2"):
-            student.types("run", number)
-    bundle = tmp_path / "work.zip"
-    student.types("grade", "--bundle", str(bundle))
-    other = Learner(tmp_path / "other", student.environ | {"TMPDIR": str(tmp_path)})
-    said = other.types("grade", "--rerun", str(bundle), "--yes", "--original", "--json", code=5)
-    again = said.document["exercises"]
-    assert [(item["exercise"], item["verdict"]) for item in again] == [("1.1", "differs"), ("1.2", "agrees")]
-    figures = {figure["value"]: (figure["bundle"], figure["again"]) for figure in again[0]["figures"]}
-    assert figures["metrics.springs.litres"] == ("99, 20", "15, 20")
-    assert "came out otherwise: 1.1" in said.err
-    assert not list(tmp_path.glob("gpucourse-*"))
-    assert other.processes() == []
 
 
 @pytest.mark.slow

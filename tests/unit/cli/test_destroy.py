@@ -1,11 +1,17 @@
-"""`destroy` of a lab that is not there."""
+"""The command `destroy`: a lab that is not there, one of which something is left, an interrupt."""
 
 from __future__ import annotations
 
+import socketserver
+from dataclasses import replace
+from threading import Thread
+
 import pytest
 
+from gpucourse.local.health import banner
+from gpucourse.model.node import Inventory
 from gpucourse.workspace import deployments
-from tests.learning import Learning
+from tests.learning import Learning, deploy
 from tests.unit.ui.examples import deployment
 
 
@@ -27,3 +33,26 @@ def test_destroy_that_is_interrupted_says_what_to_type(learning: Learning, monke
     said = learning.types("destroy", "--all", code=130).err
     assert "interrupted while labs were taken down; some may still be there" in said
     assert "gpucourse destroy --all" in said
+
+
+def test_destroy_with_something_left_on_simulated_nodes_names_it_and_the_command(learning: Learning) -> None:
+    lab = deploy(learning)
+    assert lab.inventory is not None
+
+    class Node(socketserver.BaseRequestHandler):
+        """Answers as a node of this lab, from a process that nothing marks as one of its own."""
+
+        def handle(self) -> None:
+            self.request.sendall(f"SSH-2.0-{banner(lab.uid, 'node0')}\r\n".encode())
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Node) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        port = server.server_address[1]
+        lab.inventory = Inventory(stack=lab.stack, nodes=(replace(lab.inventory.nodes[0], port=port),))
+        deployments.save(learning.context.paths, lab)
+        said = learning.types("destroy", "1", code=8)
+        server.shutdown()
+    assert f"still there after destroying 01-local: port 127.0.0.1:{port}" in said.err
+    assert "type it again: gpucourse destroy 1" in said.err
+    assert f"end the process that listens: lsof -i tcp:{port}" in said.out
+    assert "nothing is left" in learning.types("destroy", "1").out

@@ -1,4 +1,4 @@
-"""Which labs `destroy --forget-unreachable` may forget: those that cannot cost anything and may be out of reach."""
+"""`destroy` with --discard, and with --forget-unreachable: of labs that cannot cost anything and may be out of reach."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from gpucourse.ports import CommandResult
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
 from tests.unit.labs.aws.fakes import context_in, deployment_of
+from tests.unit.ui.examples import deployment
 
 GONE = Node(
     name="node0", role="head", address="127.0.0.1", port=1, private_address="", user="me", gpus=0, instance_type="",
@@ -105,6 +106,14 @@ def test_forget_refuses_a_lab_that_may_be_billed(tmp_path: Path) -> None:
     assert {lab.stack for lab in labs} == {"01-hosts", "01-aws-t4"}
     notes = [event.text for event in events if isinstance(event, Note)]
     assert notes == ["01-aws-t4 is never forgotten: it may be billed. It is taken down as usual"]
+
+
+def test_forget_refuses_a_lab_of_simulated_nodes(tmp_path: Path) -> None:
+    context, _ = context_in(tmp_path)
+    deployments.save(context.paths, deployment())
+    with pytest.raises(UsageError, match="m3-local is never forgotten: it is on this computer, in reach") as caught:
+        survey(context, DestroyRequest(module="3", forget_unreachable=True))
+    assert caught.value.hint == "gpucourse destroy 3"
 
 
 def test_forget_names_what_may_be_left_and_removes_the_record(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Lea
 
 
 @pytest.mark.slow
-def test_two_deploys_at_once(learner: Learner) -> None:
+def test_two_deploys_at_once_make_one_lab(learner: Learner) -> None:
     both = [learner.begins("deploy", "3") for _ in range(2)]
     printed = [process.communicate(timeout=STUCK_S)[1].decode() for process in both]
     assert [process.returncode for process in both] == [0, 0], printed

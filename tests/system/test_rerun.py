@@ -1,0 +1,31 @@
+"""The scripts of a bundle run again on simulated nodes: what was invented shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.learning import SCRIPT
+from tests.system.cli import Learner
+from tests.system.small_course import edit
+
+pytestmark = pytest.mark.system
+
+
+@pytest.mark.slow
+def test_rerun_of_the_courses_own_script_shows_what_was_invented(student: Learner, tmp_path: Path) -> None:
+    with edit(student, SCRIPT.replace("helper.LITRES * depth", "99.0")):
+        for number in ("1.1", "1.2"):
+            student.types("run", number)
+    bundle = tmp_path / "work.zip"
+    student.types("grade", "--bundle", str(bundle))
+    other = Learner(tmp_path / "other", student.environ | {"TMPDIR": str(tmp_path)})
+    said = other.types("grade", "--rerun", str(bundle), "--yes", "--original", "--json", code=5)
+    again = said.document["exercises"]
+    assert [(item["exercise"], item["verdict"]) for item in again] == [("1.1", "differs"), ("1.2", "agrees")]
+    figures = {figure["value"]: (figure["bundle"], figure["again"]) for figure in again[0]["figures"]}
+    assert figures["metrics.springs.litres"] == ("99, 20", "15, 20")
+    assert "came out otherwise: 1.1" in said.err
+    assert not list(tmp_path.glob("gpucourse-*"))
+    assert other.processes() == []
