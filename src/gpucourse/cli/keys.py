@@ -27,9 +27,12 @@ def can_read_keys(session: Session) -> bool:
 
 def read_key(seconds: float) -> str:
     """Return the key that is pressed within this time; empty if none is. Text that was typed before counts as keys."""
-    with _single_keys() as keys:
-        ready, _, _ = select.select([keys], [], [], seconds)
-        data = os.read(keys, 1) if ready else b""
+    try:
+        with _single_keys() as keys:
+            ready, _, _ = select.select([keys], [], [], seconds)
+            data = os.read(keys, 1) if ready else b""
+    except termios.error:  # the terminal was closed before
+        return END
     if not ready:
         return ""
     return data.decode("ascii", "replace").lower() if data else END

@@ -10,10 +10,8 @@ import pytest
 from gpucourse.aws import ingress
 from gpucourse.aws.session import Account
 from gpucourse.errors import UsageError
-from gpucourse.labs import change
 from gpucourse.labs.aws import change as aws_change
 from gpucourse.labs.aws import extend, stop_start
-from gpucourse.model.deployment import LocalDeployment
 from gpucourse.workspace import deployments, runs
 from tests.mock_aws.account import REGION
 from tests.mock_aws.asking import describe_instance
@@ -147,20 +145,3 @@ def test_keep_holds_the_idle_agent_until_it_is_lifted(lab_owner: CloudLearner) -
     assert "its deadline comes first" in extend.keep(context, "3", 20 * 3600).warnings[0]
     assert "watch it again" in extend.keep(context, "3", 0).changed[0]
     assert not hold.exists()
-
-
-def test_change_of_a_lab_on_simulated_nodes_is_refused(learner: CloudLearner) -> None:
-    assert "gpucourse deploy 3 --target aws" in learner.types("stop", "3", code=3).err
-    now = hand_made.utc(0)
-    local = LocalDeployment(
-        stack="03-local", uid="u", module="3", template="simulated", phase="ready", created=now, updated=now, nodes_wanted=1
-    )
-    context = hand_made.context(learner)
-    deployments.save(context.paths, local)
-    for verb in (change.stop, change.start, change.allow_ip):
-        with pytest.raises(UsageError, match="simulated nodes cost nothing"):
-            verb(context, "3")
-    for verb_of_time in (change.more_time, change.keep):
-        with pytest.raises(UsageError, match="simulated nodes cost nothing"):
-            verb_of_time(context, "3", 3600)
-    deployments.drop(context.paths, "03-local")

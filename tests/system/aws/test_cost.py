@@ -73,13 +73,6 @@ def test_cost_of_an_account_that_does_not_answer_is_that_of_the_ledger(lab_owner
     assert "the figure recorded last" in now.warnings[0]
 
 
-def test_cost_without_a_cloud_asks_no_account(learner: CloudLearner) -> None:
-    before = len(learner.account.calls())
-    assert "simulated nodes are free" in learner.types("cost").out
-    assert learner.documents("cost")["usd"] == "0.000000"
-    assert len(learner.account.calls()) == before
-
-
 @pytest.mark.slow
 def test_quota_for_more_nodes_counts_those_that_run(lab_owner: CloudLearner) -> None:
     stranger = launch(lab_owner.account)  # in the same family

@@ -25,22 +25,14 @@ Type = Callable[..., Answer]
 @pytest.mark.parametrize(
     ("line", "code", "reason", "hint"),
     [
-        ("deploy 33", 2, "there is no module '33'", "known: "),
-        ("deploy 3 --nodes 0", 2, "--nodes 0: module 3 takes 1 to 64 nodes", "gpucourse deploy 3 --nodes 1"),
-        ("deploy 3 --nodes 65", 2, "--nodes 65: module 3 takes 1 to 64 nodes", "gpucourse deploy 3 --nodes 64"),
-        ("deploy 3 --nodes two", 2, "Invalid value for '--nodes'", "gpucourse deploy --help"),
-        ("deploy 3 --target moon", 2, "'moon' is not", "gpucourse deploy --help"),
         ("run 3.22", 2, "there is no exercise '3.22'. Did you mean 3.2", "known: "),
         ("run 3.2", 3, "the lab of module 3 is not deployed", "gpucourse deploy 3"),
         ("ssh 3", 3, "the lab of module 3 is not deployed", "gpucourse deploy 3"),
         ("show 3 --part 4", 2, "the lesson of module 3 has 3 parts, not 4", "gpucourse show 3"),
         ("show 3.1 --part 2", 2, "3.1 is an exercise; only a lesson has parts", "gpucourse show 3.1"),
-        ("logs", 2, "there are no runs yet", "gpucourse next"),
         ("cancel otter", 2, "there are no runs yet", "gpucourse next"),
-        ("check 3.1", 3, "no run of 3.1 has succeeded yet", "gpucourse run 3.1"),
         ("destroy", 2, "name one module, or all of them", "gpucourse destroy --all"),
         ("destroy 3 --all", 2, "name one module, or all of them", "gpucourse destroy --all"),
-        ("logs -f --fold", 2, "cannot be combined", "gpucourse logs --fold"),
     ],
 )
 def test_command_refuses_wrong_words_with_what_to_type(type_line: Type, line: str, code: int, reason: str, hint: str) -> None:
@@ -88,14 +80,6 @@ def test_error_is_a_document_for_programs(type_line: Type) -> None:
     document = json.loads(answer.out)
     assert (answer.code, document["version"]) == (2, 1)
     assert (document["error"]["code"], document["error"]["exit_code"]) == ("unknown_name", 2)
-
-
-def test_deploy_without_terraform_names_the_missing_program(type_line: Type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPUCOURSE_TERRAFORM", "/nowhere/terraform")
-    answer = type_line("deploy", "3")
-    assert answer.code == 3
-    assert "/nowhere/terraform" in answer.err
-    assert "→" in answer.err
 
 
 def test_explain_names_the_limit_of_open_files() -> None:

@@ -37,17 +37,6 @@ def test_command_that_only_looks_makes_no_workspace(
     assert not workspace.exists()
 
 
-def test_init_makes_the_workspace_of_the_variable_when_there_is_no_home(
-    type_line: Callable[..., Answer], workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", "/no/such/home")
-    monkeypatch.chdir("/")
-    assert type_line("init").code == 0
-    assert (workspace / ".gpucourse").is_dir()
-    assert not Path("/.gpucourse").exists()
-    assert not Path("/gpucourse.yaml").exists()
-
-
 @pytest.mark.parametrize(("ignored", "code", "said"), [(False, 130, "interrupted\n"), (True, 0, "")])
 def test_ctrl_c_during_the_imports_shows_no_traceback(tmp_path: Path, ignored: bool, code: int, said: str) -> None:
     """As it comes in the first moments: while the program is imported. Where it is ignored, as with nohup, it stays so."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gpucourse.learning import answer
 from tests.learning import METRICS, Learning
 
@@ -36,23 +34,6 @@ def test_answer_with_a_wrong_number_shows_the_recorded_one_after_the_last_attemp
     assert learning.types("answer", "1.1", "--set", "power=70", "--set", "busy=80").out.count("not measured: needs a GPU") == 1
 
 
-def test_answer_at_a_terminal_asks_every_open_question(learning: Learning) -> None:
-    learning.record()
-    typing = "It falls.\nfast\n1.9\n\nz\nb\n"  # 'fast' is no number, 'z' no option: asked again; busy left open; then Ctrl-D
-    said = learning.types("answer", "1.1", typing=typing)
-    assert "'fast' is not a number" in said.err
-    assert "'z' is not one of a, b, c" in said.err
-    assert "2 right" in said.out
-    assert "b. in the sea" in said.out
-    again = learning.types("answer", "1.1", typing="82\n\n")
-    assert again.out.startswith("3 of 5 busy"), "the first open question"
-    assert "Question 3 is the first one to answer; --set NAME=ANSWER changes an earlier answer." in again.err
-    assert "Your answer so far: b" in again.out
-    assert "3 right" in again.out
-    learning.types("answer", "1.1", "--set", "power=70")
-    assert learning.types("answer", "1.1", typing="").out.startswith("1 of 5 why"), "nothing is open: from the first question"
-
-
 def test_answer_compares_with_the_run_that_the_sheet_names(learning: Learning) -> None:
     first = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9")
@@ -62,37 +43,6 @@ def test_answer_compares_with_the_run_that_the_sheet_names(learning: Learning) -
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--run", first.id)
     learning.types("answer", "1.1", "--set", "speedup=4", code=5)
     assert "shows 3 times" in learning.types("answer", "1.1", "--set", "speedup=2", code=5).out
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["answer", "1.1"], 3, "the questions of 1.1 are about your own run, and none has succeeded yet"),
-        (["answer", "1.2"], 2, "1.2 has no questions"),
-        (["answer", "1.9"], 2, "there is no exercise '1.9'"),
-    ],
-)
-def test_answer_before_the_first_run_is_refused(learning: Learning, words: list[str], code: int, said: str) -> None:
-    assert said in learning.types(*words, code=code).err
-
-
-def test_answer_with_wrong_words_names_them(learning: Learning) -> None:
-    record, other = learning.record(), learning.record("1.2")
-    lost = learning.record(state="failed")
-    for words, said in (
-        (["--set", "speedupp=2"], "there is no question 'speedupp'. Did you mean speedup?"),
-        (["--set", "speedup"], "--set speedup: not of the form name=value"),
-        (["--set", "where=b", "--set", " where=c"], "--set where was given twice: b and c"),
-        (["--set", "why=It \udcff falls"], "the answer to 1.1 why: it is not text in UTF-8"),
-        (["--set", "speedup=fast"], "the answer to 1.1 speedup: 'fast' is not a number"),
-        (["--run", other.id], f"run {other.id} is a run of 1.2, not of 1.1"),
-        (["--run", lost.id], f"run {lost.id} did not succeed"),
-        (["--run", "zzz"], "there is no run 'zzz'"),
-        (["--file", "/nowhere.yaml"], "/nowhere.yaml cannot be read"),
-        ([], "not a terminal, and no answers were given"),
-    ):
-        assert said in learning.types("answer", "1.1", *words, code=2).err
-    assert record.id in learning.types("answer", "1.1", "--set", "speedup=2", code=5).out
 
 
 def test_answer_in_two_terminals_keeps_both_answers(learning: Learning) -> None:

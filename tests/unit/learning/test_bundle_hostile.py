@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import zipfile
@@ -147,11 +146,6 @@ def test_bundle_of_too_many_files_is_neither_made_nor_opened(learning: Learning,
     assert "a bundle holds at most 19 files" in said.err
     assert str(outputs) in said.err
     assert "the limit is 20" in learning.types("grade", "--open", made, code=2).err
-
-
-def test_open_of_a_pipe_is_refused(learning: Learning) -> None:
-    os.mkfifo(learning.root / "pipe.zip")
-    assert "is not a plain file" in learning.types("grade", "--open", str(learning.root / "pipe.zip"), code=2).err
 
 
 HUGE, NAMES_OF_NODES = 10**12, [f"node{number}" for number in range(200_000)]

@@ -6,35 +6,11 @@ import json
 import shutil
 from typing import Any
 
-from tests.learning import METRICS, Learning, deploy
+from tests.learning import METRICS, Learning
 
 
 def verdict_of(learning: Learning, exercise: str = "1.1") -> Any:
     return json.loads((learning.workspace / f"deliverables/{exercise}/verdict.json").read_text())
-
-
-def test_check_shows_each_verdict_with_its_evidence(learning: Learning) -> None:
-    learning.record(metrics={**METRICS, "springs": [{"litres": -1.0, "busy_percent": 3}], "wet": None})
-    said = learning.types("check", "1.1", "--verbose", code=5)
-    rows: dict[str, str] = {}
-    for line in said.out.splitlines():
-        if line[1:3] == "  ":
-            rows.setdefault(line[:1], line)
-    assert "It flows" in rows["✗"]
-    assert "-1 l" in rows["✗"]
-    assert "above 0 l" in rows["✗"]
-    assert "It is wet" in rows["!"]
-    assert "It is deep" in rows["–"]
-    assert rows["–"].endswith("GPUs only")
-    assert rows["✗"].endswith("every lab")
-    assert "Wait for rain." in said.out
-    deploy(learning)
-    brief = learning.types("check", "1.1", code=5).out
-    assert "✗ failed on simulated nodes: 1 failed, 1 error, 1 not measured" in brief
-    assert "! It is wet: " in brief
-    assert "✗ and 1 more did not pass" in brief
-    assert len(brief.splitlines()[2:]) <= 8, "below the line that says simulated nodes"
-    assert brief.splitlines()[-1] == "Next: gpucourse hint 1.1"
 
 
 def test_check_of_one_run_by_name_changes_no_mark(learning: Learning) -> None:
@@ -130,10 +106,3 @@ def test_check_with_a_verdict_of_a_newer_version_is_refused(learning: Learning) 
     for words in (["check", "--all"], ["list"], ["check", "1.1"]):
         assert "has format 9" in learning.types(*words, code=3).err
     assert '"version": 9' in path.read_text()
-
-
-def test_check_with_wrong_words_names_them(learning: Learning) -> None:
-    assert "name one exercise, or all of them" in learning.types("check", code=2).err
-    assert "name one exercise, or all of them" in learning.types("check", "1.1", "--all", code=2).err
-    assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
-    assert "0 of 2 exercises pass." in learning.types("check", "--all").out

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.learning import FOLDER, MANIFEST, METRICS, Learning
 
 PLOT = """\
@@ -101,26 +99,3 @@ def test_compare_of_three_runs_says_how_far_each_is_from_the_first(learning: Lea
     ]
     (line,) = [line for line in learning.types("compare", *runs).out.splitlines() if "row 1" in line]
     assert line.split() == ["row", "1", "·", "litres", "2.0", "3.0", "(?", "+50", "%)", "2.0"]
-
-
-def test_compare_of_runs_with_equal_settings_labels_them_by_their_word(learning: Learning) -> None:
-    runs = [learning.record().id for _ in range(2)]
-    document = learning.types("compare", *runs, "--json").document
-    assert document["labels"] == {run: run.rsplit("-", 1)[-1] for run in runs}
-
-
-@pytest.mark.parametrize("second", ["same", "other exercise", "unknown", "without metrics"])
-def test_compare_of_runs_that_cannot_be_compared_is_refused(learning: Learning, second: str) -> None:
-    run = learning.record().id
-    if second == "same":
-        code, other, words = 2, run, "two different runs"
-    elif second == "other exercise":
-        code, other, words = 2, learning.record("1.2").id, "different exercises: 1.1, 1.2"
-    elif second == "unknown":
-        code, other, words = 2, "20010101-000000-wombat", "there is no run"
-    else:
-        record = learning.record()
-        (learning.folder(record) / "metrics.json").unlink()
-        code, other, words = 3, record.id, "has no metrics"
-    said = learning.types("compare", run, other, code=code)
-    assert words in said.err

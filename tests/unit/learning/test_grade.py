@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 import re
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.learning import METRICS, Learning
-
-
-def hand_in(learning: Learning) -> Path:
-    """A learner with a good run and answers."""
-    learning.record()
-    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=80", "--set", "where=b", "--set", "why=It falls.")
-    return learning.hand_in()
+from tests.unit.learning.bundles import change_bundle, hand_in, read_judgements
 
 
 def test_grade_counts_evidence_alone(learning: Learning) -> None:
@@ -60,36 +51,9 @@ def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -
     assert whole["parts"][0]["rows"] == learning.types("grade", "--json").document["parts"][0]["rows"]
 
 
-def test_grade_of_what_is_no_exercise_says_what_can_be_typed(learning: Learning) -> None:
-    assert "there is no exercise '1.7'" in learning.types("grade", "1.7", code=2).err
-    assert "there is no module '7'" in learning.types("grade", "7", code=2).err
-    assert "gpucourse grade --open work.zip" in learning.types("grade", "work.zip", code=2).err
-    assert "takes only --json or --csv" in learning.types("grade", "1.1", "--review", code=2).err
-    assert "takes only --json or --csv" in learning.types("grade", "1.1", "1.2", code=2).err
-
-
-def test_grade_of_a_module_that_is_not_begun_is_one_line(learning: Learning) -> None:
-    said = learning.types("grade").out
-    assert "Not begun: module 1. Its rows: gpucourse grade --verbose" in said
-    assert "no run yet" not in said
-    assert "1.1, 1.2: no run yet" in learning.types("grade", "--verbose").out
-    learning.record()
-    said = learning.types("grade").out
-    assert "Not begun" not in said
-    rows = {line.partition("  ")[0]: line.rpartition("  ")[2] for line in said.splitlines()}
-    assert rows["All exercises completed"] == "1.2: no run yet"
-    assert rows["Understanding shown"] == "1.1: 4 open"
-
-
 def test_grade_of_a_run_with_a_failed_check_gives_partial_points(learning: Learning) -> None:
     learning.record(metrics={**METRICS, "wet": False})
     assert learning.read_points() == {"completed": 2.5, "deliverables": 0, "understanding": 0}
-
-
-def read_judgements(learning: Learning) -> list[dict[str, Any]]:
-    """What the workspace keeps of its owner's judgements on other learners' work."""
-    kept = learning.workspace.glob(".gpucourse/reviews/*/1.1.json")
-    return [judgement for path in kept for judgement in json.loads(path.read_text())["judgements"]]
 
 
 @pytest.mark.parametrize("review", [["--review"], []])
@@ -148,61 +112,9 @@ def test_judge_by_a_reviewer_counts_for_the_same_words_only(learning: Learning) 
     assert learning.read_points("--open", str(third))["understanding"] == 7.5, "other words were not judged"
 
 
-def test_review_at_the_terminal_asks_for_each_text(learning: Learning) -> None:
-    path = str(hand_in(learning))
-    learning.types("grade", "--judge", "1.1/why=100")
-    learning.leave()
-    said = learning.types("grade", "--open", path, "--review", typing="Ada\nmany\n120\n50\nnot all of it\n")
-    assert "look for  it falls" in said.out
-    assert said.err.count("is not a whole number from 0 to 100") == 2
-    assert [(judgement["comment"], judgement["by"]) for judgement in read_judgements(learning)] == [("not all of it", "Ada")]
-    assert "nothing is waiting for review" in learning.types("grade", "--open", path, "--review", typing="").err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--review", "--judge", "1.1/why=120"], "120% is not from 0 to 100%"),
-        (["--review", "--judge", "1.1/why"], "not of the form 3.2/why=80"),
-        (["--review", "--judge", "1.1/why=50", "--judge", "1.1/whi=80"], "there is no question 'whi'"),
-        (["--review", "--judge", "1.9/why=80"], "there is no exercise '1.9'"),
-        (["--review", "--judge", "1.1/where=80"], "1.1 where is not free text"),
-        (["--review", "--judge", "1.1/why=80", "--by", " "], "a judgement needs a name"),
-        (["--review"], "answers to review: 1; this is not a terminal"),
-        (["--csv", "--json"], "--csv and --json cannot be combined"),
-        (["--bundle", "x.zip", "--csv"], "--bundle cannot be combined with other options"),
-        (["--open", "/nowhere.zip"], "/nowhere.zip cannot be read"),
-    ],
-)
-def test_grade_with_wrong_words_names_them(learning: Learning, words: list[str], said: str) -> None:
-    hand_in(learning)
-    answered = learning.types("grade", *words, code=2)
-    assert said in answered.err + answered.out
-    assert not (learning.workspace / "deliverables/1.1/review.json").exists(), "nothing was kept, or all of it"
-
-
 def test_grade_with_nothing_to_judge_or_hand_in_is_refused(learning: Learning) -> None:
     assert "has no answer yet" in learning.types("grade", "--review", "--judge", "1.1/why=80", code=2).err
     assert "nothing to hand in yet" in learning.types("grade", "--bundle", "x.zip", code=2).err
-
-
-def test_csv_has_every_row_and_the_total(learning: Learning) -> None:
-    hand_in(learning)
-    table = list(csv.DictReader(io.StringIO(learning.types("grade", "--csv").out)))
-    assert [row["row"] for row in table] == ["completed", "deliverables", "understanding", "rain", "total", "bonus"]
-    assert {row["row"]: float(row["earned"]) for row in table}["total"] == 17.5
-    assert table[2]["missing"] == "1.1: 1 needs review"
-
-
-def test_csv_with_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None:
-    hand_in(learning)
-    path = learning.root / "evil.zip"
-    learning.types("grade", "--bundle", str(path), "--by", '\t=HYPERLINK("a", 1)')
-    other = change_bundle(path, "bundle.json", b'"made": "2', b'"made": "=1+2')
-    said = learning.types("grade", "--open", str(other), "--csv").out
-    table = list(csv.reader(io.StringIO(said)))
-    assert {row[0] for row in table[1:]} == {'\'=HYPERLINK("a", 1)'}
-    assert not [cell for row in table for cell in row if cell.startswith(("=", "+", "-", "@"))]
 
 
 def test_open_of_a_bundle_in_another_workspace_shows_the_same_points(learning: Learning) -> None:
@@ -215,42 +127,6 @@ def test_open_of_a_bundle_in_another_workspace_shows_the_same_points(learning: L
     assert "17.5 then, 17.5 as counted here" in said
     learning.types("grade", "--open", str(path), "--review", "--judge", "1.1/why=100", "--by", "Ada")
     assert learning.read_points("--open", str(path))["understanding"] == 10, "judgements are kept in the reviewer's workspace"
-
-
-def change_bundle(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: tuple[str, bytes] | None = None) -> Path:
-    """The bundle with one file changed."""
-    target = path.with_name("changed.zip")
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as copy:
-        for member in source.infolist():
-            data = source.read(member)
-            copy.writestr(member.filename, data.replace(old, new) if member.filename.endswith(name_ends) else data)
-        if extra:
-            copy.writestr(*extra)
-    return target
-
-
-def test_open_of_a_class_is_one_table_beside_a_broken_bundle(learning: Learning) -> None:
-    whole = hand_in(learning)
-    second = learning.root / "second one.zip"
-    learning.types("grade", "--bundle", str(second), "--by", "Ada\x1b[2J")
-    changed = change_bundle(whole, "metrics.json", b"1.9", b"9.9")
-    broken = learning.root / "broken.zip"
-    broken.write_bytes(b"no zip")
-    learning.leave()
-    names = [str(path) for path in (whole, second, broken, changed, whole)]  # as a shell makes of --open *.zip
-    said = learning.types("grade", "--open", *names, code=5)
-    lines = [line for line in said.out.splitlines() if ".zip" in line]
-    assert [line.split()[0] for line in lines] == ["Ada", "Noah", "Noah", "Next:"], "by name, each bundle once"
-    assert "17.5" in lines[0]
-    assert "2 files" in next(line for line in lines if "changed.zip" in line)
-    assert "3 bundles, and 1 that cannot be opened, median 17.5 of 25 points" in said.out
-    assert lines[-1].endswith(f"gpucourse grade --open '{second}' --review")
-    assert "broken.zip" in said.err
-    assert "\x1b" not in said.out
-    assert learning.types("grade", "--open", *names, code=5).out == said.out, "opened again, it is the same"
-    document = learning.types("grade", "--json", "--open", *names, code=5).document
-    assert ([len(document[key]) for key in ("bundles", "errors")]) == [3, 1]
-    assert "--open" in learning.types("grade", str(whole), code=2).err
 
 
 def test_open_names_a_file_that_was_changed_in_the_bundle(learning: Learning) -> None:
@@ -302,29 +178,12 @@ def test_bundle_holds_only_runs_whatever_a_sheet_names(learning: Learning) -> No
         assert not [name for name in bundle.namelist() if ".." in name]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "said"),
-    [
-        ("text", b"hello", "is not a whole bundle"),
-        ("cut", None, "is not a whole bundle"),
-        ("other", "zip", "it holds no bundle.json"),
-        ("outside", "../owned", "leads out of it"),
-        ("long", "a" * 300, "has a part longer than 255 bytes"),
-    ],
-)
-def test_open_of_a_file_that_is_no_bundle_is_refused(
-    learning: Learning, name: str, data: bytes | str | None, said: str
-) -> None:
-    path = learning.root / f"{name}.zip"
-    if isinstance(data, str):
-        with zipfile.ZipFile(path, "w") as bundle:
-            bundle.writestr("x.txt" if data == "zip" else data, "x")
-    else:
-        path.write_bytes(hand_in(learning).read_bytes()[:900] if data is None else data)
-    answered = learning.types("grade", "--open", str(path), code=2)
-    assert said in answered.err
-    assert "gpucourse grade --bundle makes it" in answered.err
-    assert not (learning.root / "owned").exists()
+def test_open_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None:
+    path = learning.root / "cut.zip"
+    path.write_bytes(hand_in(learning).read_bytes()[:900])
+    said = learning.types("grade", "--open", str(path), code=2).err
+    assert "is not a whole bundle" in said
+    assert "gpucourse grade --bundle makes it" in said
 
 
 def test_grade_with_a_wrong_rubric_names_the_place(learning: Learning) -> None:

@@ -59,15 +59,6 @@ def test_next_stays_where_the_learner_is(learning: Learning, monkeypatch: pytest
     assert find_next() == ("3.2", f"gpucourse logs {run_id} -f")
 
 
-def test_list_show_and_grade_use_the_same_words(learning: Learning) -> None:
-    learning.record()
-    listed = " ".join(learning.types("list").out.split())
-    assert "exercise min ran yours answered 1.1 Source 20 ✓ passed (simulated) –" in listed
-    assert "1 of 2 exercises passed, 0 done." in listed
-    assert "signs ✓ ran – answered" in " ".join(learning.types("show", "1.1").out.split())
-    assert "0 of 2 exercises done: ran 1, yours 0, answered 0" in learning.types("grade").out
-
-
 def make_check(verdict: str) -> CheckResult:
     return CheckResult(id="c", title="t", verdict=verdict, evidence="logic", observed="", expected="")  # type: ignore[arg-type]
 

@@ -49,13 +49,6 @@ def read_report(rivers: Learning, ending: str) -> str:
     return unescape((rivers.workspace / "deliverables" / "final" / f"report.{ending}").read_bytes().decode("utf-8", "replace"))
 
 
-def test_report_without_runs_is_refused(rivers: Learning) -> None:
-    said = rivers.types("report", code=3)
-    assert "no good run of 1.1, 1.2" in said.err
-    assert "gpucourse run 1.1" in said.err
-    assert not (rivers.workspace / "deliverables" / "final").exists()
-
-
 def test_report_shows_the_newest_good_run_of_each_subject(rivers: Learning) -> None:
     rivers.record("1.1", METRICS | {"springs": [{"litres": 1.0, "busy_percent": 5}]})
     kept = rivers.record("1.1", METRICS | {"springs": [{"litres": 3.25, "busy_percent": 5}]})
@@ -94,15 +87,6 @@ def test_report_has_the_learners_own_words(rivers: Learning) -> None:
     assert "gpucourse answer 1.1" not in read_report(rivers, "html")
 
 
-@pytest.mark.parametrize(
-    ("ending", "files"), [("html", ["report.html"]), ("pdf", ["report.pdf"]), ("md", ["flow-1.png", "report.md"])]
-)
-def test_report_in_one_format_writes_its_files(rivers: Learning, ending: str, files: list[str]) -> None:
-    rivers.record()
-    rivers.types("report", "--format", ending, "--author", "Ada Example")
-    assert sorted(path.name for path in (rivers.workspace / "deliverables" / "final").iterdir()) == files
-
-
 def test_report_leaves_out_a_damaged_run(rivers: Learning) -> None:
     rivers.record()
     record = rivers.record(parameters={"depth": 20})
@@ -110,10 +94,6 @@ def test_report_leaves_out_a_damaged_run(rivers: Learning) -> None:
     said = rivers.types("report")
     assert f"left out: run {record.id}" in said.err
     assert record.id not in read_report(rivers, "html")
-
-
-def test_report_of_a_course_without_a_plan_is_refused(learning: Learning) -> None:
-    assert "report.yaml" in learning.types("report", code=3).err
 
 
 def test_report_of_a_plan_with_mistakes_names_them_all(rivers: Learning) -> None:

@@ -67,36 +67,12 @@ def states(learning: Learning) -> list[str]:
     return [part.verdict for part in read_part_results(context, context.catalog.exercise("1.2")[1])]
 
 
-def test_try_of_a_part_as_delivered_is_open_and_shows_its_place(writer: Learning) -> None:
-    said = writer.types("try", "1.2")
-    assert "Twice: open" in said.out
-    assert "Write the body of double." in said.out
-    assert str(own(writer)) in said.out
-    assert "type: gpucourse try 1.2" in said.out
-
-
-def test_try_of_a_wrong_part_names_the_way_and_exits_5(writer: Learning) -> None:
-    write(writer, SAME)
-    said = writer.types("try", "1.2", code=5)
-    assert "Twice: wrong (same)" in said.out
-    assert "you gave 3 back as it was" in said.out
-    assert "n = 3" in said.out
-    (part, dry) = writer.types("try", "1.2", "--json", code=5).document["parts"]
-    assert (part["id"], part["verdict"], part["way"], dry["verdict"]) == ("double", "failed", "same", "open")
-    writer.types("reset", "1.2")
-    assert own(writer).read_text() == STUB
-
-
 def test_try_of_a_right_part_hands_it_in_for_good(writer: Learning) -> None:
     write(writer, RIGHT)
     assert "Twice: right" in writer.types("try", "1.2").out
     write(writer, SAME)
     writer.types("try", "1.2", code=5)
     assert states(writer) == ["passed", "open"]
-
-
-def test_try_of_an_exercise_without_a_part_is_refused(writer: Learning) -> None:
-    assert "has no part" in writer.types("try", "1.1", code=2).err
 
 
 def test_try_of_a_deleted_part_brings_it_back(writer: Learning) -> None:
@@ -232,15 +208,6 @@ def test_watch_judges_a_part_on_each_save_without_a_lab(writer: Learning) -> Non
     assert "no longer watching" in rest
     assert process.returncode == 0
     assert states(writer) == ["passed", "open"]
-
-
-def test_show_lists_the_parts_with_file_and_state(writer: Learning) -> None:
-    write(writer, RIGHT)
-    writer.types("try", "1.2")
-    said = writer.types("show", "1.2").out
-    assert "Your part: Twice" in said
-    assert str(own(writer)) in said
-    assert "so far  right" in said
 
 
 class NoTorch(Judge):

@@ -11,21 +11,6 @@ from gpucourse.storage import write_text
 from tests.learning import METRICS, Learning
 
 
-def test_rerun_without_yes_or_with_other_options_is_refused(learning: Learning) -> None:
-    learning.record(metrics=METRICS | {"cuda": "12.8"}, mode="aws")
-    path = str(learning.hand_in())
-    said = learning.types("grade", "--rerun", path, code=2)
-    assert "runs the learner's code on this computer" in " ".join(said.err.split())
-    assert f"gpucourse grade --rerun {path} --yes" in said.err
-    assert "cannot be combined" in learning.types("grade", "--rerun", path, "--csv", code=2).err
-    assert "belong to --rerun" in learning.types("grade", "--yes", code=2).err
-    said = learning.types("grade", "--rerun", path, "--yes", code=3)
-    assert "it was measured on a GPU; simulated nodes have none" in " ".join(said.out.split())
-    assert (
-        "there is no run or part of '1.2'" in learning.types("grade", "--rerun", path, "--yes", "--exercise", "1.2", code=2).err
-    )
-
-
 def test_compare_checks_names_a_check_that_fails_in_one_run(learning: Learning) -> None:
     record, again = (learning.record(metrics=METRICS | {"wet": wet}) for wet in (True, False))
     context = learning.open_context()

@@ -1,0 +1,20 @@
+"""The tree of commands: one file for each, named as it is typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.cli.app import name_in_python, tree
+from gpucourse.cli.help import COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [("allow-ip", "allow_ip"), ("break", "break_"), ("list", "list_"), ("status", "status")]
+)
+def test_name_in_python_is_no_word_of_python(command: str, name: str) -> None:
+    assert name_in_python(command) == name
+
+
+@pytest.mark.parametrize(("named", "count"), [("status", 1), ("stauts", len(COMMANDS)), (None, len(COMMANDS))])
+def test_tree_builds_only_the_command_that_was_typed(named: str | None, count: int) -> None:
+    assert len(tree(named).registered_commands) == count

@@ -1,0 +1,64 @@
+"""The command `dev`: the complaints about a course, and the words that it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.course.schema import SCHEMAS
+from tests.learning import FOLDER, MANIFEST, RUBRIC, Learning
+
+
+@pytest.fixture
+def learning(learning: Learning) -> Learning:
+    """An author whose rubric gives a delivered script no more than it may."""
+    rubric = RUBRIC.split('  - module: "9"')[0].replace("evidence: [checks]", "evidence: {checks: 25, yours: 25, answers: 50}")
+    learning.put("modules/rubric.yaml", rubric)
+    part = "    yours: [{id: wet, title: Wet, file: source.py, write: Make it wet., judge: false, checks: [wet]}]\n"
+    both = MANIFEST.replace('  - id: "1.2"', f'{part}  - id: "1.2"') + part
+    learning.put(f"modules/{FOLDER}/module.yaml", "# yaml-language-server: $schema=../module.schema.json\n" + both)
+    return learning
+
+
+def test_dev_check_of_a_right_course_has_no_complaints(learning: Learning) -> None:
+    assert "1 module, no complaints" in learning.types("dev", "check").err
+    document = learning.types("dev", "check", str(learning.course), "--json").document
+    assert (document["complaints"], document["modules"]) == ([], ["1"])
+
+
+def test_dev_check_names_the_place_of_every_complaint(learning: Learning) -> None:
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    manifest.write_text(manifest.read_text().replace("metrics.power_w, unit: W, tol", "metrics.power_kw, unit: W, tol"))
+    learning.put("exercises/01-rivers/old.py", "")
+    said = learning.types("dev", "check", code=2)
+    assert "questions.power: no script of 1.1 writes power_kw" in said.err
+    assert "exercises/01-rivers/old.py: no exercise uses it" in said.err
+    assert "docs/authoring.md" in said.err
+    assert len(learning.types("dev", "check", "--json", code=2).document["complaints"]) == 2
+
+
+def test_dev_check_refuses_a_rubric_that_pays_for_the_delivered_script(learning: Learning) -> None:
+    learning.put("modules/rubric.yaml", RUBRIC)
+    said = " ".join(learning.types("dev", "check", code=2).err.split())
+    assert "rubric.yaml: parts.1: checks and deliverables of 1.1 give 60% of its points, and may give 30%" in said
+
+
+def test_dev_schema_replaces_a_stale_schema(learning: Learning) -> None:
+    stale = learning.course / "modules/quiz.schema.json"
+    stale.write_text("{}")
+    said = " ".join(learning.types("dev", "check", code=2).err.split())
+    assert f"modules/quiz.schema.json: is the schema of another gpucourse; type: gpucourse dev schema {learning.course}" in said
+    assert learning.types("dev", "schema", "--json").document["files"] == [f"modules/{name}" for name in SCHEMAS]
+    learning.types("dev", "check")
+
+
+def test_dev_with_wrong_words_names_them(learning: Learning) -> None:
+    for words, code, said in (
+        (["dev", "check", "/nowhere"], 3, "DIR is /nowhere, which is no folder"),
+        (["dev", "check", "/nowhere"], 3, "modules/ and exercises/: gpucourse dev check DIR"),
+        (["dev", "check", "/"], 3, "DIR is /, where there is no folder modules/"),
+        (["dev", "check", "--module", "1"], 2, "--module goes with --run"),
+        (["dev", "cheque"], 2, "'cheque'"),
+        (["dev", "new", "x", "--run"], 2, "--run goes with dev check"),
+        (["dev", "check", "--run", "--module", "9"], 2, "there is no module '9'"),
+    ):
+        assert said in learning.types(*words, code=code).err

@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+from tests.learning import Learning
+
+
+def test_doctor_of_this_machine_refuses_the_options_of_an_account(learning: Learning) -> None:
+    said = learning.types("doctor", "--gpu", "t4", "--ssh-cidr", "203.0.113.7/32", code=2).err
+    assert "--gpu and --ssh-cidr: only with --target aws" in said
+    assert "gpucourse doctor --target aws --gpu --ssh-cidr" in said

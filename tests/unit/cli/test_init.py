@@ -1,0 +1,28 @@
+"""The command `init`: the workspace that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import Answer
+
+
+def test_init_makes_the_workspace_of_the_variable_when_there_is_no_home(
+    type_line: Callable[..., Answer], workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/no/such/home")
+    monkeypatch.chdir("/")
+    assert type_line("init").code == 0
+    assert (workspace / ".gpucourse").is_dir()
+    assert not Path("/.gpucourse").exists()
+    assert not Path("/gpucourse.yaml").exists()
+
+
+def test_init_refuses_two_folders(type_line: Callable[..., Answer], workspace: Path) -> None:
+    answer = type_line("init", "mine", "--workspace", str(workspace))
+    assert answer.code == 2
+    assert "init takes the folder once" in answer.err
+    assert not workspace.exists()

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.cli.leaks import _verdict
+from gpucourse.errors import LeftoverError
+from gpucourse.model.cloud import CloudResource
+
+
+def make_resource(*, seen: bool) -> CloudResource:
+    return CloudResource(kind="instance", id="i-1", region="us-east-2", remove="", seen=seen)
+
+
+@pytest.mark.parametrize(
+    ("seen", "words", "hint"),
+    [
+        ([True], "1 thing of the course is in the account, and no lab on record explains it", "gpucourse leaks --clean"),
+        ([True, False, True], "2 things of the course are in the account", "gpucourse leaks --clean"),
+        ([False], "not everything could be checked (instance), so something may be left", "gpucourse doctor --policy"),
+    ],
+)
+def test_verdict_names_what_may_be_billed(seen: list[bool], words: str, hint: str) -> None:
+    assert _verdict([]) == 0
+    with pytest.raises(LeftoverError) as left:
+        _verdict([make_resource(seen=each) for each in seen])
+    assert left.value.exit_code == 8
+    assert words in left.value.what
+    assert hint in left.value.hint

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.learning import Learning
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "hint"),
+    [
+        ("-f --fold", "--follow and --fold cannot be combined", "gpucourse logs --fold after the run has ended"),
+        ("-f --grep x", "--follow and --grep cannot be combined", "gpucourse logs --grep PATTERN after the run has ended"),
+        ("--times --fold", "--times can be combined with --rank only", "gpucourse logs --times after the run has ended"),
+        ("--since soon", "--since: 'soon' is not a duration", "gpucourse logs --since 5m"),
+        ("--grep (", "--grep '(': missing )", r"gpucourse logs --grep '\('"),
+    ],
+)
+def test_logs_refuses_options_with_what_to_type(learning: Learning, words: str, what: str, hint: str) -> None:
+    said = " ".join(learning.types("logs", *words.split(), code=2).err.split())
+    assert what in said
+    assert hint in said

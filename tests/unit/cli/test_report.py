@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.learning import Learning
+from tests.unit.learning.test_report import PLAN
+
+
+@pytest.fixture
+def rivers(learning: Learning) -> Learning:
+    learning.put("modules/report.yaml", PLAN)
+    return learning
+
+
+@pytest.mark.parametrize(
+    ("ending", "files"), [("html", ["report.html"]), ("pdf", ["report.pdf"]), ("md", ["flow-1.png", "report.md"])]
+)
+def test_report_in_one_format_writes_its_files(rivers: Learning, ending: str, files: list[str]) -> None:
+    rivers.record()
+    rivers.types("report", "--format", ending, "--author", "Ada Example")
+    assert sorted(path.name for path in (rivers.workspace / "deliverables" / "final").iterdir()) == files
+
+
+def test_report_without_runs_is_refused(rivers: Learning) -> None:
+    said = rivers.types("report", code=3)
+    assert "no good run of 1.1, 1.2" in said.err
+    assert "gpucourse run 1.1" in said.err
+    assert not (rivers.workspace / "deliverables" / "final").exists()
+
+
+def test_report_of_a_course_without_a_plan_is_refused(learning: Learning) -> None:
+    assert "report.yaml" in learning.types("report", code=3).err

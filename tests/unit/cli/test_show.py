@@ -1,0 +1,16 @@
+"""The command `show`: an exercise with the learner's parts."""
+
+from __future__ import annotations
+
+from tests.learning import Learning
+from tests.unit.learning.test_try import RIGHT, own, put_parts, write
+
+
+def test_show_lists_the_parts_with_file_and_state(learning: Learning) -> None:
+    put_parts(learning)
+    write(learning, RIGHT)
+    learning.types("try", "1.2")
+    said = learning.types("show", "1.2").out
+    assert "Your part: Twice" in said
+    assert str(own(learning)) in said
+    assert "so far  right" in said

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+from tests.learning import Learning
+from tests.waiting import STUCK_S
+
+
+def test_status_watch_repeats_until_ctrl_c(learning: Learning) -> None:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-m", "gpucourse", "status", "--watch"]
+    with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        shown = [process.stdout.readline() for _ in range(4)]
+        process.send_signal(signal.SIGINT)
+        shown += process.stdout.readlines()
+        assert process.wait(STUCK_S) == 130
+    assert shown.count("Nothing is deployed.\n") > 1, "shown anew"

@@ -1,0 +1,37 @@
+"""A word that was misspelt is answered with the one that was meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.learning import Learning
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "hint"),
+    [
+        ("stauts --watch", "there is no command 'stauts'. Did you mean status", "gpucourse status --watch"),
+        ("help stauts", "there is no command 'stauts'. Did you mean status", "gpucourse status --help"),
+        ("status --wacth", "there is no option --wacth. Did you mean --watch", "gpucourse status --help"),
+        ("quiz --lesson", "there is no option --lesson. →", "gpucourse quiz --help"),
+        ("run 1.1 --nodes", "--nodes needs a value →", "gpucourse run --help"),
+        ("run 1.1 --detach=yes", "--detach takes no value →", "gpucourse run --help"),
+        ("status --qiet", "Did you mean --quiet?", "gpucourse status --help"),
+        ("run 1.1 --launcher tochrun", "Did you mean torchrun?", "gpucourse run --help"),
+        ("run 1.1 --gpu t5", "there is no GPU 't5'. Did you mean t4?", "known: t4"),
+        ("break 1.1 --how kil-rank", "Did you mean kill-rank", "gpucourse break --help"),
+        ("check 1.1 --diagnosis kil-rank", "Did you mean kill-rank", "known:"),
+        ("run 1.1 --depth 64 --detach", "--depth is a parameter", "gpucourse run 1.1 --set depth=64 --detach"),
+        ("hint", "hint needs the number of an exercise: 3.2", "gpucourse hint --help"),
+        ("run 1", "1 is a module", "gpucourse run 1 --all"),
+        ("hint 1", "1 is a module", "its exercises: 1.1, 1.2"),
+        ("show 1.3", "there is no exercise '1.3'. Did you mean", "known: 1.1, 1.2"),
+        ("deploy 11", "there is no module '11'. Did you mean 1?", "known: 1"),
+        ("logs 1.2", "1.2 has no run yet", "gpucourse run 1.2"),
+        ("logs", "there are no runs yet", "gpucourse next"),
+    ],
+)
+def test_explain_names_the_word_that_was_meant(learning: Learning, words: str, what: str, hint: str) -> None:
+    said = " ".join(learning.types(*words.split(), code=2).err.split())
+    assert what in said
+    assert hint in said

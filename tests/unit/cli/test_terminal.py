@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from gpucourse.cli.terminal import find_ssh
+from gpucourse.errors import UsageError
+from tests.learning import Terminal
+
+
+def test_find_ssh_without_a_terminal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    with pytest.raises(UsageError, match="there is none here") as refused:
+        find_ssh("7.2")
+    assert refused.value.hint.startswith("type gpucourse run 7.2 in a terminal")

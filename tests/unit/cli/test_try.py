@@ -1,0 +1,38 @@
+"""The command `try`: its screen, its document and its exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.learning import Learning
+from tests.unit.learning.test_try import SAME, STUB, own, put_parts, write
+
+
+@pytest.fixture
+def writer(learning: Learning) -> Learning:
+    put_parts(learning)
+    return learning
+
+
+def test_try_of_a_part_as_delivered_is_open_and_shows_its_place(writer: Learning) -> None:
+    said = writer.types("try", "1.2")
+    assert "Twice: open" in said.out
+    assert "Write the body of double." in said.out
+    assert str(own(writer)) in said.out
+    assert "type: gpucourse try 1.2" in said.out
+
+
+def test_try_of_a_wrong_part_names_the_way_and_exits_5(writer: Learning) -> None:
+    write(writer, SAME)
+    said = writer.types("try", "1.2", code=5)
+    assert "Twice: wrong (same)" in said.out
+    assert "you gave 3 back as it was" in said.out
+    assert "n = 3" in said.out
+    (part, dry) = writer.types("try", "1.2", "--json", code=5).document["parts"]
+    assert (part["id"], part["verdict"], part["way"], dry["verdict"]) == ("double", "failed", "same", "open")
+    writer.types("reset", "1.2")
+    assert own(writer).read_text() == STUB
+
+
+def test_try_of_an_exercise_without_a_part_is_refused(writer: Learning) -> None:
+    assert "has no part" in writer.types("try", "1.1", code=2).err
