@@ -126,11 +126,11 @@ def _damaged() -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, RecursionError, OverflowError, EOFError) as error:
-        raise OutsideError(f"the tar is damaged: {error}") from None
+        raise OutsideError(f"the tar is damaged or ends early: {error}") from None
     except (ValueError, IndexError) as error:
         if isinstance(error, OutsideError):
             raise
-        raise OutsideError(f"the tar is damaged: {error}") from None
+        raise OutsideError(f"the tar is damaged or ends early: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -98,7 +98,7 @@ def test_of_session_finds_members_that_hide_their_environment(nursery: Nursery) 
     leader = nursery.start(
         "import os, subprocess; os.environ.clear(); subprocess.Popen(['/bin/sleep', '600'], env={}); " + MEEK
     )
-    mark = processes.marker(processes.STACK, "another")
+    mark = processes.marker(processes.STACK, uuid4().hex)
     assert processes.of_session(mark, None, processes.DETACHED_RUN) == []
     members = processes.of_session(mark, leader, processes.DETACHED_RUN)
     os.killpg(leader, signal.SIGKILL)
@@ -124,7 +124,7 @@ def test_list_carriers_asks_ps_when_there_is_no_proc(tmp_path: Path, monkeypatch
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="without /proc nobody knows the children of a process that ended")
 def test_end_ends_children_that_dropped_their_environment(nursery: Nursery) -> None:
     parent = nursery.start(BARE)
-    other = nursery.start(BARE, **{processes.STACK: "another"})
+    other = nursery.start(BARE, **{processes.STACK: uuid4().hex})
     [child], [stranger] = (_children(pid) for pid in (parent, other))
     assert child not in processes.list_carriers(nursery.mark)
     ended, left = processes.end(nursery.mark, grace_s=0.1)

@@ -165,7 +165,7 @@ class Answering:
 def test_node_is_told_the_limit_of_the_settings(context: Context) -> None:
     context.paths.settings.write_text("output_limit: 3 MiB\n")
     record, node = save_an_ended_run(context, "20260101-000000-a", ranks=1), Answering()
-    with Fleet(node, [NODE]) as fleet, pytest.raises(UnreachableError, match="the tar ends early"):
+    with Fleet(node, [NODE]) as fleet, pytest.raises(UnreachableError, match="ends early"):
         _collect(context, fleet, record, EXERCISE, runs.files_of(context.paths, record), None)
     assert json.loads(node.asked[0])["output_limit"] == 3 << 20
 
