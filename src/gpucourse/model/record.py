@@ -36,9 +36,10 @@ MOST_RESTARTS = 100
 """The most restarts of all ranks of a run that torchrun may be allowed."""
 
 MAX_RANKS = 65_536
-"""How many ranks a run may have: a record that says more is damaged, and so is one that lists more nodes than MAX_NODES."""
+"""How many ranks a run may have: a record that says more is damaged, and so is one that lists more nodes than
+MAX_LISTED_NODES."""
 
-MAX_NODES = 1024
+MAX_LISTED_NODES = 1024
 
 Restarts = Annotated[int, Meta(ge=0, le=MOST_RESTARTS)]
 RankCount = Annotated[int, Meta(ge=0, le=MAX_RANKS)]
@@ -139,7 +140,7 @@ class RunRecord:
     handed_on: list[str] = field(default_factory=list)
     torchrun: str = ""
     checks: list[dict[str, object]] = field(default_factory=list)
-    nodes: Annotated[list[str], Meta(max_length=MAX_NODES)] = field(default_factory=list)
+    nodes: Annotated[list[str], Meta(max_length=MAX_LISTED_NODES)] = field(default_factory=list)
     world_size: RankCount = 0
     max_restarts: Restarts = 0
     restarts: Restarts = 0
