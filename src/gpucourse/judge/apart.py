@@ -35,7 +35,7 @@ OUTPUT_SHOWN = 8 << 10  # bytes of it that the answer contains
 ANSWER_LIMIT = 1 << 20  # bytes of an answer; a normal one has a few hundred
 MEMORY_LIMIT = 4 << 30  # bytes of data that a part may hold; torch itself uses less than a tenth
 FILE_LIMIT = 256 << 20  # bytes of a file that a part may write
-LONGEST_SENTENCE, LONGEST_CASE, MOST_NOTES = 2000, 500, 20
+MAX_SENTENCE, MAX_CASE, MAX_NOTES = 2000, 500, 20
 START_S = 60.0  # seconds that new processes may need to import torch on a busy computer
 
 _SET_SUBREAPER = 36  # of Linux' prctl
@@ -221,7 +221,7 @@ def _be_part(request: dict[str, Any], folder: Path, output: Connection, answers:
         with (folder / "stack").open("w") as file:
             faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
             _set_limits()
-            start_ranks = FreshRanks(request) if fresh else run_ranks
+            start_ranks = make_fresh_ranks(request) if fresh else run_ranks
             own = os.getpid()
             data = json.dumps(judge_here(request, start_ranks)).encode() + b"\n"
             if os.getpid() != own:  # a fork that the part made also returned from it
@@ -264,9 +264,9 @@ def judge_here(request: dict[str, Any], start_ranks: StartRanks) -> dict[str, An
     answer: dict[str, Any] = {
         "word": verdict.word,
         "way": verdict.way,
-        "says": _shorten(verdict.says, LONGEST_SENTENCE),
-        "case": _shorten(verdict.case, LONGEST_CASE),
-        "notes": [_shorten(note, LONGEST_CASE) for note in part.notes[:MOST_NOTES]],
+        "says": _shorten(verdict.says, MAX_SENTENCE),
+        "case": _shorten(verdict.case, MAX_CASE),
+        "notes": [_shorten(note, MAX_CASE) for note in part.notes[:MAX_NOTES]],
     }
     if verdict.suspicion:
         answer["suspicion"] = verdict.suspicion
@@ -307,47 +307,36 @@ def _shorten(text: str, longest: int) -> str:
     return safe if len(safe) <= longest else f"{safe[: longest - 4]} ..."
 
 
-class FreshRanks:
-    """Starts each rank as a new process. Replaces `run_ranks` in a part that is not a fork itself.
+def make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
+    """Return what replaces `run_ranks` in a part that is not a fork itself: it starts each rank as a new process.
 
     The judge's function cannot be passed to a rank, so the rank executes the whole judge: it gets the results of earlier calls
     of `on_ranks`, and at the call for which it was started it becomes the rank. A judge is deterministic, so it arrives there.
     """
+    earlier: list[list[Any]] = []
 
-    def __init__(self, request: dict[str, Any]) -> None:
-        self.request = request
-        self._earlier: list[list[Any]] = []
-
-    def __call__(self, call: Call, size: int, body: Body, limit_s: float, file_name: str) -> list[Any]:
-        """Return what `run_ranks` returns."""
-
+    def start_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str) -> list[Any]:
         def start(number: int, folder: Path, writer: Connection) -> BaseProcess:
-            return start_process(
-                _be_fresh_rank, self.request, self._earlier, number, folder, writer, limit_s + START_S, fresh=True
-            )
+            return start_process(_be_fresh_rank, request, earlier, number, folder, writer, limit_s + START_S, fresh=True)
 
         answers = run_ranks(call, size, body, limit_s + START_S, file_name, start=start)
-        self._earlier.append(answers)
+        earlier.append(answers)
         return answers
 
-
-class _OneRank:
-    """Returns the results of earlier calls; at the next call, this process becomes a rank."""
-
-    def __init__(self, earlier: list[list[Any]], number: int, folder: Path, writer: Connection, limit_s: float) -> None:
-        self._earlier, self._number, self._folder, self._writer = iter(earlier), number, folder, writer
-        self._limit_s = limit_s
-
-    def __call__(self, call: Call, size: int, body: Body, _limit_s: float, _file_name: str) -> list[Any]:
-        answers = next(self._earlier, None)
-        if answers is None:
-            be_rank(call, self._number, size, body, self._folder, self._writer, self._limit_s)
-        return answers
+    return start_ranks
 
 
 def _be_fresh_rank(
     request: dict[str, Any], earlier: list[list[Any]], number: int, folder: Path, writer: Connection, limit_s: float
 ) -> NoReturn:
     """Run a rank in this process. Never returns."""
-    judge_here(request, start_ranks=_OneRank(earlier, number, folder, writer, limit_s))
+    known = iter(earlier)
+
+    def become_rank(call: Call, size: int, body: Body, _limit_s: float, _file_name: str) -> list[Any]:
+        answers = next(known, None)
+        if answers is None:
+            be_rank(call, number, size, body, folder, writer, limit_s)
+        return answers
+
+    judge_here(request, become_rank)
     os._exit(1)
