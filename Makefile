@@ -115,7 +115,7 @@ screens: $(VENV)/.local
 
 schema: $(VENV)/.dev
 	$(BIN)/python -m gpucourse.course.schema --write
-	$(BIN)/python -m gpucourse.cli.documents.schema > docs/json.schema.json
+	$(BIN)/python -m gpucourse.cli.schema > docs/json.schema.json
 	$(BIN)/python -m docs.manifest_reference --write
 
 # What tests compare with (batch files, cost table, schemas), as the program writes it now: look at the difference first.

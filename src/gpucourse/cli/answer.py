@@ -11,12 +11,27 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.flags import JsonFlag, pairs
+from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, UsageError
 from gpucourse.model.answer import AnswerResult
 
 if TYPE_CHECKING:
     from gpucourse.learning.answer import Answering
+
+
+class Answers(JsonDocument):
+    """`answer`: every question with its answer; `run` is the one that numbers are compared with, if one was named."""
+
+    exercise: str
+    run: str | None
+    answers: list[AnswerResult]
+
+
+class SheetFile(JsonDocument):
+    """`answer --template`: the file to fill in."""
+
+    sheet: Path
 
 
 def answer(
@@ -45,7 +60,7 @@ def answer(
     if template:
         path = act.template(context, answering)
         if json:
-            session.console.document({"sheet": path})
+            session.console.document(SheetFile(sheet=path))
         session.console.note(f"fill in {path}, then: gpucourse answer {exercise}")
         return ExitCode.DONE
     sheet = context.paths.answers(answering.exercise.id)
@@ -65,7 +80,7 @@ def answer(
             hint=f"gpucourse answer {exercise} --set NAME=ANSWER; or --template, then --file",
         )
     if json:
-        session.console.document({"exercise": answering.exercise.id, "run": answering.pinned, "answers": results})
+        session.console.document(Answers(exercise=answering.exercise.id, run=answering.pinned, answers=list(results)))
     step = session.find_step()
     session.console.show(view(answering.exercise, results, run=answering.pinned, mode=answering.mode, next_step=step))
     return _code(results, exercise)

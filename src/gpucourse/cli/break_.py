@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.documents.describe import describe_run
 from gpucourse.cli.flags import JsonFlag, ParametersFlag
+from gpucourse.cli.output import JsonDocument, OneRun, RunDocument
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, UsageError
+from gpucourse.judge.client import JudgeAnswer
+from gpucourse.model.verdict import ExerciseVerdict
 
 if TYPE_CHECKING:
     from gpucourse.runs.prepare import RunRequest
+
+
+class JudgedRepair(JsonDocument):
+    """`break --repaired`: the run of the copy, its checks, and what the judge of the fault says."""
+
+    run: RunDocument
+    verdict: ExerciseVerdict | None
+    judged: JudgeAnswer | None
 
 
 def break_(
@@ -56,7 +66,8 @@ def break_(
     if record is None:  # only a dry run has no record
         raise AssertionError(exercise)
     if json:
-        session.console.document({"run": describe_run(record), "folder": context.paths.run(record.exercise, record.id).folder})
+        folder = context.paths.run(record.exercise, record.id).folder
+        session.console.document(OneRun(run=RunDocument.of(record), folder=folder))
     session.console.show(drill(record))
     return ExitCode.DONE
 
@@ -78,7 +89,7 @@ def _break_code(session: Session, run_request: RunRequest, *, json: bool) -> int
     faults = list_faults(context)
     if json:
         titles = {word: fault.title for word, fault in faults.items()}
-        session.console.document({"run": describe_run(record), "copy": copy, "faults": titles})
+        session.console.document(OneRun(run=RunDocument.of(record), copy=copy, faults=titles))
     session.console.show(code_drill(record, exercise, read_metrics(files_of(context.paths, record).metrics), copy, faults))
     return ExitCode.DONE
 
@@ -92,7 +103,8 @@ def _judge_repair(session: Session, run_request: RunRequest, *, json: bool) -> i
         context.watch = live
         result = judge_repair(context, run_request)
     if json:
-        session.console.document({"run": describe_run(result.record), "verdict": result.verdict, "judged": result.judged})
+        run = RunDocument.of(result.record)
+        session.console.document(JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
     session.console.show(view(result))
     if not result.is_right:
         says = result.judged.says if result.judged else "the copy does not run to the end"

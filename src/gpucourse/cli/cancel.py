@@ -8,6 +8,7 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import OneRun, RunDocument
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
@@ -35,8 +36,6 @@ def cancel(
         context.watch = live
         record = act(context, run_record)
     if json:
-        from gpucourse.cli.documents.describe import describe_run
-
-        session.console.document({"run": describe_run(record)})
+        session.console.document(OneRun(run=RunDocument.of(record)))
     session.console.show(show_cancelled(record, session.find_step()))
     return ExitCode.DONE

@@ -2,14 +2,64 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument, RunDocument, field
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, UnknownName, UsageError
+from gpucourse.model.verdict import ExerciseVerdict
+
+
+class RunCheck(JsonDocument):
+    """`check 3.2`: the run that was judged, by its id, and the verdict."""
+
+    run: str
+    verdict: ExerciseVerdict
+
+
+class CheckedExercise(JsonDocument):
+    """An exercise checked again; `before` is its earlier verdict, `missing` are deliverables that do not exist."""
+
+    exercise: str
+    title: str
+    verdict: ExerciseVerdict | None
+    before: str | None
+    missing: list[str]
+    has_regressed: bool = field(name="regressed")
+
+
+class CheckedAll(JsonDocument):
+    """`check --all`."""
+
+    exercises: list[CheckedExercise]
+
+
+class DiagnosedRun(JsonDocument):
+    """`check --diagnosis` of a fault in a run."""
+
+    run: RunDocument
+    verdict: ExerciseVerdict
+
+
+class CodeDiagnosisDocument(JsonDocument):
+    """A diagnosis of a fault in code: `hint` if it is wrong, the fault's title and explanation if it is right."""
+
+    right: bool
+    hint: str
+    fault: str | None
+    explanation: str | None
+    copy: Path
+
+
+class DiagnosedCode(JsonDocument):
+    """`check --diagnosis` of a fault in code."""
+
+    diagnosis: CodeDiagnosisDocument
 
 
 def check(
@@ -59,7 +109,7 @@ def check(
         return _check_one(session, exercise, run, json=json)
     checks = check_all(session.context)
     if json:
-        session.console.document({"exercises": [vars(check) | {"regressed": check.has_regressed} for check in checks]})
+        session.console.document(CheckedAll(exercises=[CheckedExercise.of(check) for check in checks]))
     session.console.show(view_of_all(checks))
     bad = [check.exercise for check in checks if check.verdict and check.verdict.verdict in {"failed", "error"}]
     if bad:
@@ -85,7 +135,7 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
         session.console.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
     record, verdict = check(session.context, exercise, run)
     if json:
-        session.console.document({"run": record.id, "verdict": verdict})
+        session.console.document(RunCheck(run=record.id, verdict=verdict))
     _, checked = session.context.catalog.exercise(exercise)
     view = check_result(record, verdict, session.find_step())
     if session.console.verbose:
@@ -108,7 +158,7 @@ def _check_script(session: Session, name: str, run: str | None, *, json: bool) -
             f"run {record.id} is of {record.own_script}; {', '.join(others)} has runs too: --run RUN names one"
         )
     if json:
-        session.console.document({"run": record.id, "verdict": verdict})
+        session.console.document(RunCheck(run=record.id, verdict=verdict))
     view = check_result(record, verdict, session.find_step())
     session.console.show(view._replace(blocks=tuple(checks(verdict))) if session.console.verbose else view)
     return code_of(record, verdict)
@@ -138,10 +188,14 @@ def _diagnose_code(session: Session, exercise: str, word: str, *, json: bool) ->
     diagnosis = diagnose_code(session.context, exercise, word)
     if json:
         fault = diagnosis.fault
-        told = {"fault": fault.title if fault else None, "explanation": fault.explanation if fault else None}
-        session.console.document(
-            {"diagnosis": {"right": diagnosis.right, "hint": diagnosis.hint, "copy": diagnosis.copy, **told}}
+        document = CodeDiagnosisDocument(
+            right=diagnosis.right,
+            hint=diagnosis.hint,
+            fault=fault.title if fault else None,
+            explanation=fault.explanation if fault else None,
+            copy=diagnosis.copy,
         )
+        session.console.document(DiagnosedCode(diagnosis=document))
     if not diagnosis.right:
         raise CheckFailed(f"not yet: it is not {word}", hint=diagnosis.hint)
     session.console.show(code_diagnosis(exercise, diagnosis))
@@ -149,13 +203,12 @@ def _diagnose_code(session: Session, exercise: str, word: str, *, json: bool) ->
 
 
 def _diagnose_drill(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
-    from gpucourse.cli.documents.describe import describe_run
     from gpucourse.runs.drill import judge_diagnosis
     from gpucourse.ui.views.drill import diagnosis_result
 
     record, verdict = judge_diagnosis(session.context, exercise, how, rank)
     if json:
-        session.console.document({"run": describe_run(record), "verdict": verdict})
+        session.console.document(DiagnosedRun(run=RunDocument.of(record), verdict=verdict))
     bad = [check for check in verdict.checks if check.verdict != "passed"]
     if bad:
         raise CheckFailed(f"not yet. {bad[0].title}: {bad[0].expected} ({bad[0].observed})", hint=bad[0].hint)

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument, RunDocument, field
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+from gpucourse.model.report import Grid
+
+
+class ComparisonDocument(JsonDocument):
+    """`compare`: `labels` names each run, by its id, as the tables do; `files` are the pictures and the page; `conclusion` says
+    what the differences tell, and `repeat` is the command that shows how much of them is noise, or empty."""
+
+    exercise: str
+    title: str
+    mode: str
+    labels: dict[str, str]
+    records: list[RunDocument] = field(name="runs")
+    grids: list[Grid]
+    files: list[Path]
+    conclusion: str
+    repeat: str
 
 
 def compare(
@@ -30,8 +48,6 @@ def compare(
         context.watch = live
         result = act(context, runs)
     if json:
-        from gpucourse.cli.documents.describe import describe_comparison
-
-        session.console.document(describe_comparison(result))
+        session.console.document(ComparisonDocument.of(result))
     session.console.show(view(result, session.find_step()))
     return ExitCode.DONE

@@ -27,6 +27,6 @@ def cost(
         session.console.note("asking Cost Explorer, which costs $0.01 a request")
     known = act(session.context, ask_aws=billed)
     if json:
-        session.console.document(vars(known) | {"left_usd": known.remaining_usd})
+        session.console.document(known)
     session.console.show(view(known))
     return ExitCode.DONE

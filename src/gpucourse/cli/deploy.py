@@ -6,14 +6,18 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gpucourse.cli.flags import JsonFlag, ModuleArgument, any_gpu, name_two_gpus, parse_seconds, target_option
+from gpucourse.cli.output import UNSET, JsonDocument, LabDocument, UnsetType
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, Interrupted
+from gpucourse.model.cloud import Finding
+from gpucourse.ui.console import ErrorDocument, describe_errors
 
 if TYPE_CHECKING:
     from gpucourse.cli.session import Session
@@ -21,6 +25,84 @@ if TYPE_CHECKING:
     from gpucourse.labs.results import BuildResult, DeployResult, PricedProposal, UnknownHosts
     from gpucourse.labs.target import Target
     from gpucourse.model.record import RunRecord
+
+
+class BuiltLab(JsonDocument):
+    """What `deploy` did, or would do, for one lab. `changes` are pairs of an action and a Terraform address."""
+
+    deployment: LabDocument
+    changes: list[tuple[str, str]]
+    dry_run: bool
+    seconds: float
+    healed: list[str]
+
+
+class OneBuiltLab(BuiltLab):
+    """`deploy` of one lab that costs nothing."""
+
+
+class QuoteLine(JsonDocument):
+    """One item that costs money, in USD an hour, and the source of its price."""
+
+    what: str
+    kind: str
+    usd_per_hour: str
+    source: str
+    date: str
+    note: str
+
+
+class SiblingDocument(JsonDocument):
+    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD an hour."""
+
+    instance_type: str
+    usd_per_hour: Decimal
+
+
+class QuoteDocument(JsonDocument):
+    """The price of one lab in USD."""
+
+    stack: str
+    module: str
+    title: str
+    region: str
+    zone: str
+    instance_type: str
+    gpu: str
+    market: str
+    nodes: int
+    changes: list[tuple[str, str]]
+    hours: Decimal
+    expires: str
+    usual_hours: Decimal
+    head: str
+    siblings: list[SiblingDocument]
+    notes: list[str]
+    usd_per_hour: str
+    usd_to_the_end: str
+    usd_usually: str
+    lines: list[QuoteLine]
+
+
+class QuoteList(JsonDocument):
+    """`deploy --dry-run` of labs that cost money. `later`: GPUs that a quota does not allow beside the rest. `reserved_usd`:
+    what other labs will still cost until their deadlines, if a budget is set."""
+
+    quotes: list[QuoteDocument]
+    later: list[str]
+    notes: list[str]
+    findings: list[Finding]
+    budget_usd: str | None
+    spent_usd: str
+    reserved_usd: str
+    left_usd: str | None
+
+
+class BuiltLabs(QuoteList):
+    """`deploy` of labs that cost money; with `error` if not every lab was built."""
+
+    labs: list[BuiltLab]
+    error: ErrorDocument | UnsetType = UNSET
 
 
 def deploy(
@@ -171,7 +253,7 @@ def _deploy_priced(
     command = request.command
     if request.dry_run:
         if json:
-            session.console.document(_prices(proposal))
+            session.console.document(_make_quote_list(proposal))
         session.console.show(quote(proposal, again=command))
         return ExitCode.DONE
     if proposal.matters:
@@ -183,32 +265,32 @@ def _deploy_priced(
     with session.console.watch() as live:
         session.context.watch = live
         built = target.build(session.context, proposal)
-    return _show_built(session, built, prices=_prices(proposal), ask=not yes, json=json)
+    return _show_built(session, built, prices=_make_quote_list(proposal), ask=not yes, json=json)
 
 
 def _show_plan(session: Session, planned: DeployResult, *, json: bool) -> int:
-    from gpucourse.cli.documents.describe import describe_built
     from gpucourse.ui.views.lab import deploy_plan
 
     if json:
-        session.console.document(describe_built(planned))
+        session.console.document(OneBuiltLab.of(planned))
     session.console.show(deploy_plan(planned))
     return ExitCode.DONE
 
 
-def _show_built(session: Session, built: BuildResult, *, prices: dict[str, object] | None = None, ask: bool, json: bool) -> int:
+def _show_built(session: Session, built: BuildResult, *, prices: QuoteList | None = None, ask: bool, json: bool) -> int:
     """Show every lab that exists. Raises the gravest error of those that do not: it decides the exit code."""
-    from gpucourse.cli.documents.describe import describe_built, describe_errors
     from gpucourse.cli.ssh_include import offer_line
     from gpucourse.ui.views.cloud import cloud_deploy_result as paid
     from gpucourse.ui.views.lab import deploy_result
 
     context, console = session.context, session.console
     if json and prices is None:  # it is one lab
-        console.document(describe_built(built.labs[0]))
+        console.document(OneBuiltLab.of(built.labs[0]))
     elif json:
-        gravest = {"error": describe_errors(built.errors)} if built.errors else {}
-        console.document({"labs": [describe_built(lab) for lab in built.labs], **(prices or {}), **gravest})
+        document = BuiltLabs.of(prices, labs=built.labs)
+        if built.errors:
+            document.error = describe_errors(built.errors)
+        console.document(document)
     for lab in built.labs:
         show = paid if lab.deployment.costs else deploy_result
         ssh_config = context.paths.stack(lab.deployment.stack).ssh_config
@@ -223,18 +305,30 @@ def _show_built(session: Session, built: BuildResult, *, prices: dict[str, objec
     raise worst
 
 
-def _prices(proposal: PricedProposal) -> dict[str, object]:
+def _make_quote_list(proposal: PricedProposal) -> QuoteList:
     budget = proposal.budget
-    return {
-        "quotes": [price.document() for price in proposal.quotes],
-        "later": [choice.gpu for choice in proposal.later],
-        "notes": proposal.notes,
-        "findings": proposal.findings,
-        "budget_usd": str(budget.budget) if budget.budget is not None else None,
-        "spent_usd": f"{budget.spent:.4f}",
-        "reserved_usd": f"{budget.reserved:.4f}",
-        "left_usd": f"{budget.remaining:.4f}" if budget.remaining is not None else None,
-    }
+    return QuoteList(
+        quotes=[
+            QuoteDocument.of(
+                quote,
+                usd_per_hour=f"{quote.per_hour:.4f}",
+                usd_to_the_end=f"{quote.to_the_end:.2f}",
+                usd_usually=f"{quote.usually:.2f}",
+                lines=[
+                    QuoteLine.of(charge.rate, what=charge.what, kind=charge.kind, usd_per_hour=f"{charge.per_hour:.4f}")
+                    for charge in quote.charges
+                ],
+            )
+            for quote in proposal.quotes
+        ],
+        later=[choice.gpu for choice in proposal.later],
+        notes=proposal.notes,
+        findings=proposal.findings,
+        budget_usd=str(budget.budget) if budget.budget is not None else None,
+        spent_usd=f"{budget.spent:.4f}",
+        reserved_usd=f"{budget.reserved:.4f}",
+        left_usd=f"{budget.remaining:.4f}" if budget.remaining is not None else None,
+    )
 
 
 def _is_vouched(session: Session, error: UnknownHosts) -> bool:

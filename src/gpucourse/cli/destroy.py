@@ -9,12 +9,22 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag, any_gpu, check_gpu, target_option
+from gpucourse.cli.output import UNSET, JsonDocument, UnsetType
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
+from gpucourse.model.deployment import Receipt
 from gpucourse.model.node import SIMULATED
+from gpucourse.ui.console import ErrorDocument, describe_errors
 
 if TYPE_CHECKING:
     from gpucourse.labs.destroy import DestroyRequest, Survey
+
+
+class Destroyed(JsonDocument):
+    """`destroy`; with `error` if not every lab was removed."""
+
+    receipts: list[Receipt]
+    error: ErrorDocument | UnsetType = UNSET
 
 
 def destroy(
@@ -70,10 +80,8 @@ def destroy(
             raise Interrupted("interrupted while labs were taken down; some may still be there", hint=command) from None
     take_line_away(session)
     if json:
-        from gpucourse.cli.documents.describe import describe_errors, describe_receipt
-
-        error = {"error": describe_errors(result.errors)} if result.errors else {}
-        session.console.document({"receipts": [describe_receipt(receipt) for receipt in result.receipts], **error})
+        error = describe_errors(result.errors) if result.errors else UNSET
+        session.console.document(Destroyed(receipts=result.receipts, error=error))
     if result.receipts or not result.errors:
         asked = _not_deployed(module, target, gpu)
         others, whole = survey_result.others, session.console.verbose

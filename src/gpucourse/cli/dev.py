@@ -10,9 +10,26 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument, field
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, ManifestError, UsageError
+from gpucourse.model.verdict import Rehearsal
 from gpucourse.ui.text import format_count
+
+
+class CheckedCourseDocument(JsonDocument):
+    """`dev check`: complaints about the course, and with --run its exercises as they ran."""
+
+    modules: list[str]
+    complaints: list[str]
+    rehearsed: list[Rehearsal] = field(name="exercises")
+
+
+class CourseFiles(JsonDocument):
+    """`dev new` and `dev schema`: the folder of the course, and the files that were written, relative to it."""
+
+    folder: Path
+    files: list[str]
 
 
 def dev(
@@ -57,7 +74,7 @@ def _start(session: Session, folder: Path | None, *, json: bool) -> int:
         raise UsageError("dev new needs a folder", hint="gpucourse dev new DIR")
     files = start_course(folder)
     if json:
-        session.console.document({"folder": str(folder.expanduser().absolute()), "files": files})
+        session.console.document(CourseFiles(folder=folder.expanduser().absolute(), files=list(files)))
     session.console.note(f"{folder}: a course of one module with one exercise, {format_count(len(files), 'file')}")
     session.console.note(f"Next: gpucourse dev check {shlex.quote(str(folder))} --run")
     return ExitCode.DONE
@@ -70,7 +87,7 @@ def _write_schemas(session: Session, folder: Path | None, *, json: bool) -> int:
     course = find_chosen_course(folder)
     files = [path.relative_to(course.modules.parent).as_posix() for path in write_schema(course.modules)]
     if json:
-        session.console.document({"folder": str(course.modules.parent), "files": files})
+        session.console.document(CourseFiles(folder=course.modules.parent, files=files))
     session.console.note(f"{course.modules}: {', '.join(Path(file).name for file in files)}")
     return ExitCode.DONE
 
@@ -85,9 +102,7 @@ def _check(session: Session, folder: Path | None, *, run: bool, modules: list[st
         session.console.show(rehearsals(checked.rehearsed))
     good = checked.catalog.modules
     if json:
-        session.console.document(
-            {"modules": [module.id for module in good], "complaints": checked.complaints, "exercises": checked.rehearsed}
-        )
+        session.console.document(CheckedCourseDocument.of(checked, modules=[module.id for module in good]))
     if checked.complaints:
         raise ManifestError(checked.complaints, hint="how a module is written: docs/authoring.md")
     session.console.note(f"{checked.catalog.folders.modules}: {format_count(len(good), 'module')}, no complaints")

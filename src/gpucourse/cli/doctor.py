@@ -2,18 +2,60 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from decimal import Decimal
+from json import loads as parse
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag, YesFlag, any_gpu, name_two_gpus, target_option
+from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
+from gpucourse.labs.results import ModulePrice, ShortQuota
+from gpucourse.model.cloud import Finding, QuotaRequest
 
 if TYPE_CHECKING:
     from gpucourse.labs.request import PreflightRequest
     from gpucourse.labs.target import HasAccount
+
+
+class Examination(JsonDocument):
+    """`doctor` of this computer or of hosts."""
+
+    findings: list[Finding]
+
+
+class ExaminedAccount(JsonDocument):
+    """`doctor --target aws`: also what each lab costs."""
+
+    target: str
+    region: str
+    market: str
+    findings: list[Finding]
+    prices: list[ModulePrice]
+    sources: list[str]
+    usd: Decimal
+
+
+class Quotas(JsonDocument):
+    """`doctor --request-quota`: the quotas that are too small, and what was asked for."""
+
+    quotas: list[ShortQuota]
+    requests: list[QuotaRequest]
+
+
+class Policy(JsonDocument):
+    """`doctor --policy`: the IAM policy that the course needs."""
+
+    policy: dict[str, Any]
+
+
+class Setup(JsonDocument):
+    """`doctor --setup`: a CloudFormation template."""
+
+    setup: dict[str, Any]
 
 
 def doctor(
@@ -65,7 +107,8 @@ def doctor(
     if policy or setup:
         place = region or session.look().settings.region
         text = accounts[0].policy(place) if policy else accounts[0].setup(place)
-        return _print_file(session, "policy" if policy else "setup", text, json=json)
+        content = parse(text)
+        return _print_file(session, text, Policy(policy=content) if policy else Setup(setup=content), json=json)
     meant = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
     if not isinstance(meant, HasAccount):
         typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}
@@ -91,7 +134,7 @@ def _machine(session: Session, meant: str, module: str | None, *, json: bool) ->
 
     findings = act(session.context, meant, module)
     if json:
-        session.console.document({"findings": findings})
+        session.console.document(Examination(findings=findings))
     session.console.show(machine(findings, session.find_step(), module or ""))
     return ExitCode.MISSING if any(finding.state == "missing" for finding in findings) else ExitCode.DONE
 
@@ -103,7 +146,7 @@ def _account(session: Session, target: HasAccount, look: PreflightRequest, *, js
         session.context.watch = live
         examined = target.examine(session.context, look)
     if json:
-        session.console.document({"target": target.name, **vars(examined), "usd": examined.usd})
+        session.console.document(ExaminedAccount.of(examined, target=target.name))
     session.console.show(account(examined, session.find_step()))
     return ExitCode.MISSING if examined.missing or examined.blind else ExitCode.DONE
 
@@ -124,7 +167,7 @@ def _request(session: Session, target: HasAccount, look: PreflightRequest, *, ye
     agreed = bool(asking) and confirm(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=again)
     requests = target.request_quotas(context, look, asking) if agreed else []
     if json:
-        session.console.document({"quotas": short, "requests": requests})
+        session.console.document(Quotas(quotas=short, requests=requests))
     if requests:
         session.console.show(quota_requests(requests))
     elif asking:
@@ -132,13 +175,11 @@ def _request(session: Session, target: HasAccount, look: PreflightRequest, *, ye
     return ExitCode.MISSING if any(short_quota.quota.enough is None for short_quota in short) else ExitCode.DONE
 
 
-def _print_file(session: Session, name: str, text: str, *, json: bool) -> int:
-    import json as document
-
+def _print_file(session: Session, text: str, document: JsonDocument, *, json: bool) -> int:
     from gpucourse.ui.tables import Code, View
 
     if json:
-        session.console.document({name: document.loads(text)})
+        session.console.document(document)
     session.console.show(View(blocks=(Code(text.rstrip("\n")),)))
     return ExitCode.DONE
 

@@ -12,15 +12,99 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.grade_rerun import show_reruns
+from gpucourse.cli.output import UNSET, CardDocument, JsonDocument, UnsetType
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, GpucourseError, UsageError
+from gpucourse.grading.edits import FileEdit, count_script_lines
 from gpucourse.model.event import Note
+from gpucourse.model.score import QuizScore
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.learning.grade import Pending
     from gpucourse.learning.review.edits import GradedBundle
+
+
+class RowDocument(JsonDocument):
+    """A row of the rubric. `level` says where it was measured (gpu, logic, none), `missing` what it still lacks."""
+
+    id: str
+    title: str
+    points: float
+    earned: float
+    waiting: float
+    level: str
+    missing: str
+
+
+class PartDocument(JsonDocument):
+    """One module. `counts`: course, bonus, or own; `here` is false where the course has no such module."""
+
+    module: str
+    title: str
+    counts: str
+    here: bool
+    points: float
+    earned: float
+    waiting: float
+    rows: list[RowDocument]
+
+
+class PointsDocument(JsonDocument):
+    """The points of one learner. `own` are the modules with a score of their own; `done` of `exercises` are done; `changed`
+    names files of a run that were changed after it; `learner_judged` the parts that only the learner's computer judged."""
+
+    points: float
+    earned: float
+    bonus_points: float
+    bonus: float
+    own_points: float
+    own: float
+    waiting: float
+    done: int
+    exercises: int
+    parts: list[PartDocument]
+    quiz: QuizScore | None
+    changed: dict[str, list[str]]
+    learner_judged: dict[str, list[str]]
+
+
+class Points(PointsDocument):
+    """`grade`."""
+
+
+class NewBundle(JsonDocument):
+    """`grade --bundle`."""
+
+    bundle: Path
+    card: CardDocument
+
+
+class EditsDocument(JsonDocument):
+    """What was edited for one exercise: `lines` of the course's own scripts, and the names of the files."""
+
+    exercise: str
+    lines: int
+    files: list[str]
+
+
+class BundleDocument(JsonDocument):
+    """One bundle that was opened; `changed` are files that were changed since it was made. `diffs` with --exercise."""
+
+    bundle: Path
+    card: CardDocument
+    changed: list[str]
+    edited_lines: int
+    edits: list[EditsDocument]
+    grade: PointsDocument
+    diffs: list[FileEdit] | UnsetType = UNSET
+
+
+class GradedBundles(JsonDocument):
+    """`grade --open`."""
+
+    bundles: list[BundleDocument]
+    errors: list[str]
 
 
 def grade(
@@ -77,6 +161,8 @@ def grade(
     if rerun is not None:
         if bundle or open_ or csv or review or judge:
             raise UsageError("--rerun cannot be combined with other options", hint=f"gpucourse grade --rerun {_quote(rerun)}")
+        from gpucourse.cli.grade_rerun import show_reruns
+
         return show_reruns(session_of(ctx), rerun, exercise, original=original, yes=yes)
     if original or yes:
         raise UsageError("--original and --yes belong to --rerun", hint="gpucourse grade --rerun work.zip --original")
@@ -104,7 +190,6 @@ def grade(
 
 
 def _show_own(session: Session, subject: str | None, *, csv: bool, json: bool) -> int:
-    from gpucourse.cli.documents.grades import describe_points
     from gpucourse.learning.grade import grade as act
     from gpucourse.learning.grade import grade_subject, name_learner
     from gpucourse.learning.review.edits import list_all_edits
@@ -117,7 +202,7 @@ def _show_own(session: Session, subject: str | None, *, csv: bool, json: bool) -
         edits = list_all_edits(session.context)
         console.text(views.as_csv([(name_learner(session.context), now_utc(), points, edits)]))
     elif json:
-        console.document(describe_points(points))
+        console.document(Points.of(points))
     else:
         console.show(views.grade(points, subject=title, verbose=console.verbose))
     return _code([_few(tuple(points.changed))] if points.changed else [], "gpucourse check --all says which, and what to do")
@@ -133,7 +218,6 @@ def _show_bundles(
     json: bool,
 ) -> int:
     """Show the points of every bundle that can be opened, then why others cannot; the worst error decides the exit code."""
-    from gpucourse.cli.documents.grades import describe_bundle
     from gpucourse.ui.views import grade as views
 
     if exercise is not None:
@@ -152,8 +236,8 @@ def _show_bundles(
         rows = [(item.bundle.card.by, item.bundle.card.made, item.grade, item.edits) for item in graded]
         console.text(views.as_csv(rows))
     elif json:
-        bundles = [describe_bundle(item, exercise) for item in graded]
-        console.document({"bundles": bundles, "errors": [error.what for error in errors]})
+        bundles = [_describe_bundle(item, exercise) for item in graded]
+        console.document(GradedBundles(bundles=bundles, errors=[error.what for error in errors]))
     elif exercise is not None:
         console.show(views.edits(graded[0], exercise))
     elif len(paths) > 1:
@@ -166,6 +250,22 @@ def _show_bundles(
             hint = f"gpucourse grade --open {_quote(path)} shows them, and what they cost"
             errors.append(CheckFailed(f"files were changed: {path.name}: {_few(files)}", hint=hint))
     return _worst(session, errors)
+
+
+def _describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocument:
+    """Return one bundle of a class, with the diffs of the named exercise."""
+    return BundleDocument(
+        bundle=graded.bundle.path,
+        card=CardDocument.of(graded.bundle.card),
+        changed=list(graded.bundle.changed),
+        edited_lines=graded.edited_lines,
+        edits=[
+            EditsDocument(exercise=number, lines=count_script_lines({number: edits}), files=[edit.file for edit in edits])
+            for number, edits in graded.edits.items()
+        ],
+        grade=PointsDocument.of(graded.grade),
+        diffs=list(graded.edits.get(exercise, ())) if exercise is not None else UNSET,
+    )
 
 
 def _grade_bundle(session: Session, path: Path, review: Callable[[Context], None] | None) -> GradedBundle:
@@ -195,9 +295,7 @@ def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
 
     card = pack(session.context, path, by=by)
     if json:
-        from gpucourse.cli.documents.grades import describe_card
-
-        session.console.document({"bundle": path, "card": describe_card(card)})
+        session.console.document(NewBundle(bundle=path, card=CardDocument.of(card)))
     session.console.show(new_bundle(card, str(path)))
     return ExitCode.DONE
 

@@ -7,8 +7,10 @@ import shlex
 from pathlib import Path
 
 from gpucourse.cli.confirm import confirm
+from gpucourse.cli.output import CardDocument, JsonDocument
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExitCode, MissingError
+from gpucourse.learning.review.rerun import Rerun, rerun
 from gpucourse.model.event import Note
 
 WARNING = (
@@ -17,12 +19,19 @@ WARNING = (
 )
 
 
+class Reruns(JsonDocument):
+    """`grade --rerun`: `original` says whether the course's own scripts replaced edited ones."""
+
+    bundle: Path
+    card: CardDocument
+    original: bool
+    exercises: list[Rerun]
+
+
 def show_reruns(session: Session, path: Path, exercise: str | None, *, original: bool, yes: bool) -> int:
     """Run a bundle's scripts again if the person agrees. Raises CheckFailed if something differs, MissingError if nothing could
     be run again."""
-    from gpucourse.cli.documents.grades import describe_reruns
     from gpucourse.learning.bundle import open_bundle
-    from gpucourse.learning.review.rerun import rerun
     from gpucourse.ui.views import grade as views
 
     console, named = session.console, f"gpucourse grade --rerun {shlex.quote(str(path))}"
@@ -34,7 +43,7 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
             return ExitCode.DONE
         done = list(rerun(bundle.context, (exercise,) if exercise else (), original=original))
     if session.options.json:
-        console.document(describe_reruns(path, bundle.card, done, original=original))
+        console.document(Reruns(bundle=path, card=CardDocument.of(bundle.card), original=original, exercises=done))
     console.show(views.reruns(bundle.card, done, original=original))
     if different := [item.exercise for item in done if item.verdict == "differs"]:
         raise CheckFailed(f"came out otherwise: {', '.join(different)}", hint=f"{named} --exercise {different[0]} --json")

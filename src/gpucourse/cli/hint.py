@@ -8,8 +8,18 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument, field
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+
+
+class Hint(JsonDocument):
+    """`hint`: a hint, its number, and how many there are."""
+
+    exercise: str
+    hint: int
+    number_of_hints: int = field(name="of")
+    text: str
 
 
 def hint(
@@ -24,13 +34,8 @@ def hint(
     session = session_of(ctx)
     current_exercise, number = next_hint(session.context, exercise)
     if json:
-        session.console.document(
-            {
-                "exercise": current_exercise.id,
-                "hint": number,
-                "of": len(current_exercise.hints),
-                "text": current_exercise.hints[number - 1],
-            }
-        )
+        hints = current_exercise.hints
+        document = Hint(exercise=current_exercise.id, hint=number, number_of_hints=len(hints), text=hints[number - 1])
+        session.console.document(document)
     session.console.show(view(current_exercise, number))
     return ExitCode.DONE

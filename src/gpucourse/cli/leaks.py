@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Literal
 
 import typer
 
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, Interrupted, LeftoverError
+from gpucourse.model.cloud import CloudResource
+from gpucourse.model.deployment import Receipt
 
-if TYPE_CHECKING:
-    from gpucourse.labs.aws.leaks import LeakScan
-    from gpucourse.model.cloud import CloudResource
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainedResource(CloudResource):
+    """Something that the account holds with the course's tags, and the lab that explains it, if one does."""
+
+    explained_by: Literal["standing", "another's", "unknown", "leak"]
+    stack: str
+
+
+class Leaks(JsonDocument):
+    """`leaks`. `unasked`: why other regions may hold something."""
+
+    account: str
+    regions: list[str]
+    unasked: str
+    usd_per_hour: Decimal | None
+    things: list[ExplainedResource]
+
+
+class Cleanup(JsonDocument):
+    """`leaks --clean`: what was removed, and what is left."""
+
+    receipts: list[Receipt]
+    left: list[CloudResource]
 
 
 def leaks(
@@ -33,7 +59,10 @@ def leaks(
         held = act.scan_account(context, everyone=everyone)
     if not clean or not held.leaks:
         if json:
-            console.document(_document(held))
+            things = [
+                ExplainedResource(**vars(thing.resource), explained_by=thing.state, stack=thing.stack) for thing in held.things
+            ]
+            console.document(Leaks.of(held, things=things))
         console.show(views.holdings(held))
         return _verdict(held.possible_leaks)
     console.show(views.holdings(held, clean=True))
@@ -45,22 +74,9 @@ def leaks(
         context.watch = live
         receipts, left = act.clean(context, held, everyone=everyone)
     if json:
-        from gpucourse.cli.documents.describe import describe_receipt
-
-        console.document({"receipts": [describe_receipt(receipt) for receipt in receipts], "left": left})
+        console.document(Cleanup(receipts=receipts, left=left))
     console.show(views.clean_result(len(held.leaks) - len(left), left))
     return _verdict(left)
-
-
-def _document(held: LeakScan) -> dict[str, object]:
-    things = [vars(thing.resource) | {"explained_by": thing.state, "stack": thing.stack} for thing in held.things]
-    return {
-        "account": held.account,
-        "regions": held.regions,
-        "unasked": held.unasked,
-        "usd_per_hour": held.usd_per_hour,
-        "things": things,
-    }
 
 
 def _verdict(left: list[CloudResource]) -> int:

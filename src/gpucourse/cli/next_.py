@@ -5,8 +5,19 @@ from __future__ import annotations
 import typer
 
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+from gpucourse.model.score import Signs
+
+
+class Next(JsonDocument):
+    """`next`: what to do, in words and as a command; `exercise` is null where all are done."""
+
+    exercise: str | None
+    signs: Signs | None
+    what: str
+    command: str
 
 
 def next_(ctx: typer.Context, json: JsonFlag = False) -> int:
@@ -18,6 +29,6 @@ def next_(ctx: typer.Context, json: JsonFlag = False) -> int:
     step = find_next_step(session.context)
     if json:
         number = step.exercise.id if step.exercise else None
-        session.console.document({"exercise": number, "signs": step.signs, "what": step.what, "command": step.command})
+        session.console.document(Next.of(step, exercise=number))
     session.console.show(view(step))
     return ExitCode.DONE

@@ -5,12 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from gpucourse.cli.output import JsonDocument, OneRun, RunDocument, field
 from gpucourse.cli.session import Session
 from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
-from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.answer import PredictionResult
+from gpucourse.model.plan import Batch, LaunchPlan, Upload
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.mutations import confirm_expectation
@@ -24,24 +27,62 @@ if TYPE_CHECKING:
     from gpucourse.ui.live import Live
 
 
+class RunOutput(JsonDocument):
+    """`run` to its end, and `show --run`."""
+
+    run: RunDocument
+    verdict: ExerciseVerdict | None
+    prediction: PredictionResult | None
+    folder: Path
+
+
+class CommandDocument(JsonDocument):
+    """What one node starts."""
+
+    node_name: str = field(name="node")
+    argv: list[str]
+    env: dict[str, str]
+    ranks: list[int]
+
+
+class PlanDocument(JsonDocument):
+    """What a run would do. `batch` is what goes to Slurm, null elsewhere. `handed_on` are the variables whose values are this
+    computer's own. An upload's `name` is its path on the node, `source` the file here."""
+
+    exercise: str
+    launcher: str
+    mode: str
+    script: str
+    parameters: dict[str, Any]
+    commands: list[CommandDocument]
+    uploads: list[Upload]
+    handed_on: list[str]
+    timeout_s: float
+    batch: Batch | None
+
+
+class Plan(JsonDocument):
+    """`run --dry-run`."""
+
+    plan: PlanDocument
+
+
 def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
     """Show the exact commands of every node."""
-    from gpucourse.cli.documents.describe import describe_plan
     from gpucourse.ui.views.plan import launch
 
     if json:
-        session.console.document({"plan": describe_plan(plan)})
+        session.console.document(Plan(plan=PlanDocument.of(plan, script=plan.own_script or plan.script)))
     session.console.show(launch(plan))
     return ExitCode.DONE
 
 
 def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
     """Show a run that continues in the background, and how to follow it later."""
-    from gpucourse.cli.documents.describe import describe_run
     from gpucourse.ui.views.result import show_started as view
 
     if json:
-        session.console.document({"run": describe_run(record)})
+        session.console.document(OneRun(run=RunDocument.of(record)))
     session.console.show(view(record))
     return ExitCode.DONE
 
@@ -107,9 +148,8 @@ def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | 
     return view
 
 
-def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> tuple[View, dict[str, object]]:
+def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> tuple[View, RunOutput]:
     """Return the result of a run as a view and as a document."""
-    from gpucourse.cli.documents.describe import describe_run
     from gpucourse.runs.parts import list_part_files
     from gpucourse.runs.results import read_prediction
     from gpucourse.ui.views.result import result
@@ -134,13 +174,7 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
         )
     else:
         view = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, prediction=prediction, next_step=step)
-    document: dict[str, object] = {
-        "run": describe_run(record),
-        "verdict": verdict,
-        "prediction": prediction,
-        "folder": files.folder,
-    }
-    return view, document
+    return view, RunOutput(run=RunDocument.of(record), verdict=verdict, prediction=prediction, folder=files.folder)
 
 
 def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunResult:

@@ -8,11 +8,44 @@ import typer
 
 from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.flags import JsonFlag, pairs
+from gpucourse.cli.output import JsonDocument, field
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, Interrupted, UsageError
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.score import QuizScore, Try
 
 if TYPE_CHECKING:
     from gpucourse.learning.quiz import Sitting
+
+
+class QuestionDocument(JsonDocument):
+    """A question of the quiz, without its key."""
+
+    id: str
+    lesson: str
+    kind: str
+    text: str
+    unit: str
+    options: list[str]
+
+
+class QuizQuestions(JsonDocument):
+    """`quiz --list`."""
+
+    title: str
+    questions: list[QuestionDocument]
+
+
+class QuizState(JsonDocument):
+    """`quiz`: the newest attempt, its answers, and the best score."""
+
+    finished: bool
+    right: int
+    number_of_questions: int = field(name="of")
+    best: QuizScore | None
+    answers: list[AnswerResult]
+    questions: list[QuestionDocument]
+    tries: list[Try]
 
 
 def quiz(
@@ -32,7 +65,7 @@ def quiz(
     if list_:
         quiz = act.the_quiz(context)
         if json:
-            console.document({"title": quiz.title, "questions": [_question_document(question) for question in quiz.questions]})
+            console.document(QuizQuestions.of(quiz))
         console.show(views.questions(quiz))
         return ExitCode.DONE
     sitting = act.sit(context, again=again)
@@ -85,22 +118,18 @@ def _show(session: Session, *, json: bool) -> int:
     results = act.results(quiz, last) if last else ()
     right = sum(item.verdict == "passed" for item in results)
     if json:
-        given = [_question_document(item) for item in quiz.questions]
-        told = {
-            "finished": bool(last and last.ended),
-            "right": right,
-            "of": len(quiz.questions),
-            "best": act.score(session.context),
-        }
-        answers = [vars(item) for item in results if item.verdict != "open"]
-        session.console.document({**told, "answers": answers, "questions": given, "tries": tries.tries})
+        state = QuizState.of(
+            quiz,
+            finished=bool(last and last.ended),
+            right=right,
+            number_of_questions=len(quiz.questions),
+            best=act.score(session.context),
+            answers=[item for item in results if item.verdict != "open"],
+            tries=tries.tries,
+        )
+        session.console.document(state)
     elif last and last.ended:
         session.console.show(views.result(quiz, results, tries))
     else:
         session.console.show(views.open_attempt(quiz, len(last.answers) if last else 0, right))
     return ExitCode.DONE
-
-
-def _question_document(question: object) -> dict[str, object]:
-    """Return a question as a document, without its key and explanation."""
-    return {name: value for name in ("id", "lesson", "kind", "text", "unit", "options") if (value := getattr(question, name))}

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument, field
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
 from gpucourse.storage import find_login
+
+
+class ReportFiles(JsonDocument):
+    """`report`: the files, what is compared, and what is still missing."""
+
+    files: list[Path]
+    subjects: list[str]
+    everything_missing: list[str] = field(name="missing")
 
 
 def report(
@@ -40,9 +50,7 @@ def report(
         context.watch = live
         result = act(context, (form,) if form else ("html", "pdf"), name)
     if json:
-        session.console.document(
-            {"files": result.files, "subjects": result.report.subjects, "missing": result.report.everything_missing}
-        )
+        session.console.document(ReportFiles.of(result.report, files=result.files))
     session.console.show(view(result))
     return ExitCode.DONE
 
@@ -53,8 +61,6 @@ def _report_course(session: Session, author: str, *, json: bool) -> int:
 
     result = report_course(session.context, author)
     if json:
-        session.console.document(
-            {"file": result.file, "exercises": result.exercises, "course_exercises": result.course_exercises}
-        )
+        session.console.document(result)
     session.console.show(course_report(result))
     return ExitCode.DONE

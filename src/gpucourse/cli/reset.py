@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+
+
+class ResetFiles(JsonDocument):
+    """`reset`: each file that was put back, with the place of the learner's own version, null if there was none."""
+
+    exercise: str
+    files: dict[str, Path | None]
 
 
 def reset(
@@ -24,6 +33,6 @@ def reset(
     session = session_of(ctx)
     done = act(session.context, exercise)
     if json:
-        session.console.document({"exercise": done.exercise.id, "files": done.files})
+        session.console.document(ResetFiles(exercise=done.exercise.id, files=done.files))
     session.console.show(view(done))
     return ExitCode.DONE

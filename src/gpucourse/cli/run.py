@@ -22,10 +22,13 @@ from gpucourse.cli.flags import (
     parse_seconds,
     target_option,
 )
+from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
 from gpucourse.model.launcher import find_traits, list_launchers
+from gpucourse.model.sweep import Point
 from gpucourse.outside.names import printable
+from gpucourse.runs.run_module import ExerciseRun
 
 if TYPE_CHECKING:
     from gpucourse.launch.own_batch import ScriptKind
@@ -36,6 +39,32 @@ if TYPE_CHECKING:
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
+
+
+class SweepDocument(JsonDocument):
+    """A sweep and its runs."""
+
+    id: str
+    exercise: str
+    parameter: str
+    unit: str
+    state: str
+    points: list[Point]
+
+
+class SweepOutput(JsonDocument):
+    """`run --sweep`."""
+
+    sweep: SweepDocument
+    folder: Path
+    files: list[Path]
+
+
+class ModuleRuns(JsonDocument):
+    """`run --all`."""
+
+    steps: list[ExerciseRun]
+
 
 EnvironmentFlag = Annotated[
     list[str] | None,
@@ -225,9 +254,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
 
     done = act.sweep(context, run_request, parameter, values, run_point)
     if json:
-        keys = ("id", "exercise", "parameter", "unit", "state", "points")
-        sweep = {key: getattr(done.sweep, key) for key in keys}
-        session.console.document({"sweep": sweep, "folder": done.folder, "files": done.files})
+        session.console.document(SweepOutput.of(done))
     step = "" if done.own_script else session.find_step()
     session.console.show(view(done, whole=session.console.verbose, next_step=step))
     if (error := act.make_failure(done.sweep)) is not None:
@@ -260,7 +287,7 @@ def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
 
     steps = act(context, module, run_request, run_exercise)
     if json:
-        session.console.document({"steps": steps})
+        session.console.document(ModuleRuns(steps=list(steps)))
     session.console.show(view(steps, session.find_step()))
     bad = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not bad:

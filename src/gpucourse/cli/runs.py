@@ -8,8 +8,21 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument, RunDocument
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+
+
+class ListedRunDocument(RunDocument):
+    """A run in the list; `detail` says why its state may be outdated."""
+
+    detail: str
+
+
+class Runs(JsonDocument):
+    """`runs`, oldest first."""
+
+    runs: list[ListedRunDocument]
 
 
 def runs(
@@ -24,9 +37,7 @@ def runs(
     session = session_of(ctx)
     listed, damaged = every_run(session.look(), exercise)
     if json:
-        from gpucourse.cli.documents.describe import describe_run
-
-        session.console.document({"runs": [{**describe_run(item.record), "detail": item.detail} for item in listed]})
+        session.console.document(Runs(runs=[ListedRunDocument.of(item.record, detail=item.detail) for item in listed]))
     session.console.show(view(listed))
     if damaged:
         raise damaged[0]

@@ -2,14 +2,74 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument, field
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.score import Signs
+from gpucourse.model.verdict import ExerciseVerdict, PartResult
+
+Scalar = str | int | float | bool
+
+
+class ModuleExercise(JsonDocument):
+    """An exercise in a module's overview."""
+
+    id: str
+    title: str
+    goal: str
+    minutes: int
+
+
+class ShownModule(JsonDocument):
+    """`show 3`: a module; `lesson` are the files of its lesson, in Markdown."""
+
+    id: str
+    title: str
+    summary: str
+    hours: float
+    lesson: list[Path]
+    exercises: list[ModuleExercise]
+
+
+class ParameterDocument(JsonDocument):
+    """A parameter of an exercise; `local` is its default on simulated nodes."""
+
+    name: str
+    type: str
+    default: Scalar
+    local_default: Scalar = field(name="local")
+    min: float | None
+    max: float | None
+    choices: list[Scalar]
+    unit: str
+    help: str
+
+
+class ShownExercise(JsonDocument):
+    """`show 3.2`: an exercise, its answers and parts, the checks of the run that counts; `open` is what it still asks for."""
+
+    module: str
+    id: str
+    title: str
+    goal: str
+    minutes: int
+    script: str
+    launcher: str
+    tasks: list[str]
+    parameters: list[ParameterDocument]
+    verdict: ExerciseVerdict | None
+    answers: list[AnswerResult]
+    parts: list[PartResult]
+    signs: Signs
+    open: list[str]
 
 
 def show(
@@ -28,7 +88,6 @@ def show(
     json: JsonFlag = False,
 ) -> int:
     """Show a lesson (3), or an exercise (3.2)."""
-    from gpucourse.cli.documents.describe import describe_exercise, describe_module
     from gpucourse.learning.list_ import progress
     from gpucourse.learning.show import still_open
     from gpucourse.runs.parts import list_part_files, read_part_results
@@ -49,15 +108,26 @@ def show(
         lines, answers, signs = still_open(session.context, exercise)
         results = read_part_results(session.context, exercise)
         if json:
-            told = {"verdict": verdict, "answers": answers, "parts": results, "signs": signs, "open": lines}
-            session.console.document({"module": module.id, **describe_exercise(exercise), **told})
+            document = ShownExercise.of(
+                exercise,
+                launcher=exercise.launch.kind,
+                module=module.id,
+                verdict=verdict,
+                answers=answers,
+                parts=results,
+                signs=signs,
+                open=lines,
+            )
+            session.console.document(document)
         yours = list_parts(exercise, results, list_part_files(session.context, exercise))
         view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, yours=yours, signs=signs)
         session.console.show(view)
         return ExitCode.DONE
     module = catalog.module(number)
     if json:
-        session.console.document(describe_module(session.context, module))
+        folder = session.context.folders.modules / catalog.folder_name(module)
+        lesson = [folder / name for name in (module.lesson, *module.further_lessons)]
+        session.console.document(ShownModule.of(module, lesson=lesson))
     lessons = catalog.lesson_parts(module)
     if not 1 <= part <= len(lessons):
         parts = format_count(len(lessons), "part")

@@ -2,13 +2,57 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated
 
 import typer
 
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument, LabDocument, field
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+from gpucourse.model.deployment import NodeHealth
+
+
+class IdleDocument(JsonDocument):
+    """What the idle agent of a node saw last; times are seconds since 1970. `ends_at` is null while the node is in use."""
+
+    node: str
+    seen_at: float
+    busy: list[str]
+    ends_at: float | None
+
+
+class CloudStatus(JsonDocument):
+    """A lab on AWS. `unknown`: why the account could not be asked. `ended`: nodes that ended by themselves, and why."""
+
+    instances: dict[str, str]
+    expires: str
+    seconds_left: float
+    cost_usd: Decimal
+    usd_per_hour: Decimal | None
+    unknown: str
+    stopped: bool
+    ended: list[str]
+    idle: list[IdleDocument]
+    backstop: str
+
+
+class StackDocument(JsonDocument):
+    """One lab as it is now."""
+
+    deployment: LabDocument
+    healthy: bool
+    nodes: list[NodeHealth]
+    active_run_ids: list[str] = field(name="active_runs")
+    cloud: CloudStatus | None
+
+
+class StatusDocument(JsonDocument):
+    """`status`. A stack is a lab; `active_runs` are ids, `cloud` what ends a lab on AWS and what it costs."""
+
+    stacks: list[StackDocument]
+    warnings: list[str]
 
 
 def status(
@@ -25,10 +69,7 @@ def status(
         # Not with --watch: the idle agent on a node counts each connection as use of the node.
         status = act(session.look(), ask_nodes=not watch)
         if json:
-            from gpucourse.cli.documents.describe import describe_stack
-
-            document = {"stacks": [describe_stack(stack) for stack in status.stacks], "warnings": status.warnings}
-            session.console.document(document)
+            session.console.document(StatusDocument.of(status))
         if watch and session.console.can_redraw(session.console.out):
             session.console.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
         session.console.show(view(status.stacks, unreadable=status.unreadable))

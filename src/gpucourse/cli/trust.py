@@ -10,8 +10,15 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, UsageError
+
+
+class TrustedFolders(JsonDocument):
+    """`trust`: the folders of others that may be used."""
+
+    trusted: list[str]
 
 
 def trust(
@@ -40,7 +47,7 @@ def trust(
         session.console.note(f"trusted: {records.trust(Path(name).expanduser(), os.environ)}")
     trusted = records.list_trusted_folders(os.environ)
     if json:
-        session.console.document({"trusted": trusted})
+        session.console.document(TrustedFolders(trusted=list(trusted)))
     if every:
         session.console.show(view(trusted))
     return ExitCode.DONE

@@ -8,13 +8,22 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+from gpucourse.model.verdict import PartResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpucourse.learning.try_ import TriedPart
+
+
+class JudgedParts(JsonDocument):
+    """`try`: the learner's parts."""
+
+    exercise: str
+    parts: list[PartResult]
 
 
 def try_(
@@ -33,7 +42,7 @@ def try_(
         context.watch = live
         tried = try_parts(context, chosen)
     if json:
-        session.console.document({"exercise": chosen.id, "parts": [item.result for item in tried]})
+        session.console.document(JudgedParts(exercise=chosen.id, parts=[item.result for item in tried]))
     code = code_of(tried)
     step = "" if code or any(item.result.verdict == "open" for item in tried) else session.find_step()
     session.console.show(view(chosen, tried, step))

@@ -9,13 +9,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.model.cloud import Finding, Market, Quota, QuotaRequest
 from gpucourse.model.deployment import AwsDeployment, Deployment
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.budget import Budget
     from gpucourse.labs.aws.choice import Choice
     from gpucourse.labs.aws.plan import Quote
-    from gpucourse.model.cloud import Finding, Market, Quota, QuotaRequest
     from gpucourse.model.record import RunRecord
 
 

@@ -31,6 +31,11 @@ class StackStatus:
         """Return whether the stack is ready and every node of it answers."""
         return self.deployment.phase == "ready" and bool(self.nodes) and all(node.healthy for node in self.nodes)
 
+    @property
+    def active_run_ids(self) -> list[str]:
+        """Return the ids of the runs that have not ended."""
+        return [record.id for record in self.active_runs]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Status:

@@ -54,6 +54,11 @@ class Card:
     files: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
+    @property
+    def file_count(self) -> int:
+        """Return how many files are in the bundle."""
+        return len(self.files)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OpenBundle:

@@ -10,8 +10,9 @@ from pathlib import Path
 from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.lint import lint
 from gpucourse.course.locate import OVERRIDE, CourseFolders, course_in, find_course, find_named_course
-from gpucourse.learning.rehearse import Rehearsal, rehearse
+from gpucourse.learning.rehearse import rehearse
 from gpucourse.model.event import Watcher
+from gpucourse.model.verdict import Rehearsal
 from gpucourse.workspace.trust import require_course
 
 _HINT = "name a folder that holds modules/ and exercises/: gpucourse dev check DIR"

@@ -12,8 +12,8 @@ from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.grading.answers import judge
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.fields import Scalar
-from gpucourse.model.quiz import Quiz, QuizQuestion, Tries, Try
-from gpucourse.model.score import QuizScore
+from gpucourse.model.quiz import Quiz, QuizQuestion, Tries
+from gpucourse.model.score import QuizScore, Try
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock

@@ -25,20 +25,10 @@ from gpucourse.model.event import Note, Watcher
 from gpucourse.model.fields import is_number
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import Rehearsal
 from gpucourse.runs.code_drill import LIMIT_S
 from gpucourse.workspace.files import copy_file, read_metrics, read_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rehearsal:
-    """One exercise as it ran: its checks' word, the seconds it took, its complaints. `skipped` says why it did not run."""
-
-    exercise: str
-    verdict: str | None = None
-    seconds: float | None = None
-    complaints: tuple[str, ...] = ()
-    skipped: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gpucourse.model.node import SIMULATED, Inventory, Mode
+from gpucourse.model.node import SIMULATED, Inventory, Mode, Node
 
 PLAIN_SOCKETS = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
 """NCCL uses ordinary sockets; otherwise it would look for EFA, then for InfiniBand, and complain about each."""
@@ -86,6 +86,11 @@ class Deployment:
     shared: str = ""
     lacks: str = ""
     error: str | None = None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Return its nodes; none before they exist."""
+        return self.inventory.nodes if self.inventory else ()
 
     @property
     def is_simulated(self) -> bool:

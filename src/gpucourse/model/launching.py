@@ -193,6 +193,11 @@ class Parameter(Strict):
         """Return the script's flag for this parameter."""
         return "--" + self.name.replace("_", "-")
 
+    @property
+    def local_default(self) -> Scalar:
+        """Return the default on simulated nodes."""
+        return self.default_for(local=True)
+
     def default_for(self, *, local: bool) -> Scalar:
         """Return the value unless the learner sets one: `local` on simulated nodes, if the manifest has one."""
         return self.local if local and self.local is not None else self.default

@@ -88,6 +88,11 @@ class NodeCommand:
     env: dict[str, str]
     ranks: tuple[int, ...]
 
+    @property
+    def node_name(self) -> str:
+        """Return the name of the node."""
+        return self.node.name
+
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPlan:

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from gpucourse.model.fields import Slug, Strict, Text
 from gpucourse.model.questions import Question
+from gpucourse.model.score import Try
 
 
 class Lesson(Strict):
@@ -59,15 +60,6 @@ class Quiz(Strict):
             if all(question.lesson != lesson.id for question in self.questions):
                 raise ValueError(f"lesson {lesson.id} has no question")
         return self
-
-
-@dataclass(kw_only=True)
-class Try:
-    """One attempt: the answers as they were typed. It is over once `ended` is set; unanswered questions are wrong then."""
-
-    started: str
-    ended: str | None = None
-    answers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)

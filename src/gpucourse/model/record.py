@@ -14,6 +14,7 @@ from gpucourse.model.diagnosis import Diagnosis, Silence
 from gpucourse.model.launcher import find_traits
 from gpucourse.model.node import Mode
 from gpucourse.model.slurm import SlurmRun
+from gpucourse.units import parse_moment
 
 RunState = Literal[
     "planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost", "broken"
@@ -202,6 +203,11 @@ class RunRecord:
         return None if self.own_script and not self.checks else self.verdict
 
     @property
+    def seconds(self) -> float | None:
+        """Return the time from its start to its end; None if it has not started or not ended."""
+        return (parse_moment(self.ended) - parse_moment(self.started)).total_seconds() if self.started and self.ended else None
+
+    @property
     def output_totals(self) -> tuple[int, int]:
         """Return how many outputs were collected, and how many bytes they have."""
         if self.output_files:
@@ -244,6 +250,11 @@ class RunRecord:
             return f"torch made no process group: {len(sizes)} ranks worked alone, each a world of one"
         groups = ", ".join(_count_groups(size, sizes.count(size)) for size in sorted(set(sizes)))
         return f"{planned} ranks were planned as one process group, and they made {groups}"
+
+    @property
+    def warnings(self) -> list[str]:
+        """Return what is wrong with a run that succeeded, in sentences."""
+        return [self.split_world] if self.split_world else []
 
     @property
     def culprit(self) -> int | None:

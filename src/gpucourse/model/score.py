@@ -88,6 +88,20 @@ class RowScore:
     level: Level = "none"
     pieces: tuple[Piece, ...] = field(default_factory=tuple)
 
+    @property
+    def missing(self) -> str:
+        """Return what is missing, with the number of the missing pieces: `3.1: no run yet; 3.2: 2 open`."""
+        return self.list_missing(short=True)
+
+    def list_missing(self, *, short: bool = False) -> str:
+        """Return what is missing: `3.1: no run yet; 3.2: open: why`; a note that several exercises share appears once. `short`:
+        missing pieces are counted, not named."""
+        by_note: dict[str, list[str]] = {}
+        for piece in self.pieces:
+            if piece.note:
+                by_note.setdefault(piece.short if short else piece.note, []).append(piece.exercise)
+        return "; ".join(f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in by_note.items())
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartScore:
@@ -101,6 +115,15 @@ class PartScore:
     earned: float
     waiting: float
     rows: tuple[RowScore, ...] = field(default_factory=tuple)
+
+
+@dataclass(kw_only=True)
+class Try:
+    """One attempt: the answers as they were typed. It is over once `ended` is set; unanswered questions are wrong then."""
+
+    started: str
+    ended: str | None = None
+    answers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,3 +152,27 @@ class Grade:
     changed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     learner_judged: dict[str, tuple[str, ...]] = field(default_factory=dict)
     signs: dict[str, Signs] = field(default_factory=dict)
+
+    @property
+    def done(self) -> int:
+        """Return how many exercises are done."""
+        return sum(signs.is_done for signs in self.signs.values())
+
+    @property
+    def exercises(self) -> int:
+        """Return how many exercises there are."""
+        return len(self.signs)
+
+    @property
+    def own_points(self) -> float:
+        """Return the points of the modules with a score of their own."""
+        return sum(part.points for part in self._own_parts)
+
+    @property
+    def own(self) -> float:
+        """Return what is earned of the points of the modules with a score of their own."""
+        return round(sum(part.earned for part in self._own_parts), 2)
+
+    @property
+    def _own_parts(self) -> list[PartScore]:
+        return [part for part in self.parts if part.counts == "own" and part.here]

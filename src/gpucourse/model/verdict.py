@@ -55,6 +55,17 @@ class PartResult:
     run: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """One exercise as it ran: its checks' word, the seconds it took, its complaints. `skipped` says why it did not run."""
+
+    exercise: str
+    verdict: str | None = None
+    seconds: float | None = None
+    complaints: tuple[str, ...] = ()
+    skipped: str = ""
+
+
 def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
     """Return the results without those that another makes unnecessary: of parts that replace each other, the one that is
     furthest; the first if they are equally far."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any, TypeVar
 
 import msgspec
@@ -77,6 +75,13 @@ def convert(value: object, kind: type[T]) -> T:
         raise OutsideError(f"the JSON document does not hold what it must: {printable(str(error))}") from None
 
 
+def read_attributes(source: object, kind: type[T]) -> T:
+    """Return an object of the class `kind` whose fields are the attributes of `source`, and so for the objects within it. An
+    attribute that is missing leaves the field's default. Raises msgspec.ValidationError if one is of another type."""
+    with CONVERT_LOCK:
+        return msgspec.convert(source, kind, from_attributes=True)
+
+
 def _encode(data: bytes | str) -> bytes:
     if isinstance(data, bytes):
         return data
@@ -105,13 +110,3 @@ def _too_large(item: object) -> bool:
     if isinstance(item, int):
         return not -_LARGEST_NUMBER <= item <= _LARGEST_NUMBER
     return isinstance(item, float) and not math.isfinite(item)
-
-
-def make_schemas(kinds: Sequence[type]) -> dict[str, Any]:
-    """Return the JSON Schema of each of these types (dataclasses, TypedDicts, Structs) and of those in them, by the type's
-    name. An amount of money or a path is text, as `--json` writes it."""
-    text, anything = {"type": "string"}, {"description": "any value"}
-    _, schemas = msgspec.json.schema_components(
-        kinds, ref_template="#/$defs/{name}", schema_hook=lambda kind: text if issubclass(kind, PurePath) else anything
-    )
-    return schemas

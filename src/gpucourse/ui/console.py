@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+from msgspec import UNSET, Struct, UnsetType
 
 from gpucourse.errors import GpucourseError, ManifestError
 from gpucourse.guard import guard
@@ -22,6 +24,35 @@ if TYPE_CHECKING:
 
 SIMULATED = "simulated nodes (mode: local)"
 _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]")
+
+
+class ErrorDocument(Struct):
+    """What went wrong. `code` is a stable word, `hint` what to type next."""
+
+    code: str
+    what: str
+    hint: str
+    log: str | None
+    exit_code: int
+    traceback: str | UnsetType = UNSET
+
+
+class FailureDocument(Struct):
+    """Any command that could not do its work, if it had printed no document before."""
+
+    error: ErrorDocument
+
+
+def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
+    """Return several errors as one: the gravest, with the messages of all."""
+    worst = max(errors, key=lambda error: error.exit_code)
+    return ErrorDocument(
+        code=worst.code,
+        what="\n".join(clean(error.what) for error in errors),
+        hint=clean(worst.hint),
+        log=clean(str(worst.log)) if worst.log is not None else None,
+        exit_code=int(worst.exit_code),
+    )
 
 
 class Console:
@@ -71,11 +102,10 @@ class Console:
         self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
-        """Write the one JSON document of the command to standard output, with `version` first."""
-        from gpucourse.workspace.files import to_json
+        """Write the one JSON document of the command, a dataclass or a Struct, to standard output, with `version` first."""
+        from gpucourse.workspace.files import to_json, to_plain
 
-        fields = _plain(obj if isinstance(obj, Mapping) else _fields(obj))
-        text = to_json({"version": 1} | fields).decode()
+        text = to_json({"version": 1} | _make_encodable(to_plain(obj))).decode()
         safe = _RAW_IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
         if self.out.encoding.lower().replace("-", "") != "utf8":
             import json
@@ -160,17 +190,11 @@ class Console:
         return guard(part, self.log, self.warn, except_for=except_for)
 
     def _error_document(self, error: GpucourseError) -> None:
-        told = {
-            "code": error.code,
-            "what": clean(error.what),
-            "hint": clean(error.hint),
-            "log": clean(str(error.log)) if error.log is not None else None,
-            "exit_code": int(error.exit_code),
-        }
+        document = describe_errors([error])
         if self.verbose:
-            told["traceback"] = _traceback(error)
+            document.traceback = _traceback(error)
         try:
-            self.document({"error": told})
+            self.document(FailureDocument(error=document))
         except GpucourseError:  # standard output is a full disk: the other stream shows the error
             self.error(error)
 
@@ -210,21 +234,12 @@ def _traceback(error: BaseException) -> str:
     return clean("".join(traceback.format_exception(error)))
 
 
-def _fields(obj: object) -> dict[str, Any]:
-    """Return the fields of a dataclass, or of a model of a manifest, as a dict."""
-    if hasattr(obj, "model_dump"):
-        return dict(obj.model_dump(mode="json"))
-    return dict(vars(obj))
-
-
-def _plain(value: Any) -> Any:
-    """Return the value with dataclasses and manifest models as dicts, and with every text changed so that UTF-8 can hold it."""
+def _make_encodable(value: Any) -> Any:
+    """Return plain data with every text changed so that UTF-8 can hold it."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, Mapping):
-        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, dict):
+        return {_make_encodable(key): _make_encodable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if hasattr(value, "model_dump") or hasattr(value, "__dataclass_fields__"):
-        return _plain(_fields(value))
+        return [_make_encodable(item) for item in value]
     return value

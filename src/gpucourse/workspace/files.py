@@ -57,6 +57,11 @@ def to_json(record: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(record, enc_hook=_plain), indent=2) + b"\n"
 
 
+def to_plain(record: object) -> Any:
+    """Return a record as plain dicts, lists, text, numbers, true, false and None. Paths and amounts of money become text."""
+    return msgspec.to_builtins(record, enc_hook=_plain, str_keys=True)
+
+
 def read_record(path: Path, kind: type[T]) -> T | None:
     """Return the dataclass stored at `path`; None if there is no such file.
 

@@ -51,13 +51,14 @@ class CostPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Everything about money, in USD. `sources` says where and when the prices were read; `warnings` lists what is
-    uncertain."""
+    """Everything about money, in USD. `left_usd`: what is left of the budget now, None without a budget. `sources` says where
+    and when the prices were read; `warnings` lists what is uncertain."""
 
     usd: Decimal
     usd_per_hour: Decimal
     usd_to_end: Decimal
     budget_usd: Decimal | None
+    left_usd: Decimal | None
     running: list[Running]
     modules: list[CostPart]
     exercises: list[CostPart]
@@ -65,11 +66,6 @@ class Cost:
     sources: list[str]
     warnings: list[str] = field(default_factory=list)
     billed: BilledCost | None = None
-
-    @property
-    def remaining_usd(self) -> Decimal | None:
-        """Return USD of the budget that are left now; None without a budget."""
-        return None if self.budget_usd is None else self.budget_usd - self.usd
 
 
 def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> Cost:
@@ -90,11 +86,13 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
         usd = earlier.usd + known.of(stack).total(at, began, ended)
         exercises[exercise] = replace(earlier, usd=usd, hours=(earlier.hours or 0.0) + (ended - began).total_seconds() / 3600)
     titles = {module.id: module.title for module in context.catalog.modules} if known.spans else {}
+    usd, budget = ledger.cents(known.total(at)), context.settings.budget_usd
     return Cost(
-        usd=ledger.cents(known.total(at)),
+        usd=usd,
         usd_per_hour=ledger.cents(known.per_hour()),
         usd_to_end=ledger.cents(known.total(at) + sum((item.usd_to_end or Decimal(0) for item in running), Decimal(0))),
-        budget_usd=context.settings.budget_usd,
+        budget_usd=budget,
+        left_usd=None if budget is None else budget - usd,
         running=running,
         modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(known.by("module", at))],
         exercises=[

@@ -102,27 +102,6 @@ class Quote:
         """Return USD for as long as the module usually takes."""
         return usd_over(self.per_hour, self.usual_hours)
 
-    def document(self) -> dict[str, object]:
-        """Return the quote for `--json`: amounts as text, USD."""
-        return {
-            **{key: value for key, value in vars(self).items() if key != "charges"},
-            "notes": self.notes,
-            "usd_per_hour": f"{self.per_hour:.4f}",
-            "usd_to_the_end": f"{self.to_the_end:.2f}",
-            "usd_usually": f"{self.usually:.2f}",
-            "lines": [
-                {
-                    "what": line.what,
-                    "kind": line.kind,
-                    "usd_per_hour": f"{line.per_hour:.4f}",
-                    "source": line.rate.source,
-                    "date": line.rate.date,
-                    "note": line.rate.note,
-                }
-                for line in self.charges
-            ],
-        }
-
 
 @dataclass(kw_only=True)
 class LabPlan:

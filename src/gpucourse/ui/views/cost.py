@@ -36,7 +36,7 @@ def cost(known: Cost) -> View:
 
 
 def _sums(known: Cost) -> Facts:
-    left = known.remaining_usd
+    left = known.left_usd
     budget = None
     if left is not None and known.budget_usd is not None:
         short = left < 0 or known.usd_to_end > known.budget_usd

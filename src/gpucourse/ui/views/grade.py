@@ -226,7 +226,7 @@ def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
                     row.earned,
                     row.waiting,
                     row.level,
-                    say_missing(row),
+                    row.list_missing(),
                     sum(edited.get(name, 0) for name in {piece.exercise for piece in row.pieces}),
                     _name_learner_judged(result, {piece.exercise for piece in row.pieces if piece.kind == "yours"}),
                 ]
@@ -329,16 +329,6 @@ def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
     return ", ".join(f"{exercise} {part}" for exercise, ids in parts for part in ids if exercise in exercises)
 
 
-def say_missing(row: RowScore, *, short: bool = False) -> str:
-    """Return what is missing: `3.1: no run yet; 3.2: open: why`; a note that several exercises share appears once. `short`:
-    missing pieces are counted, not named."""
-    by_note: dict[str, list[str]] = {}
-    for piece in row.pieces:
-        if piece.note:
-            by_note.setdefault(piece.short if short else piece.note, []).append(piece.exercise)
-    return "; ".join(f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in by_note.items())
-
-
 def _without_run(part: PartScore) -> set[str]:
     return {piece.exercise for row in part.rows for piece in row.pieces if piece.note == NO_RUN}
 
@@ -348,7 +338,7 @@ def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
     after it. It is not named if it lacks nothing for this row, such as a part that was judged without a run."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)
-    told = say_missing(replace(row, pieces=tuple(pieces)), short=True)
+    told = replace(row, pieces=tuple(pieces)).missing
     return "; ".join(filter(None, (told, f"{', '.join(names)}: {NO_RUN}" if names else "")))
 
 

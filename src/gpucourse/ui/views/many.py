@@ -14,7 +14,7 @@ from gpucourse.ui.views.course import VERDICTS
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
-    from gpucourse.learning.rehearse import Rehearsal
+    from gpucourse.model.verdict import Rehearsal
     from gpucourse.runs.parameter_sweep import SweepResult
     from gpucourse.runs.run_module import ExerciseRun
 

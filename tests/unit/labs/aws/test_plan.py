@@ -163,7 +163,6 @@ def test_make_quote_names_every_part_with_its_source_and_day(tmp_path: Path) -> 
     assert lab_quote.to_the_end == 4 * lab_quote.per_hour
     assert lab_quote.usually == lab_quote.usual_hours * lab_quote.per_hour
     assert lab_quote.creates == 1
-    assert lab_quote.document()["usd_per_hour"] == f"{lab_quote.per_hour:.4f}"
 
 
 def test_budget_check_refuses_more_than_is_left_unless_told_otherwise(tmp_path: Path) -> None:
@@ -189,5 +188,4 @@ def test_make_quote_says_that_a_node_goes(tmp_path: Path) -> None:
     )
     assert (shrunk.ends, shrunk.creates) == (1, 0)
     assert "1 of its nodes goes" in shrunk.notes[0]
-    assert shrunk.document()["notes"] == shrunk.notes
     assert quote(tmp_path).notes == ()

@@ -11,7 +11,7 @@ from tests.unit.ui.examples import END, render_page
 
 def test_cost_with_everything_and_with_nothing() -> None:
     nothing = Cost(
-        usd=Decimal(0), usd_per_hour=Decimal(0), usd_to_end=Decimal(0), budget_usd=None,
+        usd=Decimal(0), usd_per_hour=Decimal(0), usd_to_end=Decimal(0), budget_usd=None, left_usd=None,
         running=[], modules=[], exercises=[], kinds=[], sources=[],
     )  # fmt: skip
     assert "simulated nodes are free" in render_page(cost.cost(nothing))
@@ -23,7 +23,8 @@ def test_cost_with_everything_and_with_nothing() -> None:
         first=date(2026, 11, 1), until=date(2026, 11, 22), services=(("EC2 - Other", Decimal("0.25")),), requests=1, final=False
     )
     everything = Cost(
-        usd=Decimal(3), usd_per_hour=Decimal(2), usd_to_end=Decimal(12), budget_usd=Decimal(10), running=[running, lost],
+        usd=Decimal(3), usd_per_hour=Decimal(2), usd_to_end=Decimal(12), budget_usd=Decimal(10), left_usd=Decimal(7),
+        running=[running, lost],
         modules=[CostPart(name="3", usd=Decimal(3), title="Parallel computing")],
         exercises=[CostPart(name="3.2", usd=Decimal("0.004"), hours=0.5)], kinds=[CostPart(name="instance", usd=Decimal(3))],
         sources=["EC2 on-demand prices of us-east-1, 2026-07-20"], warnings=["a warning"], billed=bill,

@@ -8,8 +8,8 @@ import pytest
 import typer
 
 from gpucourse.cli.app import tree
-from gpucourse.cli.documents.schema import DOCUMENTS, format_schema
 from gpucourse.cli.help import COMMANDS
+from gpucourse.cli.schema import DOCUMENTS, format_schema
 from tests.documents import SCHEMA
 from tests.learning import Learning, deploy
 
@@ -42,9 +42,7 @@ run 1.2 --dry-run --gpu t4
 
 
 def test_schema_in_the_docs_is_current() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == format_schema(), (
-        "python -m gpucourse.cli.documents.schema > docs/json.schema.json"
-    )
+    assert SCHEMA.read_text(encoding="utf-8") == format_schema(), "python -m gpucourse.cli.schema > docs/json.schema.json"
 
 
 def test_schema_has_every_command_with_json_and_no_other() -> None:

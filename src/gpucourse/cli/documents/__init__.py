@@ -1,1 +1,0 @@
-"""The documents of `--json`: their types, their schema, and how records become documents."""

@@ -1,0 +1,141 @@
+"""What `--json` prints: a document is a class whose fields are the keys, in this order; `docs/json.schema.json` is made of
+them. A document that only one command prints is in the file of the command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from gpucourse.model.deployment import Cloud
+from gpucourse.model.diagnosis import Diagnosis
+from gpucourse.model.record import GivenPrediction
+from gpucourse.outside.documents import read_attributes
+
+__all__ = [
+    "UNSET",
+    "CardDocument",
+    "JsonDocument",
+    "LabDocument",
+    "NodeDocument",
+    "OneRun",
+    "RunDocument",
+    "UnsetType",
+    "field",
+]
+
+
+class _Source:
+    """The values of a document: those that are named, else the attributes of the model."""
+
+    def __init__(self, model: object, values: Mapping[str, object]) -> None:
+        self.__dict__.update(values)
+        self._model = model
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._model, name)
+
+
+class JsonDocument(Struct):
+    """A document of `--json`, or a part of one. A field that is UNSET is not printed."""
+
+    @classmethod
+    def of(cls, model: object, **values: object) -> Self:
+        """Return the document of a model: each field has the value that is named here, else that of the model's attribute with
+        the same name. A document within it is made of the attribute's value in the same way."""
+        return read_attributes(_Source(model, values), cls)
+
+
+class RunDocument(JsonDocument):
+    """One run. `script` is the learner's own, null for the exercise's. `seconds` is from start to end. `failed_rank` is the
+    rank to look at first, null if none failed. `environment` are the variables that were typed, `handed_on` the names of
+    those whose values are not stored. `group_sizes` has the size of the process group that each rank made, where torch
+    reported it; 0 where it made none."""
+
+    id: str
+    exercise: str
+    own_script: str | None = field(name="script")
+    module: str
+    stack: str
+    mode: str
+    launcher: str
+    state: str
+    shown_verdict: str | None = field(name="verdict")
+    created: str
+    started: str | None
+    ended: str | None
+    seconds: float | None
+    nodes: list[str]
+    world_size: int
+    restarts: int
+    parameters: dict[str, Any]
+    environment: dict[str, str]
+    handed_on: list[str]
+    torchrun: str
+    group_sizes: list[int]
+    warnings: list[str]
+    prediction: GivenPrediction | None
+    culprit: int | None = field(name="failed_rank")
+    diagnoses: list[Diagnosis]
+    drill: bool
+    profiled: bool
+    collected: bool
+    error: str | None
+
+
+class OneRun(JsonDocument):
+    """`run --detach`, `cancel`, `break`: the run; for a drill its folder, or the copy to repair and the faults to name."""
+
+    run: RunDocument
+    folder: Path | UnsetType = UNSET
+    copy: Path | UnsetType = UNSET
+    faults: dict[str, str] | UnsetType = UNSET
+
+
+class CardDocument(JsonDocument):
+    """Who made a bundle, when, and how many files are in it."""
+
+    by: str
+    made: str
+    workspace: str
+    gpucourse: str
+    file_count: int = field(name="files")
+    left_out: list[str]
+
+
+class NodeDocument(JsonDocument):
+    """One machine and how SSH reaches it."""
+
+    name: str
+    role: str
+    address: str
+    port: int
+    private_address: str
+    user: str
+    gpus: int
+    instance_type: str
+    python: str
+    mode: str
+    host_key: str
+
+
+class LabDocument(JsonDocument):
+    """One lab as recorded, without its keys and its variables. `cloud` is null for labs that are not on AWS."""
+
+    stack: str
+    uid: str
+    module: str
+    target: str
+    template: str
+    phase: str
+    mode: str
+    gpu: str
+    link: str
+    created: str
+    expires: str | None
+    nodes_wanted: int
+    nodes: list[NodeDocument]
+    error: str | None
+    cloud: Cloud | None = None
