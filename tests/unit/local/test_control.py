@@ -19,7 +19,7 @@ def test_ask_tells_a_refusal_from_a_stuck_host(folder: Path) -> None:
             control.ask("add", "{}", timeout_s=0.1)
 
 
-def test_ask_raises_if_nobody_answers(folder: Path) -> None:
+def test_ask_raises_if_no_host_answers(folder: Path) -> None:
     with pytest.raises(control.NobodyAnswers):
         control.ask("ping", "{}", timeout_s=STUCK_S)
     with host(folder, {"add": ["", 'node {"port": 7}\n']}):

@@ -10,7 +10,7 @@ import pytest
 
 from gpucourse.errors import UnreachableError
 from gpucourse.remote.exchange import Exchange, Silent
-from gpucourse.remote.login_shell import MOST_NOISE, Request, last_words
+from gpucourse.remote.login_shell import MOST_NOISE, Request
 from tests.waiting import STUCK_S
 
 Say = Callable[[], bytes]
@@ -75,7 +75,7 @@ def outcome(
         exchange.close()
 
 
-def test_result_is_the_output_between_the_marks() -> None:
+def test_exchange_returns_the_output_between_the_marks() -> None:
     marks = Request("true")
     said = pieces(b"Hello you, 3 new mails" + marks.stdout + b'{"a": ', b"1}" + marks.end[:9], marks.end[9:] + b"000bye\n")
     banner = pieces(b"Authorized use only\n" + marks.stderr + b"own words", marks.end + b"000goodbye")
@@ -103,7 +103,7 @@ def test_exchange_gives_up_a_shell_that_prints_without_end(stream: str) -> None:
     assert given < 100 * MOST_NOISE
 
 
-def test_only_a_command_that_stops_to_print_is_silent() -> None:
+def test_exchange_is_silent_only_after_a_pause() -> None:
     marks, now = Request("true"), 0.0
 
     def talk(words: Iterator[bytes]) -> bytes:
@@ -119,10 +119,3 @@ def test_only_a_command_that_stops_to_print_is_silent() -> None:
     stops, quiet = iter([marks.stdout, b"one"]), pieces(marks.stderr + marks.end + b"000")
     with pytest.raises(Silent, match="nothing was heard from the command for 60 s"):
         outcome(lambda: talk(stops), quiet, code=None, marks=marks, silence_s=60.0, clock=lambda: now)
-
-
-def test_last_words_of_a_traceback_are_its_last_line() -> None:
-    long = b'Traceback (most recent call last):\n  File "agent.py", line 1\n' + b"    frame()\n" * 300
-    assert last_words(long + b"ValueError: no JSON\n", 800) == "ValueError: no JSON"
-    assert last_words(b"Traceback (most recent call last)\n" + b" " * 900, 800) == ""
-    assert last_words(b"one\ntwo", 800) == r"one\ntwo"

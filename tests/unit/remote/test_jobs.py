@@ -18,7 +18,7 @@ NODE = Node(
 )  # fmt: skip
 
 
-def test_answer_with_an_error_of_the_disk_asks_to_look_whether_it_is_true() -> None:
+def test_answer_hints_how_to_check_an_error_of_the_disk() -> None:
     complaint = json.dumps({"error": "Permission denied: /home/me/.gpucourse", "kind": "storage"}).encode()
     with pytest.raises(StorageError, match="node0: Permission denied") as caught:
         answer(NODE, "start", StartAnswer, CommandResult(code=3, stdout=complaint, stderr=b""))

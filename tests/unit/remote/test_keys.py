@@ -88,7 +88,7 @@ ODD_FOLDERS = [
 
 
 @pytest.mark.parametrize("odd", ODD_FOLDERS)
-def test_openssh_understands_the_configuration_in_any_folder(tmp_path: Path, odd: str) -> None:
+def test_ssh_config_works_in_any_folder(tmp_path: Path, odd: str) -> None:
     ssh = need("ssh")
     folder = tmp_path / odd
     folder.mkdir()

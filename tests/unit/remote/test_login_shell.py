@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.login_shell import OwnOutput, Request
+from gpucourse.remote.login_shell import OwnOutput, Request, last_words
 from tests.parts import need
 
 SHELLS = {"bash": "", "dash": "", "fish": ".config/fish/config.fish", "tcsh": ".tcshrc", "zsh": ".zshenv"}
@@ -44,7 +44,7 @@ def own_outputs(request: Request) -> tuple[OwnOutput, OwnOutput]:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_hands_on_the_command(shell: str, tmp_path: Path) -> None:
+def test_request_passes_through_every_shell_unchanged(shell: str, tmp_path: Path) -> None:
     plain = subprocess.run(["/bin/sh", "-c", HARD], env={"HOME": str(tmp_path)}, capture_output=True, check=True).stdout
     out, errors, code = through(shell, HARD + 'pwd >&2; cd /; test "$PWD" = / && exit 7', tmp_path)
     assert out == plain
@@ -64,10 +64,17 @@ def test_own_output_is_the_same_in_pieces_of_any_size(size: int) -> None:
     assert own.code == 42
 
 
-def test_noise_is_no_output_and_its_end_is_printable() -> None:
+def test_own_output_leaves_out_noise_and_prints_its_end() -> None:
     own = OwnOutput(b"aab-out", b"aab-end")
     assert own.take(b"x" * 5000 + b"\x1b[31mnot\x00 \xff available\n") + own.rest() == b""
     assert not own.begun
     assert own.noise_bytes == 5022
     assert own.noise().endswith("x [31mnot \N{REPLACEMENT CHARACTER} available")
     assert len(own.noise()) == 300
+
+
+def test_last_words_keeps_the_last_line_of_a_traceback() -> None:
+    long = b'Traceback (most recent call last):\n  File "agent.py", line 1\n' + b"    frame()\n" * 300
+    assert last_words(long + b"ValueError: no JSON\n", 800) == "ValueError: no JSON"
+    assert last_words(b"Traceback (most recent call last)\n" + b" " * 900, 800) == ""
+    assert last_words(b"one\ntwo", 800) == r"one\ntwo"

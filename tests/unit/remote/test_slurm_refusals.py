@@ -1,4 +1,4 @@
-"""What Slurm's commands refuse with is recognised, and told with the way back; what releases said: test_slurm_releases.py."""
+"""The errors for what Slurm's commands refuse; what its releases said is in test_slurm_words_releases.py."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_explain_names_what_is_broken_and_its_cure(said: str, kind: type[Gpucour
         ("Requested time limit is invalid", "%P %l"),
     ],
 )
-def test_hint_of_a_refusal_reaches_the_node_as_it_is_printed(said: str, formats: str) -> None:
+def test_explain_hints_at_a_command_that_shells_pass_on_unchanged(said: str, formats: str) -> None:
     typed = re.search(r"gpucourse ssh .* (?=shows)", explain(HEAD, said).hint or "")
     assert typed
     sent_by_ssh = " ".join(shlex.split(typed[0])[4:])

@@ -129,7 +129,7 @@ def test_connect_refuses_a_host_key_that_is_not_on_record(tmp_path: Path) -> Non
         SshTransport(tmp_path / "key").connect(replace(NODE, host_key=""))
 
 
-def test_connect_says_that_nobody_listens_or_that_there_is_no_key(tmp_path: Path) -> None:
+def test_connect_names_a_closed_port_and_a_missing_key(tmp_path: Path) -> None:
     ensure_client_key(tmp_path / "key")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # kept, and nobody listens there

@@ -38,7 +38,7 @@ def run_nearly_to_the_end(script_slurm: Callable[..., Scripted]) -> Scripted:
     return cluster
 
 
-def test_end_of_a_run_names_jobs_that_go_on(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
+def test_look_names_later_jobs_at_the_end_of_a_run(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
     elsewhere = f"12|RUNNING|other|{tmp_path}/elsewhere\n13|RUNNING|near|{Job('r1').folder}2\n"
     own = listing(("7", "COMPLETING", "2.1"), ("8", "PENDING", "a|b"), ("9", "RUNNING", "it"), ("10", "COMPLETED", "x"))
     run_to_the_end(script_slurm, own + elsewhere + listing(("11", "RUNNING", "deep"), folder="work/deeper"))
@@ -49,7 +49,7 @@ def test_end_of_a_run_names_jobs_that_go_on(script_slurm: Callable[..., Scripted
     ]
 
 
-def test_end_of_a_run_waits_until_slurm_names_them(script_slurm: Callable[..., Scripted]) -> None:
+def test_look_finds_no_end_until_slurm_names_later_jobs(script_slurm: Callable[..., Scripted]) -> None:
     """Else nobody would ask for them again, and their folder for temporary files would go."""
     cluster = run_nearly_to_the_end(script_slurm)
     assert not Job("r1").has("done")
@@ -60,7 +60,7 @@ def test_end_of_a_run_waits_until_slurm_names_them(script_slurm: Callable[..., S
     assert Job("r1").has("tmp")
 
 
-def test_temporary_files_stay_as_long_as_a_later_job(script_slurm: Callable[..., Scripted]) -> None:
+def test_tell_later_jobs_keeps_temporary_files_until_the_last_ends(script_slurm: Callable[..., Scripted]) -> None:
     cluster = run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
     scratch.make(Job("r1"))
     assert slurm_later.tell_later_jobs(Job("r1")) == {"jobs": [{"job": "8", "name": "x", "state": "RUNNING"}]}
@@ -70,7 +70,7 @@ def test_temporary_files_stay_as_long_as_a_later_job(script_slurm: Callable[...,
     assert not Job("r1").has("tmp")
 
 
-def test_temporary_files_go_with_a_run_without_later_jobs(script_slurm: Callable[..., Scripted]) -> None:
+def test_look_removes_temporary_files_if_there_are_no_later_jobs(script_slurm: Callable[..., Scripted]) -> None:
     cluster = run_to_the_end(script_slurm, "", sinfo=f"{slurm_jobs.host()}\n")
     assert cluster.variables["sbatch"]["TMPDIR"]
     assert not os.path.lexists(cluster.variables["sbatch"]["TMPDIR"])

@@ -10,7 +10,7 @@ from gpucourse.remote.agent.job import Job
 from tests.unit.remote.scripted import DOWN, Scripted, details, log, row, spec
 
 
-def test_log_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> None:
+def test_log_change_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> None:
     said = [
         row("7", "RUNNING", node="node3"),
         row("7", "PENDING"),
@@ -29,7 +29,7 @@ def test_log_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> N
     assert rows[0]["restarts"] == 1
 
 
-def test_log_names_the_command_that_releases_a_held_job(script_slurm: Callable[..., Scripted]) -> None:
+def test_log_change_names_the_command_that_releases_a_held_job(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
@@ -37,7 +37,7 @@ def test_log_names_the_command_that_releases_a_held_job(script_slurm: Callable[.
     assert "gpucourse deploy 2 repairs it" in log()
 
 
-def test_log_names_a_controller_that_is_down_once(script_slurm: Callable[..., Scripted]) -> None:
+def test_log_silence_names_a_controller_that_is_down_once(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(
         sbatch="7\n", squeue=[row("7", "RUNNING", node="node1"), DOWN, DOWN, row("7", "COMPLETED", node="node1")], scontrol=""
     )
@@ -48,7 +48,7 @@ def test_log_names_a_controller_that_is_down_once(script_slurm: Callable[..., Sc
     assert log().count("Slurm answers again") == 1
 
 
-def test_log_counts_many_tasks_and_names_those_that_failed(script_slurm: Callable[..., Scripted]) -> None:
+def test_log_changes_counts_many_tasks_and_names_those_that_failed(script_slurm: Callable[..., Scripted]) -> None:
     numbers = list(range(0, 200, 2))
     files = [
         {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "numbers": numbers, "after": "", "job_name": "x"}

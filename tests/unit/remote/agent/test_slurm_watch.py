@@ -58,7 +58,7 @@ def test_look_follows_a_job_to_its_end(script_slurm: Callable[..., Scripted]) ->
         ("BOOT_FAIL", "0:0", "lost", 137), ("DEADLINE", "0:0", "timed_out", 124),
     ],
 )  # fmt: skip
-def test_exit_tells_how_a_job_ended(
+def test_look_writes_how_a_job_ended(
     script_slurm: Callable[..., Scripted], state: str, code: str, reason: str, shell: int
 ) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", state, node="node1"), scontrol=details("7", state, code))

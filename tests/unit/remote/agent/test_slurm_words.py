@@ -1,4 +1,4 @@
-"""What Slurm says, read: words of its manual pages that no cluster here says. Those that were said: test_slurm_releases.py."""
+"""Words of Slurm's manual pages, as they are read; what its releases said is in test_slurm_words_releases.py."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.unit.remote.agent.stored import BIG, begin, end, write_later
 
 
-def test_store_stays_when_a_script_writes_to_its_files(store_folder: Path) -> None:
+def test_lay_out_copies_files_that_a_script_may_change(store_folder: Path) -> None:
     job, work = begin("20260101-000000-otter")
     write_later(work / "big", b"1", "r+b")
     write_later(work / "model.pt", b"2" * BIG)
@@ -21,7 +21,7 @@ def test_store_stays_when_a_script_writes_to_its_files(store_folder: Path) -> No
     assert (next_work / "big").read_bytes() == b"0" * BIG
 
 
-def test_finish_links_files_that_a_run_left_unchanged(store_folder: Path) -> None:
+def test_share_links_files_that_a_run_left_unchanged(store_folder: Path) -> None:
     for second in range(3):
         job, work = begin(f"20260101-00000{second}-otter")
         assert (work / "big").stat().st_ino != (store_folder / "b-1").stat().st_ino, "a copy, while the script may write to it"
@@ -32,7 +32,7 @@ def test_finish_links_files_that_a_run_left_unchanged(store_folder: Path) -> Non
     assert (store_folder / "b-1").stat().st_nlink == 4
 
 
-def test_finish_keeps_a_changed_file_with_an_old_date(store_folder: Path) -> None:
+def test_share_keeps_a_changed_file_with_an_old_date(store_folder: Path) -> None:
     job, work = begin("20260101-000000-otter")
     os.utime(job.path("started"), (time.time() - 60, time.time() - 60))
     (work / "big").write_bytes(b"1" * BIG)
