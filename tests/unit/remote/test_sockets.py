@@ -42,6 +42,9 @@ def test_regular_checks_end_with_the_last_check() -> None:
         calls.append(1)
         return len(calls) < 3
 
-    before = threading.active_count()
+    before = set(threading.enumerate())
     checks.add(check)
-    until(lambda: len(calls) == 3 and threading.active_count() == before, "the last check ends the thread")
+    until(lambda: len(calls) == 3, "the last check")
+    for thread in set(threading.enumerate()) - before:
+        thread.join(STUCK_S)
+        assert not thread.is_alive()
