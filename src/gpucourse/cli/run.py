@@ -214,23 +214,27 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
     from gpucourse.cli.outcome import show_plan, show_started, tell
     from gpucourse.runs.prepare import resolve
-    from gpucourse.runs.run import locate_run
+    from gpucourse.runs.run import locate_run, rehearse
     from gpucourse.runs.run import run as act
 
     context = session.context
     resolved = resolve(context, run_request)
     location = locate_run(context, resolved)
     session.console.mode(location.mode, location.lacks)
+    if dry_run:
+        with session.console.watch() as live:
+            context.watch = live
+            plan = rehearse(context, resolved)
+        session.plot_worker.leave()
+        return show_plan(session, plan, json=json)
     if resolved.launcher.is_terminal:
         from gpucourse.cli.run_session import run_session
 
-        return run_session(session, resolved, detach=detach, dry_run=dry_run, json=json)
+        return run_session(session, resolved, detach=detach, json=json)
     with session.console.watch() as live:
         context.watch = live
-        result = act(context, resolved, detach=detach, dry_run=dry_run)
+        result = act(context, resolved, detach=detach)
     session.plot_worker.leave()
-    if result.record is None:
-        return show_plan(session, result.plan, json=json)
     if result.followed_run is None:
         return show_started(session, result.record, json=json)
     return tell(session, result.followed_run, live, json=json)

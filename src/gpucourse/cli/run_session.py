@@ -7,7 +7,7 @@ import re
 from contextlib import ExitStack
 
 from gpucourse.cli import terminal
-from gpucourse.cli.outcome import show_plan, tell
+from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
 from gpucourse.errors import Interrupted, UsageError
 from gpucourse.model.event import ignore_event
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 )
 
 
-def run_session(session: Session, run: ResolvedRun, *, detach: bool, dry_run: bool, json: bool) -> int:
+def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool) -> int:
     """Open the session in this terminal; return the exit code of its result."""
     from gpucourse.runs import slurm_session as act
 
@@ -31,11 +31,6 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, dry_run: bo
             f"{run.exercise.id} opens a session in your own terminal, so it cannot run detached",
             hint=f"gpucourse run {run.exercise.id}, without --detach",
         )
-    if dry_run:
-        with session.console.watch() as live:
-            context.watch = live
-            plan = act.rehearse(context, run)
-        return show_plan(session, plan, json=json)
     client = terminal.find_ssh(run.exercise.id)
     with ExitStack() as stack:
         with session.console.watch() as live:

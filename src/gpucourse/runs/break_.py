@@ -41,7 +41,7 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
     resolved = resolve(context, run_request)
     ran = run(context, resolved, inject_faults=inject_faults, object_to=launch_drill.object_to_plan)
     record = ran.record
-    if record is not None and not _took_effect(record, faults[0]):
+    if not _took_effect(record, faults[0]):
         context.paths.drill(record.id).unlink(missing_ok=True)
         raise ExerciseFailed(
             f"the fault had no effect on run {record.id}: the run was over before it, or ended for another reason",

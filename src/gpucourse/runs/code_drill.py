@@ -118,8 +118,6 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     resolved = resolve(context, replace(run_request, copies=folder))
     result = run(context, resolved, inject_faults=lambda plan: (plan, {}))
     record = result.record
-    if record is None:  # only a dry run has none
-        raise AssertionError(exercise.id)
     ended_well = all(node_exit.code == 0 for node_exit in record.node_exits)
     metrics = read_metrics(runs.files_of(context.paths, record).metrics) if ended_well else None
     verdict = verdict_on(context, exercise, record) if metrics else None

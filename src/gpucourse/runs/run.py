@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -39,11 +40,22 @@ InjectFaults = Callable[[LaunchPlan], tuple[LaunchPlan, Faults]]
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """The result of `run`. `record` is None for a dry run; `followed_run` is None if the run continues without us."""
+    """The result of `run`. `followed_run` is None if the run continues without us."""
+
+    record: RunRecord
+    followed_run: follow.FollowedRun | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A run that is planned on its nodes, which are connected: its lab, how long each stage took, and how far each node's clock
+    is ahead."""
 
     plan: LaunchPlan
-    record: RunRecord | None = None
-    followed_run: follow.FollowedRun | None = None
+    deployment: Deployment
+    fleet: Fleet
+    phases_s: dict[str, float]
+    skew_s: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -62,71 +74,88 @@ def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
     return RunLocation(run.request.target or (known[0].mode if known else context.settings.target))
 
 
+@contextmanager
+def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> Iterator[PlannedRun]:
+    """Connect to the nodes of a run and yield its plan, for a block. Changes nothing there.
+
+    Raises UsageError, MissingError (no lab, no torch), UnreachableError.
+    """
+    request, scheduled = run.request, run.launcher.by_slurm
+    if request.script is not None and run.kind is not None and run.kind.is_shell and not scheduled:
+        raise make_shell_script_error(request.script)
+    deployment = run.require_deployment()
+    if not scheduled and run.lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
+        raise _refuse_login_node(deployment, request)
+    inventory = deployment.inventory
+    if inventory is None:  # `find_deployed_lab` promises one
+        raise AssertionError(deployment.stack)
+    written = slurm.find_written_batch(context, run) if scheduled and not is_drill else None
+    wanted = make_launch_request(context, run, local=deployment.is_simulated, written=written)
+    nodes = (inventory.head,) if scheduled else choose_nodes(run.exercise, inventory, request.nodes, run.module.id)
+    phases_s: dict[str, float] = {}
+    skew_s: dict[str, float] = {}
+    with make_fleet(context, deployment, nodes, scheduled=scheduled) as fleet:
+        with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases_s):
+            reach(context, fleet)
+            if scheduled:
+                plan = slurm.plan_on(context, fleet, wanted, run, deployment)
+            else:
+                plan = plan_on(context, fleet, wanted, run.launcher, skew_s)
+        if request.script is not None:
+            plan = replace(plan, own_script=request.script.name)
+        plan = _limit(context, plan)
+        yield PlannedRun(plan=plan, deployment=deployment, fleet=fleet, phases_s=phases_s, skew_s=skew_s)
+
+
+def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
+    """Return what a run would do. Starts nothing. Raises as `plan_run` does."""
+    with plan_run(context, run) as planned:
+        _warn_of_shortage(context)
+        return planned.plan
+
+
 def run(
     context: Context,
     resolved: ResolvedRun,
     *,
     detach: bool = False,
-    dry_run: bool = False,
     inject_faults: InjectFaults | None = None,
     object_to: Callable[[LaunchPlan], GpucourseError | None] = lambda _plan: None,
 ) -> RunResult:
     """Run an exercise on the nodes of its lab.
 
     For drills: `object_to` may refuse a plan before anything is recorded; the plan that `inject_faults` returns is launched
-    instead. Raises UsageError, MissingError (no lab, no torch), UnreachableError, ExerciseFailed; Interrupted when the person
-    presses Ctrl-C: the run then continues.
+    instead. Raises as `plan_run` does, and ExerciseFailed; Interrupted when the person presses Ctrl-C: the run then continues.
     """
-    request, exercise, scheduled = resolved.request, resolved.exercise, resolved.launcher.by_slurm
-    if request.script is not None and resolved.kind is not None and resolved.kind.is_shell and not scheduled:
-        raise make_shell_script_error(request.script)
-    deployment = resolved.require_deployment()
-    if not scheduled and resolved.lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
-        raise _refuse_login_node(deployment, request)
-    inventory = deployment.inventory
-    if inventory is None:  # `find_deployed_lab` promises one
-        raise AssertionError(deployment.stack)
-    written = slurm.find_written_batch(context, resolved) if scheduled and not inject_faults else None
-    wanted = make_launch_request(context, resolved, local=deployment.is_simulated, written=written)
-    nodes = (inventory.head,) if scheduled else choose_nodes(exercise, inventory, request.nodes, resolved.module.id)
-    phases: dict[str, float] = {}
-    skew_s: dict[str, float] = {}
-    with make_fleet(context, deployment, nodes, scheduled=scheduled) as fleet:
-        with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases):
-            reach(context, fleet)
-            if scheduled:
-                plan = slurm.plan_on(context, fleet, wanted, resolved, deployment)
-            else:
-                plan = plan_on(context, fleet, wanted, resolved.launcher, skew_s)
-        if request.script is not None:
-            plan = replace(plan, own_script=request.script.name)
-        plan = _limit(context, plan)
-        if (objection := object_to(plan)) is not None:
+    with plan_run(context, resolved, is_drill=inject_faults is not None) as planned:
+        if (objection := object_to(planned.plan)) is not None:
             raise objection
-        if told := find_shortage(context.paths.root):
-            context.watch(Note(text=told, level="warning"))
-        if dry_run:
-            return RunResult(plan=plan)
+        _warn_of_shortage(context)
         if (stamp := runs.from_the_future(context.paths)) is not None:
             told = f"this computer's clock was set back: the newest run is dated {stamp}. The new run is dated after it"
             context.watch(Note(text=told, level="warning"))
-        if not scheduled:
-            _warn_of_others(context, deployment, {node.name for node in nodes})
-        run_id = runs.new_run(context.paths, request.place)
+        if not resolved.launcher.by_slurm:
+            _warn_of_others(context, planned.deployment, {node.name for node in planned.fleet.nodes})
+        run_id = runs.new_run(context.paths, resolved.request.place)
         # Locked before there is a record: another command would assume that a run that has not started yet never will.
-        with hold_lock(runs.lock_of(context.paths, run_id), f"run {exercise.id}"):
-            plan = replace(plan, run_id=run_id)
-            record = new_record(context, resolved, deployment, plan)
-            record.phases_s, record.clock_skew_s = phases, skew_s
+        with hold_lock(runs.lock_of(context.paths, run_id), f"run {resolved.exercise.id}"):
+            plan = replace(planned.plan, run_id=run_id)
+            record = new_record(context, resolved, planned.deployment, plan)
+            record.phases_s, record.clock_skew_s = planned.phases_s, planned.skew_s
             record.drill = inject_faults is not None
             launched, faults = inject_faults(plan) if inject_faults else (plan, {})
             record.max_restarts = launched.max_restarts
-            _launch(context, fleet, record, launched, faults)
+            _launch(context, planned.fleet, record, launched, faults)
             if detach:
-                return RunResult(plan=plan, record=record)
+                return RunResult(record=record)
             from gpucourse.runs import follow
 
-            return RunResult(plan=plan, record=record, followed_run=follow.follow_to_end(context, fleet, record))
+            return RunResult(record=record, followed_run=follow.follow_to_end(context, planned.fleet, record))
+
+
+def _warn_of_shortage(context: Context) -> None:
+    if shortage := find_shortage(context.paths.root):
+        context.watch(Note(text=shortage, level="warning"))
 
 
 def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:

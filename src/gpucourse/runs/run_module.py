@@ -90,8 +90,6 @@ def _step(
     except GpucourseError as error:
         return replace(planned, error=error.what)
     record = ran.followed_run.record if ran.followed_run else ran.record
-    if record is None:  # only a dry run has none
-        raise AssertionError(exercise.id)
     seconds = max((end.seconds or 0.0 for end in record.node_exits), default=None)
     done = replace(planned, state=record.state, verdict=record.verdict, run=record.id, seconds=seconds)
     return replace(done, error=record.error or "")

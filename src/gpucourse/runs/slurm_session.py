@@ -21,9 +21,8 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.slurm import JobRow, SlurmSession
 from gpucourse.runs import follow, slurm
-from gpucourse.runs.connect import make_fleet, reach
-from gpucourse.runs.prepare import ResolvedRun, make_launch_request
-from gpucourse.runs.run import new_record
+from gpucourse.runs.prepare import ResolvedRun
+from gpucourse.runs.run import new_record, plan_run
 from gpucourse.storage import write_text
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
@@ -52,18 +51,13 @@ class OpenSession:
     began: float = field(default_factory=time.monotonic)
 
 
-def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
-    """Return the plan that would be submitted to Slurm. Starts nothing."""
-    with _plan_session(context, run) as (plan, *_):
-        return plan
-
-
 @contextmanager
 def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
     """Bring the files to the cluster, make the record, and watch the job for as long as the block lasts."""
     from gpucourse.remote.slurm_client import lay_out, session
 
-    with _plan_session(context, run) as (plan, deployment, fleet):
+    with plan_run(context, run) as planned:
+        plan, deployment, fleet = planned.plan, planned.deployment, planned.fleet
         run_id = runs.new_run(context.paths, plan.exercise)
         with hold_lock(runs.lock_of(context.paths, run_id), f"run {plan.exercise}"):
             named = _name_plan(plan, run_id)
@@ -116,19 +110,6 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
     node_exit = NodeExit(node=record.nodes[0], code=code, reason=reason, seconds=seconds)
     record.node_exits, record.ended = [node_exit], now_utc()
     return follow.conclude(context, open_session.fleet, record)
-
-
-@contextmanager
-def _plan_session(context: Context, run: ResolvedRun) -> Iterator[tuple[LaunchPlan, Deployment, Fleet]]:
-    deployment = run.require_deployment()
-    if deployment.inventory is None:
-        raise AssertionError(deployment.stack)
-    wanted = make_launch_request(context, run, local=deployment.is_simulated)
-    with make_fleet(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
-        with stage(context.watch, "connect", "asking the cluster what it has"):
-            reach(context, fleet)
-            plan = slurm.plan_on(context, fleet, wanted, run, deployment)
-        yield plan, deployment, fleet
 
 
 def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:

@@ -53,7 +53,7 @@ def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPat
         values = {**METRICS, "springs": springs, "wet": depth != 14}
         own = str(order.script) if order.script else None
         record = learning.record(order.exercise, values, parameters={"depth": depth}, state=state, own_script=own)
-        return RunResult(plan=None, record=record, followed_run=FollowedRun(record=record, verdict=None))  # type: ignore[arg-type]
+        return RunResult(record=record, followed_run=FollowedRun(record=record, verdict=None))
 
     manifest = learning.course / "modules/01-rivers/module.yaml"
     old = PLOT[PLOT.index("    checks:") :]
