@@ -39,7 +39,10 @@ class Lab:
         return done.stdout
 
     def measure(self, *words: str) -> Cost:
-        """Run a gpucourse command whose output is read and thrown away, and return its cost. Raises RuntimeError."""
+        """Run a gpucourse command whose output is read and thrown away, and return its cost. Raises RuntimeError.
+
+        Linux counts the memory of the process that starts a command as the command's, too: this one has to stay small.
+        """
         began = time.perf_counter()
         with subprocess.Popen(
             [GPUCOURSE, *words], env=self.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

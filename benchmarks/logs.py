@@ -1,4 +1,4 @@
-"""`logs --fold` and `logs --times` of logs that are hard to read, two ranks of 4 MB each.
+"""`logs --fold` and `logs --times` of logs that are hard to read, two ranks of 4 MB each (100 MB in one line).
 
 Speed is that of both logs together by processor time, without the program's start, which the same command takes for two empty
 logs.
@@ -10,6 +10,7 @@ import random
 import statistics
 from collections.abc import Iterator
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 from benchmarks.lab import Lab, lab
@@ -58,24 +59,23 @@ def _write_logs(folder: Path, kind: str, noted_bytes: int) -> int:
     size = 0
     for rank in range(2):
         (log,) = folder.glob(f"*-rank{rank}.log")
-        text = _make_log(kind, random.Random(rank))
-        log.write_bytes(text)
-        notes = (
-            f"{place} {1_900_000_000 + rank * 0.0005 + number / 1000:.3f}\n"
-            for number, place in enumerate(range(noted_bytes, len(text) + noted_bytes, noted_bytes))
-        )
-        log.with_suffix(".times").write_text("".join(notes), encoding="utf-8")
-        size += len(text)
+        with log.open("wb") as file:
+            file.writelines(_make_log(kind, random.Random(rank)))
+            places = range(noted_bytes, file.tell() + noted_bytes, noted_bytes)
+            size += file.tell()
+        with log.with_suffix(".times").open("w", encoding="utf-8") as notes:
+            began = 1_900_000_000 + rank * 0.0005
+            notes.writelines(f"{place} {began + number / 1000:.3f}\n" for number, place in enumerate(places))
     return size
 
 
-def _make_log(kind: str, choices: random.Random) -> bytes:
+def _make_log(kind: str, choices: random.Random) -> Iterator[bytes]:
     if kind == "numbered lines":
-        return b"".join(b"[rank %d] step %07d: loss %.6f\n" % (choices.randrange(2), n, n % 997 / 7) for n in range(SIZE // 38))
-    if kind == "random bytes":
-        return choices.randbytes(SIZE)
-    if kind == "one line without an end":
-        return b"x" * SIZE
-    if kind:
-        return b"".join(b"%09d\n" % n for at in range(0, SIZE // 10, 100) for n in choices.sample(range(at, at + 100), 100))
-    return b""
+        yield from (b"[rank %d] step %07d: loss %.6f\n" % (choices.randrange(2), n, n % 997 / 7) for n in range(SIZE // 38))
+    elif kind == "random bytes":
+        yield from (choices.randbytes(100) for _ in range(SIZE // 100))
+    elif kind == "one line without an end":
+        yield from repeat(b"x" * 1000, SIZE // 40)
+    elif kind:
+        for first in range(0, SIZE // 10, 100):
+            yield from (b"%09d\n" % number for number in choices.sample(range(first, first + 100), 100))

@@ -11,7 +11,7 @@ from gpucourse.limits import MAX_NODES
 
 ROUNDS = 3
 NODES = MAX_NODES
-MAX_DEPLOY_S, MAX_RUN_S, MAX_MEMORY_MB = 5.0, 15.0, 150.0
+MAX_DEPLOY_S, MAX_RUN_S, MAX_MB_PER_NODE = 5.0, 15.0, 10.0
 SCRIPT = """
 import os, pathlib, socket
 print(socket.gethostname())
@@ -33,4 +33,4 @@ def measure() -> Iterator[Row]:
     yield Row(what=f"deploy, {NODES} nodes", ours=deploy_s, limit=MAX_DEPLOY_S)
     yield Row(what=f"run, {NODES} nodes", ours=run_s, limit=MAX_RUN_S)
     memory_mb = max(cost.memory_mb for cost in runs)
-    yield Row(what=f"run, {NODES} nodes, memory", ours=memory_mb, unit="MB", limit=MAX_MEMORY_MB)
+    yield Row(what=f"run, {NODES} nodes, memory", ours=memory_mb, unit="MB", limit=MAX_MB_PER_NODE * NODES)

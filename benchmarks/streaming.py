@@ -21,7 +21,7 @@ def measure() -> Iterator[Row]:
         script.write_text(_write_script())
         words = ("run", "--nodes", "2", "--launcher", "python", "--script", str(script))
         bench_lab.type(*words, "--detach")
-        bench_lab.type("logs", "-f", _find_newest(bench_lab).name)
+        bench_lab.measure("logs", "-f", _find_newest(bench_lab).name)
         alone_s = _find_slowest(bench_lab)
         memory_mb = bench_lab.measure(*words).memory_mb
         watched_s = _find_slowest(bench_lab)
