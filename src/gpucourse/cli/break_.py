@@ -42,7 +42,7 @@ def break_(
 ) -> int:
     """Run with a fault injected; find out what it is, then tell `check`."""
     from gpucourse.cli.flags import pairs
-    from gpucourse.runs.break_ import break_exercise
+    from gpucourse.runs.drill import break_exercise
     from gpucourse.runs.prepare import RunRequest
     from gpucourse.ui.views.drill import drill
 
