@@ -1,8 +1,8 @@
 """The checks before anything costs money: whether the labs can be built, all in one run.
 
-Each check is a function that returns its findings; `CHECKS` is the list of those that ask the account, in the order in which to
-fix what they find. They are independent of each other. What AWS does not let us see is `unknown`, never `ok`; no check changes
-anything.
+Each check is a function that returns a verdict, or its findings; `CHECKS` is the list of those that ask the account, in the
+order in which to fix what they find. They are independent of each other. What AWS does not let us see is `unknown`, never `ok`;
+no check changes anything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpucourse.aws import offerings, quota, resource_scan, schedule, tags
 from gpucourse.aws.caller import validate_cidr
 from gpucourse.aws.failure_table import QUOTA_ROLE, SPOT_ROLE, STORAGE_ROLE
 from gpucourse.aws.images import ImageKind, resolve
-from gpucourse.aws.money import PriceBook, Rate, estimate, usd_over, usd_per_hour
+from gpucourse.aws.money import PriceBook, estimate, usd_over, usd_per_hour
 from gpucourse.aws.quota import Quotas
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, GpucourseError, MissingError, PermissionRefused
@@ -79,12 +79,16 @@ class LabEnvironment:
         return self.quotas.account
 
 
+Verdict = tuple[State, str, str]
+"""The state, the detail, and what mends it: of a check with one finding, which has the check's name."""
+
+
 @dataclass(frozen=True)
 class Check:
-    """One check. `what` names its finding if it cannot be made; it is left out unless it `applies`."""
+    """One check. `what` names its finding, if it returns a verdict or cannot be made; it is left out unless it `applies`."""
 
     what: str
-    find: Callable[[LabEnvironment], list[Finding]]
+    find: Callable[[LabEnvironment], Verdict | list[Finding]]
     kind: FindingKind = "other"
     applies: Callable[[LabEnvironment], bool] = lambda _known: True
 
@@ -111,105 +115,98 @@ def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
 
 def _make(check: Check, known: LabEnvironment) -> list[Finding]:
     """Return the findings of the check, with its kind; an error of AWS becomes a finding."""
+    verdict: Verdict | list[Finding]
     try:
-        return [replace(finding, kind=check.kind) for finding in check.find(known)]
+        verdict = check.find(known)
     except PermissionRefused as error:
-        detail = f"not allowed to look: {error.action}"
-        return [Finding(what=check.what, state="unknown", detail=detail, mend=POLICY_HINT, kind=check.kind)]
+        verdict = "unknown", f"not allowed to look: {error.action}", POLICY_HINT
     except GpucourseError as error:
-        state: State = "unknown" if isinstance(error, CloudError) else "missing"
-        return [Finding(what=check.what, state=state, detail=error.what, mend=error.hint, kind=check.kind)]
+        verdict = "unknown" if isinstance(error, CloudError) else "missing", error.what, error.hint
+    if isinstance(verdict, list):
+        return [replace(finding, kind=check.kind) for finding in verdict]
+    state, detail, mend = verdict
+    return [Finding(what=check.what, state=state, detail=detail, mend=mend, kind=check.kind)]
 
 
-def find_terraform(known: LabEnvironment) -> list[Finding]:
+def find_terraform(known: LabEnvironment) -> Verdict:
     """Check that there is a Terraform that can fetch AWS's provider."""
-    what, version = "Terraform", known.terraform
-    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version or "")
-    if version is None or match is None:
-        return [Finding(what=what, state="missing", detail=version or "not found", mend=_GET_TERRAFORM)]
+    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", known.terraform or "")
+    if known.terraform is None or match is None:
+        return "missing", known.terraform or "not found", _GET_TERRAFORM
     if tuple(map(int, match.groups())) < OLDEST_TERRAFORM:
-        detail = f"{version} cannot check the signature of AWS's provider; 1.6.1 and newer can"
-        return [Finding(what=what, state="missing", detail=detail, mend=_GET_TERRAFORM)]
-    return [Finding(what=what, state="ok", detail=version)]
+        detail = f"{known.terraform} cannot check the signature of AWS's provider; 1.6.1 and newer can"
+        return "missing", detail, _GET_TERRAFORM
+    return "ok", known.terraform, ""
 
 
-def find_key(known: LabEnvironment) -> list[Finding]:
+def find_key(known: LabEnvironment) -> Verdict:
     """Check that EC2 accepts the key that opens the nodes."""
-    what = "SSH key"
     if not known.public_key:
-        return [Finding(what=what, state="ok", detail="made with the first deploy")]
+        return "ok", "made with the first deploy", ""
     kind = known.public_key.split(maxsplit=1)[0]
     if kind not in {"ssh-ed25519", "ssh-rsa"}:
-        mend = "make another: ssh-keygen -t ed25519"
-        return [Finding(what=what, state="missing", detail=f"EC2 takes ed25519 and RSA keys, not {kind}", mend=mend)]
-    return [Finding(what=what, state="ok", detail=kind)]
+        return "missing", f"EC2 takes ed25519 and RSA keys, not {kind}", "make another: ssh-keygen -t ed25519"
+    return "ok", kind, ""
 
 
-def find_address(known: LabEnvironment) -> list[Finding]:
+def find_address(known: LabEnvironment) -> Verdict:
     """Check that this computer has a public IPv4 address, the one that SSH will be open to. Raises MissingError, UsageError."""
     cidr = validate_cidr(known.ssh_cidr) if known.ssh_cidr else known.ask_address()
-    return [Finding(what="your address", state="ok", detail=f"SSH will be open to {cidr} alone")]
+    return "ok", f"SSH will be open to {cidr} alone", ""
 
 
-def find_price(known: LabEnvironment) -> list[Finding]:
+def find_price(known: LabEnvironment) -> Verdict:
     """Compare what the labs cost, for the time that they usually take, with what is left of the budget."""
-    what = "price"
-    total, hourly, rates = Decimal(0), Decimal(0), list[Rate]()
-    for lab in known.labs:
-        charges = estimate(known.book, lab, market=known.market)
-        total += usd_over(usd_per_hour(charges), lab.hours)
-        hourly = max(hourly, usd_per_hour(charges))
-        rates += [charge.rate for charge in charges]
+    by_lab = [(lab, estimate(known.book, lab, market=known.market)) for lab in known.labs]
+    total = sum((usd_over(usd_per_hour(charges), lab.hours) for lab, charges in by_lab), Decimal(0))
+    hourly = max((usd_per_hour(charges) for _lab, charges in by_lab), default=Decimal(0))
+    rates = [charge.rate for _lab, charges in by_lab for charge in charges]
     oldest = min((rate.date for rate in rates), default="")
     notes = dict.fromkeys(rate.note for rate in rates if rate.note)
-    many = f"{len(known.labs)} labs" if len(known.labs) != 1 else "1 lab"
+    many = f"{len(by_lab)} labs" if len(by_lab) != 1 else "1 lab"
     detail = (
         f"about ${total:.2f} for {many} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
     )
     detail += f" ({'; '.join(notes)})" if notes else ""
     if known.budget is not None and known.spent + total > known.budget:
         mend = "take --spot or a smaller GPU, raise the budget in gpucourse.yaml, or take fewer modules"
-        detail += f"; ${known.budget - known.spent:.2f} of the budget is left"
-        return [Finding(what=what, state="warning", detail=detail, mend=mend)]
-    return [Finding(what=what, state="ok", detail=detail)]
+        return "warning", f"{detail}; ${known.budget - known.spent:.2f} of the budget is left", mend
+    return "ok", detail, ""
 
 
-def find_identity(known: LabEnvironment) -> list[Finding]:
+def find_identity(known: LabEnvironment) -> Verdict:
     """Check that AWS knows the identity. Raises CredentialsError."""
-    what, who = "credentials", known.account.identity()
+    who = known.account.identity()
     if who.root:
         detail = f"account {who.account}, as its root user, who may do everything, also by mistake"
-        mend = "make a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
-        return [Finding(what=what, state="warning", detail=detail, mend=mend)]
-    return [Finding(what=what, state="ok", detail=f"account {who.account}, as {who.arn.rpartition(':')[2]}")]
+        return "warning", detail, "make a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
+    return "ok", f"account {who.account}, as {who.arn.rpartition(':')[2]}", ""
 
 
-def find_plan(known: LabEnvironment) -> list[Finding]:
+def find_plan(known: LabEnvironment) -> Verdict:
     """Check that the account is not on the Free plan, which starts no GPU instance."""
-    what = "account plan"
     try:
         answer = known.account.call("freetier", "get_account_plan_state")
     except CloudError as error:
         if error.kind != "gone":
             raise
         detail = "AWS has no plan on record for this account; accounts older than the plans (July 2025) have none"
-        return [Finding(what=what, state="unknown", detail=detail, mend=_DEPLOY_SHOWS)]
+        return "unknown", detail, _DEPLOY_SHOWS
     kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
     credit = answer.get("accountPlanRemainingCredits") or {}
     left = f", {credit['amount']:.2f} {credit.get('unit', 'USD')} of credits left" if "amount" in credit else ""
     if kind == "FREE":
-        detail = f"Free plan{left}: it starts no GPU instance, not even a t3.medium"
-        return [Finding(what=what, state="missing", detail=detail, mend=_UPGRADE)]
+        return "missing", f"Free plan{left}: it starts no GPU instance, not even a t3.medium", _UPGRADE
     if status == "EXPIRED":
-        return [Finding(what=what, state="missing", detail="the account's plan has expired", mend=_UPGRADE)]
+        return "missing", "the account's plan has expired", _UPGRADE
     if kind == "PAID":
-        return [Finding(what=what, state="ok", detail=f"Paid plan{left}")]
-    return [Finding(what=what, state="unknown", detail=f"AWS calls it '{kind}'", mend=_DEPLOY_SHOWS)]
+        return "ok", f"Paid plan{left}", ""
+    return "unknown", f"AWS calls it '{kind}'", _DEPLOY_SHOWS
 
 
-def find_region(known: LabEnvironment) -> list[Finding]:
+def find_region(known: LabEnvironment) -> Verdict:
     """Check that the region exists and is open to this account."""
-    what, account = "region", known.account
+    account = known.account
     # A region that does not exist cannot answer, so the call goes to a region of the course.
     place = account if account.region in offerings.REGIONS else account.in_region(offerings.DEFAULT_REGION)
     regions = place.call("ec2", "describe_regions", AllRegions=True)["Regions"]
@@ -217,11 +214,11 @@ def find_region(known: LabEnvironment) -> list[Finding]:
     status = by_name.get(account.region)
     if status is None:
         mend = f"choose one with --region, such as {offerings.DEFAULT_REGION}; all: {', '.join(sorted(by_name))}"
-        return [Finding(what=what, state="missing", detail=f"AWS has no region {account.region}", mend=mend)]
+        return "missing", f"AWS has no region {account.region}", mend
     if status == "not-opted-in":
         mend = f"aws account enable-region --region-name {account.region} (takes minutes), or choose another --region"
-        return [Finding(what=what, state="missing", detail=f"{account.region} is not enabled for this account", mend=mend)]
-    return [Finding(what=what, state="ok", detail=account.region)]
+        return "missing", f"{account.region} is not enabled for this account", mend
+    return "ok", account.region, ""
 
 
 def find_bill_readers(known: LabEnvironment) -> list[Finding]:
@@ -250,7 +247,7 @@ def _tells_somebody(account: Account, number: str, budget: str) -> bool:
     return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **request))
 
 
-def _find_role(what: str, role: str, first: str, mend: str, known: LabEnvironment) -> list[Finding]:
+def _find_role(role: str, first: str, mend: str, known: LabEnvironment) -> Verdict:
     """Check that a role of AWS's own exists, which the account's first use of a service needs: `first`."""
     try:
         known.account.call("iam", "get_role", RoleName=role)
@@ -258,12 +255,8 @@ def _find_role(what: str, role: str, first: str, mend: str, known: LabEnvironmen
         if error.kind != "gone":
             raise
         detail = f"there is no {role} yet; AWS makes it with the account's first {first}, where this identity may"
-        return [Finding(what=what, state="warning", detail=detail, mend=mend)]
-    return [Finding(what=what, state="ok", detail=role)]
-
-
-def _check_role(what: str, role: str, first: str, mend: str, applies: Callable[[LabEnvironment], bool]) -> Check:
-    return Check(what, partial(_find_role, what, f"AWSServiceRoleFor{role}", first, mend), applies=applies)
+        return "warning", detail, mend
+    return "ok", role, ""
 
 
 def find_zones(known: LabEnvironment) -> list[Finding]:
@@ -380,19 +373,17 @@ def _image_kind(instance_type: str) -> ImageKind:
     return "pytorch" if offerings.instance_type(instance_type).gpus else "ubuntu"
 
 
-def find_network_room(known: LabEnvironment) -> list[Finding]:
+def find_network_room(known: LabEnvironment) -> Verdict:
     """Check that the region has room for one more VPC; each lab has its own."""
-    what, account = "room for a network", known.account
-    held = quota.count_networks(account)
+    account, held = known.account, quota.count_networks(known.account)
     try:
         allowed = quota.limit(account, quota.VPCS, "vpc")
     except (CloudError, PermissionRefused) as error:
         detail = f"{held} VPCs in {account.region}; how many it may have is not known: {error.what}"
-        return [Finding(what=what, state="unknown", detail=detail, mend="a new account may have 5 in a region")]
-    detail = f"{held} of {allowed} VPCs in {account.region}"
-    if held >= allowed:
-        return [Finding(what=what, state="missing", detail=detail, mend=f"remove one that nobody needs. {_LEAKS}")]
-    return [Finding(what=what, state="ok", detail=detail)]
+        return "unknown", detail, "a new account may have 5 in a region"
+    full = held >= allowed
+    mend = f"remove one that nobody needs. {_LEAKS}" if full else ""
+    return "missing" if full else "ok", f"{held} of {allowed} VPCs in {account.region}", mend
 
 
 def find_leftovers(known: LabEnvironment) -> list[Finding]:
@@ -461,20 +452,22 @@ def _may_start(account: Account, name: str, image: str, market: Market) -> Findi
 
 TERRAFORM = Check("Terraform", find_terraform)
 IDENTITY = Check("credentials", find_identity, "credentials")
-_QUOTA_ROLE = _check_role("quota role", "ServiceQuotas", "request for a quota", QUOTA_ROLE, lambda _known: True)
+_QUOTA_ROLE = Check("quota role", partial(_find_role, "AWSServiceRoleForServiceQuotas", "request for a quota", QUOTA_ROLE))
 CHECKS = (
     Check("account plan", find_plan),
     Check("region", find_region),
     Check("zones", find_zones),
     Check("quota", find_quotas),
     Check("quota of the other market", find_other_quotas),
-    _check_role("spot role", "EC2Spot", "spot instance", SPOT_ROLE, lambda known: known.market == "spot"),
-    _check_role(
+    Check(
+        "spot role",
+        partial(_find_role, "AWSServiceRoleForEC2Spot", "spot instance", SPOT_ROLE),
+        applies=lambda known: known.market == "spot",
+    ),
+    Check(
         "storage role",
-        "AmazonElasticFileSystem",
-        "mount target",
-        STORAGE_ROLE,
-        lambda known: any(lab.storage_gib for lab in known.labs),
+        partial(_find_role, "AWSServiceRoleForAmazonElasticFileSystem", "mount target", STORAGE_ROLE),
+        applies=lambda known: any(lab.storage_gib for lab in known.labs),
     ),
     Check("image", find_images),
     Check("room for a network", find_network_room),

@@ -98,7 +98,7 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
         try:
             if plan.changes or before is None:
                 deployment.inventory = _build_with_failover(context, plan)
-                deployment.terraform = lab.describe()
+                deployment.terraform = lab.terraform.binary.describe()
                 deployments.save(context.paths, deployment)
                 lab = open_cloud(context, deployment)
             _guard_costs(context, lab, fresh=plan.fresh)
@@ -145,8 +145,8 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
         deployments.save(context.paths, deployment)
         lab = open_cloud(context, deployment)
         with stage(context.watch, f"plan {deployment.stack}", f"planning {deployment.stack} in {cloud.zone}"):
-            lab.prepare(context.watch)
-            lab.plan(context.watch)
+            lab.terraform.prepare(context.watch)
+            lab.terraform.plan(context.watch)
 
 
 def _note(

@@ -20,7 +20,8 @@ from gpucourse.workspace.stack_paths import StackPaths
 
 @dataclass(frozen=True)
 class CloudLab:
-    """One stack in an AWS account. `find_resources` returns what the account reports."""
+    """One stack in an AWS account: what Terraform knows of it is `terraform`, what the account reports is
+    `find_resources`."""
 
     context: Context
     paths: StackPaths
@@ -33,34 +34,10 @@ class CloudLab:
         """Return the placement of the lab. Every deployment on AWS has one."""
         return self.deployment.cloud
 
-    def prepare(self, watcher: Watcher) -> None:
-        """Prepare Terraform's folder, with the variables that the record currently requires."""
-        self.terraform.prepare(watcher)
-
-    def plan(self, watcher: Watcher) -> list[tuple[str, str]]:
-        """Return what `up` would do. Terraform detects what has ended; a stopped node is started instead."""
-        return self.terraform.plan(watcher)
-
     def up(self, watcher: Watcher) -> Inventory:
         """Build what was planned. The nodes have no host key yet: the readiness checks pin it."""
         regions.note(self.context.paths, self.cloud.region)
         return reachable(self.context, self.terraform.up(watcher))
-
-    def describe(self) -> str:
-        """Return which Terraform builds it."""
-        return self.terraform.binary.describe()
-
-    def forget_if_empty(self) -> None:
-        """Remove Terraform's folder if nothing exists."""
-        self.terraform.discard_if_empty()
-
-    def list_existing(self) -> list[str]:
-        """Return what exists, as Terraform addresses."""
-        return self.terraform.addresses()
-
-    def down(self, watcher: Watcher) -> list[str]:
-        """Remove everything that Terraform knows."""
-        return self.terraform.down(watcher)
 
     def find_resources(self) -> list[CloudResource]:
         """Return what the account still has with this stack's tags, in every region that was ever used."""

@@ -25,6 +25,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.model.cloud import CloudInstance, Market
 from gpucourse.model.deployment import AwsDeployment
+from gpucourse.model.event import Note
 from gpucourse.outside.documents import parse_json
 from gpucourse.storage import storing
 from gpucourse.units import parse_moment
@@ -158,6 +159,14 @@ def settle(
         latest = min(at, datetime.fromisoformat(expires)) if expires else at
         ends = _ends(running, cloud_instances, latest)
     update(context.paths.ledger, uid, costing, at, ends)
+
+
+def settle_if_possible(context: Context, account: Account, deployment: AwsDeployment) -> None:
+    """Bring the ledger in line with what this lab costs right now; if that fails, only say so."""
+    try:
+        settle(context, account, deployment.uid, expires=deployment.cloud.expires)
+    except GpucourseError as error:
+        context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
 
 
 def close(context: Context, account: Account, uid: str, *, expires: str = "") -> None:

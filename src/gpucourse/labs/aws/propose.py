@@ -58,7 +58,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
         finally:
             for plan in plans:
                 if plan.fresh:
-                    plan.lab.forget_if_empty()
+                    plan.lab.terraform.discard_if_empty()
 
 
 def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice], plans: list[LabPlan]) -> AwsProposal:
@@ -80,7 +80,7 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
             if request.over_budget or budget.allows(usd_over(sibling.usd_per_hour, plan.hours))
         )
         if plan.forgotten:
-            lost = "does not know all of it" if plan.lab.list_existing() else "is lost"
+            lost = "does not know all of it" if plan.lab.terraform.addresses() else "is lost"
             text = f"Terraform's state {lost}, so what exists of it is removed and rebuilt; outputs are collected first"
             notes.append(f"{choice.stack}: {text}")
     return AwsProposal(
@@ -96,16 +96,16 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
 
 
 def _plan_with_terraform(context: Context, plan: LabPlan) -> None:
-    plan.lab.prepare(context.watch)
+    plan.lab.terraform.prepare(context.watch)
     stack = plan.deployment.stack
     with stage(context.watch, f"plan {stack}", f"planning {stack}"):
-        plan.changes = plan.lab.plan(context.watch)
+        plan.changes = plan.lab.terraform.plan(context.watch)
     plan.forgotten = not plan.fresh and plan.deployment.inventory is not None and _is_forgotten(plan)
 
 
 def _is_forgotten(plan: LabPlan) -> bool:
     """Return whether Terraform would create something that exists. The account is queried only if it would create a node."""
-    if not plan.lab.list_existing():
+    if not plan.lab.terraform.addresses():
         return True
     makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in plan.changes)
     return makes_nodes and bool(find_unmanaged(plan.lab))

@@ -107,7 +107,7 @@ def _outlook(context: Context, lab: AwsDeployment, said: dict[tuple[str, str], o
         if trouble
         else [
             termination_reason.describe_termination(item, cloud.expires)
-            for item in _find_lost_instances(termination_reason.of_its_nodes(lab, mine))
+            for item in termination_reason.find_lost_instances(lab, mine).values()
         ],
         backstop="" if trouble else _backstop(said["backstop", lab.stack], cloud.backstop),
     )
@@ -135,14 +135,6 @@ def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) 
         return NodeHealth(node=name, healthy=False, detail=detail)
     detail = f"{instance.state} (spot)" if instance.market == "spot" else instance.state
     return NodeHealth(node=name, healthy=instance.state == "running", detail=detail)
-
-
-def _find_lost_instances(instances: Sequence[CloudInstance]) -> list[CloudInstance]:
-    """Return the ended instances whose node was not replaced, the last one of each node."""
-    alive = {instance.node for instance in instances if instance.alive}
-    return list(
-        {instance.node: instance for instance in instances if not instance.alive and instance.node not in alive}.values()
-    )
 
 
 def _backstop(answer: object, recorded: str) -> str:

@@ -20,7 +20,7 @@ from gpucourse.labs.aws.lab import open_cloud
 from gpucourse.labs.results import ChangeResult
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import stage
 from gpucourse.model.node import Inventory
 from gpucourse.runs.connect import Connections
 from gpucourse.runs.settle import settle
@@ -52,7 +52,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
             cloud.stopped, cloud.reservation = True, None
             deployments.save(context.paths, deployment)
             instances.wait(account, [instance.id for instance in cloud_instances], "stopped", sleep=_pause(context))
-        _settle(context, account, deployment)
+        ledger.settle_if_possible(context, account, deployment)
         now = ledger.per_hour(context, deployment)
         was = f" instead of ${before:.2f}" if before and ids else ""
         until = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
@@ -107,7 +107,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
                 cloud.stopped = False
                 deployments.save(context.paths, deployment)
             finally:  # what runs costs, even if this was interrupted or AWS answered with an error
-                _settle(context, account, deployment)
+                ledger.settle_if_possible(context, account, deployment)
         cloud.reservation = None  # also that of a killed start: the ledger now has the lab's cost
         late: list[list[str]] = []
 
@@ -229,13 +229,6 @@ def _move_deadline(context: Context, deployment: AwsDeployment) -> list[str]:
     moment = datetime.fromisoformat(deployment.cloud.expires)
     failed = write_deadline(context, deployment, moment)
     return [f"{failure.error.what}: it may end itself sooner" for failure in failed]
-
-
-def _settle(context: Context, account: Account, deployment: AwsDeployment) -> None:
-    try:
-        ledger.settle(context, account, deployment.uid, expires=deployment.cloud.expires)
-    except GpucourseError as error:
-        context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
 
 
 def _address(instance: CloudInstance, before: str) -> str:

@@ -157,10 +157,7 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
         for instance in termination_reason.of_its_nodes(deployment, known)
         if not instance.alive
     ]
-    try:
-        ledger.settle(context, account, deployment.uid, expires=cloud.expires)
-    except GpucourseError as error:
-        context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
+    ledger.settle_if_possible(context, account, deployment)
     return resources
 
 
@@ -183,9 +180,9 @@ def with_terraform(context: Context, lab: CloudLab, before: list[CloudResource])
     stack = lab.deployment.stack
     with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
         try:
-            if lab.list_existing():  # an instance that Terraform does not know would block the network's removal
+            if lab.terraform.addresses():  # an instance that Terraform does not know would block the network's removal
                 clear_unmanaged(context, lab, before)
-            lab.down(context.watch)
+            lab.terraform.down(context.watch)
         except (Interrupted, StackBusy):
             raise
         except GpucourseError as error:

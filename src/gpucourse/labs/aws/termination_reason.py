@@ -52,23 +52,27 @@ def describe_termination(instance: CloudInstance, expires: str) -> str:
     return f"{instance.node or 'an instance'} ({instance.id}): {explain_end(instance, expires)}{when}"
 
 
+def find_lost_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
+    """Return the ended instances of the lab's nodes that were not replaced, the last one of each node, by node."""
+    mine = of_its_nodes(lab, instances)
+    alive = {instance.node for instance in mine if instance.alive}
+    return {instance.node: instance for instance in mine if not instance.alive and instance.node not in alive}
+
+
 def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
     """Return the nodes on record that the account no longer has, by name, with why they ended. A stopped node is not lost.
 
     Empty if the account does not answer, or the credentials are for another one: then this cannot be known.
     """
-    cloud = deployment.cloud
     try:
-        cloud_instances = instances.find(account_of(context, deployment), stack=deployment.uid)
+        listed = instances.find(account_of(context, deployment), stack=deployment.uid)
     except GpucourseError:
         return {}
-    alive = {instance.node for instance in cloud_instances if instance.alive}
-    newest = {
-        instance.node: instance for instance in cloud_instances if not instance.alive
-    }  # by launch: the newest one of a name wins
-    names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
+    present, ended = {instance.node for instance in listed if instance.alive}, find_lost_instances(deployment, listed)
     return {
-        name: describe_termination(newest[name], cloud.expires) if name in newest else f"{name}: AWS no longer lists it"
-        for name in names
-        if name not in alive
+        node.name: describe_termination(ended[node.name], deployment.cloud.expires)
+        if node.name in ended
+        else f"{node.name}: AWS no longer lists it"
+        for node in (deployment.inventory.nodes if deployment.inventory else ())
+        if node.name not in present
     }

@@ -67,7 +67,11 @@ class Lab:
     def find_resources(self) -> list[Any]:
         return []
 
-    def list_existing(self) -> list[str]:
+    @property
+    def terraform(self) -> Lab:
+        return self
+
+    def addresses(self) -> list[str]:
         return []
 
     def down(self, _watch: object) -> list[str]:
