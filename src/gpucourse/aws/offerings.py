@@ -15,7 +15,7 @@ from gpucourse.aws.policy import PARTITION
 from gpucourse.aws.session import Account, find_partition
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.hardware import Hardware, hardware
-from gpucourse.model.cloud import Failure, InstanceType, Offers, Placement, Zone
+from gpucourse.model.cloud import InstanceType, Offers, Placement, Zone
 
 DEFAULT_REGION = "us-east-2"
 REGIONS = ("us-east-2", "us-east-1", "us-west-2")
@@ -132,30 +132,5 @@ def offers(account: Account, types: Iterable[str]) -> Offers:
 
 def first_attempt(zone_offers: Offers, wanted: str, *, with_types: Iterable[str] = ()) -> Placement | None:
     """Return where to try first: the first zone that offers this type and all of `with_types`; None if there is none."""
-    return next((Placement(zone=zone, instance_type=wanted) for zone in _suitable_zones(zone_offers, wanted, with_types)), None)
-
-
-def next_attempt(
-    zone_offers: Offers, tried: list[tuple[Placement, Failure]], *, allowed: Iterable[str], with_types: Iterable[str] = ()
-) -> Placement | None:
-    """Return where to try after these failures: a zone that AWS named, the next zone, then the next type of `allowed`.
-
-    None if another place would not help against the last failure, or if everything was tried. `allowed` is in the learner's
-    order, the requested type first; `with_types` are types that must be in the same zone (a Slurm head).
-    """
-    if not tried or not tried[-1][1].elsewhere:
-        return None
-    done = {attempt for attempt, _failure in tried}
-    with_types = tuple(with_types)
-    for kind in allowed:
-        places = _suitable_zones(zone_offers, kind, with_types)
-        named = [zone for _attempt, failure in tried[-1:] for zone in failure.suggested if zone in places]
-        for zone in dict.fromkeys([*named, *places]):
-            attempt = Placement(zone=zone, instance_type=kind)
-            if attempt not in done:
-                return attempt
-    return None
-
-
-def _suitable_zones(zone_offers: Offers, kind: str, with_types: Iterable[str]) -> tuple[str, ...]:
-    return zone_offers.find_common_zones(frozenset({kind, *with_types}))
+    common = zone_offers.find_common_zones(frozenset({wanted, *with_types}))
+    return Placement(zone=common[0], instance_type=wanted) if common else None

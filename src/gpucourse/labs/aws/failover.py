@@ -5,11 +5,10 @@ Pure: accepts what happened, and returns the next place to try. Any other failur
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gpucourse.aws import failures
-from gpucourse.aws.offerings import first_attempt, next_attempt
 from gpucourse.errors import TerraformFailed
 from gpucourse.model.cloud import Failure, Offers, Placement
 
@@ -32,7 +31,7 @@ class Route:
     zone_offers: Offers
     allowed: tuple[str, ...]
     with_types: tuple[str, ...] = ()
-    _round: list[tuple[Placement, Failure]] = field(default_factory=list)
+    _tried: set[Placement] = field(default_factory=set)
 
     def after(self, place: LaunchAttempt, failure: Failure) -> LaunchAttempt | None:
         """Return where to try after this place failed; None if no other place would help, or all were tried."""
@@ -40,15 +39,24 @@ class Route:
             return LaunchAttempt(attempt=place.attempt, placement_group=False)
         if not failure.elsewhere:
             return None
-        self._round.append((place.attempt, failure))
-        attempt = next_attempt(self.zone_offers, self._round, allowed=self.allowed, with_types=self.with_types)
-        if attempt is None and place.placement_group:  # there is more room for separate nodes than for adjacent ones
-            self._round.clear()
-            attempt = next(
-                filter(None, (first_attempt(self.zone_offers, kind, with_types=self.with_types) for kind in self.allowed)), None
-            )
-            return LaunchAttempt(attempt=attempt, placement_group=False) if attempt else None
-        return LaunchAttempt(attempt=attempt, placement_group=place.placement_group) if attempt else None
+        self._tried.add(place.attempt)
+        if attempt := self._find_next(failure.suggested):
+            return LaunchAttempt(attempt=attempt, placement_group=place.placement_group)
+        if place.placement_group:  # there is more room for separate nodes than for adjacent ones
+            self._tried.clear()
+            if attempt := self._find_next():
+                return LaunchAttempt(attempt=attempt, placement_group=False)
+        return None
+
+    def _find_next(self, suggested: Sequence[str] = ()) -> Placement | None:
+        """Return the first place that was not tried: of each type, the zones that AWS suggested come before the others."""
+        for kind in self.allowed:
+            zones = self.zone_offers.find_common_zones(frozenset({kind, *self.with_types}))
+            for zone in dict.fromkeys([*(zone for zone in suggested if zone in zones), *zones]):
+                attempt = Placement(zone=zone, instance_type=kind)
+                if attempt not in self._tried:
+                    return attempt
+        return None
 
 
 def about_group(failure: Failure) -> bool:
