@@ -48,9 +48,9 @@ def look(job: Job) -> list[Row]:
             after = _with_details(after)
             slurm_log.warn_of_unshared_folder(job, after, session=bool(_read_request(job).get("session")))
             slurm_errors.add_to_logs(job, after)
-            finish(job, dict(_end(job, after), later=later))
             if not later:
                 scratch.remove(job)
+            finish(job, dict(_end(job, after), later=later))
         job.write("seen.json", {"jobs": after})
         return after
 
