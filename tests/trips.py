@@ -27,23 +27,11 @@ from unittest.mock import patch
 from gpucourse.cli.boundary import run_command
 from gpucourse.model.node import Node
 from gpucourse.remote.sockets import PacketSocket, dial
-from tests.openssh import openssh_nodes
 from tests.system.cli import Learner
-from tests.system.test_hosts import format_hosts, write_known_hosts, write_script
+from tests.system.test_hosts import write_script
 from tests.waiting import STUCK_S
 
-LIMITS = {
-    "deploy": 14,
-    "run, first": 22,
-    "run": 16,
-    "runs": 8,
-    "logs": 8,
-    "cancel": 10,
-    "destroy": 14,
-    "hosts: deploy": 16,
-    "hosts: run": 16,
-    "hosts: destroy": 14,
-}
+LIMITS = {"deploy": 14, "run": 16, "cancel": 10}
 """The most round trips that a command may take."""
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 PRINTS = "print('hello')\n"
@@ -51,16 +39,10 @@ PRINTS = "print('hello')\n"
 
 @dataclass(frozen=True)
 class Counted:
-    """One command: its round trips one after the other, the most connections to one node."""
+    """One command, and its round trips one after the other."""
 
     command: str
     trips: int
-    connections: int
-
-    @property
-    def limit(self) -> int | None:
-        """The most round trips that it may take, None if it has only to stay as it is."""
-        return LIMITS.get(self.command)
 
 
 @dataclass
@@ -70,7 +52,6 @@ class _Talk:
 
     heard: int = 0
     said: int = 0
-    connections: int = 0
     sockets: list[socket.socket] = field(default_factory=list)
 
 
@@ -93,11 +74,6 @@ class Proxy:
         """Round trips one after the other, of the node with the most of them."""
         return max((talk.said for talk in self._talks.values()), default=0)
 
-    @property
-    def connections(self) -> int:
-        """Connections to one node, at most."""
-        return max((talk.connections for talk in self._talks.values()), default=0)
-
     def dial(self, node: Node, timeout_s: float) -> PacketSocket:
         """As `sockets.dial`, over a slow line."""
         talk = self._talks.setdefault((node.address, node.port), _Talk())
@@ -108,7 +84,6 @@ class Proxy:
         for sock in (middle, far):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.settimeout(None)
-        talk.connections += 1
         talk.sockets += [middle, far]
         asked = [talk.heard]
         for source, target, from_node in ((middle, far, False), (far, middle, True)):
@@ -171,35 +146,19 @@ def count(command: str, rtt_s: float, *words: str, waits: int = 0) -> Counted:
         said.seek(0)
         proxy.hear_out()
         assert code == 0, f"gpucourse {' '.join(words)} answered {code}:\n{said.read()}"
-        return Counted(command, proxy.trips + waits, proxy.connections)
+        return Counted(command, proxy.trips + waits)
 
 
 def count_on_simulated_nodes(folder: Path, rtt_s: float) -> Iterator[Counted]:
-    """Count on a lab of two nodes from `deploy` to `destroy`."""
+    """Count `deploy`, `run` and `cancel` on a lab of two nodes; the first run brings files that the second finds there."""
     with _typing_learner(folder) as learner:
         own = ("run", "--launcher", "python", "--script")
         prints, sleeps = (write_script(learner, *file) for file in (("prints.py", PRINTS), ("sleeps.py", SLEEPS)))
         yield count("deploy", rtt_s, "deploy", "3")
-        yield count("run, first", rtt_s, *own, prints, waits=1)
+        count("", 0.0, *own, prints)
         yield count("run", rtt_s, *own, prints, waits=1)
-        yield count("run --detach", rtt_s, *own, sleeps, "--detach", waits=1)
-        yield count("runs", rtt_s, "runs")
-        yield count("logs", rtt_s, "logs")
-        yield count("cancel", rtt_s, "cancel")
         count("", 0.0, *own, sleeps, "--detach")
-        yield count("destroy", rtt_s, "destroy", "3", "--yes")
-
-
-def count_on_hosts(folder: Path, rtt_s: float) -> Iterator[Counted]:
-    """Count on a lab of one machine with OpenSSH."""
-    with _typing_learner(folder) as learner:
-        key = learner.workspace / ".gpucourse/keys/id_ed25519"
-        with openssh_nodes(folder / "machines", 1, key) as servers:
-            write_known_hosts(learner, servers)
-            yield count("hosts: deploy", rtt_s, "deploy", "1", "--hosts", format_hosts(servers))
-            script = write_script(learner, "prints.py", PRINTS)
-            yield count("hosts: run", rtt_s, "run", "--launcher", "python", "--script", script)
-            yield count("hosts: destroy", rtt_s, "destroy", "1", "--yes")
+        yield count("cancel", rtt_s, "cancel")
 
 
 @contextmanager
