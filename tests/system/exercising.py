@@ -1,4 +1,4 @@
-"""Exercises as a learner runs them, for tests: by hand, by a command of a learner, or a copy of the files with a fault."""
+"""Exercises as a learner runs them, for tests: by hand, or a copy of the files with a fault."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from gpucourse.model.verdict import ExerciseVerdict
 from tests import forks
 from tests.parts import needs_module
 from tests.ports import take_port
-from tests.system.cli import Learner
 from tests.waiting import STUCK_S
 
 needs_torch = needs_module("torch")
@@ -222,14 +221,6 @@ def read_finished(exercise: Exercise, code: int, outputs: Sequence[str], out: Pa
     path = out / "metrics.json"
     metrics = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return Finished(exercise, code, outputs, metrics)
-
-
-def run_by_command(learner: Learner, exercise_id: str, /, **settings: str) -> tuple[Finished, Path]:
-    """Type `run` as a learner whose lab exists; every check has to pass. Return the run and the folder that came home."""
-    words = [word for item in settings.items() for word in ("--set", "=".join(item))]
-    typed = learner.types("run", exercise_id, *words)
-    folder = learner.run_folder()
-    return read_finished(CATALOG.exercise(exercise_id)[1], typed.code, [typed.out + typed.err], folder), folder
 
 
 def read_mounts() -> str:

@@ -20,7 +20,6 @@ from tests.system.exercising import (
     read_finished,
     run_exercise,
     start,
-    type_flags,
     wait,
 )
 
@@ -88,32 +87,3 @@ def test_a_launcher_on_each_node_starts_that_nodes_process(tmp_path: Path) -> No
     assert run.code == 0, run.output
     assert list_open_checks(run) == {}
     assert len({row["parent"] for row in run.metrics["ranks"]}) == 2, "each node's process has a launcher of its own"
-
-
-@pytest.mark.slow
-def test_torchrun_starts_the_worker_as_the_launcher_does(tmp_path: Path) -> None:
-    exercise, script = lay_out("0.3", tmp_path / "work")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
-    process = start([*command, f"--master-port={take_port()}", "worker.py"], script.parent, environment(script.parent))
-    run = read_finished(exercise, process.returncode, [wait(process)], script.parent)
-    assert [(row["node_rank"], row["local_rank"], row["rank"], row["world_size"]) for row in run.metrics["ranks"]] == [
-        (0, 0, 0, 2),
-        (0, 1, 1, 2),
-    ]
-
-
-@pytest.mark.slow
-def test_the_launcher_ends_the_others_when_two_processes_have_one_rank(tmp_path: Path) -> None:
-    fault = ("node * args.nproc_per_node + local_rank  #", "local_rank  #")
-    timeout = {"GPUCOURSE_COLLECTIVE_TIMEOUT_S": "2"}  # rank 1 never comes
-    run = run_exercise("0.3", tmp_path / "work", fault, env=timeout, nproc_per_node="1")
-    assert run.code == 1
-    assert "or another process has my rank" in run.output
-    assert "failed first, with code 1; the others are ended" in run.output
-    assert "Traceback" not in run.output
-
-
-@pytest.mark.slow
-def test_the_launcher_refuses_a_node_that_is_not_there(tmp_path: Path) -> None:
-    code, output = type_flags("0.3", tmp_path / "work", "--nnodes=2", env={"NODE_RANK": "2"})
-    assert (code, "NODE_RANK=2: the nodes are 0 to 1" in output) == (2, True), output

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -16,7 +15,6 @@ from tests.system.exercising import (
     list_open_checks,
     needs_torch,
     run_exercise,
-    run_on_a_gpu,
     type_flags,
 )
 
@@ -77,14 +75,6 @@ def test_three_products_are_counted_and_two_are_open(tmp_path: Path) -> None:
     assert {row["kernel"] for row in values["compiled"]} in (set(), {"naive", "coalesced", "tensor"}), "with nvcc, or without"
 
 
-@pytest.mark.slow
-@needs_emulator
-def test_an_error_on_line_1_ends_the_run_with_that_line(tmp_path: Path) -> None:
-    run = run_exercise("5.3", tmp_path / "work", files={"my_gemm.cu": "int x = ;\n"}, n="64")
-    assert run.code == 1
-    assert re.search(r"my_gemm\.cu does not compile:\n(.*\n)?my_gemm\.cu:1:(\d+:)? error: ", run.output)
-
-
 # --- 5.6 and 5.10: kernels in Triton ------------------------------------------------------------------------------------
 
 NARROW = {"rows": "16", "columns": "200,256", "archs": "sm_89"}
@@ -108,14 +98,6 @@ def test_the_finished_norm_passes_every_check_of_a_processor(tmp_path: Path) -> 
     check_healthy(run, tmp_path)
     assert [row["loads"] for row in run.metrics["passing"]] == [6, 24, 12, 6]
     assert (tmp_path / "work" / "kernel-sm_89.ptx").read_text(encoding="utf-8").count(".target sm_89") == 1
-
-
-@pytest.mark.slow
-@needs_triton
-def test_a_gpu_that_triton_does_not_serve_is_named_and_not_measured(tmp_path: Path) -> None:
-    run = run_on_a_gpu("5.6", tmp_path / "work", **NARROW)
-    assert "in the interpreter, on the processor: Triton does not support " in run.output
-    assert (run.metrics["cuda"], run.metrics["lengths"][0]["median_ms"]) == (None, None)
 
 
 @pytest.mark.slow

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from gpucourse.ui.loglines import leave_out_tables
 from tests.system.exercising import (
-    CATALOG,
-    FOLDERS,
     check_healthy,
     check_plots_and_tables,
-    environment,
-    flags,
-    list_failed_checks,
     list_open_checks,
     needs_torch,
-    read_finished,
     run_exercise,
-    start,
-    wait,
     write_mnist,
 )
 
@@ -58,30 +49,6 @@ def test_training_on_three_ranks_divides_samples_and_compares_itself(tmp_path: P
         assert row["efficiency_percent"] == pytest.approx(100 * row["speedup"] / row["ranks"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("offered", [{"batch_size": "16"}, {"hidden": "16384"}])
-def test_training_learns_at_the_ends_of_what_is_offered(offered: dict[str, str], tmp_path: Path) -> None:
-    """A small batch, and the widest layer: at a learning rate of 0.05 both diverge. The comparison that follows is not made."""
-    warm_up = "    bench.time_each(step, device, max(5, args.steps // 5))"
-    untimed = (warm_up, f"    return [1e-3] * args.steps\n{warm_up}")
-    run = run_exercise("3.2", tmp_path / "work", untimed, ranks=1, **{"samples": "1024", "steps": "5"} | offered)
-    assert run.code == 0, run.output
-    assert "loss-fell" not in list_open_checks(run)
-
-
-@pytest.mark.slow
-def test_a_script_by_hand_from_a_checkout_is_a_world_of_one(tmp_path: Path) -> None:
-    module, exercise = CATALOG.exercise("3.1")
-    script = FOLDERS.exercises / CATALOG.sources(module, exercise)[exercise.script]
-    env = {key: value for key, value in environment(tmp_path).items() if not key.startswith("GPUCOURSE")}
-    process = start([sys.executable, "-B", str(script), *flags(exercise, elements="100")], tmp_path, env)
-    output = wait(process)
-    run = read_finished(exercise, process.returncode, [output], tmp_path)
-    assert run.code == 0, output
-    assert (run.metrics["world_size"], run.metrics["mode"]) == (1, "by hand")
-    assert list_failed_checks(run) == set()
-
-
 COLLECTIVES = ["AllReduce", "Broadcast", "AllGather", "ReduceScatter"]
 
 
@@ -99,26 +66,6 @@ def test_every_collective_is_measured_at_every_size_with_both_bandwidths(tmp_pat
     shown = [line.decode() for _, line in leave_out_tables([(0.0, line.encode()) for line in run.output.splitlines()])]
     assert [line.split(":")[0] for line in shown if "GB/s on the bus" in line] == COLLECTIVES, "on the screen a line for each"
     assert "theoretical link" not in (tmp_path / "bandwidth.svg").read_text(encoding="utf-8"), "a loopback has none"
-
-
-@pytest.mark.slow
-def test_collectives_take_whole_elements_for_each_of_three_ranks(tmp_path: Path) -> None:
-    sizes = {"min_bytes": "4", "max_bytes": "400", "factor": "10"}
-    run = run_exercise("3.3", tmp_path / "work", ranks=3, **sizes, link_gbps="1e-5")
-    check_healthy(run, tmp_path, failed={"below-the-link"})  # nothing is faster than its link
-    assert {row["bytes"] for row in run.metrics["sweep"]} == {12, 36, 396}
-    assert "theoretical link" in (tmp_path / "bandwidth.svg").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_a_backend_without_reduce_scatter_is_named_and_measured(tmp_path: Path) -> None:
-    missing = "def scatter(*_):\n    raise RuntimeError('ProcessGroupGloo does not support reduce_scatter')"
-    change = ('scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor', missing)
-    run = run_exercise("3.3", tmp_path / "work", change, ranks=2, collective="reduce_scatter", max_bytes="1024")
-    assert run.code == 0, run.output
-    assert "no ReduceScatter here (ProcessGroupGloo does not support reduce_scatter)" in run.output
-    assert {row["via"] for row in run.metrics["sweep"]} == {"all_reduce"}
-    assert list_failed_checks(run) == set()
 
 
 @pytest.mark.slow
@@ -146,17 +93,6 @@ def test_a_real_set_on_disk_is_shared_evenly_by_three_ranks(tmp_path: Path) -> N
     assert {"all-ranks", "same-data", "parameters-equal", "same-training"}.isdisjoint(list_open_checks(run))
 
 
-@pytest.mark.slow
-def test_every_rank_ends_with_the_reason_when_one_lacks_the_data(tmp_path: Path) -> None:
-    """Otherwise rank 0 would wait for rank 1 until the time-out."""
-    folder = write_mnist(tmp_path / "set", 60)
-    change = ("from_folder(args.data,", "from_folder(args.data * (rank == 0),")
-    run = run_exercise("3.4", tmp_path / "work", change, ranks=2, data=str(folder))
-    assert (run.code, run.metrics) == (1, {})
-    assert run.output.count("rank 1: .: has no train-images-idx3-ubyte, packed by gzip or not") == 2, run.output
-    assert "Traceback" not in run.output
-
-
 WAYS = ["no accumulation", "sync every micro-step", "no_sync", "big batch"]
 SMALL_GROUPS = {"micro_batch": "8", "hidden": "32", "steps": "5"}
 
@@ -175,17 +111,6 @@ def test_four_ways_of_accumulation_with_their_traffic(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_big_batch_that_does_not_fit_on_one_rank_is_left_out_on_all(tmp_path: Path) -> None:
-    old = "        with model.no_sync():\n            one_group(BIG"
-    new = f"        if rank == 1:\n            raise torch.OutOfMemoryError('injected')\n{old}"
-    run = run_exercise("3.5", tmp_path / "work", (old, new), ranks=2, **SMALL_GROUPS)
-    assert run.code == 0, run.output
-    assert [row["way"] for row in run.metrics["ways"]] == WAYS[:3]
-    assert "The big batch does not fit on every rank" in run.output
-    assert list_open_checks(run)["gradients-equal"].startswith("error: "), "nothing to compare with is not a pass"
-
-
-@pytest.mark.slow
 def test_both_schedules_are_swept_with_both_bubbles(tmp_path: Path) -> None:
     run = run_exercise("3.6", tmp_path / "work", ranks=2, hidden="64", steps="3")
     check_healthy(run, tmp_path)
@@ -199,15 +124,6 @@ def test_both_schedules_are_swept_with_both_bubbles(tmp_path: Path) -> None:
         assert row["bubble_wall_percent"] is None, "ranks that share cores show no bubble by the clock"
     assert "rank 1 of 2 on node0 (cpu) has layers 4 to 7 of 8" in run.output
     assert "(p - 1) / (m + p - 1)" in (tmp_path / "bubble.svg").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_layers_that_do_not_divide_are_shared_by_three_ranks(tmp_path: Path) -> None:
-    settings = {"hidden": "96", "batch_size": "256", "layers": "7", "steps": "3", "schedule": "gpipe", "micro_batches": "2"}
-    run = run_exercise("3.6", tmp_path / "work", ranks=3, **settings)
-    assert run.code == 0, run.output
-    assert [part["layers"] for part in run.metrics["stages"]] == [2, 2, 3]
-    assert {"gradients-right", "loss-equal", "parameters-equal", "all-layers"}.isdisjoint(list_open_checks(run))
 
 
 def test_the_scaling_curve_holds_its_own_formulas(tmp_path: Path) -> None:
@@ -245,15 +161,6 @@ def test_each_hook_sends_its_bytes_and_the_rest_is_left_out_with_the_reason(tmp_
         saved = plain["bytes_per_step"] - row["bytes_per_step"]
         pays_below = pytest.approx(saved * 8 / (compressing / 1e3) / 1e9) if compressing else None
         assert row["pays_below_gbps"] == pays_below
-
-
-@pytest.mark.slow
-def test_small_buckets_do_not_hang_and_make_more_messages(tmp_path: Path) -> None:
-    small = {"hidden": "64", "batch_size": "32", "steps": "20", "hook": "powersgd-2", "bucket_mb": "0.01"}
-    run = run_exercise("3.8", tmp_path / "work", ranks=2, **small)
-    check_healthy(run, tmp_path)
-    plain, low_rank = run.metrics["hooks"]
-    assert 2 <= plain["messages_per_step"] < low_rank["messages_per_step"]
 
 
 @pytest.mark.slow

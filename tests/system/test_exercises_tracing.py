@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -66,42 +65,6 @@ def test_a_solved_pod_starts_and_its_trace_is_the_ledger(tmp_path: Path) -> None
     assert read_mounts() == mounts
 
 
-@pytest.mark.slow
-@needs_pods
-@pytest.mark.usefixtures("gcc")
-def test_a_tracer_is_blind_without_shared_processes(tmp_path: Path) -> None:
-    change = ("my_pod.yaml", "shareProcessNamespace: true", "shareProcessNamespace: false")
-    run = run_exercise("B.1", tmp_path / "work", change, solved=True, before=SUPERVISED)
-    assert run.code == 0, run.output
-    assert (run.metrics["sees_engine"], run.metrics["running"], run.metrics["first_trace"]["calls"]) == ("no", 1, None)
-    assert list_failed_checks(run) == {"policies", "both-running", "sees-engine"}
-
-
-RIGHTS = "add: [SYS_ADMIN, SYS_PTRACE]"
-
-
-@pytest.mark.slow
-@needs_pods
-@pytest.mark.usefixtures("gcc")
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (RIGHTS, "add: [SYS_ADMIN]", "no permission to read"),
-        (RIGHTS, "add: [SYS_PTRACE]", "exit"),
-        ("        - {name: btf, mountPath: /sys/kernel/btf, readOnly: true}\n", "", "no types of the kernel"),
-        ("runAsUser: 0", "runAsUser: 1000", "blind"),
-    ],
-    ids=["no ptrace", "no admin", "no types", "no root"],
-)
-def test_a_tracer_without_its_rights_ends_and_says_why(old: str, new: str, words: str, tmp_path: Path) -> None:
-    run = run_exercise("B.1", tmp_path / "work", ("my_pod.yaml", old, new), solved=True, before=SUPERVISED)
-    assert run.code == 0, run.output
-    if run.metrics["tracer"] != "bpftrace":
-        pytest.skip(f"needs bpftrace and root: {run.output.partition('not taken: ')[2].splitlines()[0]}")
-    [tracer] = [box for box in run.metrics["containers"] if box["name"] == "tracer"]
-    assert (tracer["running"], tracer["restarts"], words in tracer["why"]) == (False, 1, True), tracer
-
-
 # --- B.2 and B.3: calls and your own tracer -------------------------------------------------------------------------------
 
 
@@ -119,19 +82,6 @@ def test_a_trace_as_delivered_is_exact_and_the_part_is_open(tmp_path: Path) -> N
 def test_costs_of_a_trace_solved_are_right_at_the_ends_of_what_is_offered(settings: dict[str, str], tmp_path: Path) -> None:
     run = run_exercise("B.2", tmp_path / "work", solved=True, tracer="preload", **settings)
     check_healthy(run, tmp_path)
-
-
-@pytest.mark.slow
-def test_the_engine_for_a_gpu_answers_as_the_stand_in_does(tmp_path: Path) -> None:
-    _, script = lay_out("B.2", tmp_path / "work")
-    done = subprocess.run(
-        [sys.executable, "torch_engine.py", "1"],
-        input="ledger\nload\nrequest 4 3\n",
-        cwd=script.parent, env=environment(script.parent), capture_output=True, text=True, timeout=STUCK_S, check=True,
-    )  # fmt: skip
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [answer["tokens"] for answer in answers] == [0, 0, 3]
-    assert {answer["calls"]["cudaMalloc"] for answer in answers} == {0}, "no GPU was asked for memory"
 
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="uprobes and LD_PRELOAD need Linux")

@@ -1,16 +1,13 @@
-"""`python -m benchmarks gpu`: without a GPU, and on one that the processor plays (tests/fake_gpu)."""
+"""`python -m benchmarks gpu`, on a GPU that the processor plays (tests/fake_gpu)."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,6 @@ import pytest
 
 from benchmarks import gpu
 from benchmarks.gpu_cases import CASES, SOLUTION, Case, Figure, figures
-from benchmarks.gpu_machine import Machine
 from benchmarks.gpu_record import for_plots
 from gpucourse.course.catalog import load
 from gpucourse.course.gpu_record import FOLDER, FORMAT, find_recorded_plots
@@ -45,16 +41,6 @@ def test_every_exercise_has_its_case_and_those_with_a_solution_run_it(tmp_path: 
         solutions = find_course({}).exercises / CATALOG.folder_name(module) / "solutions"
         assert exercise.yours
         assert all((folder / part.file).read_text() == (solutions / part.file).read_text() for part in exercise.yours)
-
-
-@pytest.mark.slow
-def test_without_a_gpu_every_row_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cases = [Case("4.1", limit_s=LONG_S), Case("1.1", {"dtype": "float16"}, variant="float16")]
-    assert gpu.prove([], cases=cases, recorded=tmp_path) == 0
-    rows = capsys.readouterr().out.split("exercise ")[1].splitlines()[1:]
-    assert [row.split("  ")[0] for row in rows] == ["4.1", "1.1 float16"]
-    assert all(row.endswith(gpu.NO_GPU) for row in rows)
-    assert list(tmp_path.iterdir()) == [], "nothing that a GPU did not measure is kept"
 
 
 @pytest.mark.slow
@@ -85,18 +71,6 @@ def test_on_a_gpu_figures_stand_beside_ceilings(
         assert not warnings
 
 
-@pytest.mark.slow
-def test_what_runs_past_its_limit_is_ended_and_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Ranks of torchrun have sessions of their own: killed alone, torchrun would leave them behind."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    endless = Case("0.2", simulated={"epochs": "100", "samples": "65536", "batch_size": "1"}, limit_s=8 / gpu.PATIENCE)
-    assert gpu.prove([], cases=[endless], recorded=tmp_path) == 1
-    assert "0.2: stopped at its limit" in capsys.readouterr().out
-    assert working_in(tmp_path) == []
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends a process with its parent")
 def test_a_case_ends_when_the_proof_is_killed(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
@@ -114,32 +88,6 @@ def test_a_case_ends_when_the_proof_is_killed(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGKILL)
     os.close(reader)
     assert ended, "the child has closed the pipe"
-
-
-def test_the_librarys_best_is_not_looked_for_without_a_gpu() -> None:
-    row = {"dtype": "bfloat16", "best_tflops": 1.0}
-    lines = [gpu.Line("4.2", "", "", "", metrics={"summary": [row]})]
-    assert gpu._library(Machine(None, 0, {}, {}), lines, time.monotonic() + 30, (64,)) is None
-
-
-def working_in(folder: Path) -> list[str]:
-    """Processes of this computer whose folder is or was in this one."""
-    pids = []
-    for link in Path("/proc").glob("[0-9]*/cwd"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            pids += [str(link)] if str(link.readlink()).startswith(str(folder)) else []
-    return pids
-
-
-@pytest.mark.slow
-def test_after_the_time_nothing_is_started(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gpu.prove(["4.1"], recorded=tmp_path, limit_s=0) == 1
-    assert "4.1: no; nothing judged; not measured: the time was over" in capsys.readouterr().out
-
-
-def test_an_unknown_exercise_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gpu.prove(["9.9"]) == 2
-    assert "there is no exercise 9.9 here" in capsys.readouterr().err
 
 
 def test_a_figure_above_its_ceiling_is_a_fault() -> None:

@@ -1,4 +1,4 @@
-"""Module 2 through the real commands, on a real Slurm: every exercise as a learner runs it."""
+"""Exercises through the real commands, on a real Slurm, as a learner runs them."""
 
 from __future__ import annotations
 
@@ -67,29 +67,6 @@ def test_terminal_on_a_node_measures_the_session_and_keeps_a_transcript(cluster:
     assert "\x1b" not in transcript
     assert slurm.queue(cluster) == []
     assert (cluster.workspace / "deliverables/2.2/transcript.txt").is_file()
-
-
-def test_failed_task_of_an_array_keeps_the_dependent_job_from_starting(cluster: Learner) -> None:
-    said = cluster.types("run", "2.4", "--set", "values=0.001,none", "--set", "epochs=1", "--set", "seeds=1", code=4)
-    jobs = cluster.newest_run()["slurm"]["jobs"]
-    states = {job["job"].rpartition("_")[2]: job["state"] for job in jobs}
-    assert (states["0"], states["1"], jobs[-1]["state"]) == ("COMPLETED", "FAILED", "CANCELLED")
-    assert "there is no number for task 1" in said.err
-    assert slurm.queue(cluster) == []
-
-
-def test_batch_file_for_two_machines_runs_on_three_if_that_is_typed(cluster: Learner) -> None:
-    write(cluster, "my_multi_node.sbatch")
-    ran = cluster.types("run", "2.3", "--nodes", "3")
-    assert "sbatch --parsable --nodes=3 my_multi_node.sbatch" in ran.err
-    assert have_all_passed(cluster)
-    rows = metrics(cluster)["ranks"]
-    assert [row["procid"] for row in rows] == [0, 1, 2]
-    assert len({row["machine"] for row in rows}) == 3
-    logs = {log.name.partition("-rank")[0] for log in (cluster.run_folder() / "logs").glob("*-rank*.log")}
-    assert len(logs) == 3  # the output of each process, under the name of its node
-    assert part(cluster)["verdict"] == "passed"
-    deliver(cluster, "my_multi_node.sbatch")
 
 
 def test_array_of_the_learner_keeps_its_limit_and_is_gathered(cluster: Learner) -> None:
