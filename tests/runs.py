@@ -41,12 +41,9 @@ class Run:
     def follow(self, *, grace_s: float = 5.0) -> FollowResult:
         return follow.follow(self.fleet, self.job(), self.events.append, self.stop, follow.FollowTimes(grace_s=grace_s))
 
-    def job(self, *, max_restarts: int = 0) -> FollowedJob:
+    def job(self) -> FollowedJob:
         """The run as it is followed."""
-        return FollowedJob(
-            run_id=self.plan.run_id, nodes=self.plan.nodes, paths=self.paths, log_limit=self.plan.log_limit,
-            max_restarts=max_restarts,
-        )  # fmt: skip
+        return FollowedJob(run_id=self.plan.run_id, nodes=self.plan.nodes, paths=self.paths, log_limit=self.plan.log_limit)
 
     def collect(self, *globs: str, max_bytes: int = 1 << 30) -> CollectedOutputs:
         return collect.collect(self.fleet, self.plan.run_id, globs, self.paths, max_bytes, self.events.append)

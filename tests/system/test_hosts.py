@@ -150,10 +150,7 @@ def test_deploy_uses_the_key_of_the_learner(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--target", "hosts"), "no machines are named"),
-        (("--hosts", "me@gpu1,me@gpu1"), "named twice"),
         (("--hosts", "me@"), "is not a machine"),
-        (("--hosts", "me@gpu1", "--nodes", "2"), "1 machines are named"),
         (("--hosts", "me@gpu1", "--gpu", "t4"), "only for a lab on AWS"),
         (("--trust", "SHA256:x"), "only for machines that exist already"),
     ],

@@ -201,14 +201,6 @@ def test_script_runs_unchanged_under_the_profiler(lab: Learner, tmp_path: Path) 
     assert "not for slurm" in lab.types("run", "3.1", "--launcher", "slurm", "--profile", code=2).err
 
 
-@pytest.mark.slow
-def test_profiled_run_of_an_exercise_counts_for_nothing(lab: Learner) -> None:
-    lab.types("run", "3.1", "--profile", "--set", "elements=1024")
-    assert {path.name for path in lab.run_folder().glob("outputs/node0/profile*.json")} >= {"profile-rank0.json"}
-    record = lab.newest_run()
-    assert (record["state"], record["profiled"], record["verdict"]) == ("succeeded", True, None)
-
-
 PLANTED = {
     "ui.logpipe:LogPipe.feed": "draw the live screen",
     "runs.diagnose:diagnose": "name the cause of the failure",

@@ -114,19 +114,6 @@ def test_up_waits_for_the_terraform_of_a_command_that_was_killed(lab: Lab) -> No
     assert lab.list_resources() == []
 
 
-def test_down_waits_for_the_terraform_of_a_command_that_was_killed(lab: Lab) -> None:
-    lab.stack().up()
-    lab.do(0, "wait", on="undo")
-    child = lab.elsewhere("down")
-    until(lab.mark(0, "here").exists, "the removal of node 0")
-    child.kill()
-    child.wait()
-    assert lab.stack().down(lambda event: go_on_when_waited_for(lab, 0, event)) == []  # all was removed by then
-    assert any("waiting for it to end" in note for note in lab.notes())
-    assert lab.list_resources() == []
-    assert not lab.stack().exists()
-
-
 def test_up_goes_on_after_terraform_was_killed(lab: Lab) -> None:
     lab.do(1, "wait")
     with ThreadPoolExecutor(1) as pool:

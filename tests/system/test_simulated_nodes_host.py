@@ -192,13 +192,3 @@ def test_trim_removes_every_node_from_any_state(lab: SimulatedNodes, damage: str
     assert has_ended(pid)
     assert lab.leftovers() == []
     assert not lab.folder.exists() or list(lab.folder.iterdir()) == []
-
-
-def test_end_everything_ends_a_stopped_host_and_its_runs(own_lab: SimulatedNodes) -> None:
-    start_on(own_lab, "node0", DETACHED)
-    os.kill(own_lab.host_pid, signal.SIGSTOP)
-    removed = health.end_everything(own_lab.folder, own_lab.uid)
-    assert any("sleep 601" in words for words in removed)
-    assert str(own_lab.folder / "node0") in removed
-    assert own_lab.leftovers() == []
-    assert health.end_everything(own_lab.folder, own_lab.uid) == []

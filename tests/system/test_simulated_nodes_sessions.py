@@ -110,24 +110,6 @@ def test_processes_end_when_their_client_is_killed(lab: SimulatedNodes, script: 
     until(lambda: list_processes(lab) == [], "every process ends")
 
 
-def test_detached_run_outlives_its_client_but_not_its_node(tmp_path: Path) -> None:
-    with serve_simulated_nodes(tmp_path, 1) as lab:
-        script = "GPUCOURSE_RUN_DIR=/run/7 setsid sleep 600 & GPUCOURSE_RUN_DIR=/run/8 sleep 601 & sleep 602 & echo $$; wait"
-        client = begin(lab, script, [])
-        until(lambda: {"sleep 600", "sleep 601", "sleep 602"} <= commands(lab), "all run")
-        client.kill()
-        client.communicate()
-        until(lambda: len(list_processes(lab)) == 2, "the attached ones end")
-        assert commands(lab) == {"sleep 600", "sleep 601"}
-        lab.down("node0")
-        assert list_processes(lab) == []
-        assert lab.leftovers() == []
-
-
-def commands(lab: SimulatedNodes) -> set[str]:
-    return {processes.command_of(pid) for pid in list_processes(lab)}
-
-
 def begin(lab: SimulatedNodes, script: str, terminal: list[str]) -> subprocess.Popen[bytes]:
     """A client whose command has begun: its first line has come."""
     words = [need("ssh"), *terminal, *lab.options("node0"), lab.address("node0"), script]

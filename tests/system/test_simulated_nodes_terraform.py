@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.local import driver, health, layout
+from gpucourse.local import driver, health
 from gpucourse.model.node import Node
 from gpucourse.provision.template import copy_template
 from tests.parts import slow_after
@@ -134,19 +134,6 @@ def test_destroy_works_from_a_broken_state(stack: Terraformed, damage: str) -> N
     until(lambda: stack.nodes.leftovers() == [], "the host without a folder ends")
 
 
-@pytest.mark.slow
-def test_apply_brings_a_node_up_that_failed_before(stack: Terraformed) -> None:
-    stack.nodes.folder.mkdir(mode=0o700)
-    (stack.nodes.folder / "node1").write_text("a file where the node's folder belongs")
-    assert stack.run("apply", "-auto-approve", "-input=false") == 1
-    until(lambda: stack.list_sick_nodes() == ["node1"], "the other node stands")
-    (stack.nodes.folder / "node1").unlink()
-    assert [node.name for node in stack.apply()] == ["node0", "node1"]
-    assert stack.list_sick_nodes() == []
-    stack.destroy()
-    stack.assert_nothing_is_left()
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_destroy_removes_what_an_interrupted_apply_left(stack: Terraformed, number: int) -> None:
     """Terraform does not write its state aside: killed at that moment it leaves an empty file, and forgets what exists."""
@@ -169,19 +156,6 @@ def test_stack_passes_its_own_checks(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
-def test_apply_changes_the_number_of_nodes(stack: Terraformed) -> None:
-    two = list(stack.apply())
-    stack.set_count(4)
-    four = list(stack.apply())
-    assert four[:2] == two
-    stack.set_count(1)
-    assert stack.apply() == two[:1]
-    assert layout.node_names(stack.nodes.folder) == ["node0"]
-    stack.destroy()
-    stack.assert_nothing_is_left()
-
-
 def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
     process = stack.start("apply", "-auto-approve", "-input=false")
     until(lambda: (stack.nodes.folder / moment).exists() or process.poll() is not None, "it has begun")
@@ -200,16 +174,3 @@ def command(entry: Path) -> bytes:
         return (entry / "cmdline").read_bytes()
     except OSError:
         return b""
-
-
-def test_stack_works_in_a_folder_with_an_awkward_name(tmp_path: Path) -> None:
-    root = tmp_path / 'it\'s a "lab" ${x} $(y) %{z} 学' / ("deep" * 25)
-    root.mkdir(parents=True)
-    stack = Terraformed(root)
-    try:
-        stack.apply()
-        assert stack.list_sick_nodes() == []
-        stack.destroy()
-        stack.assert_nothing_is_left()
-    finally:
-        health.end_everything(stack.nodes.folder, stack.nodes.uid)
