@@ -129,6 +129,14 @@ FAULTS: Mapping[str, Fault] = {
         red={"cache-keeps", "cache-emptied", "nothing-left"}, solved=True, settings={"size": "1000", "budget_mib": "64"},
         marks=(),
     ),
+    "1.4 fix of a smaller table": Fault(
+        files={"my_fix.py": "def sums_of_squares(load, rows):\n    return load(0, 4096).square().sum(dim=0)\n"},
+        red={"fix-whole", "fix-right"}, settings={"size": "1000", "budget_mib": "64"},
+    ),
+    "1.4 fix that raises": Fault(
+        files={"my_fix.py": "def sums_of_squares(load, rows):\n    return 1 / 0\n"},
+        red={"fix-runs"}, settings={"size": "1000", "budget_mib": "64"},
+    ),
     "3.1 rank with a wrong value": Fault(
         changes=[("torch.full((args.elements,), float(rank + 1)", "torch.full((args.elements,), float(rank * 2 + 1)")],
         red={"allreduce-exact", "sum"}, others=True, words="WRONG", ranks=2, settings={"elements": "100"}, marks=(),
@@ -140,6 +148,11 @@ FAULTS: Mapping[str, Fault] = {
             ("whole_loss(model.module), flat", "whole_loss(model), flat"),
         ],
         red={"gradients-equal", "gradients-right", "parameters-equal"}, others=True, ranks=2, settings=SMALL_TRAINING,
+    ),
+    "3.2 one rank with other weights": Fault(
+        changes=[("loss_after, weights =",
+                  "if rank == 1:\n    next(model.parameters()).data[0, 0] += 1e-6\nloss_after, weights =")],
+        red={"parameters-equal"}, ranks=2, settings=SMALL_TRAINING,
     ),
     "3.2 shared samples, one order": Fault(
         changes=[
@@ -256,6 +269,15 @@ FAULTS: Mapping[str, Fault] = {
         changes=[("my_kernels.cu", "#include <cuda_runtime.h>", "int x = ;")],
         red={"compiles"}, words="my_kernels.cu:8: error: ",
     ),
+    "5.1 kernel with another name": Fault(
+        changes=[("my_kernels.cu", "void block_sum(", "void sum_of_blocks(")],
+        red={"compiles"}, words="has no kernel block_sum: keep its name",
+    ),
+    "5.1 transpose that writes columns": Fault(
+        changes=[("my_warps.cu",
+                  '  OPEN("transpose: how can a warp write a row of out after it has read a row of in?");\n', "")],
+        red={"transpose-coalesced"}, words="transpose (yours): right; 4 sectors a load, 32 sectors a store",
+    ),
     "5.2 loop that stops": Fault(
         changes=[("my_loop.py", "    optimizer = torch.optim.AdamW(", "    optimizer = torch.optim.AdmaW(")],
         red={"loop-runs", "runs-anywhere"}, words="my_loop.py, line 33", settings={"steps": "10", "hidden": "64"}, marks=(),
@@ -275,9 +297,16 @@ FAULTS: Mapping[str, Fault] = {
         ],
         red={"possible", "stencil-right", "words"}, others=True, settings=SMALL_ROOFS,
     ),
+    "5.7 step that raises": Fault(
+        changes=[("my_stencil.py", "centre + change", "centre + changed")], red={"step-runs"}, settings=SMALL_ROOFS,
+    ),
     "5.8 circular filter": Fault(
         changes=[("my_filter.py", "length = samples + points - 1  #", "length = samples  #")],
         red={"filter-right", "finds"}, others=True, settings={"signals": "64", "batch_sizes": "1,16"},
+    ),
+    "5.8 filter that changes its input": Fault(
+        changes=[("my_filter.py", "return torch.stack(scores)", "signals.zero_()\n    return torch.stack(scores)")],
+        red={"filter-runs"}, others=True, settings={"signals": "64", "batch_sizes": "1,16"},
     ),
     "5.9 fewer samples": Fault(
         changes=[

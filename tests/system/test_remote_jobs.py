@@ -184,6 +184,18 @@ def test_run_ends_processes_that_hide_their_environment_and_session(make: Make, 
 
 
 @on_openssh
+def test_start_that_is_repeated_runs_once(make: Make, lab: SshLab) -> None:
+    script = "import pathlib, time\nwith open('../outputs/starts', 'a') as f: f.write('x')\ntime.sleep(0.5)"
+    run = make(script, nodes=lab.nodes[:1]).launch()
+    link = run.fleet.link(lab.nodes[0])
+    spec = _spec(run.plan, run.plan.commands[0], parcels(run.plan.uploads))
+    assert [jobs.start(link, spec).again for _ in range(3)] == [True] * 3
+    run.follow()
+    assert jobs.start(link, spec).state == "ended"
+    assert (run.folder() / "outputs" / "starts").read_text() == "x"
+
+
+@on_openssh
 def test_run_is_lost_and_leaves_nothing_when_its_supervisor_is_killed(make: Make, lab: SshLab) -> None:
     run = make("import time; print('up'); time.sleep(300)", nodes=lab.nodes[:1]).launch()
     until((run.folder() / "logs" / "rank0.log").exists, "the rank is up")
