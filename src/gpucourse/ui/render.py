@@ -1,6 +1,6 @@
 """A view as text. One layout for a pipe and for a terminal; a terminal also gets its width, colours and drawn lessons.
 
-Own code rather than rich: the import of rich needs 40 ms, and `status` is promised within 100 (docs/architecture.md).
+Own code rather than rich, which draws only lessons (docs/architecture.md).
 """
 
 from __future__ import annotations
