@@ -15,8 +15,10 @@ from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.answer import PredictionResult
 from gpucourse.model.plan import Batch, LaunchPlan, Upload
 from gpucourse.model.record import RunRecord
+from gpucourse.model.sweep import Point
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.mutations import confirm_expectation
+from gpucourse.runs.run_module import ExerciseRun
 from gpucourse.ui.tables import Cell, View
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_metrics
@@ -65,6 +67,31 @@ class Plan(JsonDocument):
     """`run --dry-run`."""
 
     plan: PlanDocument
+
+
+class SweepDocument(JsonDocument):
+    """A sweep and its runs."""
+
+    id: str
+    exercise: str
+    parameter: str
+    unit: str
+    state: str
+    points: list[Point]
+
+
+class SweepOutput(JsonDocument):
+    """`run --sweep`."""
+
+    sweep: SweepDocument
+    folder: Path
+    files: list[Path]
+
+
+class ModuleRuns(JsonDocument):
+    """`run --all`."""
+
+    steps: list[ExerciseRun]
 
 
 def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:

@@ -22,13 +22,10 @@ from gpucourse.cli.flags import (
     parse_seconds,
     target_option,
 )
-from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
 from gpucourse.model.launcher import find_traits, list_launchers
-from gpucourse.model.sweep import Point
 from gpucourse.outside.names import printable
-from gpucourse.runs.run_module import ExerciseRun
 
 if TYPE_CHECKING:
     from gpucourse.launch.own_batch import ScriptKind
@@ -39,31 +36,6 @@ if TYPE_CHECKING:
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
-
-
-class SweepDocument(JsonDocument):
-    """A sweep and its runs."""
-
-    id: str
-    exercise: str
-    parameter: str
-    unit: str
-    state: str
-    points: list[Point]
-
-
-class SweepOutput(JsonDocument):
-    """`run --sweep`."""
-
-    sweep: SweepDocument
-    folder: Path
-    files: list[Path]
-
-
-class ModuleRuns(JsonDocument):
-    """`run --all`."""
-
-    steps: list[ExerciseRun]
 
 
 EnvironmentFlag = Annotated[
@@ -242,7 +214,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
 
 def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bool) -> int:
     """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
-    from gpucourse.cli.outcome import show_line
+    from gpucourse.cli.outcome import SweepOutput, show_line
     from gpucourse.runs import parameter_sweep as act
     from gpucourse.runs.prepare import resolve
     from gpucourse.runs.run import locate_run
@@ -274,7 +246,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
 def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
     """Run every exercise of a module on every lab of it that is up; return the exit code. Raises ExerciseFailed,
     CheckFailed."""
-    from gpucourse.cli.outcome import show_line
+    from gpucourse.cli.outcome import ModuleRuns, show_line
     from gpucourse.runs.run_module import labs
     from gpucourse.runs.run_module import run_all as act
     from gpucourse.ui.views.many import everything as view
