@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,6 @@ RANKED = "export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_L
 TASK = "$SLURM_ARRAY_TASK_ID"
 LOGGED = "srun -o logs/%N-rank%t.log"
 ARRAY = HEAD.replace("-o logs/%j-%N.out", "-a 0-3%2 -o logs/%A_%a-%N.out")
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as judge:
-        yield judge
 
 
 def judge_text(judge: Judge, folder: Path, name: str, text: str) -> JudgeAnswer:

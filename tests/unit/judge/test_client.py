@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -69,12 +68,6 @@ FATES = {
     "forks-back": (body("os.fork()", "return 2"), "passed", "", ""),
     "ends-its-parent": (body("os.kill(os.getppid(), signal.SIGKILL)", "time.sleep(600)"), "failed", "ended-parent", "SIGKILL"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as judge:
-        yield judge
 
 
 @pytest.fixture

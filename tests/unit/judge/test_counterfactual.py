@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from gpucourse.judge.client import Judge, JudgeAnswer
 from gpucourse.judge.counterfactual import is_alike, sample, settle
@@ -28,12 +25,6 @@ def judge(part):
     if given != 9:
         raise part.wrong("root", "a square", output=given, given=given)
 """
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as judge:
-        yield judge
 
 
 def ask(judge: Judge, folder: Path, formula: str, solution: str | None = "a * a") -> JudgeAnswer:

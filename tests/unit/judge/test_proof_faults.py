@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,12 +24,6 @@ FAULTS = [
     for exercise in module.exercises
     for fault in exercise.faults
 ]
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as judge:
-        yield judge
 
 
 @pytest.mark.parametrize(("folder", "sources", "fault"), FAULTS)

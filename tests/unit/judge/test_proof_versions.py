@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,7 +63,6 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
     "no-gpu-by-number": (TRACING, "my_pod.yaml", RIGHTS, RIGHTS + "      resources: {limits: {nvidia.com/gpu: 0}}\n", True),
     "root-that-is-refused": (TRACING, "my_pod.yaml", "runAsUser: 0", "runAsUser: 0\n        runAsNonRoot: true", False),
     "power-of-the-next-size": (TRACING, "my_preload.c", "power(bytes)", "power(bytes) + 1", False),
-    "chunk-makes-fewer-chunks": (COMMUNICATION, "my_ring.py", "flat.tensor_split(size)", "flat.chunk(size)", False),
     "fused-where-possible": (GPU, "my_loop.py", "lr=RATE)", "lr=RATE, fused=device.type == 'cpu')", True),
     "every-error-switches-off": (GPU, "my_server.py", "except RuntimeError", "except Exception", False),
     "tracer-that-prints": (TRACING, "my_preload.c", "  int code =", '  puts("cudaMalloc");\n  int code =', False),
@@ -100,12 +98,6 @@ CAUSES = {  # folder, file, the change to the solution, the way that is named, w
     "first-token-only": (FOUNDATIONS, "my_step.py", ALL_TOKENS, FIRST_TOKEN, "other", ". With tokens = 1 it is right"),
     "one-limit": (GPU, "my_warps.cu", CLIPPED_TWICE, CLIPPED_ONCE, "values", "With n = 1 it is right"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as judge:
-        yield judge
 
 
 def mark(name: str, folder: str, file: str) -> object:

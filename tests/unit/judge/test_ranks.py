@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import multiprocessing
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,12 +32,6 @@ def judge(part):
     part.note("three ranks")
 """
 HEAD = "import os\n\nimport torch\nimport torch.distributed as dist\n\n\ndef exchange(rank, size):\n"
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as judge:
-        yield judge
 
 
 def ask(judge: Judge, folder: Path, *lines: str) -> JudgeAnswer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,12 +44,6 @@ FATES_OF_GEMM = {
     "renamed": (GEMM.replace("void tiled(", "void tile("), "failed", "not-compiled", "it does not fit what calls it"),
     "endless": (GEMM.replace("first += T)", "first += 0)"), "failed", "endless", "Which loop never reaches n?"),
 }
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as judge:
-        yield judge
 
 
 def parametrize(fates: dict[str, tuple[str, str, str, str]]) -> pytest.MarkDecorator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +23,6 @@ FATES = {
     "huge": (SOLUTION.replace("dp: 4", "dp: 99999999999"), "failed", "is not a whole number from 1 to 1,000,000,000"),
     "not-text": ("target: \0", "failed", "is not YAML"),
 }
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as judge:
-        yield judge
 
 
 @pytest.mark.parametrize("name", FATES)
