@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from gpucourse.course.catalog import Catalog, load
+from gpucourse.course.lint import lint
 from gpucourse.course.locate import CourseFolders
+from gpucourse.course.schema import write_schema
 
 MANIFEST = """\
 format: 1
@@ -110,3 +112,11 @@ class SmallCourse:
 @pytest.fixture
 def course(tmp_path: Path) -> SmallCourse:
     return SmallCourse(tmp_path)
+
+
+@pytest.fixture
+def clean_course(course: SmallCourse) -> SmallCourse:
+    """A course of which the author's lint has nothing to say."""
+    write_schema(course.folders.modules)
+    assert lint(course.load()) == []
+    return course

@@ -109,19 +109,6 @@ def test_module_with_the_number_of_an_exercise_is_refused_and_the_other_way_roun
     assert mistaken.value.hint == "its exercises: 7.1"
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ("7.2", "there is no exercise '7.2'. Did you mean 7.1?"),
-        ("7,1", "there is no exercise '7,1'. Did you mean 7.1?"),
-    ],
-)
-def test_exercise_that_is_unknown_names_the_near_one(course: Any, asked: str, said: str) -> None:
-    with pytest.raises(UnknownName) as caught:
-        course.load().exercise(asked)
-    assert str(caught.value) == said
-
-
 def test_two_folders_with_one_number_are_refused(course: Any) -> None:
     course.another("7")
     with pytest.raises(ManifestError, match="07-lakes and 07-rivers are both module 7"):

@@ -9,17 +9,9 @@ import pytest
 from gpucourse.course.catalog import load
 from gpucourse.course.lint import find_telling_options, lint, main
 from gpucourse.course.locate import find_course
-from gpucourse.course.schema import write_schema
 from gpucourse.model.questions import Question
 from gpucourse.outside.yaml_reader import read_document
 from gpucourse.workspace.files import write_record
-
-
-@pytest.fixture
-def clean_course(course: Any) -> Any:
-    write_schema(course.folders.modules)
-    assert lint(course.load()) == []
-    return course
 
 
 @pytest.mark.slow

@@ -32,10 +32,6 @@ def check(course: Path) -> list[str]:
     return lint(load(course_in(course, named_by="DIR", hint="")))
 
 
-def test_lint_of_a_new_course_has_no_complaints(course: Path) -> None:
-    assert check(course) == []
-
-
 def test_lint_of_an_empty_course(tmp_path: Path) -> None:
     for part in ("modules", "exercises"):
         (tmp_path / part).mkdir()
@@ -93,9 +89,3 @@ def test_lint_names_a_second_solution_that_is_the_first_one(course: Path) -> Non
     solutions = course / "exercises/01-rounding/solutions"
     (solutions / "other/my_sum.py").write_bytes((solutions / "my_sum.py").read_bytes())
     assert any("a truly different way must pass, too" in line for line in check(course))
-
-
-def test_lint_names_a_part_that_is_delivered_solved(course: Path) -> None:
-    scripts = course / "exercises/01-rounding"
-    (scripts / "my_sum.py").write_bytes((scripts / "solutions/my_sum.py").read_bytes())
-    assert any("so there is nothing to solve" in line for line in check(course))

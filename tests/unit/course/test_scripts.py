@@ -8,18 +8,10 @@ from typing import Any
 import pytest
 
 from gpucourse.course.lint import lint
-from gpucourse.course.schema import write_schema
 from gpucourse.course.scripts import words_of
 
 M = "modules/07-rivers/module.yaml: 7.1."
 ASKED = "{id: why, text: Why does it run?}"
-
-
-@pytest.fixture
-def clean_course(course: Any) -> Any:
-    write_schema(course.folders.modules)
-    assert lint(course.load()) == []
-    return course
 
 
 @pytest.mark.parametrize(
