@@ -42,29 +42,11 @@ def test_answer_counts_less_after_each_wrong_attempt(learning: Learning, answers
     assert (answer["share"], answer["final"]) == (share, final)
 
 
-def test_explanation_is_shown_after_a_right_or_the_final_answer(learning: Learning) -> None:
-    learning.record()
-    assert "All rivers" not in give(learning, "where=a")
-    assert "All rivers run into the sea." in give(learning, "where=c")
-    assert "final" in give(learning, "where=c")
-
-
 def test_look_for_is_shown_after_the_text_was_answered(learning: Learning) -> None:
     learning.record()
     assert "it falls" not in learning.types("answer", "1.1", "--set", "where=b").out
     assert "A good answer says why it falls" in give(learning, "why=Because of the moon.")
     assert "it falls" in learning.types("answer", "1.1", typing="The moon.\n").out
-
-
-def test_wrong_choices_take_points_and_no_row_falls_below_zero(learning: Learning) -> None:
-    learning.record()
-    give(learning, "speedup=1.9", "busy=80")
-    assert learning.read_points()["understanding"] == 5
-    give(learning, "where=a", "where=c")
-    assert learning.read_points()["understanding"] == 2.5
-    learning.record()
-    give(learning, "speedup=0", "busy=0")
-    assert learning.read_points()["understanding"] == 0
 
 
 def test_answers_only_in_the_sheet_are_not_submitted(learning: Learning) -> None:

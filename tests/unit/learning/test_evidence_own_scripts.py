@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from pathlib import Path
-
-import pytest
 
 from gpucourse.learning import watch
 from gpucourse.model.record import RunRecord
@@ -136,11 +133,3 @@ def test_current_exercise_is_never_that_of_an_own_script(learning: Learning) -> 
     learning.record("1.1")
     learning.record("1.2", own_script=OWN)
     assert watch.current(learning.open_context()).id == "1.1"
-
-
-@pytest.mark.parametrize(("own_script", "subject"), [(None, "1.1"), (OWN, "my train.py"), ("job.sbatch", "job.sbatch")])
-def test_subject_of_a_run_is_what_ran(own_script: str | None, subject: str, learning: Learning) -> None:
-    record = learning.record(own_script=own_script)
-    assert record.subject == subject
-    assert record.is_evidence == (own_script is None)
-    assert Path(learning.folder(record)).is_dir()

@@ -93,12 +93,6 @@ def test_grade_after_a_newer_run_without_the_part_keeps_its_points(writer: Learn
     assert read_points(writer)[0] == 10
 
 
-def test_grade_with_a_try_of_the_part_gives_its_points(writer: Learning) -> None:
-    write(writer, RIGHT)
-    writer.types("try", "1.2")
-    assert read_points(writer)[0] == 5
-
-
 def test_grade_with_the_courses_own_files_handed_in_gives_no_points(writer: Learning) -> None:
     writer.record("1.2", METRICS)
     forge(writer, double=STUB, dry="DRY = None\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.learning import METRICS, Learning
+from tests.learning import Learning
 from tests.unit.learning.bundles import change_bundle, hand_in, read_judgements
 
 
@@ -49,11 +49,6 @@ def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -
     assert document["points"] + other["points"] == 25
     whole = learning.types("grade", "1", "--json").document
     assert whole["parts"][0]["rows"] == learning.types("grade", "--json").document["parts"][0]["rows"]
-
-
-def test_grade_of_a_run_with_a_failed_check_gives_partial_points(learning: Learning) -> None:
-    learning.record(metrics={**METRICS, "wet": False})
-    assert learning.read_points() == {"completed": 2.5, "deliverables": 0, "understanding": 0}
 
 
 @pytest.mark.parametrize("review", [["--review"], []])
@@ -184,11 +179,6 @@ def test_open_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None
     said = learning.types("grade", "--open", str(path), code=2).err
     assert "is not a whole bundle" in said
     assert "gpucourse grade --bundle makes it" in said
-
-
-def test_grade_with_a_wrong_rubric_names_the_place(learning: Learning) -> None:
-    learning.put("modules/rubric.yaml", "format: 1\nparts:\n  - {module: '1', title: x, rows: []}\n")
-    assert "modules/rubric.yaml: parts.0.rows: is empty, line 3" in learning.types("grade", code=2).err
 
 
 def test_bundle_of_a_course_scored_separately_has_its_points(learning: Learning) -> None:

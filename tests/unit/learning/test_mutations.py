@@ -133,10 +133,3 @@ def test_next_names_the_run_when_a_mutation_alone_is_open(learning: Learning) ->
     assert learning.types("next", "--json").document["command"] == COMMAND, "a wrong prediction is no answer"
     mutate(learning, "wet", DRY)
     assert learning.types("next", "--json").document["command"] == "gpucourse run 1.2"
-
-
-def test_next_deploys_the_lab_when_a_mutation_is_open(learning: Learning) -> None:
-    learning.record()
-    for item in ("why=It falls.", "speedup=1.9", "busy=80", "where=b"):
-        learning.types("answer", "1.1", "--set", item)
-    assert learning.types("next", "--json").document["command"] == "gpucourse deploy 1"

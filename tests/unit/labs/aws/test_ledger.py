@@ -92,13 +92,6 @@ def test_total_of_a_lab_from_its_launch_to_its_end_to_the_cent(path: Path) -> No
     assert {span.reason for span in bill.spans} == {"destroyed"}
 
 
-def test_total_counts_seconds_and_at_least_a_minute_for_an_instance(path: Path) -> None:
-    begin(path, [charge("i-1", "3.6"), charge("vol-1", "3.6", kind="disk")], T0)
-    end(path, ["i-1", "vol-1"], T0 + timedelta(seconds=10))
-    by_item = read(path).by("item", T0 + HOUR)
-    assert by_item == {"i-1": Decimal("0.06"), "vol-1": Decimal("0.01")}
-
-
 def test_update_twice_is_once_and_a_restart_is_a_span_of_its_own(path: Path) -> None:
     begin(path, [charge("i-1", "1")], T0)
     begin(path, [charge("i-1", "9")], T0 + HOUR)
@@ -112,28 +105,6 @@ def test_update_twice_is_once_and_a_restart_is_a_span_of_its_own(path: Path) -> 
     ]
     assert bill.total(T0 + 100 * HOUR) == 3
     assert len(path.read_text().splitlines()) == 4
-
-
-def test_by_sums_modules_stacks_kinds_and_markets(path: Path) -> None:
-    begin(path, [*NODE, charge("i-2", "2", stack="01-aws", module="1", market="spot")], T0)
-    bill, now = read(path), T0 + HOUR
-    assert bill.by("module", now)["1"] == 2
-    assert set(bill.by("stack", now)) == {"03-aws", "01-aws"}
-    assert set(bill.by("kind", now)) == {"instance", "disk", "address"}
-    assert bill.by("market", now)["spot"] == 2
-    for field in ("module", "stack", "kind", "market", "zone", "item"):
-        assert sum(bill.by(field, now).values(), Decimal(0)) == bill.total(now)
-    assert bill.of("01-aws").per_hour() == 2
-
-
-def test_total_between_two_moments_is_what_stood_then(path: Path) -> None:
-    begin(path, [charge("i-1", "1"), charge("i-2", "1"), charge("i-3", "7", stack="01-aws")], T0)
-    end(path, ["i-2"], T0 + 2 * HOUR)
-    bill, now = read(path).of("03-aws"), T0 + 10 * HOUR
-    assert bill.total(now, T0 + HOUR / 2, T0 + HOUR) == 1
-    assert bill.total(now, T0 + HOUR, T0 + 3 * HOUR) == 2 + 1
-    assert bill.total(now, T0 + 9 * HOUR, now) == 1
-    assert read(path).of("02-aws").total(now, T0, T0 + HOUR) == 0
 
 
 def test_update_follows_what_stands_and_keeps_the_cost_of_a_lost_node(path: Path) -> None:

@@ -69,8 +69,3 @@ def test_exercise_says_everything_it_takes() -> None:
     ):
         assert words in shown, words
     assert "3.2 Training" in text(course.exercise(MODULE, MODULE.exercises[1]))
-
-
-def test_hint_names_the_next_one() -> None:
-    assert text(course.hint(EXERCISE, 1)) == "3.1 hint 1 of 2\n\nFirst hint.\n\nThe next one: gpucourse hint 3.1\n"
-    assert text(course.hint(EXERCISE, 2)).endswith("That was the last one.\n")

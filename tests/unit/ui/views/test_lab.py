@@ -71,12 +71,6 @@ def test_destroy_result_proves_that_nothing_is_left() -> None:
     assert "gpucourse leaks" in text(lab.destroy_result([]))
 
 
-def test_destroy_result_lists_other_labs_when_the_named_one_is_not_deployed() -> None:
-    shown = text(lab.destroy_result([], asked="Module 4 is not deployed on aws", others=[deployment(), deployment(module="4")]))
-    assert "Module 4 is not deployed on aws; deployed: 3 (local), 4 (local)." in shown
-    assert "gpucourse status" in shown
-
-
 def test_destroy_result_says_what_is_left_and_how_to_remove_it() -> None:
     shown = text(lab.destroy_result([receipt(Leftover(kind="process", id="123", remove="kill 123"))]))
     for words in ("✗ 1 thing left", "process  123", "\nkill 123\n"):

@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.model.diagnosis import Diagnosis, LogQuote
 from gpucourse.model.record import NodeExit, OutputFile, RankExit, RefusedFile, RunRecord
-from gpucourse.model.verdict import ExerciseVerdict, PartResult
+from gpucourse.model.verdict import PartResult
 from gpucourse.runs.runs import ListedRun
 from gpucourse.ui.views import result as results
 from gpucourse.ui.views import run
@@ -179,11 +179,3 @@ def test_details_name_the_rank_that_failed_first() -> None:
     ):
         assert words in shown, words
     assert "node2: " not in shown
-
-
-def test_check_result_alone() -> None:
-    good = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="passed", checks=RESULTS[:1])
-    shown = text(results.check_result(record(mode="aws"), good, "gpucourse next"))
-    assert shown == "3.1 run r1\n✓ passed in 12.3 s: 1 passed\n\nNext: gpucourse next\n"
-    none = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="not_measured")
-    assert "– not measured in 12.3 s: no checks" in text(results.check_result(record(mode="aws"), none))
