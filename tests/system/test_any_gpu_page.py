@@ -68,7 +68,7 @@ def test_the_commands_go_as_far_as_they_can(learner: Learner) -> None:
         assert words in typed.out + typed.err, command
 
 
-def test_the_setting_that_the_page_names_is_one() -> None:
+def test_settings_named_on_the_any_gpu_page_exist() -> None:
     names = [
         line.partition(":")[0] for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()
     ]

@@ -159,7 +159,7 @@ def holds(path: Path, text: str) -> bool:
         return False
 
 
-def test_variables_reach_the_script_no_secret_is_stored_and_own_checks_are_judged(lab: Learner, tmp_path: Path) -> None:
+def test_env_reaches_the_script_secrets_are_in_no_file_and_own_checks_are_judged(lab: Learner, tmp_path: Path) -> None:
     secret = "3f9c-no-file-holds-it"
     (tmp_path / "alone.py").write_text(ALONE)
     (tmp_path / "checks.yaml").write_text(CHECKS)
@@ -224,7 +224,7 @@ sys.exit(run_command(sys.argv[1:]))
 """
 
 
-def test_run_has_its_end_whatever_of_the_screen_fails(lab: Learner, tmp_path: Path) -> None:
+def test_run_is_recorded_to_its_end_if_drawing_the_screen_fails(lab: Learner, tmp_path: Path) -> None:
     script = tmp_path / "ends.py"
     script.write_text("print('hello')\nraise SystemExit(3)\n")
     words = ("run", "--script", str(script), "--launcher", "python", "--nodes", "1")

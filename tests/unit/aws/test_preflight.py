@@ -291,7 +291,7 @@ def test_bill_readers_says_who_sees_the_bill_and_gets_a_mail(budgets: object, no
     assert all(finding.mend for finding in findings.values() if finding.state != "ok")
 
 
-def test_region_that_does_not_exist_is_asked_of_one_that_does() -> None:
+def test_preflight_reports_an_unknown_region() -> None:
     account = a_good_account()
     account.region = "ap-southeast-9"
     finding = run_preflight(account)["region"]

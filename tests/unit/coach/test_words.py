@@ -118,7 +118,7 @@ def test_ranks_that_could_not_connect_are_named_not_the_one_still_trying() -> No
     assert diagnose(log(0, refused, at=2.0), log(1, "gave up\n", 3)) == [("rank-exited", [1])]
 
 
-def test_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
+def test_rank_without_output_is_diagnosed_by_the_time_limit_first() -> None:
     silences = (Silence(node="node1", rank=1, seconds=300, doing="computing"),)
     logs = (log(0, "step 900\n", 143, ended=True), log(1, "", 143, ended=True))
     assert diagnose(*logs, state="timed_out", silences=silences) == [("time-limit", []), ("silent-rank", [1])]

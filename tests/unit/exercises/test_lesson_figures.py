@@ -85,7 +85,7 @@ def test_spot_costs_what_the_price_table_says() -> None:
     assert any(task.startswith("In its cheapest zone spot costs less than half.") for task in CATALOG.exercise("4.4")[1].tasks)
 
 
-def test_a_first_call_is_not_busy_with_a_context_that_exists() -> None:
+def test_first_call_question_does_not_offer_a_context_that_exists() -> None:
     folders = CATALOG.folders
     script = (folders.exercises / "01-basic-gpu" / "hello_gpu.py").read_text(encoding="utf-8")
     assert script.index("a.to(device)") < script.index("cold = bench.time_each("), "the first copy makes the context"
@@ -155,7 +155,7 @@ def test_the_shared_memory_of_a_t4_is_as_fast_as_was_measured() -> None:
 
 
 @pytest.mark.parametrize("side", [1, 4, 8])
-def test_what_shared_memory_allows_a_thread_with_several_sums(side: int) -> None:
+def test_register_tiling_table_matches_the_shared_memory_bound(side: int) -> None:
     reads = 2 * side / side**2
     text = read_part(CUDA, "lesson-6-products.md")
     row = re.search(rf"R = {side} .*?\b{side**2} products? +([\d.]+)[a-z ]* ([\d.]+) %", text)

@@ -33,7 +33,7 @@ def program(folder: Path, body: str) -> str:
     return str(path)
 
 
-def test_beside_compares_our_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nccl_tests_runs_with_our_sizes_and_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, f'echo "$@" >"{tmp_path}/said"; cat "{RECORDED}"')
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     rows, why_not = nccl_tests.beside({4096: 0.115, 8192: 0.4, 5: 1.0}, high=8192, factor=2, gpus=2, hosts=1)

@@ -53,7 +53,7 @@ EVIDENCE: dict[str, object] = {
         ("metrics.endless", -math.inf),
     ],
 )
-def test_read(expression: str, value: object) -> None:
+def test_values_read_by_an_expression(expression: str, value: object) -> None:
     result = read(expression, EVIDENCE)
     assert result == value
     assert type(result) is type(value)

@@ -118,7 +118,7 @@ def test_version_is_judged_by_what_it_does(judge: Judge, tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("name", [mark(name, *version[:2]) for name, version in CAUSES.items()])
-def test_version_is_not_told_the_cause_of_another(judge: Judge, tmp_path: Path, name: str) -> None:
+def test_wrong_version_gets_its_own_explanation(judge: Judge, tmp_path: Path, name: str) -> None:
     *version, way, words = CAUSES[name]
     answer = judge_version(judge, tmp_path, *version)
     assert (answer.word, answer.way) == ("failed", way), answer.says

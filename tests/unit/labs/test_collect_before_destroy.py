@@ -153,7 +153,7 @@ def test_bring_home_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> 
     assert kept <= {record.id for record in lab.records if runs.reread(lab.context.paths, record).collected}
 
 
-def test_every_run_asks_once_for_the_states_of_runs_that_nobody_followed(lab: _Lab) -> None:
+def test_states_of_unattended_runs_take_one_request_per_node(lab: _Lab) -> None:
     lab.leaves_runs(3)
     listed, errors = every_run(lab.context)
     assert not errors

@@ -53,7 +53,7 @@ def find(context: Context, exercise_id: str, text: str | None = None, **typed: o
     return find_written_batch(context, resolve(context, RunRequest(exercise=exercise_id, **typed)))  # type: ignore[arg-type]
 
 
-def test_file_as_it_is_delivered_leaves_the_course_its_own(context: Context) -> None:
+def test_unedited_batch_file_is_not_submitted_in_place_of_the_courses(context: Context) -> None:
     assert find(context, "2.1") is None
     assert find(context, "2.2") is None  # a part, but none to submit
 

@@ -152,7 +152,7 @@ def test_wait_until_ready_names_a_machine_that_is_gone_stopped_or_unknown(world:
         world.wait_until_ready()
 
 
-def test_wait_until_ready_asks_ssh_again_but_no_stranger(world: World) -> None:
+def test_wait_until_ready_retries_refused_ssh_but_not_a_changed_host_key(world: World) -> None:
     world.refused = [UnreachableError("connection refused"), UnreachableError("connection refused")]
     assert len(world.wait_until_ready().nodes) == 2
     world.refused = [OtherHostKey("somebody else is there"), OtherHostKey("somebody else is there")]
