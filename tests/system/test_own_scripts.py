@@ -42,6 +42,7 @@ for epoch in range(args.total_epochs):
     if epoch % args.save_every == 0:
         os.makedirs(f"checkpoints/rank{rank}", exist_ok=True)
         torch.save(model.module.state_dict(), f"checkpoints/rank{rank}/{epoch}.pt")
+dist.barrier()  # a rank that leaves while another still sends may abort it
 dist.destroy_process_group()
 """
 END = """\
