@@ -6,6 +6,7 @@ mypy finds a name of the program that has changed; programs that benchmarks have
 from __future__ import annotations
 
 import importlib
+import subprocess
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,10 @@ def test_a_benchmark_measures_every_row(name: str, monkeypatch: pytest.MonkeyPat
     module = importlib.import_module(f"benchmarks.{name}")
     for constant, value in SMALL[name].items():
         monkeypatch.setattr(module, constant, value)
-    rows = list(module.measure())
+    try:
+        rows = list(module.measure())
+    except subprocess.CalledProcessError as error:
+        pytest.fail(f"{error}\n{error.stdout}\n{error.stderr}")
     assert rows
     assert [(row.what, row.failure) for row in rows if row.failure] == []
 
