@@ -14,7 +14,6 @@ from gpucourse import coach
 from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.coach.recognise import recognise
 from gpucourse.coach.symptoms import SYMPTOMS
-from gpucourse.model.diagnosis import Silence
 from gpucourse.model.record import NodeExit
 
 CASES = sorted((Path(__file__).parents[2] / "data" / "coach").glob("*.json"))
@@ -203,71 +202,10 @@ def test_nothing_is_said_of_a_run_that_went_well_or_that_the_person_ended() -> N
     assert recognise(evidence(bad, state="cancelled")) == ()
 
 
-def test_rank_that_ended_well_is_no_suspect() -> None:
-    diagnoses = recognise(evidence(log(0, "retry after Connection refused: fine\n", code=0), log(1, "ValueError: x\n")))
-    assert [diagnosis.symptom for diagnosis in diagnoses] == ["script-error"]
-
-
-def test_silent_rank_is_named_and_those_that_wait_for_it_are_not() -> None:
-    silences = (
-        Silence(node="node0", rank=0, seconds=31, doing="waiting", last="step 7"),
-        Silence(node="node1", rank=1, seconds=30, doing="stopped", last="step 6"),
-    )
-    logs = (log(0, "step 7\n", code=143, ended=True), log(1, "step 6\n", code=137, ended=True))
-    diagnoses = recognise(evidence(*logs, state="timed_out", silences=silences))
-    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [("silent-rank", [1])]
-    assert "stopped by a signal" in diagnoses[0].why
-    assert diagnoses[0].seen[0].line == "step 6"
-
-
-def test_several_silent_ranks_are_named_together() -> None:
-    silences = tuple(Silence(node=f"node{rank}", rank=rank, seconds=30, doing="waiting", last="x") for rank in (0, 1))
-    logs = [log(rank, "x\n", code=143, ended=True) for rank in (0, 1)]
-    (diagnosis,) = recognise(evidence(*logs, state="timed_out", silences=silences))
-    assert diagnosis.ranks == [0, 1]
-    assert "--times" in diagnosis.next
-    assert "--rank" not in diagnosis.next
-
-
-def test_run_past_its_limit_without_a_silent_rank_was_only_too_long() -> None:
-    logs = [log(rank, "step 7\n", code=143, ended=True) for rank in (0, 1)]
-    assert recognise(evidence(*logs, state="timed_out"))[0].symptom == "time-limit"
-
-
-def test_rank_that_never_started_is_named() -> None:
-    diagnoses = recognise(evidence(log(0, "begins\n", code=143, ended=True), state="timed_out"))
-    assert [(diagnosis.symptom, diagnosis.ranks, diagnosis.nodes) for diagnosis in diagnoses] == [
-        ("never-started", [1], ["node1"])
-    ]
-    nobody = recognise(evidence(Log(node="node0", rank=None, text="", code=1), state="timed_out"))
-    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in nobody] == [("never-started", [0, 1])]
-    silences = tuple(Silence(node=f"node{rank}", rank=rank, seconds=120.0) for rank in (0, 1))
-    launchers = tuple(Log(node=f"node{number}", rank=None, text="", code=143) for number in (0, 1))
-    waiting = recognise(evidence(*launchers, state="timed_out", silences=silences))
-    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in waiting] == [("never-started", [0, 1])]
-
-
-def test_dead_node_is_named() -> None:
-    exits = (NodeExit(node="node0", code=1), NodeExit(node="node1", code=137, reason="lost"))
-    diagnoses = recognise(evidence(log(0, "Connection closed by peer\n"), state="lost", node_exits=exits))
-    assert [(diagnosis.symptom, diagnosis.nodes) for diagnosis in diagnoses] == [("node-lost", ["node1"])]
-    assert "gpucourse deploy 3" in diagnoses[0].next
-    gone = recognise(evidence(log(0, "step\n", code=None), state="running", lost="node1: not reached again for 8 s"))
-    assert gone[0].symptom == "node-lost"
-    assert "not reached again" in gone[0].why
-
-
 def test_clocks_that_differ_are_named_beside_the_cause() -> None:
     diagnoses = recognise(evidence(log(1, "ValueError: x\n"), skew_s={"node0": 0.1, "node1": -40.0}))
     assert [diagnosis.symptom for diagnosis in diagnoses] == ["script-error", "clock-skew"]
     assert "node1 is 40.0 s behind" in diagnoses[1].why
-
-
-@pytest.mark.parametrize(("code", "symptom"), [(137, "rank-killed"), (139, "rank-crashed"), (3, "rank-exited")])
-def test_rank_that_ended_without_words_is_named_by_its_code(code: int, symptom: str) -> None:
-    victim = log(0, "Connection reset by peer\n", at=2.0) if code != 3 else log(0, "fine\n", code=143, ended=True)
-    diagnoses = recognise(evidence(victim, log(1, "rank 1 begins\n", code=code)))
-    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [(symptom, [1])]
 
 
 def test_missing_folder_of_configurations_is_named() -> None:
@@ -279,25 +217,6 @@ def test_missing_folder_of_configurations_is_named() -> None:
     assert diagnosis.symptom == "wrong-config"
     assert "looks for its configurations in /home/me/conf, which is not on node0" in diagnosis.why
     assert diagnosis.next.startswith("--with FOLDER uploads")
-
-
-def test_killed_rank_is_explained_by_a_collective_only_if_a_peer_lost_it() -> None:
-    killed = log(1, "rank 1 begins\n", code=137)
-    cases = [
-        ([log(0, "Connection reset by peer\n", at=2.0), killed], 2, "lost their peer in the middle of a collective."),
-        ([log(0, "step 3\n", code=143, ended=True), killed], 2, "Others that were still at work were ended after it."),
-        ([log(0, "alone\n", code=137)], 1, "because memory ran out."),
-    ]
-    for logs, world, end in cases:
-        (diagnosis,) = recognise(evidence(*logs, world=world))
-        assert diagnosis.why.endswith(end)
-
-
-def test_file_that_slurm_cannot_open_is_named() -> None:
-    (diagnosis,) = recognise(evidence(log(0, "", code=128 + 53)))
-    assert diagnosis.title == "Slurm could not open the output or error file of the job on node0"
-    assert "--error" in diagnosis.why
-    assert "signal 42" in recognise(evidence(log(0, "", code=128 + 42)))[0].title
 
 
 def test_braces_and_odd_bytes_in_a_log_stay_what_they_are() -> None:

@@ -29,16 +29,6 @@ def test_lint_names_a_record_of_a_gpu_that_cannot_be_used(clean_course: Any) -> 
     assert line.startswith("exercises/recorded/another-gpu.json: cannot be used: it is about Imaginary GPU")
 
 
-def test_lint_names_a_code_line_that_a_terminal_folds(clean_course: Any) -> None:
-    """Prose and tables may be longer: they are folded between words."""
-    lines = ["# Here", "", "long " * 30, "", "    " + 78 * "a", "    " + 79 * "b", "", "```", 80 * "c", "```"]
-    clean_course.put("modules/07-rivers/lesson.md", "\n".join(lines))
-    assert lint(clean_course.load()) == [
-        f"modules/07-rivers/lesson.md: line {number}: a code line of {columns} columns: 78 fit on a terminal of 80"
-        for number, columns in ((6, 79), (9, 80))
-    ]
-
-
 SCRIPT = "exercises/07-rivers/source.py"
 
 
@@ -170,21 +160,6 @@ def test_lint_asks_for_no_flag_of_the_number_of_processes(clean_course: Any) -> 
     assert lint(clean_course.load()) == ["exercises/07-rivers/source.py: has no flag --nproc, a parameter of 7.1"]
     clean_course.change("kind: torchrun, nodes: 2", "kind: torchrun, nodes: 2, procs_per_node: nproc")
     assert lint(clean_course.load()) == []
-
-
-def test_lint_checks_the_number_of_restarts(clean_course: Any) -> None:
-    count = "- {name: again, type: int, default: 2, min: 0, max: 10, help: how often}\n      - {name: depth"
-    clean_course.change("- {name: depth", count)
-    clean_course.change("kind: torchrun, nodes: 2", "kind: torchrun, nodes: 2, restarts: again")
-    assert lint(clean_course.load()) == []
-    clean_course.change("restarts: again", "restarts: depth")
-    assert "from 0 to 100" in lint(clean_course.load())[0]
-    clean_course.change("restarts: depth", "restarts: nothing")
-    assert "'nothing' is no parameter of this exercise" in lint(clean_course.load())[0]
-    clean_course.change("restarts: nothing", "restarts: 101")
-    assert "100" in lint(clean_course.load())[0]
-    clean_course.change("kind: torchrun, nodes: 2, restarts: 101", "kind: python, restarts: 1")
-    assert "restarts are torchrun's" in lint(clean_course.load())[0]
 
 
 def test_lint_of_a_broken_manifest_does_not_call_its_files_unused(clean_course: Any) -> None:

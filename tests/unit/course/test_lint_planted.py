@@ -54,26 +54,6 @@ def test_lint_names_a_planted_mistake(course: Path, mistake: dict[str, str]) -> 
     assert any(line.startswith(mistake["says"]) for line in said), said
 
 
-def test_lint_names_modules_that_need_each_other_and_share_a_fault(course: Path) -> None:
-    for part in ("modules", "exercises"):
-        shutil.copytree(course / part / "01-rounding", course / part / "02-sums")
-    for folder, number, other in (("01-rounding", "1", "2"), ("02-sums", "2", "1")):
-        manifest = course / "modules" / folder / "module.yaml"
-        text = (
-            manifest.read_text()
-            .replace('id: "1', f'id: "{number}')
-            .replace("    packages", f'    builds_on: ["{other}.1"]\n    packages')
-        )
-        manifest.write_text(text.replace("hours: 1", f'hours: 1\nneeds: ["{other}"]'))
-    assert check(course) == [
-        "modules/01-rounding/module.yaml: needs: 1 needs 2 needs 1: nobody could begin",
-        "modules/01-rounding/module.yaml: 1.1.builds_on: 1.1 builds on 2.1 builds on 1.1: nobody could begin",
-        "modules/02-sums/module.yaml: needs: 2 needs 1 needs 2: nobody could begin",
-        "modules/02-sums/module.yaml: 2.1.builds_on: 2.1 builds on 1.1 builds on 2.1: nobody could begin",
-        "modules/02-sums/module.yaml: 2.1.faults.rounds-too-late: 1.1 has a fault of this id",
-    ]
-
-
 def test_lint_names_an_exercise_without_a_check(course: Path) -> None:
     manifest = course / "modules/01-rounding/module.yaml"
     before, _, rest = manifest.read_text().partition("    checks:\n")

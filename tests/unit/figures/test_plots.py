@@ -1,9 +1,8 @@
-"""Pictures: both files, their titles and axes, what is left out and said, the same bytes for the same metrics."""
+"""Pictures: both files, their titles, the same bytes for the same metrics."""
 
 from __future__ import annotations
 
 import builtins
-import math
 import os
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from matplotlib.text import Text
 
 from gpucourse.errors import MissingError
 from gpucourse.figures import plots
-from gpucourse.figures.axes import short_number
 from gpucourse.figures.plots import draw
 from gpucourse.figures.rows import Drawable, drawable
 from gpucourse.figures.style import STYLE
@@ -105,10 +103,6 @@ def test_draw_writes_both_files_with_their_titles_and_the_same_bytes_again(tmp_p
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
-def test_axis_shows_sizes_as_powers_of_two() -> None:
-    assert {"4 B", "1 KiB", "64 KiB"} <= set(show(LINE, SYNC))
-
-
 def test_bars_show_their_values_words_and_ideals() -> None:
     assert {"1 rank", "2 ranks, weak", "1.8", "ideal", "measured"} <= set(show(BAR, COMPARISON))
 
@@ -126,50 +120,11 @@ def test_bars_show_large_values_as_words() -> None:
     assert {"0.587", "65,700", "442 k", "2.68 M"} <= set(show({**BAR, "ideal_key": None}, {"comparison": rows}))
 
 
-def test_axis_shows_whole_numbers_under_their_points_and_large_ones_short() -> None:
-    rows = [{"x": ranks, "y": 1.1e6 * ranks} for ranks in (1, 2, 4, 16)]
-    shown = lines({"ideal": True}, rows)
-    assert {"1", "2", "4", "16", "ideal"} <= set(shown)
-    assert any(text.endswith(" M") for text in shown)
-
-
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (0.25, "0.25"), (99999, "99,999"), (250_000, "250 k"), (-2e9, "-2 G")])
-def test_short_number_under_an_axis(value: float, text: str) -> None:
-    assert short_number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("log", "values", "note"),
-    [
-        (False, [1.0, math.nan, math.inf, "nan", None, 2.0], "4 values left out: missing, or not finite"),
-        (False, [True, -5.0, 5.0], "1 value left out: missing, or not finite"),
-        (True, [-1.0, 0.0, 2.0, 4.0], "2 values left out: zero, missing, or not finite"),
-    ],
-    ids=["not finite", "truth", "no logarithm"],
-)
-def test_picture_says_what_is_left_out(log: bool, values: list[Any], note: str) -> None:
-    rows = [{"x": x + 1, "y": y} for x, y in enumerate(values)]
-    assert note in lines({"log_y": log}, rows)
-
-
 @pytest.mark.parametrize(("value", "log"), [(1e308, False), (5e-324, True), (10**400, True), (6, True)])
 def test_draw_takes_few_points_and_numbers_that_no_axis_can_show(value: float, log: bool, tmp_path: Path) -> None:
     plot = Plot.model_validate({**PLAIN, "log_x": log, "log_y": log})
     rows = [{"x": 1, "y": 1.0}, {"x": value, "y": value}]
     assert draw(plot, {"rows": rows}, subtitle="s", folder=tmp_path)
-
-
-def test_axis_shows_words_below_a_line() -> None:
-    assert {"first", "second"} <= set(lines({}, [{"x": "first", "y": 1.0}, {"x": "second", "y": 2.0}]))
-
-
-@pytest.mark.parametrize(
-    "metrics", [{}, {"sync": []}, {"sync": "x"}, {"sync": [{"bytes": 4, "median_ms": None}]}, {"sync": [3]}]
-)
-def test_draw_says_that_nothing_is_there_and_leaves_no_file(metrics: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match=r"the run has no metrics|has a number for median_ms"):
-        draw(Plot.model_validate(LINE), metrics, subtitle="", folder=tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_draw_shows_words_that_hold_anything_as_text(tmp_path: Path) -> None:
@@ -223,13 +178,6 @@ def test_draw_prints_nothing_if_the_home_takes_no_cache(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "a.svg").is_file()
 
 
-def test_lines_by_a_key_have_their_values_as_labels() -> None:
-    rows = [{"layers": layers, "x": x, "y": layers * x} for layers in (2, 4) for x in (1, 2, 3)]
-    shown = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}])
-    assert {"layers: 2", "layers: 4", "1 value left out: missing, or not finite"} <= set(shown)
-    assert "layers" not in shown
-
-
 def test_lines_of_many_points_have_no_marks() -> None:
     plot = Plot.model_validate(PLAIN)
     rows = [{"x": x + 1, "y": x + 1} for x in range(41)]
@@ -247,10 +195,3 @@ def test_ideal_has_the_label_of_the_manifest(kind: str) -> None:
     assert "ideal" not in shown
     unknown = lines(plot, [{**row, "link": None} for row in rows])
     assert "theoretical link" not in unknown, "nothing is drawn if the link is not known"
-
-
-def test_picture_says_how_many_rows_and_lines_it_leaves_out() -> None:
-    assert "2,000 of 5,000 rows drawn" in lines({}, [{"x": n, "y": n % 7} for n in range(5_000)])
-    assert "100 of 3,000 rows drawn" in lines({"kind": "bar"}, [{"x": f"case {n}", "y": n} for n in range(3_000)])
-    named = [{"x": n % 2, "y": n, "who": f"{n}\x1b[31m" + "w" * 5000} for n in range(1, 101)]
-    assert "76 more lines not drawn" in lines({"by": "who"}, named)

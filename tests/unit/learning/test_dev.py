@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from gpucourse.course.locate import find_course
-from gpucourse.course.references import RUN_KEYS
 from gpucourse.course.schema import SCHEMAS
-from gpucourse.runs.results import material
 from tests.learning import Learning
 
 
@@ -35,7 +33,3 @@ def test_dev_new_in_a_folder_with_files_changes_nothing(learning: Learning) -> N
     assert sorted(learning.course.rglob("*")) == before
     assert "is a file" in learning.types("dev", "new", str(learning.course / "modules/rubric.yaml"), code=2).err
     assert "dev new needs a folder" in learning.types("dev", "new", code=2).err
-
-
-def test_lint_knows_every_key_of_a_run_that_checks_find(learning: Learning) -> None:
-    assert set(material(learning.context, learning.record())["run"]) == RUN_KEYS

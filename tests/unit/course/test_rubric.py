@@ -64,7 +64,7 @@ def walk(answer: Answer) -> Grade:
     return grade(parts_of(rubric, modules), exercises, evidence)
 
 
-def test_grade_has_the_titles_of_the_modules() -> None:
+def test_parts_have_the_titles_of_the_modules() -> None:
     titles = {module.id: module.title for module in read_course()[0]}
     assert {part.module: part.title for part in walk(lambda _question: None).parts} == titles
 

@@ -1,0 +1,38 @@
+"""References of a manifest: what it names must be there, once, and in an order in which somebody could begin."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from gpucourse.course.new_course import start_course
+from gpucourse.course.references import RUN_KEYS
+from gpucourse.runs.results import material
+from tests.learning import Learning
+from tests.unit.course.test_lint_planted import check
+
+
+def test_lint_names_modules_that_need_each_other_and_share_a_fault(tmp_path: Path) -> None:
+    course = tmp_path / "course"
+    start_course(course)
+    for part in ("modules", "exercises"):
+        shutil.copytree(course / part / "01-rounding", course / part / "02-sums")
+    for folder, number, other in (("01-rounding", "1", "2"), ("02-sums", "2", "1")):
+        manifest = course / "modules" / folder / "module.yaml"
+        text = (
+            manifest.read_text()
+            .replace('id: "1', f'id: "{number}')
+            .replace("    packages", f'    builds_on: ["{other}.1"]\n    packages')
+        )
+        manifest.write_text(text.replace("hours: 1", f'hours: 1\nneeds: ["{other}"]'))
+    assert check(course) == [
+        "modules/01-rounding/module.yaml: needs: 1 needs 2 needs 1: nobody could begin",
+        "modules/01-rounding/module.yaml: 1.1.builds_on: 1.1 builds on 2.1 builds on 1.1: nobody could begin",
+        "modules/02-sums/module.yaml: needs: 2 needs 1 needs 2: nobody could begin",
+        "modules/02-sums/module.yaml: 2.1.builds_on: 2.1 builds on 1.1 builds on 2.1: nobody could begin",
+        "modules/02-sums/module.yaml: 2.1.faults.rounds-too-late: 1.1 has a fault of this id",
+    ]
+
+
+def test_lint_knows_every_key_of_a_run_that_checks_find(learning: Learning) -> None:
+    assert set(material(learning.context, learning.record())["run"]) == RUN_KEYS

@@ -1,0 +1,28 @@
+"""Axes: sizes, whole numbers and words below a picture."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.figures.axes import short_number
+from tests.unit.figures.test_plots import LINE, SYNC, lines, show
+
+
+def test_axis_shows_sizes_as_powers_of_two() -> None:
+    assert {"4 B", "1 KiB", "64 KiB"} <= set(show(LINE, SYNC))
+
+
+def test_axis_shows_whole_numbers_under_their_points_and_large_ones_short() -> None:
+    rows = [{"x": ranks, "y": 1.1e6 * ranks} for ranks in (1, 2, 4, 16)]
+    shown = lines({"ideal": True}, rows)
+    assert {"1", "2", "4", "16", "ideal"} <= set(shown)
+    assert any(text.endswith(" M") for text in shown)
+
+
+def test_axis_shows_words_below_a_line() -> None:
+    assert {"first", "second"} <= set(lines({}, [{"x": "first", "y": 1.0}, {"x": "second", "y": 2.0}]))
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (0.25, "0.25"), (99999, "99,999"), (250_000, "250 k"), (-2e9, "-2 G")])
+def test_short_number_under_an_axis(value: float, text: str) -> None:
+    assert short_number(value) == text

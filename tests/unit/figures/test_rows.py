@@ -1,0 +1,51 @@
+"""Rows of a picture: what is drawn of them, and what is said of the others."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.errors import MissingError
+from gpucourse.figures.plots import draw
+from gpucourse.model.manifest import Plot
+from tests.unit.figures.test_plots import LINE, lines
+
+
+@pytest.mark.parametrize(
+    ("log", "values", "note"),
+    [
+        (False, [1.0, math.nan, math.inf, "nan", None, 2.0], "4 values left out: missing, or not finite"),
+        (False, [True, -5.0, 5.0], "1 value left out: missing, or not finite"),
+        (True, [-1.0, 0.0, 2.0, 4.0], "2 values left out: zero, missing, or not finite"),
+    ],
+    ids=["not finite", "truth", "no logarithm"],
+)
+def test_picture_says_what_is_left_out(log: bool, values: list[Any], note: str) -> None:
+    rows = [{"x": x + 1, "y": y} for x, y in enumerate(values)]
+    assert note in lines({"log_y": log}, rows)
+
+
+def test_picture_says_how_many_rows_and_lines_it_leaves_out() -> None:
+    assert "2,000 of 5,000 rows drawn" in lines({}, [{"x": n, "y": n % 7} for n in range(5_000)])
+    assert "100 of 3,000 rows drawn" in lines({"kind": "bar"}, [{"x": f"case {n}", "y": n} for n in range(3_000)])
+    named = [{"x": n % 2, "y": n, "who": f"{n}\x1b[31m" + "w" * 5000} for n in range(1, 101)]
+    assert "76 more lines not drawn" in lines({"by": "who"}, named)
+
+
+@pytest.mark.parametrize(
+    "metrics", [{}, {"sync": []}, {"sync": "x"}, {"sync": [{"bytes": 4, "median_ms": None}]}, {"sync": [3]}]
+)
+def test_draw_says_that_nothing_is_there_and_leaves_no_file(metrics: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match=r"the run has no metrics|has a number for median_ms"):
+        draw(Plot.model_validate(LINE), metrics, subtitle="", folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_by_a_key_have_their_values_as_labels() -> None:
+    rows = [{"layers": layers, "x": x, "y": layers * x} for layers in (2, 4) for x in (1, 2, 3)]
+    shown = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}])
+    assert {"layers: 2", "layers: 4", "1 value left out: missing, or not finite"} <= set(shown)
+    assert "layers" not in shown

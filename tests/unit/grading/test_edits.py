@@ -1,0 +1,22 @@
+"""Edits of a file: what was added and removed, and why a diff does not show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.grading.edits import LARGEST, MOST_LINES, compare_files
+
+
+@pytest.mark.parametrize(
+    ("edited", "counts", "note"),
+    [
+        (b"a\nc\nd\n", (2, 1), ""),
+        (b"a\r\nb\n", (0, 0), "only line ends differ"),
+        (b"a\nb\n" + b"x\n" * MOST_LINES, (MOST_LINES, 0), "5 more lines"),
+        (bytes(LARGEST + 1), (None, None), "larger than 1 MiB, so not compared"),
+        (b"\n" * 20_001, (None, None), "more than 20000 lines, so not compared"),
+    ],
+)
+def test_compare_files(edited: bytes, counts: tuple[int | None, int | None], note: str) -> None:
+    edit = compare_files("a.py", b"a\nb\n", edited, part=False)
+    assert ((edit.added, edit.removed), edit.note) == (counts, note)
