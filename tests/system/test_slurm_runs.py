@@ -96,7 +96,8 @@ def test_batch_file_keeps_its_options_variables_and_error_file(cluster: Learner,
     job_name, tasks, temporary, cache, *more = log.splitlines()[0].split("|")
     assert (job_name, tasks, more) == ("two words", "2", ["hello", "a", "4"])
     assert cache.endswith("/.gpucourse/cache/triton")
-    assert slurm.on_head(cluster, f"ls -d {temporary}", code=None) == ""
+    if temporary != "/tmp":  # which it is if a long user name makes the shared path too long for sockets
+        assert slurm.on_head(cluster, f"ls -d {temporary}", code=None) == ""
     assert (cluster.run_folder() / "job.sbatch").read_text() == Path(own).read_text()
     refused = cluster.types("run", "--script", write_batch(tmp_path, "wrong.sh", "#SBATCH --nodez=2"), code=2).err
     assert "sbatch does not understand the file (node0 said: sbatch: unrecognized option '--nodez=2'" in refused
