@@ -90,6 +90,11 @@ def _of_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
         elif order in ("COPY", "ADD"):
             yield from _of_copy(number, _plain(rest).split())
     yield from _of_users(named, lines[-1][0] if lines else 1)
+    yield from _of_shared_memory(lines)
+
+
+def _of_shared_memory(lines: list[tuple[int, str]]) -> Iterator[Fault]:
+    """The commands in comments that start a container with too little shared memory."""
     for number, line in lines:
         if line.startswith("#") and "docker run" in line and "--shm-size" not in line and "--ipc" not in line:
             yield Fault(
@@ -145,11 +150,16 @@ def _of_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
             yield from _of_copy(number, [*text.split(), "."][: max(2, len(text.split()))])
         if section in bodies and not text.startswith("%"):
             bodies[section] += f"\n{text}"
+    yield from _of_environments(bodies, lines[-1][0] if lines else 1)
+
+
+def _of_environments(bodies: dict[str, str], last: int) -> Iterator[Fault]:
+    """The virtual environments of %post that no other section puts into PATH."""
     for place in re.findall(r"-m venv (?:-\S+ )*(\S+)", bodies["%post"]):
         if f"{place}/bin" not in bodies["%environment"] + bodies["%runscript"]:
             yield Fault(
                 "no-environment",
-                lines[-1][0],
+                last,
                 f"the program does not find what %post installed: put {place}/bin into PATH in %environment",
             )
 

@@ -86,14 +86,11 @@ def _serve(layers: int) -> None:
             text.copy_(_append(text, scores))
         text.tolist()
 
+    orders = {"request": answer, "graph": replay, "load": lambda: load(1)}
     for line in sys.stdin:
         word, *numbers = line.split()
-        if word == "request":
-            answer(*map(int, numbers))
-        elif word == "graph":
-            replay(*map(int, numbers))
-        elif word == "load":
-            load(1)
+        if word in orders:
+            orders[word](*map(int, numbers))
         stats = torch.cuda.memory_stats() if device.type == "cuda" and torch.cuda.is_initialized() else {}
         calls = {"cudaMalloc": stats.get("num_device_alloc", 0)}
         tokens = int(numbers[1]) if len(numbers) == 2 else 0

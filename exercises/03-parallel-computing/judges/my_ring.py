@@ -305,13 +305,19 @@ def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
                 raise part.wrong("other-type", name, rank=rank, element=element, **values)
             if counts is None:
                 raise _explain_number(part, results, name, rank, element)
-            if max(counts) > 1:
-                raise part.wrong(
-                    "added-again", name, rank=rank, element=element, part=counts.index(max(counts)), count=max(counts)
-                )
-            if somewhere and len(mine.sizes) == size - 1:
-                raise part.wrong("no-all-gather", name)
-            raise _explain_lack(part, results, name, {"rank": rank, "element": element, "part": counts.index(0)})
+            no_all_gather = somewhere and len(mine.sizes) == size - 1
+            raise _explain_counts(part, results, name, {"rank": rank, "element": element}, counts, no_all_gather)
+
+
+def _explain_counts(
+    part: Part, results: list[RankResult], name: str, place: dict[str, int], counts: list[int], no_all_gather: bool
+) -> Verdict:
+    """The verdict on a sum in which some rank's value is missing or is counted more than once."""
+    if max(counts) > 1:
+        return part.wrong("added-again", name, **place, part=counts.index(max(counts)), count=max(counts))
+    if no_all_gather:
+        return part.wrong("no-all-gather", name)
+    return _explain_lack(part, results, name, place | {"part": counts.index(0)})
 
 
 def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[str, int]) -> Verdict:

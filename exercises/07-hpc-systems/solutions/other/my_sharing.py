@@ -39,18 +39,23 @@ def layout(kinds: tuple[str, ...], card: dict, taken: frozenset = frozenset()) -
     return None
 
 
+def list_sets(kinds: list[str], card: dict) -> dict[tuple[str, ...], list[int]]:
+    """Every set of instances that one GPU can hold, with their starts."""
+    profiles = card["profiles"]
+    sets = {}
+    for count in range(1, card["compute"] + 1):
+        for some in combinations_with_replacement(kinds, count):
+            compute = sum(profiles[name]["compute"] for name in some)
+            if compute <= card["compute"] and (starts := layout(some, card)) is not None:
+                sets[some] = starts
+    return sets
+
+
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
     """The fewest sets that hold all."""
     profiles = card["profiles"]
     kinds = sorted(set(names), key=lambda name: (-profiles[name]["memory"], name))
-    sets: dict[tuple[str, ...], list[int]] = {}
-    for count in range(1, card["compute"] + 1):
-        for some in combinations_with_replacement(kinds, count):
-            if (
-                sum(profiles[name]["compute"] for name in some) <= card["compute"]
-                and (starts := layout(some, card)) is not None
-            ):
-                sets[some] = starts
+    sets = list_sets(kinds, card)
 
     @cache
     def cover(left: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
