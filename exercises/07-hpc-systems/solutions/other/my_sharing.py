@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 
 def way(service: dict, card: dict) -> str:
-    """A table of the needs."""
+    """Return a table of the needs."""
     alone = max(service["gib"] / card["gib"], service["percent"] / 100) > 0.5
     if alone or (service["isolated"] and not card["profiles"]):
         return "none"
@@ -16,7 +16,7 @@ def way(service: dict, card: dict) -> str:
 
 
 def profile(service: dict, card: dict) -> str:
-    """The smallest by memory, then by processors."""
+    """Return the smallest by memory, then by processors."""
     enough = [
         (size["gib"], size["compute"], name)
         for name, size in card["profiles"].items()
@@ -26,7 +26,7 @@ def profile(service: dict, card: dict) -> str:
 
 
 def layout(kinds: tuple[str, ...], card: dict, taken: frozenset = frozenset()) -> list[int] | None:
-    """Starts for these instances on one GPU."""
+    """Return starts for these instances on one GPU."""
     if not kinds:
         return []
     size = card["profiles"][kinds[0]]
@@ -52,7 +52,7 @@ def list_sets(kinds: list[str], card: dict) -> dict[tuple[str, ...], list[int]]:
 
 
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
-    """The fewest sets that hold all."""
+    """Return the fewest sets that hold all."""
     profiles = card["profiles"]
     kinds = sorted(set(names), key=lambda name: (-profiles[name]["memory"], name))
     sets = list_sets(kinds, card)
