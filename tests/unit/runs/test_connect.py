@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.errors import MissingError, UnreachableError
+from gpucourse.model.node import Node
+from gpucourse.model.slurm import SlurmRun
+from gpucourse.ports import Link
+from gpucourse.runs.connect import Connections, group_by_lab, nodes_of
+from tests.learning import Learning, deploy
+from tests.unit.ui.examples import deployment, record
+
+
+class SilentNodes:
+    """A transport to nodes that do not answer, and the nodes that were tried. Implements ports.Transport."""
+
+    def __init__(self) -> None:
+        self.tried: list[str] = []
+
+    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
+        assert timeout_s
+        self.tried.append(node.name)
+        raise UnreachableError(f"{node.name} does not answer")
+
+
+def test_reach_run_does_not_wait_a_second_time_for_a_node_that_does_not_answer(learning: Learning) -> None:
+    run, nodes = learning.record(), SilentNodes()
+    learning.context.make_transport = lambda _key: nodes
+    with Connections(learning.context) as connections:
+        with pytest.raises(MissingError, match=f"the nodes of run {run.id} are gone"):
+            connections.reach_run(run)
+        deploy(learning)
+        for _ in range(2):
+            with pytest.raises(UnreachableError, match="node0 does not answer"):
+                connections.reach_run(run)
+    assert nodes.tried == ["node0"]
+
+
+def test_nodes_of_a_run_are_in_rank_order_and_none_if_one_is_gone() -> None:
+    assert [node.name for node in nodes_of(deployment(), record(nodes=["node1", "node0"]))] == ["node1", "node0"]
+    assert nodes_of(deployment(), record(nodes=["node0", "node7"])) == ()
+    assert nodes_of(deployment(inventory=None), record()) == ()
+
+
+def test_group_by_lab_keeps_runs_under_slurm_apart() -> None:
+    slurm = SlurmRun(partition="gpu", nodes=1, gpus=0)
+    runs = [record(id="a"), record(id="b", slurm=slurm), record(id="c", stack="m2-local"), record(id="d")]
+    assert [[run.id for run in group] for group in group_by_lab(runs)] == [["a", "d"], ["b"], ["c"]]
