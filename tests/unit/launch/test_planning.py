@@ -15,31 +15,18 @@ from gpucourse.model.plan import LaunchPlan
 
 def exercise(**changes: object) -> Exercise:
     fields: dict[str, object] = {
-        "id": "3.2",
-        "title": "DDP",
-        "goal": "train",
-        "minutes": 10,
-        "script": "ddp.py",
+        "id": "3.2", "title": "DDP", "goal": "train", "minutes": 10, "script": "ddp.py", "tasks": ["run it"], "hints": ["look"],
         "launch": {"kind": "torchrun", "nodes": 2, "timeout": "10m", "collective_timeout": "90s"},
-        "tasks": ["run it"],
-        "hints": ["look"],
-    }
+    }  # fmt: skip
     return Exercise.model_validate(fields | changes)
 
 
 def node(index: int, *, gpus: int = 0, mode: str = "local") -> Node:
     return Node(
-        name=f"node{index}",
-        role="head" if index == 0 else "worker",
-        address=f"203.0.113.{index}",
-        port=22,
-        private_address=f"10.0.0.{index}",
-        user="me",
-        gpus=gpus,
-        instance_type="simulated",
-        python="/opt/py/bin/python",
+        name=f"node{index}", role="worker" if index else "head", address=f"203.0.113.{index}", port=22,
+        private_address=f"10.0.0.{index}", user="me", gpus=gpus, instance_type="simulated", python="/opt/py/bin/python",
         mode=mode,
-    )
+    )  # fmt: skip
 
 
 def make_plan(
@@ -55,18 +42,10 @@ def make_plan(
     **changes: object,
 ) -> LaunchPlan:
     request = LaunchRequest(
-        exercise=exercise(**changes),
-        launcher=launcher,
-        script="ddp.py",
-        parameters=parameters_chosen or {},
-        arguments=arguments,
-        uploads=(),
-        timeout_s=600,
-        nccl=nccl or {},
-        environment=environment or {},
-        handed_on=handed_on,
+        exercise=exercise(**changes), launcher=launcher, script="ddp.py", parameters=parameters_chosen or {},
+        arguments=arguments, uploads=(), timeout_s=600, nccl=nccl or {}, environment=environment or {}, handed_on=handed_on,
         torchrun_options=read_options(torchrun),
-    )
+    )  # fmt: skip
     facts = LabFacts(nodes={node.name: NodeFacts(cores=cores, interface="lo") for node in nodes}, port=29501)
     return find_launcher(launcher).plan(request, nodes, facts, run_id="r")
 

@@ -14,7 +14,7 @@ from gpucourse.errors import MissingError
 from gpucourse.judge.client import Judge
 from gpucourse.learning.check import check
 from gpucourse.runs.finish import judge_again, seal
-from gpucourse.runs.parts import LARGEST, judge_part, keep_started_files, list_part_files, prepare_judge, read_part_results
+from gpucourse.runs.parts import LARGEST, keep_started_files, prepare_judge, read_part_results
 from gpucourse.workspace import deployments, runs
 from tests.learning import FOLDER, MANIFEST, Learning, deploy
 from tests.waiting import STUCK_S
@@ -228,16 +228,3 @@ def test_run_without_torch_here_is_whole_and_its_part_not_judged(writer: Learnin
     assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
     assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"
     assert states(writer)[0] == "passed", "what was handed in before stays"
-
-
-def test_judge_part_without_its_package_starts_no_process(writer: Learning) -> None:
-    context = writer.open_context()
-    _, exercise = context.catalog.exercise("1.2")
-    part = exercise.yours[0].model_copy(update={"packages": ("json", "no_such_package")})
-    file = list_part_files(context, exercise)[part.id]
-    assert judge_part(context, exercise, part, file).verdict == "open", "as delivered there is nothing to judge"
-    file.write_text(RIGHT, encoding="utf-8")
-    vars(context)["judge"] = NoTorch()
-    with pytest.raises(MissingError, match=r"^no_such_package is not installed on this computer$") as error:
-        judge_part(context, exercise, part, file)
-    assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")

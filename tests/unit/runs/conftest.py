@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.locate import CourseFolders
+from gpucourse.course.locate import find_course
 from gpucourse.errors import Interrupted, MissingError, UnreachableError
 from gpucourse.runs import parameter_sweep, run_module
 from gpucourse.runs.follow import FollowedRun
@@ -33,8 +33,7 @@ PLOT = """    plots:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    folders = CourseFolders(tmp_path, tmp_path, tmp_path)
-    return Context(workspace=open_workspace(tmp_path / "w"), folders=folders, environ={})
+    return Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
 
 
 @pytest.fixture

@@ -4,9 +4,8 @@ import pytest
 
 from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Node
-from gpucourse.model.slurm import SlurmRun
 from gpucourse.ports import Link
-from gpucourse.runs.connect import Connections, group_by_lab, nodes_of
+from gpucourse.runs.connect import Connections, nodes_of
 from tests.learning import Learning, deploy
 from tests.unit.ui.examples import deployment, record
 
@@ -17,8 +16,7 @@ class SilentNodes:
     def __init__(self) -> None:
         self.tried: list[str] = []
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
-        assert timeout_s
+    def connect(self, node: Node, **_other: object) -> Link:
         self.tried.append(node.name)
         raise UnreachableError(f"{node.name} does not answer")
 
@@ -40,9 +38,3 @@ def test_nodes_of_a_run_are_in_rank_order_and_none_if_one_is_gone() -> None:
     assert [node.name for node in nodes_of(deployment(), record(nodes=["node1", "node0"]))] == ["node1", "node0"]
     assert nodes_of(deployment(), record(nodes=["node0", "node7"])) == ()
     assert nodes_of(deployment(inventory=None), record()) == ()
-
-
-def test_group_by_lab_keeps_runs_under_slurm_apart() -> None:
-    slurm = SlurmRun(partition="gpu", nodes=1, gpus=0)
-    runs = [record(id="a"), record(id="b", slurm=slurm), record(id="c", stack="m2-local"), record(id="d")]
-    assert [[run.id for run in group] for group in group_by_lab(runs)] == [["a", "d"], ["b"], ["c"]]

@@ -23,33 +23,20 @@ from gpucourse.workspace.files import read_json, write_record
 
 EXERCISE = Exercise.model_validate(
     {
-        "id": "3.2",
-        "title": "t",
-        "goal": "g",
-        "minutes": 1,
-        "script": "s.py",
-        "launch": {"kind": "torchrun"},
-        "tasks": ["t"],
+        "id": "3.2", "title": "t", "goal": "g", "minutes": 1, "script": "s.py", "launch": {"kind": "torchrun"}, "tasks": ["t"],
         "hints": ["h"],
         "deliverables": [{"title": "logs", "source": "logs/*.log"}, {"title": "metrics", "source": "metrics.json"}],
     }
-)
+)  # fmt: skip
 
 
 def save_an_ended_run(
     context: Context, run_id: str, ranks: int, verdict: str | None = "passed", state: str = "succeeded", created: str = ""
 ) -> RunRecord:
     record = RunRecord(
-        id=run_id,
-        exercise="3.2",
-        module="3",
-        stack="03-local",
-        mode="local",
-        launcher="torchrun",
-        state=state,  # type: ignore[arg-type]
-        created=created or run_id,
-        verdict=verdict,
-    )
+        id=run_id, exercise="3.2", module="3", stack="03-local", mode="local", launcher="torchrun",
+        state=state, created=created or run_id, verdict=verdict,  # type: ignore[arg-type]
+    )  # fmt: skip
     files = runs.files_of(context.paths, record)
     files.logs.mkdir(parents=True)
     for rank in range(ranks):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import GivenPrediction
 from gpucourse.runs.prepare import RunRequest, resolve
-from gpucourse.runs.run import RunLocation, locate_run, new_record
+from gpucourse.runs.run import new_record
 from gpucourse.workspace import runs
 from tests.learning import Learning, deploy
 
@@ -19,13 +19,3 @@ def test_new_record_holds_the_prediction_before_the_run_starts(learning: Learnin
     record = new_record(context, resolve(context, RunRequest(exercise="1.1", prediction=given)), lab, plan)
     assert record.state == "planned"
     assert runs.reread(context.paths, record).prediction == given
-
-
-def test_locate_run_is_the_lab_on_record_or_the_target_of_a_new_one(learning: Learning) -> None:
-    def locate(**typed: str) -> RunLocation:
-        return locate_run(learning.context, resolve(learning.context, RunRequest(exercise="1.1", **typed)))  # type: ignore[arg-type]
-
-    assert locate(target="aws").mode == "aws"
-    assert locate().mode == "local", "the settings say so"
-    lab = deploy(learning)
-    assert locate() == RunLocation("local", lab.lacks)

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from gpucourse.judge.client import JudgeAnswer
 from gpucourse.model.drill import HOWS
 from gpucourse.model.record import NodeExit
 from gpucourse.runs.code_drill import Repair
 from gpucourse.ui.views import drill
-from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
+from tests.unit.ui.examples import RESULTS, VERDICT, record, text
 
 
 def test_drill_shows_how_each_node_ended_and_every_fault() -> None:
@@ -22,25 +19,10 @@ def test_drill_shows_how_each_node_ended_and_every_fault() -> None:
     assert "gpucourse check 3.1 --diagnosis WORD --rank R" in shown
 
 
-def test_code_drill_shows_what_the_copy_measured() -> None:
-    metrics = {"rows": [{"n": 1, "ms": 12.3456}]}
-    shown = text(
-        drill.code_drill(record(node_exits=[NodeExit(node="node0", code=0)]), EXERCISE, metrics, Path("/w/broken/3.1"), {})
-    )
-    for words in ("/w/broken/3.1", "code 0", "12.35", "Then submit: gpucourse check 3.1 --diagnosis WORD"):
-        assert words in shown, words
-
-
-@pytest.mark.parametrize(
-    ("word", "words"),
-    [
-        ("passed", "The fault is gone. it was 3 %"),
-        ("open", "The fault is still there. it was 3 %"),
-        ("failed", "ten times it was 3 %"),
-    ],
-)
-def test_repair_says_what_the_judge_found(word: str, words: str) -> None:
-    answer = JudgeAnswer(word=word, says="ten times", notes=("it was 3 %",))  # type: ignore[arg-type]
-    result = Repair(record=record(), verdict=replace(VERDICT, verdict="passed", checks=RESULTS[:1]), judged=answer)
-    assert words in text(drill.repair(result))
-    assert result.is_right == (word == "passed")
+def test_repair_says_what_the_judge_found() -> None:
+    verdict = replace(VERDICT, verdict="passed", checks=RESULTS[:1])
+    for word, words in (("passed", "The fault is gone."), ("open", "The fault is still there."), ("failed", "ten times")):
+        answer = JudgeAnswer(word=word, says="ten times", notes=("it was 3 %",))  # type: ignore[arg-type]
+        result = Repair(record=record(), verdict=verdict, judged=answer)
+        assert f"{words} it was 3 %" in text(drill.repair(result))
+        assert result.is_right == (word == "passed")

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpucourse.learning.course_report import CourseReport
 from gpucourse.learning.report import ReportResult
 from gpucourse.model.report import Chapter
 from gpucourse.ui.views import report as views
@@ -18,7 +17,3 @@ def test_report_names_what_is_missing_and_each_run_once() -> None:
     for words in ("/w/report.html", "Tesla T4, NVIDIA L4", "1 run: otter", "a: a run. gpucourse run 4.3", "b: a run."):
         assert words in shown, words
     assert "Still missing" not in text(views.report(ReportResult(report=report(), files=())))
-
-
-def test_course_report_counts_the_exercises_that_it_covers() -> None:
-    assert "2 of 7 exercises" in text(views.course_report(CourseReport(file=Path("/w/r.md"), exercises=2, course_exercises=7)))
