@@ -17,9 +17,13 @@ from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ports import CommandResult
 from gpucourse.remote.fleet import Fleet
-from gpucourse.runs.finish import _collect, deliver, seal, seal_screen
+from gpucourse.runs.finish import _collect, deliver, judge_again, seal, seal_screen
+from gpucourse.runs.parts import prepare_judge
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_json, write_record
+from tests.learning import Learning
+from tests.unit.learning.test_try import RIGHT, put_parts, run_with, states
+from tests.unit.runs.test_parts import NoTorch
 
 EXERCISE = Exercise.model_validate(
     {
@@ -142,3 +146,17 @@ def test_node_is_told_the_limit_of_the_settings(context: Context) -> None:
     with Fleet(node, [NODE]) as fleet, pytest.raises(UnreachableError, match="ends early"):
         _collect(context, fleet, record, EXERCISE, runs.files_of(context.paths, record), None)
     assert json.loads(node.asked[0])["output_limit"] == 3 << 20
+
+
+def test_judge_again_without_torch_here_judges_no_part_and_keeps_what_was_handed_in(learning: Learning) -> None:
+    put_parts(learning)
+    run_with(learning, RIGHT)
+    context = learning.open_context()
+    vars(context)["judge"] = NoTorch()
+    _, exercise = context.catalog.exercise("1.2")
+    (record,) = runs.readable(context.paths, "1.2")[0]
+    assert prepare_judge(context, exercise, record)
+    verdict = judge_again(context, exercise, record)
+    assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
+    assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"
+    assert states(learning)[0] == "passed", "what was handed in before stays"
