@@ -10,12 +10,10 @@ import pytest
 
 from gpucourse.aws.quota import Quotas, needs
 from gpucourse.aws.session import Account
-from gpucourse.errors import MissingError, UsageError
+from gpucourse.errors import MissingError
 from gpucourse.labs.aws import plan
-from gpucourse.labs.aws.budget import Budget
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.labs.aws.plan import Fit, Quote
-from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import CloudInstance, LabNeed
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, make_refusal
 from tests.unit.aws.test_instances import make_instance
@@ -163,23 +161,6 @@ def test_make_quote_names_every_part_with_its_source_and_day(tmp_path: Path) -> 
     assert lab_quote.to_the_end == 4 * lab_quote.per_hour
     assert lab_quote.usually == lab_quote.usual_hours * lab_quote.per_hour
     assert lab_quote.creates == 1
-
-
-def test_budget_check_refuses_more_than_is_left_unless_told_otherwise(tmp_path: Path) -> None:
-    lab_quote = quote(tmp_path)
-    usd = lab_quote.to_the_end
-    enough = Budget(budget=usd + 1, spent=Decimal(1))
-    enough.check(usd, over_budget=False, command=TYPED)
-    short = Budget(budget=usd + 1, spent=Decimal("1.01"))
-    with pytest.raises(UsageError, match=r"would cost \$") as caught:
-        short.check(usd, over_budget=False, command=TYPED)
-    assert f"{TYPED} --yes-over-budget" in caught.value.hint
-    short.check(usd, over_budget=True, command=TYPED)
-    with pytest.raises(UsageError):
-        enough.check(2 * usd, over_budget=False, command=TYPED)
-    Budget(budget=None, spent=Decimal(1000)).check(usd, over_budget=False, command=TYPED)
-    exists = quote(tmp_path, changes=[("update", "aws_vpc.this")])
-    assert PricedProposal(quotes=[lab_quote, exists], later=[], findings=[], budget=enough).usd_to_the_end == usd
 
 
 def test_make_quote_says_that_a_node_goes(tmp_path: Path) -> None:
