@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,8 +22,8 @@ from gpucourse.runs.runs import every_run
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.lock import hold_lock
-from tests.unit.labs.aws.fakes import context_in
-from tests.unit.labs.records import GONE, make_hosts_lab, save_slurm_run
+from tests.unit.labs.aws.fakes import ScriptedNodes, context_in, make_completed
+from tests.unit.labs.records import make_hosts_lab, save_slurm_run
 from tests.unit.remote.agent_link import AgentNodes, make_ended_job, make_nodes
 from tests.unit.runs.test_finish import EXERCISE
 from tests.waiting import STUCK_S, until
@@ -198,31 +195,6 @@ def test_find_ending_lists_only_runs_on_nodes_that_go(lab: _Lab) -> None:
     assert find("node0", "node1") == [alone.id]
 
 
-class Head:
-    """A machine whose agent gives every question the same answer; `asked` are the commands that it got."""
-
-    def __init__(self, code: int, answer: str) -> None:
-        self.node, self.alive, self.asked = GONE, True, list[str]()
-        self._done = CommandResult(code=code, stdout=answer.encode(), stderr=b"")
-
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Head:
-        assert node == GONE
-        assert timeout_s
-        return self
-
-    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
-        assert not stdin
-        assert timeout_s
-        self.asked.append(command)
-        return self._done
-
-    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> AbstractContextManager[Iterator[bytes]]:
-        raise AssertionError(command, stdin, silence_s)
-
-    def close(self) -> None:
-        self.alive = False
-
-
 @pytest.mark.parametrize(
     ("code", "answer", "given_up"),
     [
@@ -234,10 +206,15 @@ class Head:
 def test_bring_home_discards_jobs_of_a_cluster_that_stays(tmp_path: Path, code: int, answer: str, given_up: str) -> None:
     context, events = context_in(tmp_path)
     record = save_slurm_run(context, [LaterJob(job="8", name="next", state="RUNNING")])
-    head = Head(code, answer)
-    context = replace(context, make_transport=lambda _key: head)
+    commands: list[str] = []
+
+    def reply(_node: Node, command: str) -> CommandResult:
+        commands.append(command)
+        return make_completed(answer, code=code)
+
+    context.make_transport = lambda _key: ScriptedNodes(reply)
     [reason] = bring_home(context, make_hosts_lab(), discard=True).given_up
     assert given_up in reason
-    assert f"cancel {record.id}" in head.asked[0]
+    assert f"cancel {record.id}" in commands[0]
     warned = any(isinstance(event, Note) and f"jobs of run {record.id} may still run" in event.text for event in events)
     assert warned == (code != 0)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.context import Context
 from gpucourse.errors import LeftoverError, UsageError
 from gpucourse.labs.destroy import DestroyRequest, destroy, survey
 from gpucourse.model.event import Note
@@ -29,16 +30,14 @@ def test_survey_refuses_to_forget_a_lab_that_may_be_billed(tmp_path: Path) -> No
     assert notes == ["01-aws-t4 is never forgotten: it may be billed. It is taken down as usual"]
 
 
-def test_survey_refuses_to_forget_simulated_nodes(tmp_path: Path) -> None:
-    context, _ = context_in(tmp_path)
+def test_survey_refuses_to_forget_simulated_nodes(context: Context) -> None:
     deployments.save(context.paths, deployment())
     with pytest.raises(UsageError, match="m3-local is never forgotten: it is on this computer, in reach") as caught:
         survey(context, DestroyRequest(module="3", forget_unreachable=True))
     assert caught.value.hint == "gpucourse destroy 3"
 
 
-def test_destroy_names_what_may_be_left_of_a_forgotten_lab(tmp_path: Path) -> None:
-    context, _ = context_in(tmp_path)
+def test_destroy_names_what_may_be_left_of_a_forgotten_lab(context: Context) -> None:
     deployments.save(context.paths, make_hosts_lab())
     looked = survey(context, DestroyRequest(module="1"))
     [refused] = destroy(context, looked, discard=False).errors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from gpucourse.labs.aws import ledger
 from gpucourse.labs.aws.budget import Budget, Spending, read_budget, reserve
 from gpucourse.model.deployment import AwsDeployment, Reservation
 from gpucourse.workspace import deployments
-from tests.unit.labs.aws.fakes import context_in, deployment_of
+from tests.unit.labs.aws.fakes import deployment_of
 
 DISK = Rate(usd_per_hour=Decimal("0.01"), source="a list", date="2026-11-21")
 
@@ -27,9 +26,8 @@ def make_spending(usd: str, *, hours: float = 1.0, command: str = "gpucourse sta
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> Context:
+def context(context: Context) -> Context:
     """A workspace with a budget of 10 USD."""
-    context, _events = context_in(tmp_path)
     context.paths.settings.write_text("budget_usd: 10\n")
     return context
 

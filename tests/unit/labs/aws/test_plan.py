@@ -10,6 +10,7 @@ import pytest
 
 from gpucourse.aws.quota import Quotas, needs
 from gpucourse.aws.session import Account
+from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws import plan
 from gpucourse.labs.aws.choice import Choice
@@ -39,8 +40,7 @@ def fit(limits: Limits, wanted: list[Choice], *, chosen: bool = False, networks:
     return plan.fit(quotas, wanted, chosen=chosen, networks=lambda _account: (networks, 5))
 
 
-def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, limits: Limits) -> None:
-    context, _events = context_in(tmp_path)
+def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(context: Context, limits: Limits) -> None:
     module = module_with(ONE_NODE, context)
     wanted = [choice_of(module, gpu=gpu) for gpu in ("t4", "l4", "a10g")]
     fitting = fit(limits, wanted)
@@ -57,8 +57,7 @@ def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, l
     assert [choice.gpu for choice in fit(limits, clusters).later] == ["l4"], "a head counts against a quota of its own"
 
 
-def test_fit_takes_fewer_nodes_when_the_module_works_with_them(tmp_path: Path, limits: Limits) -> None:
-    context, _events = context_in(tmp_path)
+def test_fit_takes_fewer_nodes_when_the_module_works_with_them(context: Context, limits: Limits) -> None:
     cluster = choice_of(module_with(CLUSTER, context))
     limits[G] = 8
     fitting = fit(limits, [cluster])
@@ -89,8 +88,7 @@ def make_instances(kind: str, *states: str) -> list[CloudInstance]:
     ]  # fmt: skip
 
 
-def test_measure_growth_counts_only_what_a_lab_lacks(tmp_path: Path, limits: Limits) -> None:
-    context, _events = context_in(tmp_path)
+def test_measure_growth_counts_only_what_a_lab_lacks(context: Context, limits: Limits) -> None:
     limits[G] = 0
     module = context.catalog.module("3")
     standing = choice_of(module, standing=deployment_of())
@@ -122,8 +120,7 @@ def an_account(vcpus: float) -> ScriptedAccount:
     )
 
 
-def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
+def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(context: Context) -> None:
     larger = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
     plan.check_growth(Quotas(an_account(40.0)), larger)
     with pytest.raises(MissingError, match=r"what 03-aws-t4 needs(.|\n)*needed 24 vCPU, limit 31, in use 16") as caught:
