@@ -122,7 +122,7 @@ def _keep_verdict(context: Context, files: RunPaths, record: RunRecord, verdict:
     if not untouched:
         runs.save(context.paths, record)
         return
-    seals.save_sealed(files, record, document, written=(files.verdict.name,))
+    seals.save_sealed(files, record, document, changed_names=(files.verdict.name,))
 
 
 def _read_seal_document(files: RunPaths) -> object:
