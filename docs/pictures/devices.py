@@ -121,6 +121,32 @@ def draw_queue() -> Canvas:
     return picture
 
 
+def draw_answer(tokens: int = 8) -> Canvas:
+    """The times of one answer: the wait for its first token, and the gaps between the others."""
+    picture = Canvas(
+        "The times of one answer",
+        "One answer over time. First it waits in the queue, then comes a long bar, prefill: all tokens of the prompt at once. "
+        f"At its end the first token arrives; the time until then is TTFT. Then {tokens - 1} short bars of equal length, decode: "
+        "each reads all weights and brings one token. The time from one token to the next is TPOT.",
+        176,
+    )
+    sent, prefill, first, gap = 20, 84, 284, 64
+    picture.box(sent, 40, prefill - sent - 2, 32, "empty", "queue")
+    picture.box(prefill, 40, first - prefill - 2, 32, "a", "prefill: the whole prompt")
+    for token in range(1, tokens):
+        picture.box(first + (token - 1) * gap, 40, gap - 2, 32, "c", "decode")
+    for token in range(tokens):
+        picture.dot(first + token * gap - 1, 92, "d")
+        picture.note(first + token * gap - 1, 114, f"token {token + 1}", anchor="middle")
+    picture.label(sent, 26, "sent")
+    picture.line(sent, 136, first - 2, 136, arrow=True)
+    picture.heading(sent + 90, 160, "TTFT")
+    picture.line(first, 136, first + gap - 2, 136, arrow=True)
+    picture.heading(first + 8, 160, "TPOT")
+    picture.note(first + gap + 40, 160, "time of n tokens = TTFT + (n - 1) x TPOT")
+    return picture
+
+
 def draw_three_answers() -> Canvas:
     """What allocated, reserved and in use mean."""
     picture = Canvas(
