@@ -126,8 +126,8 @@ def draw_answer(tokens: int = 8) -> Canvas:
     picture = Canvas(
         "The times of one answer",
         "One answer over time. First it waits in the queue, then comes a long bar, prefill: all tokens of the prompt at once. "
-        f"At its end the first token arrives; the time until then is TTFT. Then {tokens - 1} short bars of equal length, decode: "
-        "each reads all weights and brings one token. The time from one token to the next is TPOT.",
+        f"At its end the first token arrives; the time until then is TTFT. Then {tokens - 1} short bars of equal length, "
+        "decode: each reads all weights and brings one token. The time from one token to the next is TPOT.",
         176,
     )
     sent, prefill, first, gap = 20, 84, 284, 64
@@ -185,6 +185,32 @@ def draw_waiting(jobs: int = 5, gpus: int = 3) -> Canvas:
     picture.line(80, 196, 700, 196, arrow=True)
     picture.note(80, 214, "submitted")
     picture.note(380, 214, "the first have ended", anchor="middle")
+    return picture
+
+
+def draw_srun(nodes: int = 3) -> Canvas:
+    """What runs once and what runs on every node of a job."""
+    last = f"{nodes - 1} on node{nodes}"
+    picture = Canvas(
+        "What srun starts",
+        f"A batch script runs once, on node1, the first of {nodes} nodes. One line in it, srun, starts a process on each node: "
+        f"SLURM_PROCID {', '.join(f'{node} on node{node + 1}' for node in range(nodes - 1))} and {last}. MASTER_ADDR is node1 "
+        "for all of them.",
+        224,
+    )
+    for node in range(nodes):
+        x = 20 + node * 246
+        picture.box(x, 20, 228, 160, "empty")
+        picture.label(x + 10, 40, f"node{node + 1}")
+        picture.box(x + 10, 130, 208, 36, "a", f"SLURM_PROCID={node}")
+    picture.box(30, 54, 208, 36, "c", "batch script: runs once")
+    picture.line(134, 90, 134, 126, arrow=True)
+    picture.line(134, 108, 134 + (nodes - 1) * 246, 108)
+    for node in range(1, nodes):
+        picture.line(134 + node * 246, 108, 134 + node * 246, 126, arrow=True)
+    picture.label(146, 104, "srun")
+    picture.note(20, 200, "MASTER_ADDR=node1 for all three. The green box fills in a variable in double quotes; each blue one")
+    picture.note(20, 214, "fills in its own in single quotes.")
     return picture
 
 

@@ -40,7 +40,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
         "answer": devices.draw_answer,
         "three-answers": devices.draw_three_answers,
     },
-    "02-slurm": {"waiting": devices.draw_waiting},
+    "02-slurm": {"waiting": devices.draw_waiting, "srun": devices.draw_srun},
     "03-parallel-computing": parallel.PICTURES,
     "04-benchmarking": {"roofline": devices.draw_roofline, "price": devices.draw_price},
     "05-gpu-programming": accesses.PICTURES
