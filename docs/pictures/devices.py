@@ -259,6 +259,49 @@ def draw_roofline() -> Canvas:
     return picture
 
 
+def draw_batch() -> Canvas:
+    """What a larger batch gives the server and costs each request, from the two ceilings of opt-1.3b on a T4."""
+    weights_gb, parameters, sustained_tflops = 2.63, 1.3e9, 24  # sustained: what a warm T4 reaches in float16
+    reading_ms = weights_gb / GPUS["T4"]["gb_per_s"] * 1e3
+    computing_ms = 2 * parameters / (sustained_tflops * 1e12) * 1e3  # for each request of the batch
+    turn = reading_ms / computing_ms
+    picture = Canvas(
+        "What a larger batch gives and costs",
+        "Two curves over the batch size, from 1 to 256, for opt-1.3b on a T4. Tokens a second of all requests rise in "
+        f"proportion up to a batch of about {turn:.0f} and are flat from there on. The time per token of one request is flat "
+        "up to the same batch and rises in proportion from there on.",
+        280,
+    )
+    top, high, wide = 40, 180, 280
+    sizes = [2 ** (step / 4) for step in range(33)]
+    step_ms = [max(reading_ms, size * computing_ms) for size in sizes]
+    rates = [size / ms * 1e3 for size, ms in zip(sizes, step_ms, strict=True)]
+
+    def draw_panel(left: float, title: str, heights: list[float], ticks: list[tuple[float, str]], kind: str) -> None:
+        picture.heading(left, 24, title)
+        for height, words in ticks:
+            picture.line(left, top + high * (1 - height), left + wide, top + high * (1 - height), "grid")
+            picture.note(left - 6, top + high * (1 - height) + 4, words, anchor="end")
+        for power in range(0, 9, 2):
+            picture.note(left + power / 8 * wide, top + high + 18, f"{2**power}", anchor="middle")
+        points = [(left + math.log2(size) / 8 * wide, top + high * (1 - y)) for size, y in zip(sizes, heights, strict=True)]
+        picture.curve(points, kind)
+
+    draw_panel(
+        60,
+        "tokens a second, all requests",
+        [(math.log10(rate) - 2) / 2 for rate in rates],
+        [(0, "100"), (0.5, "1,000"), (1, "10,000")],
+        "sa",
+    )
+    draw_panel(
+        440, "ms per token, one request", [ms / 30 for ms in step_ms], [(0, "0"), (1 / 3, "10"), (2 / 3, "20"), (1, "30")], "sd"
+    )
+    picture.note(380, 256, "batch size", anchor="middle")
+    picture.note(8, 274, "By formula: the longer of reading 2.63 GB at 320 GB/s and computing at 24 TFLOP/s. None measured.")
+    return picture
+
+
 def draw_price() -> Canvas:
     """What a million tokens cost by how much of the time the GPU is used."""
     price, speed = 0.526, 1000.0  # dollars an hour of g4dn.xlarge; tokens a second, assumed

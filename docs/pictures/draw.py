@@ -42,7 +42,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     },
     "02-slurm": {"waiting": devices.draw_waiting, "srun": devices.draw_srun},
     "03-parallel-computing": parallel.PICTURES,
-    "04-benchmarking": {"roofline": devices.draw_roofline, "price": devices.draw_price},
+    "04-benchmarking": {"roofline": devices.draw_roofline, "batch": devices.draw_batch, "price": devices.draw_price},
     "05-gpu-programming": accesses.PICTURES
     | pytorch.PICTURES
     | limits.PICTURES
