@@ -220,7 +220,7 @@ def draw_roofline() -> Canvas:
         "Rooflines of three GPUs",
         "Both axes are logarithmic: operations per byte, from a quarter to 4,096, and TFLOP/s. Each GPU has a slope, its "
         "memory bandwidth, and a flat roof, its peak for half precision: T4 320 GB/s and 65, L4 300 GB/s and 121, A100 and 312 "
-        "TFLOP/s. Adding vectors lies far down the slope; a product of large matrices lies under the flat roof.",
+        "TFLOP/s. Adding vectors is far down the slope; a product of large matrices is under the flat roof.",
         330,
     )
     left, top, wide, high = 70, 20, 650, 250
