@@ -1,8 +1,9 @@
-"""The pictures of module 3: the ring, the buckets, the pipeline, the shards."""
+"""The pictures of module 3: the ring, the buckets, the pipeline, the shards, the scaling."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from docs.pictures.canvas import Canvas
@@ -201,7 +202,7 @@ def draw_scaling(step_ms: float = 100, gradients_ms: float = 12) -> Canvas:
     return picture
 
 
-PICTURES = {
+PICTURES: dict[str, Callable[[], Canvas]] = {
     "scaling": draw_scaling,
     "ring": draw_ring,
     "buckets": draw_buckets,
