@@ -122,7 +122,7 @@ def draw_queue() -> Canvas:
 
 
 def draw_answer(tokens: int = 8) -> Canvas:
-    """The times of one answer: the wait for its first token, and the gaps between the others."""
+    """Draw the times of one answer: the wait for its first token, and the gaps between the others."""
     picture = Canvas(
         "The times of one answer",
         "One answer over time. First it waits in the queue, then comes a long bar, prefill: all tokens of the prompt at once. "
@@ -189,7 +189,7 @@ def draw_waiting(jobs: int = 5, gpus: int = 3) -> Canvas:
 
 
 def draw_srun(nodes: int = 3) -> Canvas:
-    """What runs once and what runs on every node of a job."""
+    """Draw what runs once and what runs on every node of a job."""
     last = f"{nodes - 1} on node{nodes}"
     picture = Canvas(
         "What srun starts",
@@ -260,7 +260,7 @@ def draw_roofline() -> Canvas:
 
 
 def draw_batch() -> Canvas:
-    """What a larger batch gives the server and costs each request, from the two ceilings of opt-1.3b on a T4."""
+    """Draw what a larger batch gives the server and costs each request, from the two ceilings of opt-1.3b on a T4."""
     weights_gb, parameters, sustained_tflops = 2.63, 1.3e9, 24  # sustained: what a warm T4 reaches in float16
     reading_ms = weights_gb / GPUS["T4"]["gb_per_s"] * 1e3
     computing_ms = 2 * parameters / (sustained_tflops * 1e12) * 1e3  # for each request of the batch

@@ -172,7 +172,7 @@ def draw_shards() -> Canvas:
 
 
 def draw_scaling(step_ms: float = 100, gradients_ms: float = 12) -> Canvas:
-    """A step of one, two and four workers that share its batch, taken apart; by formula from assumed times."""
+    """Draw a step of one, two and four workers that share its batch, taken apart; by formula from assumed times."""
     bars = []
     for workers, slower_ms in ((1, 0.0), (2, 2.0), (4, 4.0)):
         ideal_ms, sent_ms = step_ms / workers, 2 * (workers - 1) / workers * gradients_ms
