@@ -12,7 +12,7 @@ from gpucourse.model.event import Event, NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
-from gpucourse.remote import jobs
+from gpucourse.remote import jobs, slurm_client
 from gpucourse.remote.agent.frames import MOST_FILES
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
@@ -210,14 +210,8 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
         "log_limit": plan.log_limit,
         "max_restarts": plan.max_restarts,
         "files": [parcel.entry() for parcel in wrapped],
-        **(_slurm_spec(plan) if plan.batch is not None else {}),
+        **slurm_client.spec(plan),
     }
-
-
-def _slurm_spec(plan: LaunchPlan) -> dict[str, object]:
-    from gpucourse.remote import slurm_client  # imported here, like everything that a launch without Slurm does not need
-
-    return slurm_client.spec(plan)
 
 
 def _in_turn(watcher: Watcher) -> Watcher:

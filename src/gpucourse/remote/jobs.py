@@ -311,9 +311,12 @@ def _bundle() -> bytes:
     """Return the agent as a JSON object of file names and texts, with its extension of torch; without bytecode, links or
     anything else of gpucourse."""
     place, source = "gpucourse/remote/agent", Path(__file__).parent / "agent"
-    files = {f"{place}/{path.name}": path.read_text(encoding="utf-8") for path in sorted(source.glob("*.py"))}
-    extension = [path for path in sorted(source.glob("torch_extension/**/*")) if path.is_file() and path.suffix != ".pyc"]
-    files |= {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in extension}
+    files = {}
+    for path in sorted(source.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            name = path.relative_to(source).as_posix()
+            key = name if name.startswith("torch_extension/") else f"{place}/{name}"
+            files[key] = path.read_text(encoding="utf-8")
     main = (
         "import sys\nfrom gpucourse.remote.agent.main import agent_folder, main\nsys.exit(main(sys.argv[1:], agent_folder()))\n"
     )

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gpucourse.remote.agent.frames import MOST_FILES
-from gpucourse.remote.agent.job import Job, JobRefused, mapping, words
+from gpucourse.remote.agent.job import Job, JobRefused
 from gpucourse.remote.agent.store import is_unchanged, read_upload_times
 
 TYPE_CHECKING = False  # `typing` takes two milliseconds to import
 if TYPE_CHECKING:
-    from typing import IO
+    from typing import IO, Any
 
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. The files are between them, under `files/`."""
@@ -34,14 +34,14 @@ PACKED = "packed.json"
 _PIECE = 1 << 18
 
 
-def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
+def pack(job: Job, wanted: dict[str, Any], out: IO[bytes]) -> None:
     """Write the tar. `wanted`: `globs` in the work folder, `max_bytes` for one file, `output_limit` for all, `max_files` for
     their number, `have`: what the client has already as name -> [bytes, mtime in ns]. Links are not followed; what is left out
     is listed with the reason."""
     if not job.has("job.json"):
         raise JobRefused(f"there is no run {job.run_id} on this node", "absent")
-    began, globs, most = time.time(), words(wanted.get("globs", [])), int(str(wanted["max_files"]))
-    env = job.read("env.json")
+    began, globs, most = time.time(), wanted["globs"], wanted["max_files"]
+    env = job.read("env.json") or None
     offers, left = list_offers(job, globs, most)
     infos = {}
     for name, path in offers.items():
@@ -59,15 +59,15 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
 
 
 def _choose(
-    offers: dict[str, str], infos: dict[str, os.stat_result], wanted: dict[str, object]
-) -> tuple[list[tuple[str, str]], list[str], list[dict[str, object]]]:
+    offers: dict[str, str], infos: dict[str, os.stat_result], wanted: dict[str, Any]
+) -> tuple[list[tuple[str, str]], list[str], list[dict[str, Any]]]:
     """Return the files to send, the names of those that the client has unchanged, and what is not sent, with the reason."""
-    have, limit, in_all = mapping(wanted.get("have", {})), int(str(wanted["max_bytes"])), int(str(wanted["output_limit"]))
+    have, limit, in_all = wanted["have"], wanted["max_bytes"], wanted["output_limit"]
     known = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
     room = in_all - sum(infos[name].st_size for name in known)
     sending: list[tuple[str, str]] = []
     same: list[str] = []
-    unsent: list[dict[str, object]] = []
+    unsent: list[dict[str, Any]] = []
     for name, info in infos.items():
         reason = _not_sent(info, limit)
         if reason is None and name not in known and info.st_size > room:
@@ -82,16 +82,16 @@ def _choose(
     return sending, same, unsent
 
 
-def _shorten(left: list[dict[str, object]]) -> list[dict[str, object]]:
+def _shorten(left: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what is not sent, as JSON can hold it; beyond MOST_LEFT only how many more there are."""
-    spelled = [dict(entry, name=_spell_out(str(entry["name"]))) for entry in left[:MOST_LEFT]]
+    spelled = [dict(entry, name=_spell_out(entry["name"])) for entry in left[:MOST_LEFT]]
     if len(left) > MOST_LEFT:
         more = len(left) - MOST_LEFT
         spelled.append({"name": f"{more} more files", "reason": "they are not sent either; too many to name", "bytes": 0})
     return spelled
 
 
-def list_offers(job: Job, globs: list[str], max_files: int = MOST_FILES) -> tuple[dict[str, str], list[dict[str, object]]]:
+def list_offers(job: Job, globs: list[str], max_files: int = MOST_FILES) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """Return what may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have; and what
     may not be sent.
 
@@ -101,7 +101,7 @@ def list_offers(job: Job, globs: list[str], max_files: int = MOST_FILES) -> tupl
     brought = read_upload_times(job)
     work = os.path.realpath(job.path("work"))
     whole = [os.path.realpath(job.path("outputs")), *([work] if EVERYTHING in globs else [])]
-    left: list[dict[str, object]] = []
+    left: list[dict[str, Any]] = []
     offers: dict[str, str] = {}
     for name, path in walk(job.path("outputs"), ""):
         if len(offers) >= max_files:
@@ -129,7 +129,7 @@ def list_offers(job: Job, globs: list[str], max_files: int = MOST_FILES) -> tupl
     return offers, left
 
 
-def _too_many(name: str, most: int) -> dict[str, object]:
+def _too_many(name: str, most: int) -> dict[str, Any]:
     return {"name": name, "reason": f"more than {most} files: no more are taken", "bytes": 0}
 
 

@@ -12,11 +12,11 @@ import shutil
 import stat
 from contextlib import suppress
 
-from gpucourse.remote.agent.job import Job, JobRefused, home, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, home
 
 TYPE_CHECKING = False  # `typing` takes two milliseconds to import
 if TYPE_CHECKING:
-    from typing import IO
+    from typing import IO, Any
 
 LINKED_FROM = 1 << 20
 """Smaller files stay copies: they need little room."""
@@ -24,23 +24,22 @@ LINKED_FROM = 1 << 20
 _PIECE = 1 << 30
 
 
-def lay_out(wanted: object, folder: str) -> None:
+def lay_out(files: list[dict[str, Any]], folder: str) -> None:
     """Make the work folder again from scratch: each file copied from the store under its own name."""
-    files = [mapping(file) for file in wanted] if isinstance(wanted, list) else []
     if os.path.lexists(folder):
         shutil.rmtree(folder)
     os.makedirs(folder, 0o700)
-    lacking = [str(file["name"]) for file in files if not os.path.exists(_blob(str(file["key"])))]
+    lacking = [file["name"] for file in files if not os.path.exists(_blob(file["key"]))]
     if lacking:
         raise JobRefused(f"{len(lacking)} files are not in the store, first {lacking[0]!r}", "missing")
     for file in files:
-        name = str(file["name"])
+        name = file["name"]
         parts = name.split("/")
         if not name or "\0" in name or any(part in ("", ".", "..") for part in parts):
             raise JobRefused(f"not a name for a file in the work folder: {name!r}")
         target = os.path.join(folder, *parts)
         os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
-        with open(_blob(str(file["key"])), "rb", buffering=0) as source, open(target, "wb") as copy:
+        with open(_blob(file["key"]), "rb", buffering=0) as source, open(target, "wb") as copy:
             _copy(source, copy)
         os.chmod(target, 0o700 if file.get("executable") else 0o600)
 
@@ -48,7 +47,7 @@ def lay_out(wanted: object, folder: str) -> None:
 def read_upload_times(job: Job) -> dict[str, float]:
     """Return when each uploaded file was put into the work folder, by its name."""
     laid_out = os.path.getmtime(job.path("started")) if job.has("started") else 0.0
-    return {str(file["name"]): laid_out for file in _uploads(job)}
+    return {file["name"]: laid_out for file in _uploads(job)}
 
 
 def is_unchanged(path: str, laid_out: float | None) -> bool:
@@ -67,9 +66,9 @@ def share(job: Job) -> None:
     copies."""
     work, brought = os.path.realpath(job.path("work")), read_upload_times(job)
     for file in _uploads(job):
-        name = str(file["name"])
+        name = file["name"]
         with suppress(OSError):  # it is gone, or the store is on another disk
-            _share(os.path.join(work, name), _blob(str(file["key"])), brought[name])
+            _share(os.path.join(work, name), _blob(file["key"]), brought[name])
 
 
 def _share(path: str, blob: str, laid_out: float) -> None:
@@ -97,9 +96,9 @@ def _copy(source: IO[bytes], copy: IO[bytes]) -> None:
     shutil.copyfileobj(source, copy, 1 << 20)
 
 
-def _uploads(job: Job) -> list[dict[str, object]]:
-    files = (job.read("job.json") or {}).get("files")
-    return [mapping(file) for file in files] if isinstance(files, list) else []
+def _uploads(job: Job) -> list[dict[str, Any]]:
+    files: list[dict[str, Any]] = job.read("job.json").get("files", [])
+    return files
 
 
 def _blob(key: str) -> str:
