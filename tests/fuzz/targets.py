@@ -105,7 +105,7 @@ def _record(data: bytes, folder: Path) -> None:
 
 def _tar(data: bytes, folder: Path) -> None:
     (folder / "run").mkdir()
-    unpack("node0", io.BytesIO(data), RunPaths(folder / "run"), OutputLimits(max_bytes=1 << 20))
+    unpack("node0", [data], RunPaths(folder / "run"), OutputLimits(max_bytes=1 << 20))
 
 
 def _frames(data: bytes, _folder: Path) -> None:

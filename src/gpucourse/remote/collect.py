@@ -6,10 +6,9 @@ import json
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, cast
 
 from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
 from gpucourse.model.event import NodeEvent, Watcher
@@ -75,13 +74,6 @@ def collect(
     return whole
 
 
-def _make_question(
-    run_id: str, globs: Sequence[str], have: Mapping[str, list[int]], limits: OutputLimits
-) -> jobs.StreamRequest:
-    wanted = json.dumps({"globs": list(globs), "have": have, **asdict(limits)}).encode()
-    return jobs.StreamRequest(("pack", run_id), wanted)
-
-
 def _persistently(
     fleet: Fleet,
     node: Node,
@@ -92,41 +84,23 @@ def _persistently(
     until: float | None,
     disk: DiskSpace,
 ) -> CollectedOutputs:
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             refuse_links(paths.node_outputs(node.name), paths.folder)
-            have = _have(paths.node_outputs(node.name))
-            asked = _make_question(run_id, globs, have, limits)
+            have = _list_files(paths.node_outputs(node.name))
+            request = json.dumps({"globs": list(globs), "have": have, **asdict(limits)}).encode()
             patience = Patience(f"{node.label}: collecting its outputs", COLLECT_S, until=until)
-            with jobs.stream_verb(fleet.link(node), *asked.words, stdin=asked.stdin) as pieces:
-                stream = cast("IO[bytes]", _StreamReader(patience.watch(pieces)))
-                return unpack(node.name, stream, paths, limits, have=have, disk=disk)
+            with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=request) as pieces:
+                return unpack(node.name, patience.watch(pieces), paths, limits, have=have, disk=disk)
         except (NodeUntrusted, Silent):
             raise
         except UnreachableError:
-            if not left or (until is not None and time.monotonic() >= until):
+            if not tries_left or (until is not None and time.monotonic() >= until):
                 raise
     raise AssertionError
 
 
-class _StreamReader:
-    """Reads the pieces of a stream like a file."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._piece, self._at = pieces, b"", 0
-
-    def read(self, count: int) -> bytes:
-        """Read at most that many bytes; return none at the end."""
-        while self._at == len(self._piece):
-            if (piece := next(self._pieces, None)) is None:
-                return b""
-            self._piece, self._at = piece, 0
-        data = self._piece[self._at : self._at + count]
-        self._at += len(data)
-        return data
-
-
-def _have(root: Path) -> dict[str, list[int]]:
+def _list_files(root: Path) -> dict[str, list[int]]:
     """Return size and time of change of every file that is here already."""
     sizes: dict[str, list[int]] = {}
     for path in root.rglob("*") if root.is_dir() else ():

@@ -13,7 +13,7 @@ from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
 from gpucourse.remote import jobs, slurm_client
-from gpucourse.remote.agent.frames import MOST_FILES
+from gpucourse.remote.agent.pack import MAX_FILES
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
 from gpucourse.remote.patience import ANSWER_S, COPY_PACE
@@ -24,7 +24,7 @@ PORTS = (29500, 29599)
 """The ports where ranks meet, unless the learner's settings name others."""
 
 CANCEL_GRACE_S = 5.0
-MOST_FILES_OF_RUN = 128_000
+MAX_FILES_OF_RUN = 128_000
 """The most files of all nodes together: a run's seal names them all, and must stay below the limit for reading a file."""
 
 
@@ -130,7 +130,7 @@ def launch(
 
 def max_files_of(nodes: int) -> int:
     """Return how many files of each node are collected if that many nodes take part: the seal of a run names every one."""
-    return max(1, min(MOST_FILES, MOST_FILES_OF_RUN // max(1, nodes)))
+    return max(1, min(MAX_FILES, MAX_FILES_OF_RUN // max(1, nodes)))
 
 
 def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.CancelResult]]:
