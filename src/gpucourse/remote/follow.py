@@ -16,9 +16,9 @@ from gpucourse.model.record import MAX_RANKS, NodeExit, RankExit
 from gpucourse.remote import answers, jobs, slurm_client
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
-from gpucourse.remote.follow_limits import MOST_LOGS, LogLimits, TimeLimit
 from gpucourse.remote.follow_result import FollowBroken, FollowResult
-from gpucourse.remote.logfile import LogFile, LogOwner, find_logs, make_question
+from gpucourse.remote.logfile import MAX_LOGS, LogFile, LogLimits, LogOwner, find_logs, make_question
+from gpucourse.remote.patience import extra_s
 from gpucourse.remote.silence import SilenceMonitor, look, sentences
 from gpucourse.workspace.paths import RunPaths
 
@@ -28,7 +28,7 @@ SILENCE_S = 15.0
 _SETTLED_S = 0.3
 """When one rank ends, the others end within milliseconds, and the reports may arrive in any order."""
 
-_MOST_RANK_EXITS = 8192
+_MAX_RANK_EXITS = 8192
 
 _ASKED, _ASKED_S = 143, 2.0
 """A rank that ended by SIGTERM was usually stopped by the time limit or a person: its node reports that soon after."""
@@ -64,6 +64,12 @@ class FollowTimes:
     give_up_s: float = 30.0
     silence_s: float = SILENCE_S
 
+    def is_over(self, seconds: float, received: int) -> bool:
+        """Return whether the time is over after that many seconds, with that many bytes of logs."""
+        if self.until is not None and time.monotonic() >= self.until:
+            return True
+        return self.limit_s is not None and seconds >= self.limit_s + extra_s(received)
+
 
 def follow(
     fleet: Fleet,
@@ -87,7 +93,7 @@ def follow(
     for reader in readers:
         reader.start()
     try:
-        _attend(fleet, job, view, None if job.scheduled else times.grace_s, TimeLimit(times.limit_s, times.until))
+        _attend(fleet, job, view, times)
     finally:
         view.leaving.set()
         for reader in readers:
@@ -115,7 +121,7 @@ class _View:
         self.paths, self.watcher, self.stop, self.log_limit = job.paths, watcher, stop, job.log_limit
         self._monitor, self._guard, self._has_monitor_failed = monitor, guard, False
         self.ranks = job.world_size if job.world_size and not job.scheduled else MAX_RANKS
-        self.received, self.most_exits = 0, max(_MOST_RANK_EXITS, 2 * (job.world_size or 0))
+        self.received, self.most_exits = 0, max(_MAX_RANK_EXITS, 2 * (job.world_size or 0))
         self.result = FollowResult(skew_s=dict(job.skew_s), max_restarts=job.max_restarts)
         self.broken: list[Outcome[None]] = []
         self.faults: list[BaseException] = []
@@ -249,11 +255,9 @@ class _NodeFollower(threading.Thread):
         elif kind == frames.RANK:
             how = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
             if not 0 < stream <= self._view.ranks or (how.node not in {"", name} and not self._scheduled):
-                raise answers.make_untrusted_error(
-                    name, "how a rank ended", f"there is no rank {stream - 1} on {how.node or name}"
-                )
+                raise self._distrust("how a rank ended", f"there is no rank {stream - 1} on {how.node or name}")
             if how.restart > self._view.result.max_restarts:
-                raise answers.make_untrusted_error(name, "how a rank ended", f"it was never restarted {how.restart} times")
+                raise self._distrust("how a rank ended", f"it was never restarted {how.restart} times")
             self._view.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
         elif kind == frames.END:
             limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
@@ -262,17 +266,20 @@ class _NodeFollower(threading.Thread):
             self._view.record_exit(jobs.node_exit(name, end))
             return True
         elif kind != frames.BEAT:
-            raise answers.make_untrusted_error(name, "its report on the run", f"there is no kind of message {kind!r}")
+            raise self._distrust("its report on the run", f"there is no kind of message {kind!r}")
         return False
 
+    def _distrust(self, what: str, why: object) -> NodeUntrusted:
+        return answers.make_untrusted_error(self._node.label, what, why)
+
     def _keep_name(self, stream: int, named: answers.LogName) -> None:
-        if self._limits is None or stream >= MOST_LOGS:
-            raise answers.make_untrusted_error(self._node.label, "the name of a log", "no such log was asked for")
+        if self._limits is None or stream >= MAX_LOGS:
+            raise self._distrust("the name of a log", "no such log was asked for")
         whose = named.node or self._node.name, named.rank
         try:
             self._limits.admit(*whose)
         except ValueError as error:
-            raise answers.make_untrusted_error(self._node.label, "the name of a log", error) from error
+            raise self._distrust("the name of a log", error) from error
         self._named[stream] = whose
 
     def _whose(self, stream: int) -> LogOwner:
@@ -281,7 +288,7 @@ class _NodeFollower(threading.Thread):
             return self._node.name, None if stream == frames.LAUNCHER else stream - 1
         if self._scheduled and stream in self._named:
             return self._named[stream]
-        raise answers.make_untrusted_error(self._node.label, "a piece of a log", f"there is no log {stream}")
+        raise self._distrust("a piece of a log", f"there is no log {stream}")
 
     def _take_up_logs(self) -> None:
         """Open the logs that are here already."""
@@ -305,19 +312,18 @@ class _NodeFollower(threading.Thread):
 
     def _log(self, whose: LogOwner) -> LogFile:
         if whose not in self.logs:
-            if len(self.logs) >= MOST_LOGS:
-                raise answers.make_untrusted_error(
-                    self._node.label, "a piece of a log", f"more than {MOST_LOGS} logs are not taken"
-                )
+            if len(self.logs) >= MAX_LOGS:
+                raise self._distrust("a piece of a log", f"more than {MAX_LOGS} logs are not taken")
             paths = self._view.paths
             self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._view.log_limit)
         return self.logs[whose]
 
 
-def _attend(fleet: Fleet, job: FollowedJob, view: _View, grace_s: float | None, limit: TimeLimit) -> None:
+def _attend(fleet: Fleet, job: FollowedJob, view: _View, times: FollowTimes) -> None:
     """Wait for the end, and report the rank that fails first and those that fall silent; after the first failure, cancel what
-    has not ended within the grace. Nodes that have not reported the end within the limit are given up."""
-    patience: float | None = None
+    has not ended within the grace, except under Slurm. Nodes that have not reported the end in time are given up."""
+    began, patience = time.monotonic(), None
+    may_cancel = not job.scheduled
     named: set[int] = set()
     while True:
         with view.monitor() as monitor:
@@ -328,22 +334,28 @@ def _attend(fleet: Fleet, job: FollowedJob, view: _View, grace_s: float | None, 
         with view.changed:
             if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(job.nodes):
                 return
-            if view.result.has_failed and grace_s is not None and patience is None:
-                patience = time.monotonic() + grace_s
+            if view.result.has_failed and may_cancel and patience is None:
+                patience = time.monotonic() + times.grace_s
             due = patience is not None and time.monotonic() >= patience
             if not due:
                 view.changed.wait(0.1)
-            ended = {exit_.node for exit_ in view.result.node_exits}
-            if limit.is_over(view.received):
-                view.broken += limit.errors([node for node in job.nodes if node.name not in ended])
+            ended = {node_exit.node for node_exit in view.result.node_exits}
+            remaining = [node for node in job.nodes if node.name not in ended]
+            if times.is_over(time.monotonic() - began, view.received):
+                view.broken += [Outcome(node=node, error=_make_limit_error(node, began)) for node in remaining]
                 return
         if (first := view.find_settled_failure()) is not None and first.restart not in named:
             named.add(first.restart)
             view.tell(Note(text=view.result.describe_failure(first), level="warning"))
         if due:
             with view.monitor() as monitor:
-                monitor.remember(look(fleet, job.run_id, monitor.quiet(grace_s or 0.0)))
-            patience, grace_s = None, None
-            fleet.do_on_each(
-                lambda link: jobs.cancel(link, job.run_id, 3.0), [node for node in job.nodes if node.name not in ended]
-            )
+                monitor.remember(look(fleet, job.run_id, monitor.quiet(times.grace_s)))
+            patience, may_cancel = None, False
+            fleet.do_on_each(lambda link: jobs.cancel(link, job.run_id, 3.0), remaining)
+
+
+def _make_limit_error(node: Node, began: float) -> UnreachableError:
+    return UnreachableError(
+        f"{node.label}: the run has not ended there after {time.monotonic() - began:.0f} s",
+        hint="its log so far is kept: gpucourse status, then gpucourse cancel",
+    )
