@@ -88,31 +88,31 @@ def follow(
     if a time is over, if a node is not reached again or sends what is refused, StorageError if the disk here is full; the run
     itself continues then.
     """
-    view = _View(job, watcher, stop, monitor or SilenceMonitor({}, None), guard)
-    readers = [_NodeFollower(fleet, job, node, view, times) for node in job.nodes]
+    state = _FollowState(job, watcher, stop, monitor or SilenceMonitor({}, None), guard)
+    readers = [_NodeFollower(fleet, job, node, state, times) for node in job.nodes]
     for reader in readers:
         reader.start()
     try:
-        _attend(fleet, job, view, times)
+        _attend(fleet, job, state, times)
     finally:
-        view.leaving.set()
+        state.leaving.set()
         for reader in readers:
             reader.join(2.0)
     order = {node.name: place for place, node in enumerate(job.nodes)}
-    view.result.node_exits.sort(key=lambda ended: order[ended.node])
-    view.result.rank_exits.sort(key=lambda ended: (ended.rank, ended.restart))
-    with view.monitor() as listener:
-        view.result.silences = listener.list_remembered()
-    view.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)
-    if view.faults:
-        raise view.faults[0]
-    if view.broken:
-        raise FollowBroken(combine_errors(view.broken, of=len(job.nodes)), view.result)
-    view.result.detached = len(view.result.node_exits) < len(job.nodes)
-    return view.result
+    state.result.node_exits.sort(key=lambda ended: order[ended.node])
+    state.result.rank_exits.sort(key=lambda ended: (ended.rank, ended.restart))
+    with state.monitor() as listener:
+        state.result.silences = listener.list_remembered()
+    state.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)
+    if state.faults:
+        raise state.faults[0]
+    if state.broken:
+        raise FollowBroken(combine_errors(state.broken, of=len(job.nodes)), state.result)
+    state.result.detached = len(state.result.node_exits) < len(job.nodes)
+    return state.result
 
 
-class _View:
+class _FollowState:
     """The state that all readers share."""
 
     def __init__(
@@ -183,9 +183,9 @@ class _View:
 class _NodeFollower(threading.Thread):
     """Follows one node."""
 
-    def __init__(self, fleet: Fleet, job: FollowedJob, node: Node, view: _View, times: FollowTimes) -> None:
+    def __init__(self, fleet: Fleet, job: FollowedJob, node: Node, state: _FollowState, times: FollowTimes) -> None:
         super().__init__(name=f"follow-{node.name}", daemon=True)
-        self._fleet, self._run_id, self._node, self._view = fleet, job.run_id, node, view
+        self._fleet, self._run_id, self._node, self._state = fleet, job.run_id, node, state
         self._give_up_s, self._silence_s = times.give_up_s, times.silence_s
         self._scheduled = job.scheduled
         self._limits = LogLimits(node.name, job.world_size or MAX_RANKS, job.hosts) if job.scheduled else None
@@ -197,17 +197,17 @@ class _NodeFollower(threading.Thread):
         try:
             self._until_the_end()
         except UnreachableError as error:
-            self._view.broken.append(Outcome(node=self._node, error=error))
+            self._state.broken.append(Outcome(node=self._node, error=error))
         except BaseException as fault:  # noqa: BLE001  # raised again in `follow`
-            self._view.faults.append(fault)
+            self._state.faults.append(fault)
         finally:
-            with self._view.changed:
-                self._view.changed.notify_all()
+            with self._state.changed:
+                self._state.changed.notify_all()
 
     def _until_the_end(self) -> None:
         wait, told = 0.05, False
         self._heard = lost = time.monotonic()
-        while not self._view.leave():
+        while not self._state.leave():
             try:
                 if self._follow_once():
                     return
@@ -215,7 +215,7 @@ class _NodeFollower(threading.Thread):
             except NodeUntrusted:
                 raise  # it would answer the same again
             except UnreachableError as error:
-                if self._view.leave():
+                if self._state.leave():
                     return
                 self._fleet.drop(self._node)
                 if self._heard >= lost:  # lost just now: a silent connection is noticed only after a while, then tried again
@@ -226,9 +226,9 @@ class _NodeFollower(threading.Thread):
                         hint="its log so far is kept and the run may still run there: gpucourse logs -f, or gpucourse cancel",
                     ) from error
                 if not told and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
-                    self._view.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))
+                    self._state.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))
                     told = True
-                self._view.stop.wait(wait)
+                self._state.stop.wait(wait)
                 wait = min(wait * 2, 2.0)
 
     def _follow_once(self) -> bool:
@@ -240,8 +240,8 @@ class _NodeFollower(threading.Thread):
         with jobs.stream_verb(link, *asked.words, stdin=asked.stdin, silence_s=self._silence_s) as pieces:
             for kind, stream, offset, payload in answers.read_frames(self._node.label, pieces):
                 self._heard = time.monotonic()
-                self._view.received += len(payload)
-                if self._take(kind, stream, offset, payload) or self._view.leave():
+                self._state.received += len(payload)
+                if self._take(kind, stream, offset, payload) or self._state.leave():
                     return True
         return False
 
@@ -254,16 +254,16 @@ class _NodeFollower(threading.Thread):
             self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.LogName))
         elif kind == frames.RANK:
             how = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
-            if not 0 < stream <= self._view.ranks or (how.node not in {"", name} and not self._scheduled):
+            if not 0 < stream <= self._state.ranks or (how.node not in {"", name} and not self._scheduled):
                 raise self._distrust("how a rank ended", f"there is no rank {stream - 1} on {how.node or name}")
-            if how.restart > self._view.result.max_restarts:
+            if how.restart > self._state.result.max_restarts:
                 raise self._distrust("how a rank ended", f"it was never restarted {how.restart} times")
-            self._view.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
+            self._state.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
         elif kind == frames.END:
             limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd, **limits)
-            self._view.result.jobs, self._view.result.later_jobs = slurm_client.rows(end), slurm_client.later_jobs(end.later)
-            self._view.record_exit(jobs.node_exit(name, end))
+            self._state.result.jobs, self._state.result.later_jobs = slurm_client.rows(end), slurm_client.later_jobs(end.later)
+            self._state.record_exit(jobs.node_exit(name, end))
             return True
         elif kind != frames.BEAT:
             raise self._distrust("its report on the run", f"there is no kind of message {kind!r}")
@@ -284,7 +284,7 @@ class _NodeFollower(threading.Thread):
 
     def _whose(self, stream: int) -> LogOwner:
         """Return the node and the rank (None: the launcher) that a stream belongs to."""
-        if not self._scheduled and stream <= self._view.ranks:
+        if not self._scheduled and stream <= self._state.ranks:
             return self._node.name, None if stream == frames.LAUNCHER else stream - 1
         if self._scheduled and stream in self._named:
             return self._named[stream]
@@ -292,7 +292,7 @@ class _NodeFollower(threading.Thread):
 
     def _take_up_logs(self) -> None:
         """Open the logs that are here already."""
-        for whose in find_logs(self._node, self._view.paths, scheduled=self._scheduled):
+        for whose in find_logs(self._node, self._state.paths, scheduled=self._scheduled):
             if self._limits:
                 self._limits.keep(*whose)
             self._log(whose)
@@ -303,52 +303,52 @@ class _NodeFollower(threading.Thread):
         was_full = log.full
         kept = log.append(offset, data)
         if data and rank is not None:
-            with self._view.monitor() as monitor:
+            with self._state.monitor() as monitor:
                 monitor.note_output(node, rank, data)
         if kept:
-            self._view.tell(LogBytes(node=node, rank=rank, data=kept, scheduled=self._scheduled))
+            self._state.tell(LogBytes(node=node, rank=rank, data=kept, scheduled=self._scheduled))
         if log.full and not was_full:
-            self._view.tell(Note(text=f"{log.full}; the run continues (log_limit in gpucourse.yaml)", level="warning"))
+            self._state.tell(Note(text=f"{log.full}; the run continues (log_limit in gpucourse.yaml)", level="warning"))
 
     def _log(self, whose: LogOwner) -> LogFile:
         if whose not in self.logs:
             if len(self.logs) >= MAX_LOGS:
                 raise self._distrust("a piece of a log", f"more than {MAX_LOGS} logs are not taken")
-            paths = self._view.paths
-            self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._view.log_limit)
+            paths = self._state.paths
+            self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._state.log_limit)
         return self.logs[whose]
 
 
-def _attend(fleet: Fleet, job: FollowedJob, view: _View, times: FollowTimes) -> None:
+def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTimes) -> None:
     """Wait for the end, and report the rank that fails first and those that fall silent; after the first failure, cancel what
     has not ended within the grace, except under Slurm. Nodes that have not reported the end in time are given up."""
     began, patience = time.monotonic(), None
     may_cancel = not job.scheduled
     named: set[int] = set()
     while True:
-        with view.monitor() as monitor:
+        with state.monitor() as monitor:
             if silent := monitor.list_newly_silent():
                 monitor.remember(silent := look(fleet, job.run_id, silent))
                 for sentence in sentences(silent):
-                    view.tell(Note(text=sentence, level="warning"))
-        with view.changed:
-            if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(job.nodes):
+                    state.tell(Note(text=sentence, level="warning"))
+        with state.changed:
+            if state.stop.is_set() or state.broken or state.faults or len(state.result.node_exits) == len(job.nodes):
                 return
-            if view.result.has_failed and may_cancel and patience is None:
+            if state.result.has_failed and may_cancel and patience is None:
                 patience = time.monotonic() + times.grace_s
             due = patience is not None and time.monotonic() >= patience
             if not due:
-                view.changed.wait(0.1)
-            ended = {node_exit.node for node_exit in view.result.node_exits}
+                state.changed.wait(0.1)
+            ended = {node_exit.node for node_exit in state.result.node_exits}
             remaining = [node for node in job.nodes if node.name not in ended]
-            if times.is_over(time.monotonic() - began, view.received):
-                view.broken += [Outcome(node=node, error=_make_limit_error(node, began)) for node in remaining]
+            if times.is_over(time.monotonic() - began, state.received):
+                state.broken += [Outcome(node=node, error=_make_limit_error(node, began)) for node in remaining]
                 return
-        if (first := view.find_settled_failure()) is not None and first.restart not in named:
+        if (first := state.find_settled_failure()) is not None and first.restart not in named:
             named.add(first.restart)
-            view.tell(Note(text=view.result.describe_failure(first), level="warning"))
+            state.tell(Note(text=state.result.describe_failure(first), level="warning"))
         if due:
-            with view.monitor() as monitor:
+            with state.monitor() as monitor:
                 monitor.remember(look(fleet, job.run_id, monitor.quiet(times.grace_s)))
             patience, may_cancel = None, False
             fleet.do_on_each(lambda link: jobs.cancel(link, job.run_id, 3.0), remaining)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 
-from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.plan import BatchFile, LaunchPlan
 from gpucourse.model.slurm import JobRow, LaterJob
 from gpucourse.outside.names import printable
 from gpucourse.outside.slurm_options import read_sbatch_options
@@ -161,35 +161,13 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
     """Return the part of a run's specification that its agent passes to Slurm; nothing for a plan without Slurm."""
     if plan.batch is None:
         return {}
-    batch = plan.batch
-    files = [
-        {
-            "name": file.name,
-            "text": file.text,
-            "copies": file.copies,
-            "tasks": file.tasks,
-            "numbers": list(file.numbers),
-            "after": file.after,
-            "flags": list(file.flags),
-            "arguments": list(file.arguments),
-            "error": file.error,
-            "script": file.script,
-            "job_name": (job_name(file.text) or PurePosixPath(file.file_name).name) if file.text else file.name,
-        }
-        for file in batch.files
-    ]
-    return {
-        "slurm": {
-            "files": files,
-            "spread": batch.spread,
-            "ranks": plan.world_size,
-            "show_queue": batch.show_queue,
-            "cancel_last": batch.cancel_last,
-            "session": batch.session,
-            "module": batch.module,
-            "setup": batch.setup,
-        }
-    }
+    files = [{**asdict(file), "job_name": _name_job(file)} for file in plan.batch.files]
+    return {"slurm": {**asdict(plan.batch), "files": files, "spread": plan.batch.spread, "ranks": plan.world_size}}
+
+
+def _name_job(file: BatchFile) -> str:
+    """Return the name by which the file's job is found in the queue."""
+    return (job_name(file.text) or PurePosixPath(file.file_name).name) if file.text else file.name
 
 
 def job_name(text: str) -> str:

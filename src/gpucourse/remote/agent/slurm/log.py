@@ -85,7 +85,7 @@ def _note_change(job: Job, old: Row, new: Row) -> None:
         at = new["started"].rpartition("T")[2]
         why = "Slurm's controller had not stored its first start when it ended"
         note(job, f"{name} was restarted at {at}, from the beginning: {why}")
-    if (was, old.get("reason") or "") == (now, reason) or (now == "PENDING" and reason in ("", "None")):
+    if (was, old.get("reason") or "") == (now, reason) or (now == "PENDING" and not reason):
         return
     if words.phase(now) == words.WAITING:
         _note_wait(job, new, reason)

@@ -134,7 +134,7 @@ def _show_queue(job: Job, *, cancel_last: bool) -> None:
     while True:
         rows = look(job)
         reasons = [row.get("reason") for row in rows if words.phase(row["state"]) in (words.WAITING, words.UNKNOWN)]
-        has_all = all(reason not in (None, "", "None") for reason in reasons)
+        has_all = all(reason for reason in reasons)
         waited = time.monotonic() - began
         if (has_all and (set(reasons) != {"Priority"} or waited > _NEXT_S)) or waited > _PICTURE_S:
             break

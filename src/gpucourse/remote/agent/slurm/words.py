@@ -6,6 +6,7 @@ A word that is not in the table stays as it is: its phase is `unknown`, and Slur
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any, Dict
 
 Row = Dict[str, Any]
@@ -58,7 +59,6 @@ SIGNALLED = "a signal ended it"
 
 # The reason why a job waits, in plain words. A reason that is not here is shown as it is.
 REASONS = {
-    "None": "the scheduler has not looked at it yet",
     "Resources": "it is the next one, and not enough nodes or GPUs are free",
     "Priority": "other jobs are ahead of it",
     "Dependency": "the job that it depends on has not ended",
@@ -121,18 +121,10 @@ def explain_reason(reason: str) -> str:
 def queue(text: str) -> dict[str, Row]:
     """Parse the output of squeue with the format QUEUE; return it by the job's number (`12`, or `7_3` for a task)."""
     jobs: dict[str, Row] = {}
-    for line in text.splitlines():
-        parts = line.split("|")
-        if len(parts) == 7:
-            job, state, reason, node, submitted, started, ended = (part.strip() for part in parts)
-            jobs[job] = {
-                "state": state,
-                "reason": reason if phase(state) == WAITING else "",
-                "node": node,
-                "submitted": _clean(submitted),
-                "started": "" if phase(state) == WAITING else _clean(started),
-                "ended": _clean(ended) if phase(state) == ENDED else "",
-            }
+    for row in _read_table(text, ("job", "state", "reason", "node", "submitted", "started", "ended")):
+        job, now = row.pop("job"), phase(row["state"])
+        row.update({"started": ""} if now == WAITING else {"reason": ""})  # a start that is only planned is none
+        jobs[job] = row if now == ENDED else {**row, "ended": ""}  # its time limit is no end
     return jobs
 
 
@@ -162,41 +154,38 @@ def details(text: str) -> dict[str, Row]:
 def accounts(text: str) -> dict[str, Row]:
     """Parse the output of `sacct -n -P -X -o ACCOUNTS`. `CANCELLED by 1000` is CANCELLED."""
     jobs: dict[str, Row] = {}
-    for line in text.splitlines():
-        parts = line.split("|")
-        if len(parts) >= 7 and parts[1]:
-            jobs[parts[0]] = {
-                "state": parts[1].split()[0].rstrip("+"),
-                "code": code(parts[2]),
-                "submitted": _clean(parts[3]),
-                "started": _clean(parts[4]),
-                "ended": _clean(parts[5]),
-                "node": "" if parts[6].startswith("None") else parts[6],
-            }
+    for row in _read_table(text, ("job", "state", "code", "submitted", "started", "ended", "node")):
+        if row["state"]:
+            node = "" if row["node"].startswith("None") else row["node"]
+            state = row["state"].split()[0].rstrip("+")
+            jobs[row.pop("job")] = {**row, "state": state, "code": code(row["code"]), "node": node}
     return jobs
 
 
 def nodes(text: str) -> list[Row]:
-    """Parse the output of `sinfo -h -a -N -o NODES`: a line for each node of each partition; a default partition ends with a
+    """Parse the output of `sinfo -h -a -N -o NODES`: a row for each node of each partition; a default partition ends with a
     star."""
-    node_rows = []
+    return [
+        {
+            "name": row["name"],
+            "partition": row["partition"].rstrip("*"),
+            "default": row["partition"].endswith("*"),
+            "state": row["state"],
+            "gpus": gpus(row["gres"]),
+            "cores": int(row["cores"]) if row["cores"].isdigit() else 1,
+            "open": row["up"] == "up",
+            "reason": row["reason"],
+        }
+        for row in _read_table(text, ("name", "partition", "state", "gres", "cores", "up", "reason"), last_may_have_bars=True)
+    ]
+
+
+def _read_table(text: str, names: Sequence[str], *, last_may_have_bars: bool = False) -> Iterator[Row]:
+    """Yield the fields of each line by their names; lines with another number of fields are left out."""
     for line in text.splitlines():
-        parts = line.split("|", 6)
-        if len(parts) == 7:
-            name, partition, state, gres, cores, up, reason = (part.strip() for part in parts)
-            node_rows.append(
-                {
-                    "name": name,
-                    "partition": partition.rstrip("*"),
-                    "default": partition.endswith("*"),
-                    "state": state,
-                    "gpus": gpus(gres),
-                    "cores": int(cores) if cores.isdigit() else 1,
-                    "open": up == "up",
-                    "reason": "" if reason == "none" else _clean(reason),
-                }
-            )
-    return node_rows
+        fields = line.split("|", len(names) - 1 if last_may_have_bars else -1)
+        if len(fields) == len(names):
+            yield dict(zip(names, map(_clean, fields)))
 
 
 def usable(state: str) -> bool:
@@ -265,4 +254,5 @@ def _expand(spelled: str) -> list[str]:
 
 def _clean(text: str) -> str:
     """Return a field of an answer; empty if it says that there is no value."""
-    return "" if text in ("N/A", "Unknown", "None", "NONE", "(null)") else text
+    text = text.strip()
+    return "" if text in ("N/A", "Unknown", "None", "NONE", "none", "(null)") else text
