@@ -12,7 +12,7 @@ from gpucourse.model.event import Event, NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
-from gpucourse.remote import jobs, slurm_client
+from gpucourse.remote import answers, jobs, slurm_client
 from gpucourse.remote.agent.pack import MAX_FILES
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
@@ -31,17 +31,13 @@ MAX_FILES_OF_RUN = 128_000
 @dataclass(frozen=True, kw_only=True)
 class NodeFindings:
     """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
-    on its PATH; `interfaces`: name to IPv4 address;
-    `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
+    on its PATH; `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
 
     python_version: str
     missing: tuple[str, ...]
     missing_programs: tuple[str, ...]
     cores: int
-    disk_free_bytes: int
     free_ports: tuple[int, ...]
-    hostname: str
-    interfaces: dict[str, str]
     clock_skew_s: float
     seconds: float
 
@@ -74,10 +70,7 @@ def _probe_node(link: Link, modules: Sequence[str], programs: Sequence[str], por
         missing=tuple(name for name, module in answer.modules.items() if not module.found),
         missing_programs=tuple(answer.missing_programs),
         cores=answer.cores,
-        disk_free_bytes=answer.disk_free_bytes,
         free_ports=tuple(answer.ports),
-        hostname=answer.hostname,
-        interfaces=answer.interfaces,
         clock_skew_s=_skew(asked, answer.clock, answered),
         seconds=time.monotonic() - began,
     )
@@ -133,7 +126,7 @@ def max_files_of(nodes: int) -> int:
     return max(1, min(MAX_FILES, MAX_FILES_OF_RUN // max(1, nodes)))
 
 
-def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.CancelResult]]:
+def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[answers.Cancel]]:
     """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it will never
     begin.
 
@@ -146,7 +139,7 @@ def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s:
     """End several runs, given the names of their nodes, in one request to each node. Return those that have ended on all
     nodes."""
 
-    def ask(link: Link) -> dict[str, jobs.CancelResult]:
+    def ask(link: Link) -> dict[str, answers.Cancel]:
         return jobs.cancel_all(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
 
     left = {run: set(nodes) for run, nodes in nodes_of_run.items()}

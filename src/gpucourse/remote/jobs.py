@@ -77,14 +77,6 @@ class JobState:
         return self.state in {"ended", "lost"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class CancelResult:
-    """The result of a cancel on one node: the state afterwards, and how many processes it ended."""
-
-    state: State
-    killed: int
-
-
 def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
     """Send a request to the agent on the node, pushing the agent first if it is not there yet; return its answer, typed.
 
@@ -152,19 +144,18 @@ def _job_state(node: str, told: answers.StateOf) -> JobState:
     )
 
 
-def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
+def cancel(link: Link, run_id: str, grace_s: float) -> answers.Cancel:
     """End every process of the run on this node: TERM, after `grace_s` KILL. The request can be repeated."""
-    answer = call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
-    return CancelResult(state=answer.state, killed=answer.killed)
+    return call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
 
 
-def cancel_all(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, CancelResult]:
+def cancel_all(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.Cancel]:
     """Cancel several runs at once (at most RUNS_IN_REQUEST), in one request; those that Slurm could not end are missing in the
     result. Raises NodeUntrusted if it reports others."""
     within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
     answer = call(link, "cancels", answers.Cancels, f"{grace_s:g}", *run_ids, timeout_s=within_s)
     _check_asked(link, "cancels", answer.runs, run_ids)
-    return {run_id: CancelResult(state=told.state, killed=told.killed) for run_id, told in answer.runs.items()}
+    return answer.runs
 
 
 def _check_asked(link: Link, verb: str, told: Iterable[str], asked: Sequence[str]) -> None:

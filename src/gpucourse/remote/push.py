@@ -17,9 +17,6 @@ from gpucourse.remote.agent.tar import PIECE, make_member, write_tar
 HASHED_BELOW = 1 << 20
 """Smaller files are identified by their content, larger ones by size, times of change and name."""
 
-_JOINED_BELOW = 128 << 10
-"""Smaller tars are sent in one piece: the shell that unpacks one can be used again."""
-
 _WHOLE = "whole"
 # Done by the shell itself: no program is started for it.
 _LIST = (
@@ -61,11 +58,9 @@ def push(link: Link, wrapped: Sequence[Parcel]) -> int:
     listed = _do(link, _LIST)
     there = set(listed.decode("ascii", "replace").split())
     lacking = [parcel for key, parcel in by_key.items() if key not in there]
-    size = sum(parcel.size for parcel in lacking)
     if lacking:
-        pieces = write_tar(_read_members(lacking))
-        _do(link, _TAKE, b"".join(pieces) if size < _JOINED_BELOW else pieces)
-    return size
+        _do(link, _TAKE, write_tar(_read_members(lacking)))
+    return sum(parcel.size for parcel in lacking)
 
 
 def _parcel(upload: Upload) -> Parcel:

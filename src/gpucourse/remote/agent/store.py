@@ -1,8 +1,8 @@
 """From the node's store of uploads (`~/.gpucourse/store/<key>`, one for each content) to the work folder of a run, and back.
 
-While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store (if
-the disk can share blocks between copies, it does). When the run has ended, each large file that it left unchanged becomes a
-link to the store's own file, which is read-only. So the disk holds an unchanged file once, however many runs had it.
+While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store.
+When the run has ended, each large file that it left unchanged becomes a link to the store's own file, which is read-only. So
+the disk holds an unchanged file once, however many runs had it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from gpucourse.remote.agent.job import Job, JobRefused, home
 
 TYPE_CHECKING = False  # `typing` takes two milliseconds to import
 if TYPE_CHECKING:
-    from typing import IO, Any
+    from typing import Any
 
 LINKED_FROM = 1 << 20
 """Smaller files stay copies: they need little room."""
-
-_PIECE = 1 << 30
 
 
 def lay_out(files: list[dict[str, Any]], folder: str) -> None:
@@ -33,14 +31,9 @@ def lay_out(files: list[dict[str, Any]], folder: str) -> None:
     if lacking:
         raise JobRefused(f"{len(lacking)} files are not in the store, first {lacking[0]!r}", "missing")
     for file in files:
-        name = file["name"]
-        parts = name.split("/")
-        if not name or "\0" in name or any(part in ("", ".", "..") for part in parts):
-            raise JobRefused(f"not a name for a file in the work folder: {name!r}")
-        target = os.path.join(folder, *parts)
+        target = os.path.join(folder, file["name"])
         os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
-        with open(_blob(file["key"]), "rb", buffering=0) as source, open(target, "wb") as copy:
-            _copy(source, copy)
+        shutil.copyfile(_blob(file["key"]), target)
         os.chmod(target, 0o700 if file.get("executable") else 0o600)
 
 
@@ -83,25 +76,10 @@ def _share(path: str, blob: str, laid_out: float) -> None:
     os.replace(aside, path)
 
 
-def _copy(source: IO[bytes], copy: IO[bytes]) -> None:
-    """Copy the content within the kernel, which shares the blocks if the disk can; by hand if that fails."""
-    left = os.fstat(source.fileno()).st_size
-    in_kernel = getattr(os, "copy_file_range", None)  # Linux, from Python 3.8 on
-    with suppress(OSError):  # not possible on these disks: the rest is copied by hand, which also notices a full disk
-        while in_kernel is not None and left:
-            count = in_kernel(source.fileno(), copy.fileno(), min(left, _PIECE))
-            if not count:
-                break
-            left -= count
-    shutil.copyfileobj(source, copy, 1 << 20)
-
-
 def _uploads(job: Job) -> list[dict[str, Any]]:
     files: list[dict[str, Any]] = job.read("job.json").get("files", [])
     return files
 
 
 def _blob(key: str) -> str:
-    if not key or not all(char.isalnum() or char == "-" for char in key):
-        raise JobRefused(f"not a key: {key!r}")
     return os.path.join(home(), "store", key)

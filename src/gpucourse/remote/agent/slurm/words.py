@@ -191,10 +191,8 @@ def _read_table(text: str, names: Sequence[str], *, last_may_have_bars: bool = F
 def usable(state: str) -> bool:
     """Return whether a node in that state of sinfo accepts jobs now or when those on it have ended. `*` means: does not
     answer."""
-    return not state.endswith("*") and state.rstrip("~#%$@^!-+").lower() in (
-        "idle", "mixed", "allocated", "alloc", "mix", "completing", "comp", "reserved", "planned", "plnd",
-        "unknown", "unk",  # for some seconds after the controller has started
-    )  # fmt: skip
+    # A node is `unknown` for some seconds after the controller has started.
+    return not state.endswith("*") and state.rstrip(NODE_FLAGS) in (*AT_WORK, "reserved", "unknown")
 
 
 def gpus(gres: str) -> int:
