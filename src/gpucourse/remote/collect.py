@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,7 +14,7 @@ from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.remote import jobs
 from gpucourse.remote.exchange import Silent
-from gpucourse.remote.execute import max_files_of
+from gpucourse.remote.execute import in_turn, max_files_of
 from gpucourse.remote.fleet import Fleet, combine_errors
 from gpucourse.remote.patience import COLLECT_S, Patience
 from gpucourse.remote.unpack import OUTPUT_LIMIT, CollectedOutputs, MissingOutputs, OutputLimits, unpack
@@ -46,16 +45,15 @@ def collect(
     sends too slowly (see `patience`), or that sends invalid data. Raises StorageError before the disk here is full. `until`:
     the time (by the monotonic clock) at which this ends in any case.
     """
-    lock, disk = threading.Lock(), DiskSpace()
+    tell, disk = in_turn(watcher), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
 
     def fetch(node: Node) -> CollectedOutputs:
         began = time.monotonic()
         collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
         size = format_bytes(sum(output.bytes for output in collected.outputs))
-        with lock:
-            detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
-            watcher(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - began, detail=detail))
+        detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
+        tell(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - began, detail=detail))
         return collected
 
     whole = CollectedOutputs()
@@ -65,7 +63,7 @@ def collect(
     for outcome in outcomes:
         if outcome.error is not None:
             whole.unreachable.append(MissingOutputs(node=outcome.node.name, error=outcome.error))
-            watcher(NodeEvent(node=outcome.node.name, step="collect", ok=False, seconds=0.0, detail=outcome.error.what))
+            tell(NodeEvent(node=outcome.node.name, step="collect", ok=False, seconds=0.0, detail=outcome.error.what))
             continue
         collected = outcome.take()
         whole.outputs += collected.outputs

@@ -99,7 +99,7 @@ def launch(
     before the first node listens waits half a second before it tries again.
     """
     wrapped = parcels(plan.uploads)
-    tell = _in_turn(watcher)
+    tell = in_turn(watcher)
     commands, broken = {command.node.name: command for command in plan.commands}, faults or {}
     head_has_begun = threading.Event()
 
@@ -207,7 +207,8 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
     }
 
 
-def _in_turn(watcher: Watcher) -> Watcher:
+def in_turn(watcher: Watcher) -> Watcher:
+    """Return a watcher for several threads: it is told one event at a time."""
     lock = threading.Lock()
 
     def tell(event: Event) -> None:

@@ -15,9 +15,10 @@ from gpucourse.model.node import Node
 from gpucourse.model.record import MAX_RANKS, NodeExit, RankExit
 from gpucourse.remote import answers, jobs, slurm_client
 from gpucourse.remote.agent import frames
+from gpucourse.remote.execute import in_turn
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
 from gpucourse.remote.follow_result import FollowBroken, FollowResult
-from gpucourse.remote.logfile import MAX_LOGS, LogFile, LogLimits, LogOwner, find_logs, make_question
+from gpucourse.remote.logfile import MAX_LOGS, LogFile, LogOwner, count_possible_logs, find_logs, make_question
 from gpucourse.remote.patience import extra_s
 from gpucourse.remote.silence import SilenceMonitor, look, sentences
 from gpucourse.workspace.paths import RunPaths
@@ -118,7 +119,7 @@ class _FollowState:
     def __init__(
         self, job: FollowedJob, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, guard: Guard
     ) -> None:
-        self.paths, self.watcher, self.stop, self.log_limit = job.paths, watcher, stop, job.log_limit
+        self.paths, self.tell, self.stop, self.log_limit = job.paths, in_turn(watcher), stop, job.log_limit
         self._monitor, self._guard, self._has_monitor_failed = monitor, guard, False
         self.ranks = job.world_size if job.world_size and not job.scheduled else MAX_RANKS
         self.received, self.most_exits = 0, max(_MAX_RANK_EXITS, 2 * (job.world_size or 0))
@@ -127,13 +128,8 @@ class _FollowState:
         self.faults: list[BaseException] = []
         self.changed = threading.Condition()
         self.leaving = threading.Event()
-        self._telling = threading.Lock()
         self._known_exits: set[tuple[str, int, float]] = set()
         self._failed: dict[int, float] = {}
-
-    def tell(self, event: LogBytes | Note | RankEvent) -> None:
-        with self._telling:
-            self.watcher(event)
 
     @contextmanager
     def monitor(self) -> Iterator[SilenceMonitor]:
@@ -188,7 +184,8 @@ class _NodeFollower(threading.Thread):
         self._fleet, self._run_id, self._node, self._state = fleet, job.run_id, node, state
         self._give_up_s, self._silence_s = times.give_up_s, times.silence_s
         self._scheduled = job.scheduled
-        self._limits = LogLimits(node.name, job.world_size or MAX_RANKS, job.hosts) if job.scheduled else None
+        self._hosts, self._ranks = job.hosts, job.world_size or MAX_RANKS
+        self._max_logs = count_possible_logs(self._ranks, job.hosts) if job.scheduled else MAX_LOGS
         self.logs: dict[LogOwner, LogFile] = {}
         self._named: dict[int, LogOwner] = {}
         self._heard = time.monotonic()
@@ -273,14 +270,14 @@ class _NodeFollower(threading.Thread):
         return answers.make_untrusted_error(self._node.label, what, why)
 
     def _keep_name(self, stream: int, named: answers.LogName) -> None:
-        if self._limits is None or stream >= MAX_LOGS:
+        if not self._scheduled or stream >= MAX_LOGS:
             raise self._distrust("the name of a log", "no such log was asked for")
-        whose = named.node or self._node.name, named.rank
-        try:
-            self._limits.admit(*whose)
-        except ValueError as error:
-            raise self._distrust("the name of a log", error) from error
-        self._named[stream] = whose
+        node, rank = named.node or self._node.name, named.rank
+        if self._hosts is not None and node not in {*self._hosts, self._node.name}:
+            raise self._distrust("the name of a log", f"{node} is not a node of this lab")
+        if rank is not None and rank >= self._ranks:
+            raise self._distrust("the name of a log", f"there is no rank {rank}: {self._ranks} were started")
+        self._named[stream] = node, rank
 
     def _whose(self, stream: int) -> LogOwner:
         """Return the node and the rank (None: the launcher) that a stream belongs to."""
@@ -293,12 +290,12 @@ class _NodeFollower(threading.Thread):
     def _take_up_logs(self) -> None:
         """Open the logs that are here already."""
         for whose in find_logs(self._node, self._state.paths, scheduled=self._scheduled):
-            if self._limits:
-                self._limits.keep(*whose)
             self._log(whose)
 
     def _append(self, whose: LogOwner, offset: int, data: bytes) -> None:
         node, rank = whose
+        if whose not in self.logs and len(self.logs) >= self._max_logs:
+            raise self._distrust("a piece of a log", f"this run can have {self._max_logs} logs, and this is one more")
         log = self._log(whose)
         was_full = log.full
         kept = log.append(offset, data)
@@ -312,8 +309,6 @@ class _NodeFollower(threading.Thread):
 
     def _log(self, whose: LogOwner) -> LogFile:
         if whose not in self.logs:
-            if len(self.logs) >= MAX_LOGS:
-                raise self._distrust("a piece of a log", f"more than {MAX_LOGS} logs are not taken")
             paths = self._state.paths
             self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._state.log_limit)
         return self.logs[whose]

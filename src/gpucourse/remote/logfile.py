@@ -1,4 +1,4 @@
-"""The logs of a run on this computer: which there may be, each byte for byte as the node has it, up to a limit, and never
+"""The logs of a run on this computer: how many there may be, each byte for byte as the node has it, up to a limit, and never
 through a link; and the request for the rest of them."""
 
 from __future__ import annotations
@@ -107,42 +107,11 @@ class LogFile:
                 os.close(handle)
 
 
-class LogLimits:
-    """The logs that a run under Slurm may have: of `hosts` and of the `ranks` that were planned. `head` is the node that sends
-    them. `hosts` is None on a cluster that is not a lab, because no inventory lists its machines: then only their number is
-    limited.
-
-    Both numbers are doubled: a job that Slurm puts back into its queue may start again on other nodes.
-    """
-
-    def __init__(self, head: str, ranks: int, hosts: Collection[str] | None) -> None:
-        self._head, self._ranks, self._hosts = head, ranks, hosts
-        self._max_hosts = 2 * ranks if hosts is None else len({*hosts, head})
-        self._known: set[tuple[str, int | None]] = set()
-        self._hosts_known: set[str] = set()
-
-    @property
-    def max_logs(self) -> int:
-        """How many logs there may be: one for each rank, one for each host's launcher, and the head's."""
-        return min(2 * self._ranks + self._max_hosts + 1, MAX_LOGS)
-
-    def keep(self, node: str, rank: int | None) -> None:
-        """Count a log that is on this computer already."""
-        self._known.add((node, rank))
-        if node != self._head:
-            self._hosts_known.add(node)
-
-    def admit(self, node: str, rank: int | None) -> None:
-        """Accept the log of a rank (None: of the launcher) on a host. Raises ValueError if the run cannot have it."""
-        if self._hosts is not None and node not in {*self._hosts, self._head}:
-            raise ValueError(f"{node} is not a node of this lab")
-        if rank is not None and rank >= self._ranks:
-            raise ValueError(f"there is no rank {rank}: {self._ranks} were started")
-        if node not in {*self._hosts_known, self._head} and len(self._hosts_known) >= self._max_hosts:
-            raise ValueError(f"{node} is one host more than the {self._max_hosts} that this run can have")
-        if (node, rank) not in self._known and len(self._known) >= self.max_logs:
-            raise ValueError(f"this run can have {self.max_logs} logs, and this is one more")
-        self.keep(node, rank)
+def count_possible_logs(ranks: int, hosts: Collection[str] | None) -> int:
+    """Return how many logs a run under Slurm may have: one for each rank, one for each host's launcher, and that of the node
+    that sends them. Without `hosts`, each rank may have a host of its own. Ranks are doubled: a job that Slurm puts back into
+    its queue may start again on other nodes."""
+    return min(2 * ranks + (2 * ranks if hosts is None else len(hosts)) + 1, MAX_LOGS)
 
 
 def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, scheduled: bool) -> jobs.StreamRequest:

@@ -6,8 +6,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, TypeVar
 
 from gpucourse.errors import GpucourseError, StorageError
@@ -23,6 +21,7 @@ from gpucourse.storage import DiskSpace, FileBatch, make_folder, storing
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links
 from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.seals import sha256
 
 T = TypeVar("T")
 
@@ -33,7 +32,6 @@ OUTPUT_LIMIT = 10 << 30
 _BESIDE = 4 * _NOTE_BYTES
 """The bytes in a tar besides its files: two notes, and the headers."""
 _AFTER_THE_END = 1 << 20
-_PIECE = 1 << 20
 _BATCH = 256 << 20
 """After this many bytes a node's files get their names: the most that has to be fetched again if the program is killed, except
 for one larger file."""
@@ -167,7 +165,7 @@ class _Unpacking:
             info = path.stat()
             if [info.st_size, info.st_mtime_ns] != list(self._have[name]):
                 raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
-            self._keep(name, info.st_size, _digest(path))
+            self._keep(name, info.st_size, sha256(path) or "")
         if listing.env is not None:
             self._collected.environments[self._node] = listing.env
 
@@ -265,11 +263,3 @@ def _note(tar: TarReader, member: TarMember, kind: type[T]) -> T:
     if member.kind != "file":
         raise OutsideError(f"{member.name} is not a plain file")
     return parse_typed(tar.content(_NOTE_BYTES), kind, max_bytes=_NOTE_BYTES, max_items=_NOTE_ITEMS)
-
-
-def _digest(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as file:
-        while data := file.read(_PIECE):
-            digest.update(data)
-    return digest.hexdigest()

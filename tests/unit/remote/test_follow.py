@@ -166,6 +166,13 @@ def test_follow_accepts_only_nodes_of_the_lab(paths: RunPaths) -> None:
     assert {path.name for path in paths.logs.glob("*.log")} == {"node2-rank1.log", "node0-rank0.log"}
 
 
+def test_follow_refuses_one_log_more_than_the_run_can_have(paths: RunPaths) -> None:
+    logs = [name_frames(f"c{number}", 0, number) for number in range(10)]
+    with pytest.raises(FollowBroken, match="this run can have 9 logs, and this is one more"):
+        follow(Scripted([*logs, END]), paths, scheduled=True)
+    assert len(list(paths.logs.glob("*.log"))) == 9
+
+
 def test_is_over_grows_with_the_logs_but_not_beyond_until() -> None:
     assert not following.FollowTimes().is_over(1000.0, 0)
     times = following.FollowTimes(limit_s=0.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import NodeUntrusted, StorageError
-from gpucourse.remote.logfile import LogFile, LogLimits
+from gpucourse.remote.logfile import MAX_LOGS, LogFile, count_possible_logs
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.agent_link import make_nodes
 
@@ -78,14 +78,7 @@ def test_log_file_is_written_only_if_it_is_a_plain_file_of_the_run(
     assert {path.read_text() for path in (tmp_path / "outside").iterdir()} <= {"mine"}
 
 
-def test_admit_counts_hosts_and_logs_that_are_here_already() -> None:
-    limits = LogLimits("head", 1, None)
-    assert limits.max_logs == 5
-    limits.keep("a", 0)
-    limits.admit("b", 0)
-    with pytest.raises(ValueError, match="c is one host more than the 2 that this run can have"):
-        limits.admit("c", 0)
-    for name, rank in (("head", None), ("head", 0), ("a", None), ("a", 0)):
-        limits.admit(name, rank)
-    with pytest.raises(ValueError, match="this run can have 5 logs, and this is one more"):
-        limits.admit("b", None)
+@pytest.mark.parametrize(("hosts", "count"), [(None, 9), ({"node0", "node1", "node2"}, 8)])
+def test_count_possible_logs_allows_for_jobs_that_start_again(hosts: set[str] | None, count: int) -> None:
+    assert count_possible_logs(2, hosts) == count
+    assert count_possible_logs(10_000, hosts) <= MAX_LOGS
