@@ -292,10 +292,8 @@ def parcel(
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         honest: dict[str, Any] = {
-            "files": len(files),
-            "left": [],
+            "refused": [],
             "same": [],
-            "state": "ended",
             "env": {"hostname": "honest"},
         }
         _add(tar, "listing.json", as_json({**honest, **(listing or {})}))

@@ -130,7 +130,7 @@ def _honest_tar() -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, content in (
-            (LISTING, b'{"left": [], "same": [], "env": null}'),
+            (LISTING, b'{"refused": [], "same": [], "env": null}'),
             ("files/metrics.json", b'{"wet": true}'),
             ("files/" + "deep/" * 30 + "name", b"x"),
             (CLOSING, b'{"changed": []}'),

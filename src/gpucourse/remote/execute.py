@@ -62,23 +62,23 @@ def probe(
 
 def _probe_node(link: Link, modules: Sequence[str], programs: Sequence[str], ports: tuple[int, int]) -> NodeFindings:
     """Return what one node has. Raises the error of a node that cannot be probed."""
-    began, asked = time.monotonic(), time.time()
+    began, asked_at = time.monotonic(), time.time()
     answer = jobs.probe(link, modules, ports, programs=programs)
-    answered = time.time()
+    answered_at = time.time()
     return NodeFindings(
         python_version=answer.python,
         missing=tuple(name for name, module in answer.modules.items() if not module.found),
         missing_programs=tuple(answer.missing_programs),
         cores=answer.cores,
         free_ports=tuple(answer.ports),
-        clock_skew_s=_skew(asked, answer.clock, answered),
+        clock_skew_s=_skew(asked_at, answer.clock, answered_at),
         seconds=time.monotonic() - began,
     )
 
 
-def _skew(asked: float, told: float, answered: float) -> float:
+def _skew(asked_at: float, clock: float, answered_at: float) -> float:
     """Return how far a clock is ahead, at least: a time between question and answer counts as no difference."""
-    return round(max(told - answered, min(0.0, told - asked)), 3)
+    return round(max(clock - answered_at, min(0.0, clock - asked_at)), 3)
 
 
 def launch(
@@ -142,12 +142,12 @@ def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s:
     def ask(link: Link) -> dict[str, answers.Cancel]:
         return jobs.cancel_all(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
 
-    left = {run: set(nodes) for run, nodes in nodes_of_run.items()}
+    remaining = {run: set(nodes) for run, nodes in nodes_of_run.items()}
     for outcome in fleet.do_on_each(ask):
         for run, result in (outcome.value or {}).items():
             if result.state == "ended":
-                left[run].discard(outcome.node.name)
-    return {run for run, nodes in left.items() if not nodes}
+                remaining[run].discard(outcome.node.name)
+    return {run for run, nodes in remaining.items() if not nodes}
 
 
 def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:

@@ -31,7 +31,7 @@ _SETTLED_S = 0.3
 
 _MAX_RANK_EXITS = 8192
 
-_ASKED, _ASKED_S = 143, 2.0
+_TERMINATED, _TERMINATED_S = 143, 2.0
 """A rank that ended by SIGTERM was usually stopped by the time limit or a person: its node reports that soon after."""
 
 
@@ -170,9 +170,9 @@ class _FollowState:
                 return None
             began = self._failed.setdefault(first.restart, time.monotonic())
             reason = next((ended.reason for ended in self.result.node_exits if ended.node == first.node), None)
-            if first.code == _ASKED and reason in {"timed_out", "cancelled"}:
+            if first.code == _TERMINATED and reason in {"timed_out", "cancelled"}:
                 return None
-            patience = _ASKED_S if first.code == _ASKED and reason is None else _SETTLED_S
+            patience = _TERMINATED_S if first.code == _TERMINATED and reason is None else _SETTLED_S
             return first if time.monotonic() - began >= patience else None
 
 
@@ -202,7 +202,7 @@ class _NodeFollower(threading.Thread):
                 self._state.changed.notify_all()
 
     def _until_the_end(self) -> None:
-        wait, told = 0.05, False
+        wait, is_reported = 0.05, False
         self._heard = lost = time.monotonic()
         while not self._state.leave():
             try:
@@ -222,9 +222,9 @@ class _NodeFollower(threading.Thread):
                         f"{self._node.label}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
                         hint="its log so far is kept and the run may still run there: gpucourse logs -f, or gpucourse cancel",
                     ) from error
-                if not told and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
+                if not is_reported and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
                     self._state.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))
-                    told = True
+                    is_reported = True
                 self._state.stop.wait(wait)
                 wait = min(wait * 2, 2.0)
 
@@ -232,9 +232,9 @@ class _NodeFollower(threading.Thread):
         """Read until this connection ends; return True if the run has ended on this node."""
         self._take_up_logs()
         sizes = {whose: log.size for whose, log in self.logs.items()}
-        asked = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
+        request = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
         link = self._fleet.link(self._node)
-        with jobs.stream_verb(link, *asked.words, stdin=asked.stdin, silence_s=self._silence_s) as pieces:
+        with jobs.stream_verb(link, *request.words, stdin=request.stdin, silence_s=self._silence_s) as pieces:
             for kind, stream, offset, payload in answers.read_frames(self._node.label, pieces):
                 self._heard = time.monotonic()
                 self._state.received += len(payload)

@@ -83,8 +83,8 @@ def _parcel(upload: Upload) -> Parcel:
         # A program may set the time of the content back (`cp -p`, `tar`), but not that of the inode. A change of the mode, the
         # owner or the links makes a file travel once for nothing; a hash would read every large file at every run.
         times = f"{info.st_mtime_ns}:{info.st_ctime_ns}"
-        known = f"{info.st_size}:{times}:{upload.source.resolve()}".encode("utf-8", "surrogateescape")
-        key = f"b-{sha256(known).hexdigest()}"
+        identity = f"{info.st_size}:{times}:{upload.source.resolve()}".encode("utf-8", "surrogateescape")
+        key = f"b-{sha256(identity).hexdigest()}"
     name = "/".join(parts)
     return Parcel(name=name, key=key, size=size, executable=bool(info.st_mode & 0o100), source=upload.source, content=content)
 

@@ -180,9 +180,9 @@ def rows(how: answers.NodeEnd) -> list[JobRow]:
     return [_row(row) for row in how.jobs]
 
 
-def later_jobs(told: Sequence[answers.LaterAnswer]) -> list[LaterJob]:
+def later_jobs(reported: Sequence[answers.LaterAnswer]) -> list[LaterJob]:
     """Return the jobs that a run's own jobs submitted and that still run, from the agent's report."""
-    return [LaterJob(job=later.job, name=later.name, state=later.state) for later in told]
+    return [LaterJob(**asdict(later)) for later in reported]
 
 
 def ask_later_jobs(link: Link, run_id: str) -> list[LaterJob]:

@@ -39,7 +39,7 @@ _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno
 
 
 @dataclass(kw_only=True)
-class _UnsentFile:
+class _RefusedFile:
     name: str
     reason: str
 
@@ -48,12 +48,12 @@ class _UnsentFile:
 class _Listing:
     """The first note in the tar: what is not sent and why, what is here already, how the node describes itself."""
 
-    left: list[_UnsentFile]
+    refused: list[_RefusedFile]
     same: list[str]
     env: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        answers.check_range(len(self.left), 0, 2 * MAX_NAMED, "the number of files that are not sent")
+        answers.check_range(len(self.refused), 0, 2 * MAX_NAMED, "the number of files that are not sent")
         answers.check_range(len(self.same), 0, MAX_FILES, "the number of files that are here already")
         self.env = answers.environment(self.env)
 
@@ -158,8 +158,8 @@ class _Unpacking:
         tar.read_rest(_AFTER_THE_END)  # the exit code comes at the end
 
     def _listing(self, listing: _Listing) -> None:
-        for left in listing.left:
-            self._refuse(left.name, left.reason)
+        for file in listing.refused:
+            self._refuse(file.name, file.reason)
         for name in listing.same:
             path = file_inside(self._root, check_known_name(name, self._have, "file that was offered as here already:"))
             info = path.stat()

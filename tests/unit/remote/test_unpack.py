@@ -163,8 +163,8 @@ def test_unpack_removes_only_what_was_just_sent(paths: RunPaths, here: Path, nam
 @pytest.mark.parametrize(
     "listing",
     [
-        {"left": [{"name": 1, "reason": "x"}]},
-        {"left": [{"name": "x", "reason": "y"}] * 5000},
+        {"refused": [{"name": 1, "reason": "x"}]},
+        {"refused": [{"name": "x", "reason": "y"}] * 5000},
         {"same": [1]},
         {"same": ["a"] * 3000},
         {"env": []},

@@ -88,14 +88,14 @@ def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[s
     import nothing."""
     if not modules:
         return {}
-    said = subprocess.run(
+    result = subprocess.run(
         [python, "-c", _INSTALLED, "versions" if versions else "", *modules], capture_output=True, cwd="/", check=False
     )
-    if said.returncode != 0:
+    if result.returncode != 0:
         return {
-            name: {"found": False, "version": "", "error": said.stderr.decode("utf-8", "replace")[-500:]} for name in modules
+            name: {"found": False, "version": "", "error": result.stderr.decode("utf-8", "replace")[-500:]} for name in modules
         }
-    lines = (line.split(" ") for line in said.stdout.decode().splitlines())
+    lines = (line.split(" ") for line in result.stdout.decode().splitlines())
     return {name: {"found": yes_or_no == "1", "version": version} for name, yes_or_no, version in lines}
 
 
@@ -113,7 +113,7 @@ def free_ports(first: int, last: int, count: int) -> list[int]:
 def gpus() -> list[dict[str, str]]:
     """Return what nvidia-smi reports of each GPU; empty if there is none, or if it does not answer in time."""
     try:
-        said = subprocess.run(
+        result = subprocess.run(
             ["nvidia-smi", "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -122,7 +122,7 @@ def gpus() -> list[dict[str, str]]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    rows = said.stdout.decode("utf-8", "replace").splitlines() if said.returncode == 0 else []
+    rows = result.stdout.decode("utf-8", "replace").splitlines() if result.returncode == 0 else []
     return [dict(zip(_GPU_FIELDS, (cell.strip() for cell in row.split(",")))) for row in rows]
 
 

@@ -49,12 +49,7 @@ def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
         with suppress(FileNotFoundError):  # a process that still writes there has just removed it
             infos[name] = os.lstat(path)
     names, same, unsent = _choose(infos, request)
-    listing = {
-        "left": _shorten([*refused, *unsent]),
-        "same": same,
-        "state": job.state(),
-        "env": job.read("env.json") or None,
-    }
+    listing = {"refused": _shorten([*refused, *unsent]), "same": same, "env": job.read("env.json") or None}
     for piece in write_tar(_read_members(listing, {name: offers[name] for name in names})):
         out.write(piece)
     with suppress(OSError):  # on a full disk, too, outputs are collected; the run then stays on the node

@@ -39,9 +39,9 @@ def is_collected(job: Job) -> bool:
     packed = job.read(pack.PACKED)
     if not packed:
         return False
-    offers, left = pack.list_offers(job, packed["globs"])
+    offers, refused = pack.list_offers(job, packed["globs"])
     infos = [os.lstat(path) for path in offers.values()]
-    if left or not all(stat.S_ISREG(info.st_mode) and store.find_last_change(info) <= packed["at"] for info in infos):
+    if refused or not all(stat.S_ISREG(info.st_mode) and store.find_last_change(info) <= packed["at"] for info in infos):
         return False
     brought = store.read_upload_times(job)
     return all(

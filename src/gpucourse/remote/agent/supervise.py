@@ -132,13 +132,13 @@ def _launch(job: Job, spec: dict[str, Any], agent: str) -> subprocess.Popen[byte
     full["PATH"] = full.get("PATH", os.defpath) + _SYSTEM
     full.update(scratch.make_caches(full))
     full["TMPDIR"] = scratch.make(job)
-    asked = {**spec["env"], **spec["secrets"]}
+    requested = {**spec["env"], **spec["secrets"]}
     folders = (
-        asked.get("PYTHONPATH"),
+        requested.get("PYTHONPATH"),
         full.get("PYTHONPATH"),
         scratch.avoid_colon(job, os.path.join(agent, "torch_extension")),
     )
-    full.update(asked, PYTHONPATH=os.pathsep.join(folder for folder in folders if folder))
+    full.update(requested, PYTHONPATH=os.pathsep.join(folder for folder in folders if folder))
     full.update({MARK: job.folder, "GPUCOURSE_OUT": job.path("outputs"), "GPUCOURSE_RUN_ID": job.run_id})
     full["PYTHONUNBUFFERED"] = "1"
     import subprocess  # not needed to follow a run
@@ -164,10 +164,10 @@ def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: in
             return "cancelled" if job.has("cancelled") else "exited"
         if job.has("cancelled"):
             return "cancelled"
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             return "timed_out"
-        if select.select([wake], [], [], min(left, _TRIM_S))[0]:
+        if select.select([wake], [], [], min(remaining, _TRIM_S))[0]:
             os.read(wake, 4096)
 
 

@@ -58,14 +58,14 @@ def make_rows(job: Job) -> list[Row]:
 
 def list_lost_jobs(job: Job) -> list[Row]:
     """Return the jobs in this run's folder that are not in its list: a submission was cut short."""
-    known = {submitted["id"] for submitted in list_submitted_jobs(job)}
-    return [queued for queued in list_queued_jobs(job) if queued["job"] not in known]
+    submitted = {entry["id"] for entry in list_submitted_jobs(job)}
+    return [queued for queued in list_queued_jobs(job) if queued["job"] not in submitted]
 
 
 def list_later_jobs(job: Job) -> list[Row]:
     """Return the jobs that this run's own jobs submitted and that have not ended: number, name, state."""
-    own = {submitted["id"] for submitted in list_submitted_jobs(job)}
-    return [queued for queued in list_queued_jobs(job, ended=False) if queued["job"] not in own][:MAX_LATER_JOBS]
+    submitted = {entry["id"] for entry in list_submitted_jobs(job)}
+    return [queued for queued in list_queued_jobs(job, ended=False) if queued["job"] not in submitted][:MAX_LATER_JOBS]
 
 
 def list_queued_jobs(job: Job, *, ended: bool = True) -> list[Row]:

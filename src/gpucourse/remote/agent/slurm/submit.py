@@ -75,10 +75,10 @@ def _submit_files(job: Job, files: list[Row], variables: dict[str, str], *, agai
             with open(job.path(file["name"] + ".sbatch"), "w", encoding="utf-8") as script:
                 script.write(file["text"])
         for _ in range(submitted, file["copies"]):
-            found = next((queued for queued in lost if queued["name"] == file["job_name"]), None)
-            if found:
-                lost.remove(found)
-            jobs.remember(job, found["job"] if found else _sbatch(job, file, variables), file)
+            job_in_queue = next((queued for queued in lost if queued["name"] == file["job_name"]), None)
+            if job_in_queue:
+                lost.remove(job_in_queue)
+            jobs.remember(job, job_in_queue["job"] if job_in_queue else _sbatch(job, file, variables), file)
 
 
 def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:

@@ -214,8 +214,8 @@ def _find_own_jobs(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
     younger = {name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S}
     if not younger:
         return answers
-    own = {queued["job"] for queued in jobs.list_queued_jobs(job)}  # one that was requeued counts as submitted then
-    return {name: row for name, row in answers.items() if name not in younger or name.partition("_")[0] in own}
+    numbers = {queued["job"] for queued in jobs.list_queued_jobs(job)}  # one that was requeued counts as submitted then
+    return {name: row for name, row in answers.items() if name not in younger or name.partition("_")[0] in numbers}
 
 
 def _read_end_note(job: Job, job_id: str) -> Row:
