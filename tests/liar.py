@@ -236,8 +236,9 @@ PROBE: dict[str, Any] = {
 }
 CLUSTER: dict[str, Any] = {
     "version": "slurm 24.05", "user": "u", "home": "/home/u",
-    "nodes": [
-        {"partition": "gpu", "node": "c1", "state": "idle", "gpus": 1, "cores": 2, "reason": "", "default": True, "open": True}
+    "partitions": [
+        {"name": "gpu", "default": True, "open": True,
+         "nodes": [{"name": "c1", "state": "idle", "gpus": 1, "cores": 2, "reason": ""}]}
     ],
 }  # fmt: skip
 MACHINE: dict[str, Any] = {
@@ -291,10 +292,8 @@ def parcel(
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         honest: dict[str, Any] = {
-            "files": len(files),
-            "left": [],
+            "refused": [],
             "same": [],
-            "state": "ended",
             "env": {"hostname": "honest"},
         }
         _add(tar, "listing.json", as_json({**honest, **(listing or {})}))

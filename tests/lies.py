@@ -77,9 +77,10 @@ _STATES: dict[str, dict[str, Any]] = {
     "a word that is none": {"state": ESCAPE},
     "a rank elsewhere": {"ranks": {"0": {**RANK, "node": WAY_OUT}}},
 }
+_PARTITION: dict[str, Any] = CLUSTER["partitions"][0]
 _CLUSTERS: dict[str, dict[str, Any]] = {
-    "a node with a way out": {"nodes": [{**CLUSTER["nodes"][0], "node": WAY_OUT}]},
-    "a partition of a shell": {"nodes": [{**CLUSTER["nodes"][0], "partition": "x\n#SBATCH --wrap=touch pwn"}]},
+    "a node with a way out": {"partitions": [{**_PARTITION, "nodes": [{**_PARTITION["nodes"][0], "name": WAY_OUT}]}]},
+    "a partition of a shell": {"partitions": [{**_PARTITION, "name": "x\n#SBATCH --wrap=touch pwn"}]},
 }
 
 

@@ -105,7 +105,7 @@ def _record(data: bytes, folder: Path) -> None:
 
 def _tar(data: bytes, folder: Path) -> None:
     (folder / "run").mkdir()
-    unpack("node0", io.BytesIO(data), RunPaths(folder / "run"), OutputLimits(max_bytes=1 << 20))
+    unpack("node0", [data], RunPaths(folder / "run"), OutputLimits(max_bytes=1 << 20))
 
 
 def _frames(data: bytes, _folder: Path) -> None:
@@ -130,7 +130,7 @@ def _honest_tar() -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, content in (
-            (LISTING, b'{"left": [], "same": [], "env": null}'),
+            (LISTING, b'{"refused": [], "same": [], "env": null}'),
             ("files/metrics.json", b'{"wet": true}'),
             ("files/" + "deep/" * 30 + "name", b"x"),
             (CLOSING, b'{"changed": []}'),

@@ -233,7 +233,6 @@ def test_probe_sees_taken_ports_and_missing_modules(lab: SshLab, make: Make) -> 
         assert findings.nodes["node1"].missing == ("no_such_module_at_all",)
         assert findings.nodes["node1"].missing_programs == ("no-such-program-at-all",)
         assert findings.nodes["node0"].cores >= 1
-        assert "lo" in findings.nodes["node0"].interfaces
         assert findings.nodes["node0"].python_version.startswith("3.")
         wider = execute.probe(fleet, ports=(port, port + 1))
         assert wider.port in {None, port + 1}

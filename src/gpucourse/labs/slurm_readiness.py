@@ -11,7 +11,7 @@ from gpucourse.errors import InfrastructureError, Interrupted
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Inventory, Node
-from gpucourse.remote.agent import slurm_words
+from gpucourse.remote.agent.slurm import words as slurm_words
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link

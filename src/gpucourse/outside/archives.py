@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,15 +43,15 @@ class TarMember(NamedTuple):
 
 
 class TarReader:
-    """A tar while it arrives, without seeking. `read(count)` returns at most that many bytes, none at the end.
+    """A tar while its pieces arrive, without seeking.
 
     Raises OutsideError if the tar is damaged, ends within a member, has more than `max_members`, or announces content beyond
     `max_total` bytes in all, before any of that content is read. A tar that ends between two members is not noticed: its last
     member has to tell that it is whole.
     """
 
-    def __init__(self, read: Callable[[int], bytes], *, max_members: int, max_total: int) -> None:
-        self._source = _Source(read)
+    def __init__(self, pieces: Iterable[bytes], *, max_members: int, max_total: int) -> None:
+        self._source = _Source(iter(pieces))
         self._members, self._total = max_members, max_total
         self._content: IO[bytes] | None = None
 
@@ -108,12 +108,17 @@ class TarReader:
 class _Source:
     """What `tarfile` reads. It raises OutsideError after `room` bytes, so that nothing in a header can fill the memory."""
 
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read = read
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._held = pieces, b""
         self.room = _MAX_HEADERS + PIECE
 
     def read(self, count: int) -> bytes:
-        data = self._read(count)
+        """Return at most that many bytes, none at the end."""
+        while not self._held:
+            if (piece := next(self._pieces, None)) is None:
+                return b""
+            self._held = piece
+        data, self._held = self._held[:count], self._held[count:]
         self.room -= len(data)
         if self.room < 0:
             raise OutsideError("the tar has more bytes than it announced")

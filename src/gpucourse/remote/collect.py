@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import stat
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, cast
 
 from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
 from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.remote import jobs
 from gpucourse.remote.exchange import Silent
-from gpucourse.remote.execute import max_files_of
+from gpucourse.remote.execute import in_turn, max_files_of
 from gpucourse.remote.fleet import Fleet, combine_errors
 from gpucourse.remote.patience import COLLECT_S, Patience
 from gpucourse.remote.unpack import OUTPUT_LIMIT, CollectedOutputs, MissingOutputs, OutputLimits, unpack
@@ -47,16 +45,15 @@ def collect(
     sends too slowly (see `patience`), or that sends invalid data. Raises StorageError before the disk here is full. `until`:
     the time (by the monotonic clock) at which this ends in any case.
     """
-    lock, disk = threading.Lock(), DiskSpace()
+    tell, disk = in_turn(watcher), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
 
     def fetch(node: Node) -> CollectedOutputs:
         began = time.monotonic()
         collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
         size = format_bytes(sum(output.bytes for output in collected.outputs))
-        with lock:
-            detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
-            watcher(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - began, detail=detail))
+        detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
+        tell(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - began, detail=detail))
         return collected
 
     whole = CollectedOutputs()
@@ -66,20 +63,13 @@ def collect(
     for outcome in outcomes:
         if outcome.error is not None:
             whole.unreachable.append(MissingOutputs(node=outcome.node.name, error=outcome.error))
-            watcher(NodeEvent(node=outcome.node.name, step="collect", ok=False, seconds=0.0, detail=outcome.error.what))
+            tell(NodeEvent(node=outcome.node.name, step="collect", ok=False, seconds=0.0, detail=outcome.error.what))
             continue
         collected = outcome.take()
         whole.outputs += collected.outputs
         whole.refused += collected.refused
         whole.environments |= collected.environments
     return whole
-
-
-def _make_question(
-    run_id: str, globs: Sequence[str], have: Mapping[str, list[int]], limits: OutputLimits
-) -> jobs.StreamRequest:
-    wanted = json.dumps({"globs": list(globs), "have": have, **asdict(limits)}).encode()
-    return jobs.StreamRequest(("pack", run_id), wanted)
 
 
 def _persistently(
@@ -92,41 +82,23 @@ def _persistently(
     until: float | None,
     disk: DiskSpace,
 ) -> CollectedOutputs:
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             refuse_links(paths.node_outputs(node.name), paths.folder)
-            have = _have(paths.node_outputs(node.name))
-            asked = _make_question(run_id, globs, have, limits)
+            have = _list_files(paths.node_outputs(node.name))
+            request = json.dumps({"globs": list(globs), "have": have, **asdict(limits)}).encode()
             patience = Patience(f"{node.label}: collecting its outputs", COLLECT_S, until=until)
-            with jobs.stream_verb(fleet.link(node), *asked.words, stdin=asked.stdin) as pieces:
-                stream = cast("IO[bytes]", _StreamReader(patience.watch(pieces)))
-                return unpack(node.name, stream, paths, limits, have=have, disk=disk)
+            with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=request) as pieces:
+                return unpack(node.name, patience.watch(pieces), paths, limits, have=have, disk=disk)
         except (NodeUntrusted, Silent):
             raise
         except UnreachableError:
-            if not left or (until is not None and time.monotonic() >= until):
+            if not tries_left or (until is not None and time.monotonic() >= until):
                 raise
     raise AssertionError
 
 
-class _StreamReader:
-    """Reads the pieces of a stream like a file."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._piece, self._at = pieces, b"", 0
-
-    def read(self, count: int) -> bytes:
-        """Read at most that many bytes; return none at the end."""
-        while self._at == len(self._piece):
-            if (piece := next(self._pieces, None)) is None:
-                return b""
-            self._piece, self._at = piece, 0
-        data = self._piece[self._at : self._at + count]
-        self._at += len(data)
-        return data
-
-
-def _have(root: Path) -> dict[str, list[int]]:
+def _list_files(root: Path) -> dict[str, list[int]]:
     """Return size and time of change of every file that is here already."""
     sizes: dict[str, list[int]] = {}
     for path in root.rglob("*") if root.is_dir() else ():

@@ -12,8 +12,8 @@ from gpucourse.model.event import Event, NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
-from gpucourse.remote import jobs
-from gpucourse.remote.agent.frames import MOST_FILES
+from gpucourse.remote import answers, jobs, slurm_client
+from gpucourse.remote.agent.pack import MAX_FILES
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
 from gpucourse.remote.patience import ANSWER_S, COPY_PACE
@@ -24,24 +24,20 @@ PORTS = (29500, 29599)
 """The ports where ranks meet, unless the learner's settings name others."""
 
 CANCEL_GRACE_S = 5.0
-MOST_FILES_OF_RUN = 128_000
+MAX_FILES_OF_RUN = 128_000
 """The most files of all nodes together: a run's seal names them all, and must stay below the limit for reading a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFindings:
     """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
-    on its PATH; `interfaces`: name to IPv4 address;
-    `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
+    on its PATH; `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
 
     python_version: str
     missing: tuple[str, ...]
     missing_programs: tuple[str, ...]
     cores: int
-    disk_free_bytes: int
     free_ports: tuple[int, ...]
-    hostname: str
-    interfaces: dict[str, str]
     clock_skew_s: float
     seconds: float
 
@@ -66,26 +62,23 @@ def probe(
 
 def _probe_node(link: Link, modules: Sequence[str], programs: Sequence[str], ports: tuple[int, int]) -> NodeFindings:
     """Return what one node has. Raises the error of a node that cannot be probed."""
-    began, asked = time.monotonic(), time.time()
+    began, asked_at = time.monotonic(), time.time()
     answer = jobs.probe(link, modules, ports, programs=programs)
-    answered = time.time()
+    answered_at = time.time()
     return NodeFindings(
         python_version=answer.python,
         missing=tuple(name for name, module in answer.modules.items() if not module.found),
         missing_programs=tuple(answer.missing_programs),
         cores=answer.cores,
-        disk_free_bytes=answer.disk_free_bytes,
         free_ports=tuple(answer.ports),
-        hostname=answer.hostname,
-        interfaces=answer.interfaces,
-        clock_skew_s=_skew(asked, answer.clock, answered),
+        clock_skew_s=_skew(asked_at, answer.clock, answered_at),
         seconds=time.monotonic() - began,
     )
 
 
-def _skew(asked: float, told: float, answered: float) -> float:
+def _skew(asked_at: float, clock: float, answered_at: float) -> float:
     """Return how far a clock is ahead, at least: a time between question and answer counts as no difference."""
-    return round(max(told - answered, min(0.0, told - asked)), 3)
+    return round(max(clock - answered_at, min(0.0, clock - asked_at)), 3)
 
 
 def launch(
@@ -106,7 +99,7 @@ def launch(
     before the first node listens waits half a second before it tries again.
     """
     wrapped = parcels(plan.uploads)
-    tell = _in_turn(watcher)
+    tell = in_turn(watcher)
     commands, broken = {command.node.name: command for command in plan.commands}, faults or {}
     head_has_begun = threading.Event()
 
@@ -130,10 +123,10 @@ def launch(
 
 def max_files_of(nodes: int) -> int:
     """Return how many files of each node are collected if that many nodes take part: the seal of a run names every one."""
-    return max(1, min(MOST_FILES, MOST_FILES_OF_RUN // max(1, nodes)))
+    return max(1, min(MAX_FILES, MAX_FILES_OF_RUN // max(1, nodes)))
 
 
-def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.CancelResult]]:
+def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[answers.Cancel]]:
     """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it will never
     begin.
 
@@ -146,15 +139,15 @@ def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s:
     """End several runs, given the names of their nodes, in one request to each node. Return those that have ended on all
     nodes."""
 
-    def ask(link: Link) -> dict[str, jobs.CancelResult]:
+    def ask(link: Link) -> dict[str, answers.Cancel]:
         return jobs.cancel_all(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
 
-    left = {run: set(nodes) for run, nodes in nodes_of_run.items()}
+    remaining = {run: set(nodes) for run, nodes in nodes_of_run.items()}
     for outcome in fleet.do_on_each(ask):
         for run, result in (outcome.value or {}).items():
             if result.state == "ended":
-                left[run].discard(outcome.node.name)
-    return {run for run, nodes in left.items() if not nodes}
+                remaining[run].discard(outcome.node.name)
+    return {run for run, nodes in remaining.items() if not nodes}
 
 
 def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:
@@ -210,17 +203,12 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
         "log_limit": plan.log_limit,
         "max_restarts": plan.max_restarts,
         "files": [parcel.entry() for parcel in wrapped],
-        **(_slurm_spec(plan) if plan.batch is not None else {}),
+        **slurm_client.spec(plan),
     }
 
 
-def _slurm_spec(plan: LaunchPlan) -> dict[str, object]:
-    from gpucourse.remote import slurm_client  # imported here, like everything that a launch without Slurm does not need
-
-    return slurm_client.spec(plan)
-
-
-def _in_turn(watcher: Watcher) -> Watcher:
+def in_turn(watcher: Watcher) -> Watcher:
+    """Return a watcher for several threads: it is told one event at a time."""
     lock = threading.Lock()
 
     def tell(event: Event) -> None:

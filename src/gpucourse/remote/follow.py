@@ -15,10 +15,11 @@ from gpucourse.model.node import Node
 from gpucourse.model.record import MAX_RANKS, NodeExit, RankExit
 from gpucourse.remote import answers, jobs, slurm_client
 from gpucourse.remote.agent import frames
+from gpucourse.remote.execute import in_turn
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
-from gpucourse.remote.follow_limits import MOST_LOGS, LogLimits, TimeLimit
 from gpucourse.remote.follow_result import FollowBroken, FollowResult
-from gpucourse.remote.logfile import LogFile, LogOwner, find_logs, make_question
+from gpucourse.remote.logfile import MAX_LOGS, LogFile, LogOwner, count_possible_logs, find_logs, make_question
+from gpucourse.remote.patience import extra_s
 from gpucourse.remote.silence import SilenceMonitor, look, sentences
 from gpucourse.workspace.paths import RunPaths
 
@@ -28,9 +29,9 @@ SILENCE_S = 15.0
 _SETTLED_S = 0.3
 """When one rank ends, the others end within milliseconds, and the reports may arrive in any order."""
 
-_MOST_RANK_EXITS = 8192
+_MAX_RANK_EXITS = 8192
 
-_ASKED, _ASKED_S = 143, 2.0
+_TERMINATED, _TERMINATED_S = 143, 2.0
 """A rank that ended by SIGTERM was usually stopped by the time limit or a person: its node reports that soon after."""
 
 
@@ -64,6 +65,12 @@ class FollowTimes:
     give_up_s: float = 30.0
     silence_s: float = SILENCE_S
 
+    def is_over(self, seconds: float, received: int) -> bool:
+        """Return whether the time is over after that many seconds, with that many bytes of logs."""
+        if self.until is not None and time.monotonic() >= self.until:
+            return True
+        return self.limit_s is not None and seconds >= self.limit_s + extra_s(received)
+
 
 def follow(
     fleet: Fleet,
@@ -82,52 +89,47 @@ def follow(
     if a time is over, if a node is not reached again or sends what is refused, StorageError if the disk here is full; the run
     itself continues then.
     """
-    view = _View(job, watcher, stop, monitor or SilenceMonitor({}, None), guard)
-    readers = [_NodeFollower(fleet, job, node, view, times) for node in job.nodes]
+    state = _FollowState(job, watcher, stop, monitor or SilenceMonitor({}, None), guard)
+    readers = [_NodeFollower(fleet, job, node, state, times) for node in job.nodes]
     for reader in readers:
         reader.start()
     try:
-        _attend(fleet, job, view, None if job.scheduled else times.grace_s, TimeLimit(times.limit_s, times.until))
+        _attend(fleet, job, state, times)
     finally:
-        view.leaving.set()
+        state.leaving.set()
         for reader in readers:
             reader.join(2.0)
     order = {node.name: place for place, node in enumerate(job.nodes)}
-    view.result.node_exits.sort(key=lambda ended: order[ended.node])
-    view.result.rank_exits.sort(key=lambda ended: (ended.rank, ended.restart))
-    with view.monitor() as listener:
-        view.result.silences = listener.list_remembered()
-    view.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)
-    if view.faults:
-        raise view.faults[0]
-    if view.broken:
-        raise FollowBroken(combine_errors(view.broken, of=len(job.nodes)), view.result)
-    view.result.detached = len(view.result.node_exits) < len(job.nodes)
-    return view.result
+    state.result.node_exits.sort(key=lambda ended: order[ended.node])
+    state.result.rank_exits.sort(key=lambda ended: (ended.rank, ended.restart))
+    with state.monitor() as listener:
+        state.result.silences = listener.list_remembered()
+    state.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)
+    if state.faults:
+        raise state.faults[0]
+    if state.broken:
+        raise FollowBroken(combine_errors(state.broken, of=len(job.nodes)), state.result)
+    state.result.detached = len(state.result.node_exits) < len(job.nodes)
+    return state.result
 
 
-class _View:
+class _FollowState:
     """The state that all readers share."""
 
     def __init__(
         self, job: FollowedJob, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, guard: Guard
     ) -> None:
-        self.paths, self.watcher, self.stop, self.log_limit = job.paths, watcher, stop, job.log_limit
+        self.paths, self.tell, self.stop, self.log_limit = job.paths, in_turn(watcher), stop, job.log_limit
         self._monitor, self._guard, self._has_monitor_failed = monitor, guard, False
         self.ranks = job.world_size if job.world_size and not job.scheduled else MAX_RANKS
-        self.received, self.most_exits = 0, max(_MOST_RANK_EXITS, 2 * (job.world_size or 0))
+        self.received, self.most_exits = 0, max(_MAX_RANK_EXITS, 2 * (job.world_size or 0))
         self.result = FollowResult(skew_s=dict(job.skew_s), max_restarts=job.max_restarts)
         self.broken: list[Outcome[None]] = []
         self.faults: list[BaseException] = []
         self.changed = threading.Condition()
         self.leaving = threading.Event()
-        self._telling = threading.Lock()
         self._known_exits: set[tuple[str, int, float]] = set()
         self._failed: dict[int, float] = {}
-
-    def tell(self, event: LogBytes | Note | RankEvent) -> None:
-        with self._telling:
-            self.watcher(event)
 
     @contextmanager
     def monitor(self) -> Iterator[SilenceMonitor]:
@@ -168,21 +170,22 @@ class _View:
                 return None
             began = self._failed.setdefault(first.restart, time.monotonic())
             reason = next((ended.reason for ended in self.result.node_exits if ended.node == first.node), None)
-            if first.code == _ASKED and reason in {"timed_out", "cancelled"}:
+            if first.code == _TERMINATED and reason in {"timed_out", "cancelled"}:
                 return None
-            patience = _ASKED_S if first.code == _ASKED and reason is None else _SETTLED_S
+            patience = _TERMINATED_S if first.code == _TERMINATED and reason is None else _SETTLED_S
             return first if time.monotonic() - began >= patience else None
 
 
 class _NodeFollower(threading.Thread):
     """Follows one node."""
 
-    def __init__(self, fleet: Fleet, job: FollowedJob, node: Node, view: _View, times: FollowTimes) -> None:
+    def __init__(self, fleet: Fleet, job: FollowedJob, node: Node, state: _FollowState, times: FollowTimes) -> None:
         super().__init__(name=f"follow-{node.name}", daemon=True)
-        self._fleet, self._run_id, self._node, self._view = fleet, job.run_id, node, view
+        self._fleet, self._run_id, self._node, self._state = fleet, job.run_id, node, state
         self._give_up_s, self._silence_s = times.give_up_s, times.silence_s
         self._scheduled = job.scheduled
-        self._limits = LogLimits(node.name, job.world_size or MAX_RANKS, job.hosts) if job.scheduled else None
+        self._hosts, self._ranks = job.hosts, job.world_size or MAX_RANKS
+        self._max_logs = count_possible_logs(self._ranks, job.hosts) if job.scheduled else MAX_LOGS
         self.logs: dict[LogOwner, LogFile] = {}
         self._named: dict[int, LogOwner] = {}
         self._heard = time.monotonic()
@@ -191,17 +194,17 @@ class _NodeFollower(threading.Thread):
         try:
             self._until_the_end()
         except UnreachableError as error:
-            self._view.broken.append(Outcome(node=self._node, error=error))
+            self._state.broken.append(Outcome(node=self._node, error=error))
         except BaseException as fault:  # noqa: BLE001  # raised again in `follow`
-            self._view.faults.append(fault)
+            self._state.faults.append(fault)
         finally:
-            with self._view.changed:
-                self._view.changed.notify_all()
+            with self._state.changed:
+                self._state.changed.notify_all()
 
     def _until_the_end(self) -> None:
-        wait, told = 0.05, False
+        wait, is_reported = 0.05, False
         self._heard = lost = time.monotonic()
-        while not self._view.leave():
+        while not self._state.leave():
             try:
                 if self._follow_once():
                     return
@@ -209,7 +212,7 @@ class _NodeFollower(threading.Thread):
             except NodeUntrusted:
                 raise  # it would answer the same again
             except UnreachableError as error:
-                if self._view.leave():
+                if self._state.leave():
                     return
                 self._fleet.drop(self._node)
                 if self._heard >= lost:  # lost just now: a silent connection is noticed only after a while, then tried again
@@ -219,23 +222,23 @@ class _NodeFollower(threading.Thread):
                         f"{self._node.label}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
                         hint="its log so far is kept and the run may still run there: gpucourse logs -f, or gpucourse cancel",
                     ) from error
-                if not told and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
-                    self._view.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))
-                    told = True
-                self._view.stop.wait(wait)
+                if not is_reported and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
+                    self._state.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))
+                    is_reported = True
+                self._state.stop.wait(wait)
                 wait = min(wait * 2, 2.0)
 
     def _follow_once(self) -> bool:
         """Read until this connection ends; return True if the run has ended on this node."""
         self._take_up_logs()
         sizes = {whose: log.size for whose, log in self.logs.items()}
-        asked = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
+        request = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
         link = self._fleet.link(self._node)
-        with jobs.stream_verb(link, *asked.words, stdin=asked.stdin, silence_s=self._silence_s) as pieces:
+        with jobs.stream_verb(link, *request.words, stdin=request.stdin, silence_s=self._silence_s) as pieces:
             for kind, stream, offset, payload in answers.read_frames(self._node.label, pieces):
                 self._heard = time.monotonic()
-                self._view.received += len(payload)
-                if self._take(kind, stream, offset, payload) or self._view.leave():
+                self._state.received += len(payload)
+                if self._take(kind, stream, offset, payload) or self._state.leave():
                     return True
         return False
 
@@ -248,102 +251,106 @@ class _NodeFollower(threading.Thread):
             self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.LogName))
         elif kind == frames.RANK:
             how = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
-            if not 0 < stream <= self._view.ranks or (how.node not in {"", name} and not self._scheduled):
-                raise answers.make_untrusted_error(
-                    name, "how a rank ended", f"there is no rank {stream - 1} on {how.node or name}"
-                )
-            if how.restart > self._view.result.max_restarts:
-                raise answers.make_untrusted_error(name, "how a rank ended", f"it was never restarted {how.restart} times")
-            self._view.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
+            if not 0 < stream <= self._state.ranks or (how.node not in {"", name} and not self._scheduled):
+                raise self._distrust("how a rank ended", f"there is no rank {stream - 1} on {how.node or name}")
+            if how.restart > self._state.result.max_restarts:
+                raise self._distrust("how a rank ended", f"it was never restarted {how.restart} times")
+            self._state.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
         elif kind == frames.END:
             limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd, **limits)
-            self._view.result.jobs, self._view.result.later_jobs = slurm_client.rows(end), slurm_client.later_jobs(end.later)
-            self._view.record_exit(jobs.node_exit(name, end))
+            self._state.result.jobs, self._state.result.later_jobs = slurm_client.rows(end), slurm_client.later_jobs(end.later)
+            self._state.record_exit(jobs.node_exit(name, end))
             return True
         elif kind != frames.BEAT:
-            raise answers.make_untrusted_error(name, "its report on the run", f"there is no kind of message {kind!r}")
+            raise self._distrust("its report on the run", f"there is no kind of message {kind!r}")
         return False
 
+    def _distrust(self, what: str, why: object) -> NodeUntrusted:
+        return answers.make_untrusted_error(self._node.label, what, why)
+
     def _keep_name(self, stream: int, named: answers.LogName) -> None:
-        if self._limits is None or stream >= MOST_LOGS:
-            raise answers.make_untrusted_error(self._node.label, "the name of a log", "no such log was asked for")
-        whose = named.node or self._node.name, named.rank
-        try:
-            self._limits.admit(*whose)
-        except ValueError as error:
-            raise answers.make_untrusted_error(self._node.label, "the name of a log", error) from error
-        self._named[stream] = whose
+        if not self._scheduled or stream >= MAX_LOGS:
+            raise self._distrust("the name of a log", "no such log was asked for")
+        node, rank = named.node or self._node.name, named.rank
+        if self._hosts is not None and node not in {*self._hosts, self._node.name}:
+            raise self._distrust("the name of a log", f"{node} is not a node of this lab")
+        if rank is not None and rank >= self._ranks:
+            raise self._distrust("the name of a log", f"there is no rank {rank}: {self._ranks} were started")
+        self._named[stream] = node, rank
 
     def _whose(self, stream: int) -> LogOwner:
         """Return the node and the rank (None: the launcher) that a stream belongs to."""
-        if not self._scheduled and stream <= self._view.ranks:
+        if not self._scheduled and stream <= self._state.ranks:
             return self._node.name, None if stream == frames.LAUNCHER else stream - 1
         if self._scheduled and stream in self._named:
             return self._named[stream]
-        raise answers.make_untrusted_error(self._node.label, "a piece of a log", f"there is no log {stream}")
+        raise self._distrust("a piece of a log", f"there is no log {stream}")
 
     def _take_up_logs(self) -> None:
         """Open the logs that are here already."""
-        for whose in find_logs(self._node, self._view.paths, scheduled=self._scheduled):
-            if self._limits:
-                self._limits.keep(*whose)
+        for whose in find_logs(self._node, self._state.paths, scheduled=self._scheduled):
             self._log(whose)
 
     def _append(self, whose: LogOwner, offset: int, data: bytes) -> None:
         node, rank = whose
+        if whose not in self.logs and len(self.logs) >= self._max_logs:
+            raise self._distrust("a piece of a log", f"this run can have {self._max_logs} logs, and this is one more")
         log = self._log(whose)
         was_full = log.full
         kept = log.append(offset, data)
         if data and rank is not None:
-            with self._view.monitor() as monitor:
+            with self._state.monitor() as monitor:
                 monitor.note_output(node, rank, data)
         if kept:
-            self._view.tell(LogBytes(node=node, rank=rank, data=kept, scheduled=self._scheduled))
+            self._state.tell(LogBytes(node=node, rank=rank, data=kept, scheduled=self._scheduled))
         if log.full and not was_full:
-            self._view.tell(Note(text=f"{log.full}; the run continues (log_limit in gpucourse.yaml)", level="warning"))
+            self._state.tell(Note(text=f"{log.full}; the run continues (log_limit in gpucourse.yaml)", level="warning"))
 
     def _log(self, whose: LogOwner) -> LogFile:
         if whose not in self.logs:
-            if len(self.logs) >= MOST_LOGS:
-                raise answers.make_untrusted_error(
-                    self._node.label, "a piece of a log", f"more than {MOST_LOGS} logs are not taken"
-                )
-            paths = self._view.paths
-            self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._view.log_limit)
+            paths = self._state.paths
+            self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._state.log_limit)
         return self.logs[whose]
 
 
-def _attend(fleet: Fleet, job: FollowedJob, view: _View, grace_s: float | None, limit: TimeLimit) -> None:
+def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTimes) -> None:
     """Wait for the end, and report the rank that fails first and those that fall silent; after the first failure, cancel what
-    has not ended within the grace. Nodes that have not reported the end within the limit are given up."""
-    patience: float | None = None
+    has not ended within the grace, except under Slurm. Nodes that have not reported the end in time are given up."""
+    began, patience = time.monotonic(), None
+    may_cancel = not job.scheduled
     named: set[int] = set()
     while True:
-        with view.monitor() as monitor:
+        with state.monitor() as monitor:
             if silent := monitor.list_newly_silent():
                 monitor.remember(silent := look(fleet, job.run_id, silent))
                 for sentence in sentences(silent):
-                    view.tell(Note(text=sentence, level="warning"))
-        with view.changed:
-            if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(job.nodes):
+                    state.tell(Note(text=sentence, level="warning"))
+        with state.changed:
+            if state.stop.is_set() or state.broken or state.faults or len(state.result.node_exits) == len(job.nodes):
                 return
-            if view.result.has_failed and grace_s is not None and patience is None:
-                patience = time.monotonic() + grace_s
+            if state.result.has_failed and may_cancel and patience is None:
+                patience = time.monotonic() + times.grace_s
             due = patience is not None and time.monotonic() >= patience
             if not due:
-                view.changed.wait(0.1)
-            ended = {exit_.node for exit_ in view.result.node_exits}
-            if limit.is_over(view.received):
-                view.broken += limit.errors([node for node in job.nodes if node.name not in ended])
+                state.changed.wait(0.1)
+            ended = {node_exit.node for node_exit in state.result.node_exits}
+            remaining = [node for node in job.nodes if node.name not in ended]
+            if times.is_over(time.monotonic() - began, state.received):
+                state.broken += [Outcome(node=node, error=_make_limit_error(node, began)) for node in remaining]
                 return
-        if (first := view.find_settled_failure()) is not None and first.restart not in named:
+        if (first := state.find_settled_failure()) is not None and first.restart not in named:
             named.add(first.restart)
-            view.tell(Note(text=view.result.describe_failure(first), level="warning"))
+            state.tell(Note(text=state.result.describe_failure(first), level="warning"))
         if due:
-            with view.monitor() as monitor:
-                monitor.remember(look(fleet, job.run_id, monitor.quiet(grace_s or 0.0)))
-            patience, grace_s = None, None
-            fleet.do_on_each(
-                lambda link: jobs.cancel(link, job.run_id, 3.0), [node for node in job.nodes if node.name not in ended]
-            )
+            with state.monitor() as monitor:
+                monitor.remember(look(fleet, job.run_id, monitor.quiet(times.grace_s)))
+            patience, may_cancel = None, False
+            fleet.do_on_each(lambda link: jobs.cancel(link, job.run_id, 3.0), remaining)
+
+
+def _make_limit_error(node: Node, began: float) -> UnreachableError:
+    return UnreachableError(
+        f"{node.label}: the run has not ended there after {time.monotonic() - began:.0f} s",
+        hint="its log so far is kept: gpucourse status, then gpucourse cancel",
+    )

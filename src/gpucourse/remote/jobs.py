@@ -77,14 +77,6 @@ class JobState:
         return self.state in {"ended", "lost"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class CancelResult:
-    """The result of a cancel on one node: the state afterwards, and how many processes it ended."""
-
-    state: State
-    killed: int
-
-
 def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
     """Send a request to the agent on the node, pushing the agent first if it is not there yet; return its answer, typed.
 
@@ -110,18 +102,18 @@ def answer(node: Node, verb: str, kind: type[T], done: CommandResult) -> T:
 
 def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
     """Return the error for a command that failed on the node without an answer from the agent."""
-    said = last_words(stderr, 800) or "nothing"
+    message = last_words(stderr, 800) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
         return StorageError(
-            f"{node.label}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {said})"
+            f"{node.label}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {message})"
         )
     if b"Read-only file system" in stderr:
         return StorageError(
             f"{node.label}: the home folder there cannot be written: read-only file system",
-            hint=f"ask whoever manages the machine for a writable home folder (it said: {said})",
+            hint=f"ask whoever manages the machine for a writable home folder (it said: {message})",
         )
     return UnreachableError(
-        f"{node.label}: {what} ended there with code {code}; it said: {said}",
+        f"{node.label}: {what} ended there with code {code}; it said: {message}",
         hint="gpucourse ssh looks at the node; gpucourse deploy repairs it",
     )
 
@@ -140,35 +132,34 @@ def states(link: Link, run_ids: Sequence[str]) -> dict[str, JobState]:
     """Return the states of several runs (at most RUNS_IN_REQUEST), in one request, without their ranks; runs of which Slurm
     reports nothing are missing. Raises NodeUntrusted if it reports others."""
     answer = call(link, "states", answers.StatesOf, *run_ids)
-    _check_asked(link, "states", answer.runs, run_ids)
-    return {run_id: _job_state(link.node.name, told) for run_id, told in answer.runs.items()}
+    _check_requested(link, "states", answer.runs, run_ids)
+    return {run_id: _job_state(link.node.name, run_state) for run_id, run_state in answer.runs.items()}
 
 
-def _job_state(node: str, told: answers.StateOf) -> JobState:
+def _job_state(node: str, answer: answers.StateOf) -> JobState:
     return JobState(
-        state=told.state,
-        exit=node_exit(node, told.exit) if told.exit else None,
-        ranks=tuple(rank_exit(node, rank, how) for rank, how in sorted(told.ranks.items())),
+        state=answer.state,
+        exit=node_exit(node, answer.exit) if answer.exit else None,
+        ranks=tuple(rank_exit(node, rank, how) for rank, how in sorted(answer.ranks.items())),
     )
 
 
-def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
+def cancel(link: Link, run_id: str, grace_s: float) -> answers.Cancel:
     """End every process of the run on this node: TERM, after `grace_s` KILL. The request can be repeated."""
-    answer = call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
-    return CancelResult(state=answer.state, killed=answer.killed)
+    return call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
 
 
-def cancel_all(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, CancelResult]:
+def cancel_all(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.Cancel]:
     """Cancel several runs at once (at most RUNS_IN_REQUEST), in one request; those that Slurm could not end are missing in the
     result. Raises NodeUntrusted if it reports others."""
     within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
     answer = call(link, "cancels", answers.Cancels, f"{grace_s:g}", *run_ids, timeout_s=within_s)
-    _check_asked(link, "cancels", answer.runs, run_ids)
-    return {run_id: CancelResult(state=told.state, killed=told.killed) for run_id, told in answer.runs.items()}
+    _check_requested(link, "cancels", answer.runs, run_ids)
+    return answer.runs
 
 
-def _check_asked(link: Link, verb: str, told: Iterable[str], asked: Sequence[str]) -> None:
-    if not set(told) <= set(asked):
+def _check_requested(link: Link, verb: str, reported: Iterable[str], requested: Sequence[str]) -> None:
+    if not set(reported) <= set(requested):
         raise answers.make_untrusted_error(link.node.label, f"its answer to {verb}", "it reports runs that were not asked for")
 
 
@@ -191,7 +182,7 @@ def probe(
 
     Raises NodeUntrusted if it reports a module, program or port that is not in the request.
     """
-    wanted = {
+    request = {
         "python": link.node.python,
         "modules": list(modules),
         "programs": list(programs),
@@ -200,7 +191,7 @@ def probe(
         "last_port": ports[1],
     }
     # As an argument: the first command on a connection waits a round trip for its input.
-    answer = call(link, "probe", answers.Probe, json.dumps(wanted))
+    answer = call(link, "probe", answers.Probe, json.dumps(request))
     others = set(answer.modules) != set(modules) or not set(answer.missing_programs) <= set(programs)
     if others or not all(ports[0] <= port <= ports[1] for port in answer.ports):
         raise answers.make_untrusted_error(
@@ -233,9 +224,9 @@ def stream_verb(
         raise _make_error(link.node, complaint) from error
 
 
-def _complaint(said: bytes) -> answers.AgentComplaint | None:
+def _complaint(output: bytes) -> answers.AgentComplaint | None:
     """Return the agent's error message and its kind; None if the agent printed none."""
-    for line in reversed(said[-_COMPLAINT_BYTES:].splitlines()[-_COMPLAINT_LINES:]):
+    for line in reversed(output[-_COMPLAINT_BYTES:].splitlines()[-_COMPLAINT_LINES:]):
         with suppress(OutsideError):
             return parse_typed(line, answers.AgentComplaint)
     return None
@@ -270,19 +261,19 @@ def rank_exit(node: str, rank: int, how: answers.RankEnd) -> RankExit:
 
 def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError:
     what, kind = printable(complaint.error), complaint.kind
-    said = f"{node.label}: {what}"
+    sentence = f"{node.label}: {what}"
     if kind == "storage":
         look = "gpucourse ssh, then df -h ~ and ls -ld ~/.gpucourse"
-        return StorageError(said, hint=f"{node.label} reports that it cannot write there. See whether that is true: {look}")
+        return StorageError(sentence, hint=f"{node.label} reports that it cannot write there. See whether that is true: {look}")
     if kind == "slurm":
         return slurm_refusals.explain(node, what)
     if kind == "cannot_start":
-        return MissingError(said, hint="gpucourse doctor says what the nodes lack")
+        return MissingError(sentence, hint="gpucourse doctor says what the nodes lack")
     if kind in ("cut", "damaged", "missing"):
-        return UnreachableError(said, hint="type the command again: only what is missing is sent")
+        return UnreachableError(sentence, hint="type the command again: only what is missing is sent")
     if kind in {"refused", "absent"}:
-        return UsageError(said)
-    return UnreachableError(said, hint="gpucourse ssh looks at the node")
+        return UsageError(sentence)
+    return UnreachableError(sentence, hint="gpucourse ssh looks at the node")
 
 
 def _no_python(node: Node) -> MissingError:
@@ -311,9 +302,12 @@ def _bundle() -> bytes:
     """Return the agent as a JSON object of file names and texts, with its extension of torch; without bytecode, links or
     anything else of gpucourse."""
     place, source = "gpucourse/remote/agent", Path(__file__).parent / "agent"
-    files = {f"{place}/{path.name}": path.read_text(encoding="utf-8") for path in sorted(source.glob("*.py"))}
-    extension = [path for path in sorted(source.glob("torch_extension/**/*")) if path.is_file() and path.suffix != ".pyc"]
-    files |= {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in extension}
+    files = {}
+    for path in sorted(source.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            name = path.relative_to(source).as_posix()
+            key = name if name.startswith("torch_extension/") else f"{place}/{name}"
+            files[key] = path.read_text(encoding="utf-8")
     main = (
         "import sys\nfrom gpucourse.remote.agent.main import agent_folder, main\nsys.exit(main(sys.argv[1:], agent_folder()))\n"
     )

@@ -1,12 +1,12 @@
-"""One log of a run as it grows on this computer: byte for byte as the node has it, up to a limit, and never through a link; and
-the request for the rest of the logs that are here."""
+"""The logs of a run on this computer: how many there may be, each byte for byte as the node has it, up to a limit, and never
+through a link; and the request for the rest of them."""
 
 from __future__ import annotations
 
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from gpucourse.workspace.paths import RunPaths
 
 LogOwner = tuple[str, int | None]
 """The node and the rank that a log belongs to; a launcher's rank is None."""
+
+MAX_LOGS = 24_576  # those of 10,000 tasks of an array, all of which may be put back into the queue
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OFFSETS_IN_COMMAND = 1000
@@ -103,6 +105,13 @@ class LogFile:
                 yield handle
             finally:
                 os.close(handle)
+
+
+def count_possible_logs(ranks: int, hosts: Collection[str] | None) -> int:
+    """Return how many logs a run under Slurm may have: one for each rank, one for each host's launcher, and that of the node
+    that sends them. Without `hosts`, each rank may have a host of its own. Ranks are doubled: a job that Slurm puts back into
+    its queue may start again on other nodes."""
+    return min(2 * ranks + (2 * ranks if hosts is None else len(hosts)) + 1, MAX_LOGS)
 
 
 def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, scheduled: bool) -> jobs.StreamRequest:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.plan import BatchFile, LaunchPlan
 from gpucourse.model.slurm import JobRow, LaterJob
 from gpucourse.outside.names import printable
 from gpucourse.outside.slurm_options import read_sbatch_options
 from gpucourse.ports import Link
-from gpucourse.remote import answers
+from gpucourse.remote import answers, jobs
 from gpucourse.remote.agent.scratch import CACHES
-from gpucourse.remote.agent.slurm_words import usable
-
-if TYPE_CHECKING:
-    from gpucourse.remote.fleet import Fleet
-
+from gpucourse.remote.agent.slurm.words import usable
+from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.push import parcels, push
 
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 
@@ -35,69 +32,8 @@ class _LaterJobs:
 
 
 @dataclass(kw_only=True)
-class _ClusterNode:
-    """A node of a partition, as sinfo shows it."""
-
-    partition: str
-    node: str
-    state: str
-    gpus: int
-    cores: int
-    reason: str
-    default: bool
-    open: bool
-
-    def __post_init__(self) -> None:
-        if not _PARTITION.fullmatch(self.partition):
-            raise ValueError(f"{printable(self.partition, 80)!r} is not the name of a partition")
-        answers.host_name(self.node)
-        answers.check_range(self.gpus, 0, 1 << 12, "the number of GPUs")
-        answers.check_range(self.cores, 0, 1 << 16, "the number of cores")
-        self.state, self.reason = printable(self.state, 60), printable(self.reason)
-
-
-@dataclass(kw_only=True)
-class _ClusterOf:
-    """The agent's report on a cluster."""
-
-    version: str
-    user: str
-    home: str
-    nodes: list[_ClusterNode]
-    batch_partition: str = ""
-    session_partition: str = ""
-
-    def __post_init__(self) -> None:
-        self.version, self.user = printable(self.version, 60), printable(self.user, 60)
-        answers.folder(self.home)
-        for names in filter(None, (self.batch_partition, self.session_partition)):
-            if not all(_PARTITION.fullmatch(name) for name in names.split(",")):
-                raise ValueError(f"{printable(names, 80)!r} is not the name of a partition")
-
-
-@dataclass(kw_only=True)
-class _SessionOf:
-    """The agent's report on the job of a terminal."""
-
-    rows: list[answers.JobAnswer]
-    held: int
-    work: str
-    outputs: str
-    places: dict[str, str] | None = None
-
-    def __post_init__(self) -> None:
-        for name, place in (self.places or {}).items():
-            if name != "TMPDIR" and name not in CACHES:
-                raise ValueError("a variable was not asked for")
-            answers.folder(place)
-        answers.check_range(self.held, 0, 1 << 16, "the number of GPUs")
-        answers.folder(self.work)
-        answers.folder(self.outputs)
-
-
-@dataclass(frozen=True, kw_only=True)
 class ComputeNode:
-    """A node as sinfo shows it. `state` and `reason` are Slurm's words."""
+    """A node as sinfo shows it: `state` and `reason` are Slurm's words. Raises ValueError for what no cluster has."""
 
     name: str
     state: str
@@ -105,23 +41,32 @@ class ComputeNode:
     cores: int
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        answers.host_name(self.name)
+        answers.check_range(self.gpus, 0, 1 << 12, "the number of GPUs")
+        answers.check_range(self.cores, 0, 1 << 16, "the number of cores")
+        self.state, self.reason = printable(self.state, 60), printable(self.reason)
+
     @property
     def usable(self) -> bool:
         """Whether it accepts jobs, now or once those on it have ended."""
         return usable(self.state)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Partition:
     """A queue and its nodes. `default`: jobs that name none go there. `open`: it accepts jobs."""
 
     name: str
     default: bool
     open: bool
-    nodes: tuple[ComputeNode, ...]
+    nodes: Sequence[ComputeNode]
+
+    def __post_init__(self) -> None:
+        _check_partitions(self.name)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class SlurmCluster:
     """The facts about a cluster. `home` is the folder of runs on the node that accepts jobs.
 
@@ -131,9 +76,15 @@ class SlurmCluster:
     version: str
     user: str
     home: str
-    partitions: tuple[Partition, ...]
+    partitions: Sequence[Partition]
     batch_partition: str = ""
     session_partition: str = ""
+
+    def __post_init__(self) -> None:
+        self.version, self.user = printable(self.version, 60), printable(self.user, 60)
+        answers.folder(self.home)
+        for names in filter(None, (self.batch_partition, self.session_partition)):
+            _check_partitions(names)
 
     @property
     def default(self) -> Partition | None:
@@ -151,55 +102,54 @@ class SlurmCluster:
             return by_name[name]
         named = [by_name[word] for word in names]
         nodes = {node.name: node for partition in named for node in partition.nodes}
-        return Partition(name=name, default=False, open=any(partition.open for partition in named), nodes=tuple(nodes.values()))
+        return Partition(name=name, default=False, open=any(partition.open for partition in named), nodes=list(nodes.values()))
+
+
+def _check_partitions(names: str) -> None:
+    if not all(_PARTITION.fullmatch(name) for name in names.split(",")):
+        raise ValueError(f"{printable(names, 80)!r} is not the name of a partition")
 
 
 def cluster(link: Link) -> SlurmCluster:
     """Ask the node that accepts jobs what its cluster has. Raises InfrastructureError if Slurm does not answer, MissingError if
     there is none."""
-    from gpucourse.remote import jobs
-
-    answer = jobs.call(link, "cluster", _ClusterOf, stdin=b"{}")
-    partitions: dict[str, list[_ClusterNode]] = {}
-    for line in answer.nodes:
-        partitions.setdefault(line.partition, []).append(line)
-    return SlurmCluster(
-        version=answer.version,
-        user=answer.user,
-        home=answer.home,
-        partitions=tuple(_partition(name, lines) for name, lines in partitions.items()),
-        batch_partition=answer.batch_partition,
-        session_partition=answer.session_partition,
-    )
+    return jobs.call(link, "cluster", SlurmCluster)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class SessionState:
-    """A terminal's job as Slurm sees it right now: its row (None before there is one), the GPUs that are held for it, and the
-    folders on the node that accepts jobs: the start folder of its shell, the folder for results, and, by the variables that
-    name them, the folders for temporary files and caches."""
+    """A terminal's job as Slurm sees it right now: its row, if there is one, the GPUs that are held for it, and the folders on
+    the node that accepts jobs: the start folder of its shell, the folder for results, and, by the variables that name them, the
+    folders for temporary files and caches."""
 
-    row: JobRow | None
+    rows: list[answers.JobAnswer]
     gpus: int
     work: str
     outputs: str
-    places: Mapping[str, str]
+    places: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, place in self.places.items():
+            if name != "TMPDIR" and name not in CACHES:
+                raise ValueError("a variable was not asked for")
+            answers.folder(place)
+        answers.check_range(self.gpus, 0, 1 << 16, "the number of GPUs")
+        answers.folder(self.work)
+        answers.folder(self.outputs)
+
+    @property
+    def row(self) -> JobRow | None:
+        """The job; None before there is one."""
+        return _row(self.rows[0]) if self.rows else None
 
 
 def session(link: Link, run_id: str) -> SessionState:
     """Look at the job of a terminal."""
-    from gpucourse.remote import jobs
-
-    answer = jobs.call(link, "session", _SessionOf, run_id)
-    row = _row(answer.rows[0]) if answer.rows else None
-    return SessionState(row=row, gpus=answer.held, work=answer.work, outputs=answer.outputs, places=answer.places or {})
+    return jobs.call(link, "session", SessionState, run_id)
 
 
 def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
     """Bring the files of a plan into the run's folder, for a terminal that will start there."""
-    from gpucourse.remote import jobs
-    from gpucourse.remote.push import parcels, push
-
     wrapped = parcels(plan.uploads)
     link = fleet.link(fleet.nodes[0])
     push(link, wrapped)
@@ -211,35 +161,13 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
     """Return the part of a run's specification that its agent passes to Slurm; nothing for a plan without Slurm."""
     if plan.batch is None:
         return {}
-    batch = plan.batch
-    files = [
-        {
-            "name": file.name,
-            "text": file.text,
-            "copies": file.copies,
-            "tasks": file.tasks,
-            "numbers": list(file.numbers),
-            "after": file.after,
-            "flags": list(file.flags),
-            "arguments": list(file.arguments),
-            "error": file.error,
-            "script": file.script,
-            "job_name": (job_name(file.text) or PurePosixPath(file.file_name).name) if file.text else file.name,
-        }
-        for file in batch.files
-    ]
-    return {
-        "slurm": {
-            "files": files,
-            "spread": batch.spread,
-            "ranks": plan.world_size,
-            "show_queue": batch.show_queue,
-            "cancel_last": batch.cancel_last,
-            "session": batch.session,
-            "module": batch.module,
-            "setup": batch.setup,
-        }
-    }
+    files = [{**asdict(file), "job_name": _name_job(file)} for file in plan.batch.files]
+    return {"slurm": {**asdict(plan.batch), "files": files, "spread": plan.batch.spread, "ranks": plan.world_size}}
+
+
+def _name_job(file: BatchFile) -> str:
+    """Return the name by which the file's job is found in the queue."""
+    return (job_name(file.text) or PurePosixPath(file.file_name).name) if file.text else file.name
 
 
 def job_name(text: str) -> str:
@@ -252,24 +180,15 @@ def rows(how: answers.NodeEnd) -> list[JobRow]:
     return [_row(row) for row in how.jobs]
 
 
-def later_jobs(told: Sequence[answers.LaterAnswer]) -> list[LaterJob]:
+def later_jobs(reported: Sequence[answers.LaterAnswer]) -> list[LaterJob]:
     """Return the jobs that a run's own jobs submitted and that still run, from the agent's report."""
-    return [LaterJob(job=later.job, name=later.name, state=later.state) for later in told]
+    return [LaterJob(**asdict(later)) for later in reported]
 
 
 def ask_later_jobs(link: Link, run_id: str) -> list[LaterJob]:
     """Return the later jobs of an ended run as they are now. Raises the error of a Slurm that does not answer."""
-    from gpucourse.remote import jobs
-
     return later_jobs(jobs.call(link, "later", _LaterJobs, run_id).jobs)
 
 
 def _row(row: answers.JobAnswer) -> JobRow:
     return JobRow(**asdict(row))
-
-
-def _partition(name: str, lines: Sequence[_ClusterNode]) -> Partition:
-    nodes = (
-        ComputeNode(name=line.node, state=line.state, gpus=line.gpus, cores=line.cores, reason=line.reason) for line in lines
-    )
-    return Partition(name=name, default=lines[0].default, open=lines[0].open, nodes=tuple(nodes))

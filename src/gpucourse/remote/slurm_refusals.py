@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
 from gpucourse.model.node import Node
+from gpucourse.outside.names import printable
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,10 @@ _TABLE = (
 )
 
 
-def explain(node: Node, said: str) -> GpucourseError:
+def explain(node: Node, message: str) -> GpucourseError:
     """Return the error for a message of Slurm on `node`."""
-    words = " ".join(said.split())
-    for known in _TABLE:
-        if re.search(known.words, said):
-            return known.error(f"{known.what} ({node.label} said: {_short(words)})", hint=known.hint)
-    return UsageError(
-        f"{node.label}: Slurm refused: {_short(words)}", hint="gpucourse run ... --dry-run shows what is submitted"
-    )
-
-
-def _short(words: str) -> str:
-    return words if len(words) <= 300 else words[:297] + "..."
+    words = printable(" ".join(message.split()))
+    for entry in _TABLE:
+        if re.search(entry.words, message):
+            return entry.error(f"{entry.what} ({node.label} said: {words})", hint=entry.hint)
+    return UsageError(f"{node.label}: Slurm refused: {words}", hint="gpucourse run ... --dry-run shows what is submitted")

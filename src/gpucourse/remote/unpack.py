@@ -4,11 +4,9 @@ folder."""
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from gpucourse.errors import GpucourseError, StorageError
 from gpucourse.model.record import OutputFile, RefusedFile
@@ -18,24 +16,22 @@ from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.files import file_inside
 from gpucourse.outside.names import check_known_name, printable, relative_name
 from gpucourse.remote import answers
-from gpucourse.remote.agent.frames import MOST_FILES
-from gpucourse.remote.agent.pack import CLOSING, LISTING, MOST_LEFT
+from gpucourse.remote.agent.pack import CLOSING, LISTING, MAX_FILES, MAX_NAMED
 from gpucourse.storage import DiskSpace, FileBatch, make_folder, storing
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links
 from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.seals import sha256
 
 T = TypeVar("T")
 
 _NOTE_BYTES, _NOTE_ITEMS = 16 << 20, 400_000
-"""The longest listing: the names of MOST_FILES files that are here already, and of those that are not sent."""
-_MOST_LEFT = 2 * MOST_LEFT
+"""The longest listing: the names of MAX_FILES files that are here already, and of those that are not sent."""
 OUTPUT_LIMIT = 10 << 30
 """The most bytes that are stored of one node's outputs, unless the settings set another limit."""
 _BESIDE = 4 * _NOTE_BYTES
 """The bytes in a tar besides its files: two notes, and the headers."""
 _AFTER_THE_END = 1 << 20
-_PIECE = 1 << 20
 _BATCH = 256 << 20
 """After this many bytes a node's files get their names: the most that has to be fetched again if the program is killed, except
 for one larger file."""
@@ -43,7 +39,7 @@ _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno
 
 
 @dataclass(kw_only=True)
-class _UnsentFile:
+class _RefusedFile:
     name: str
     reason: str
 
@@ -52,13 +48,13 @@ class _UnsentFile:
 class _Listing:
     """The first note in the tar: what is not sent and why, what is here already, how the node describes itself."""
 
-    left: list[_UnsentFile]
+    refused: list[_RefusedFile]
     same: list[str]
     env: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        answers.check_range(len(self.left), 0, _MOST_LEFT, "the number of files that are not sent")
-        answers.check_range(len(self.same), 0, MOST_FILES, "the number of files that are here already")
+        answers.check_range(len(self.refused), 0, 2 * MAX_NAMED, "the number of files that are not sent")
+        answers.check_range(len(self.same), 0, MAX_FILES, "the number of files that are here already")
         self.env = answers.environment(self.env)
 
 
@@ -68,7 +64,7 @@ class OutputLimits:
 
     max_bytes: int
     output_limit: int = OUTPUT_LIMIT
-    max_files: int = MOST_FILES
+    max_files: int = MAX_FILES
 
 
 @dataclass(kw_only=True)
@@ -98,7 +94,7 @@ class CollectedOutputs:
 
 def unpack(
     node: str,
-    stream: IO[bytes],
+    pieces: Iterable[bytes],
     paths: RunPaths,
     limits: OutputLimits,
     *,
@@ -112,7 +108,7 @@ def unpack(
     """
     unpacking = _Unpacking(node, paths, limits, have, disk or DiskSpace())
     try:
-        return unpacking.take(stream)
+        return unpacking.take(pieces)
     except OutsideError as error:
         raise answers.make_untrusted_error(node, "what it sent of its outputs", error) from error
 
@@ -133,20 +129,18 @@ class _Unpacking:
         self._bytes = 0
         self._folders: set[str] = set()
 
-    def take(self, stream: IO[bytes]) -> CollectedOutputs:
+    def take(self, pieces: Iterable[bytes]) -> CollectedOutputs:
         refuse_links(self._root, self._run)
         try:
-            self._take(stream)
+            self._take(pieces)
         finally:
             self._commit()  # what was complete is kept, whatever stopped the rest
         self._collected.outputs = list(self._taken.values())
         return self._collected
 
-    def _take(self, stream: IO[bytes]) -> None:
-        limits = self._limits
-        tar = TarReader(
-            stream.read, max_members=limits.max_files + 2, max_total=2 * limits.output_limit + _BESIDE
-        )  # files may have grown
+    def _take(self, pieces: Iterable[bytes]) -> None:
+        max_total = 2 * self._limits.output_limit + _BESIDE  # files may have grown
+        tar = TarReader(pieces, max_members=self._limits.max_files + 2, max_total=max_total)
         members = iter(tar)
         first = next(members, None)
         if first is None or first.name != LISTING:
@@ -164,14 +158,14 @@ class _Unpacking:
         tar.read_rest(_AFTER_THE_END)  # the exit code comes at the end
 
     def _listing(self, listing: _Listing) -> None:
-        for left in listing.left:
-            self._refuse(left.name, left.reason)
+        for file in listing.refused:
+            self._refuse(file.name, file.reason)
         for name in listing.same:
             path = file_inside(self._root, check_known_name(name, self._have, "file that was offered as here already:"))
             info = path.stat()
             if [info.st_size, info.st_mtime_ns] != list(self._have[name]):
                 raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
-            self._keep(name, info.st_size, _digest(path))
+            self._keep(name, info.st_size, sha256(path) or "")
         if listing.env is not None:
             self._collected.environments[self._node] = listing.env
 
@@ -243,21 +237,16 @@ class _Unpacking:
 
     def _make_folders(self, parts: Sequence[str]) -> str | None:
         """Make the folders on the way to a file; return why that is not possible, or None."""
-        wanted = "/".join(parts)
-        if wanted in self._folders:
+        name = "/".join(parts)
+        if name in self._folders:
             return None
-        with storing(self._root):
-            make_folder(self._root)
-        name = ""
-        for part in parts:
-            name = f"{name}/{part}" if name else part
-            folder = self._root / name
-            if name in self._taken or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-                return f"{part} is not a folder here"
+        for place in range(len(parts) + 1):
+            folder = self._root.joinpath(*parts[:place])
+            if "/".join(parts[:place]) in self._taken or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+                return f"{folder.name} is not a folder here"
             with storing(folder):
                 make_folder(folder)
-            self._folders.add(name)
-        self._folders.add(wanted)
+        self._folders.add(name)
         return None
 
     def _refuse_name(self, name: str, error: OSError) -> None:
@@ -274,11 +263,3 @@ def _note(tar: TarReader, member: TarMember, kind: type[T]) -> T:
     if member.kind != "file":
         raise OutsideError(f"{member.name} is not a plain file")
     return parse_typed(tar.content(_NOTE_BYTES), kind, max_bytes=_NOTE_BYTES, max_items=_NOTE_ITEMS)
-
-
-def _digest(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as file:
-        while data := file.read(_PIECE):
-            digest.update(data)
-    return digest.hexdigest()

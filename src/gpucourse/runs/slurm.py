@@ -219,7 +219,7 @@ def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
 
 def has_ended(row: JobRow) -> bool:
     """Return whether the job is over according to Slurm."""
-    from gpucourse.remote.agent.slurm_words import ENDED, phase
+    from gpucourse.remote.agent.slurm.words import ENDED, phase
 
     return phase(row.state) == ENDED
 
@@ -227,7 +227,7 @@ def has_ended(row: JobRow) -> bool:
 def ending_of(row: JobRow) -> Ending:
     """Return how a terminal's job ended. Its shell ends with the code of its last command, which shows nothing about the
     session."""
-    from gpucourse.remote.agent.slurm_words import ending
+    from gpucourse.remote.agent.slurm.words import ending
 
     reason = "exited" if row.state == "FAILED" else ending(row.state)
     return next((known for known in ENDINGS if known == reason), "lost")
@@ -299,7 +299,7 @@ def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]
 
 def _describe_job(row: JobRow, measured: dict[str, Any]) -> dict[str, Any]:
     """Return a job as checks and tables read it: what it wrote, then Slurm's words, which overrule that."""
-    from gpucourse.remote.agent.slurm_words import hosts
+    from gpucourse.remote.agent.slurm.words import hosts
 
     return {**measured, **_row_to_dict(row), "nodes": len(hosts(row.node))}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gpucourse.coach import jobs
 from gpucourse.model.slurm import JobRow
-from gpucourse.remote.agent.slurm_words import SIGNALLED
+from gpucourse.remote.agent.slurm.words import SIGNALLED
 
 
 def row(number: int, state: str, node: str = "") -> JobRow:

@@ -143,7 +143,7 @@ def test_array_has_a_row_and_a_log_for_each_task(tmp_path: Path, wish: str, task
     plan, batch = make_plan(own)
     assert (batch.files[0].rows, plan.world_size) == (len(tasks) or 1,) * 2
     assert f"--output=../logs/{'%A_%a' if tasks else '%j'}-%N.out" in plan.commands[0].argv
-    assert slurm_client.spec(plan)["slurm"]["files"][0]["numbers"] == tasks  # type: ignore[index]
+    assert list(slurm_client.spec(plan)["slurm"]["files"][0]["numbers"]) == tasks  # type: ignore[index]
 
 
 def test_job_that_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:

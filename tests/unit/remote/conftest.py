@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import slurm_jobs
+from gpucourse.remote.agent.slurm import commands
 from tests.unit.remote.scripted import Answer, Scripted
 
 
@@ -18,7 +18,7 @@ def script_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..
 
     def make(kind: type[Scripted] = Scripted, **answers: list[Answer] | Answer) -> Scripted:
         made = kind(**answers)
-        monkeypatch.setattr(slurm_jobs, "ask", made)
+        monkeypatch.setattr(commands, "ask", made)
         return made
 
     return make

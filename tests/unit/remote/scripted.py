@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpucourse.remote.agent import slurm_jobs
 from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import commands
 
 WHEN = "2020-11-21T05:49:34|2020-11-21T05:49:36|2020-11-21T05:49:46"
 Answer = str | Exception
-DOWN = slurm_jobs.Controller("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
-FORGOTTEN = slurm_jobs.UnknownJob("slurm_load_jobs error: Invalid job id specified")
-NO_ACCOUNTS = slurm_jobs.Controller("Slurm accounting storage is disabled")
+DOWN = commands.Controller("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+FORGOTTEN = commands.UnknownJob("slurm_load_jobs error: Invalid job id specified")
+NO_ACCOUNTS = commands.Controller("Slurm accounting storage is disabled")
 
 
 class Scripted:
@@ -24,7 +24,7 @@ class Scripted:
         self.asked: list[tuple[str, ...]] = []
         self.variables: dict[str, dict[str, str]] = {}
 
-    def __call__(self, *words: str, folder: str | None = None, variables: Mapping[str, str] = slurm_jobs.NOTHING) -> str:
+    def __call__(self, *words: str, folder: str | None = None, variables: Mapping[str, str] = commands.NOTHING) -> str:
         self.asked.append(words)
         self.variables[words[0]] = dict(variables)
         said = self.answers.get(words[0], [NO_ACCOUNTS])

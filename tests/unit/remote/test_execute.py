@@ -8,13 +8,13 @@ import pytest
 
 from gpucourse.errors import UnreachableError
 from gpucourse.remote import execute
-from gpucourse.remote.agent.frames import MOST_FILES
+from gpucourse.remote.agent.pack import MAX_FILES
 from gpucourse.remote.fleet import Fleet
 from tests.unit.remote.agent_link import make_nodes
 from tests.unit.remote.answering import AnsweringNodes
 
 
-@pytest.mark.parametrize(("nodes", "files"), [(0, MOST_FILES), (2, MOST_FILES), (64, 2000), (1_000_000, 1)])
+@pytest.mark.parametrize(("nodes", "files"), [(0, MAX_FILES), (2, MAX_FILES), (64, 2000), (1_000_000, 1)])
 def test_max_files_of_shares_the_limit_of_a_run(nodes: int, files: int) -> None:
     assert execute.max_files_of(nodes) == files
 

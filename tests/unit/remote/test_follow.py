@@ -20,6 +20,7 @@ from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.follow_result import FollowBroken, FollowResult
+from gpucourse.remote.patience import PACE
 from gpucourse.workspace.paths import RunPaths
 
 NODE = Node(
@@ -163,6 +164,21 @@ def test_follow_accepts_only_nodes_of_the_lab(paths: RunPaths) -> None:
     with pytest.raises(FollowBroken, match="node3 is not a node of this lab"):
         follow(Scripted([name_frames("node3", 1), END]), paths, scheduled=True, hosts=hosts)
     assert {path.name for path in paths.logs.glob("*.log")} == {"node2-rank1.log", "node0-rank0.log"}
+
+
+def test_follow_refuses_one_log_more_than_the_run_can_have(paths: RunPaths) -> None:
+    logs = [name_frames(f"c{number}", 0, number) for number in range(10)]
+    with pytest.raises(FollowBroken, match="this run can have 9 logs, and this is one more"):
+        follow(Scripted([*logs, END]), paths, scheduled=True)
+    assert len(list(paths.logs.glob("*.log"))) == 9
+
+
+def test_is_over_grows_with_the_logs_but_not_beyond_until() -> None:
+    assert not following.FollowTimes().is_over(1000.0, 0)
+    times = following.FollowTimes(limit_s=0.0)
+    assert times.is_over(1.0, 0)
+    assert not times.is_over(1.0, 1000 * PACE)
+    assert following.FollowTimes(limit_s=1000.0, until=time.monotonic()).is_over(0.0, 1000 * PACE)
 
 
 def test_follow_gives_up_a_run_that_never_ends(paths: RunPaths) -> None:

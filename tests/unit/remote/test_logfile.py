@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import NodeUntrusted, StorageError
-from gpucourse.remote.logfile import LogFile
+from gpucourse.remote.logfile import MAX_LOGS, LogFile, count_possible_logs
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.agent_link import make_nodes
 
@@ -76,3 +76,9 @@ def test_log_file_is_written_only_if_it_is_a_plain_file_of_the_run(
     with pytest.raises(StorageError):
         open_log(paths).append(0, b"x")
     assert {path.read_text() for path in (tmp_path / "outside").iterdir()} <= {"mine"}
+
+
+@pytest.mark.parametrize(("hosts", "count"), [(None, 9), ({"node0", "node1", "node2"}, 8)])
+def test_count_possible_logs_allows_for_jobs_that_start_again(hosts: set[str] | None, count: int) -> None:
+    assert count_possible_logs(2, hosts) == count
+    assert count_possible_logs(10_000, hosts) <= MAX_LOGS

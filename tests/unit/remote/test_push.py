@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.plan import Upload
-from gpucourse.remote.push import HASHED_BELOW, PIPED_FROM, parcels, push, send_file
+from gpucourse.remote.push import HASHED_BELOW, parcels, push
 from tests.unit.remote.agent_link import AgentLink
 
 
@@ -35,16 +35,20 @@ def test_parcels_names_a_small_file_by_its_content_and_a_large_one_by_its_times(
 
 
 def test_push_sends_the_content_that_the_store_lacks(tmp_path: Path) -> None:
-    for name, content in (("small", b"ab"), ("large", bytes(PIPED_FROM)), ("again", b"ab")):
+    for name, content in (("small", b"ab"), ("large", bytes(HASHED_BELOW)), ("again", b"ab")):
         (tmp_path / name).write_bytes(content)
     wrapped = parcels([Upload(name=name, source=tmp_path / name) for name in ("small", "large", "again")])
     link = AgentLink(tmp_path / "home")
-    assert (push(link, wrapped), push(link, wrapped)) == (PIPED_FROM + 2, 0)
+    assert (push(link, wrapped), push(link, wrapped)) == (HASHED_BELOW + 2, 0)
     store = tmp_path / "home/.gpucourse/store"
-    assert {path.name: path.stat().st_size for path in store.iterdir()} == {wrapped[0].key: 2, wrapped[1].key: PIPED_FROM}
+    assert {path.name: path.stat().st_size for path in store.iterdir()} == {wrapped[0].key: 2, wrapped[1].key: HASHED_BELOW}
 
 
-def test_send_file_refuses_a_file_that_changed_meanwhile(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("abc")
+@pytest.mark.parametrize("size", [HASHED_BELOW - 1, HASHED_BELOW + 1])
+def test_push_refuses_a_file_that_changed_meanwhile(tmp_path: Path, size: int) -> None:
+    (tmp_path / "large").write_bytes(bytes(HASHED_BELOW))
+    wrapped = parcels([Upload(name="large", source=tmp_path / "large")])
+    os.truncate(tmp_path / "large", size)
     with pytest.raises(UsageError, match="changed while it was being sent"):
-        send_file(AgentLink(tmp_path / "home"), tmp_path / "a", "there/a", size=2)
+        push(AgentLink(tmp_path / "home"), wrapped)
+    assert not list((tmp_path / "home/.gpucourse/store").iterdir())

@@ -17,16 +17,19 @@ def make_link(verb: str, answer: dict[str, Any]) -> AnsweringLink:
 
 
 def make_cluster(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
-    usual = {"partition": "gpu", "node": "a", "state": "idle", "gpus": 1, "cores": 4, "reason": ""}
-    nodes = [{**usual, "default": True, "open": True, **row} for row in rows]
-    return {"version": "22.05", "user": "me", "home": "/home/me", "nodes": nodes, **more}
+    usual = {"name": "gpu", "default": True, "open": True, "nodes": [make_node()]}
+    partitions = [{**usual, **row} for row in rows]
+    return {"version": "22.05", "user": "me", "home": "/home/me", "partitions": partitions, **more}
 
 
-def test_cluster_groups_nodes_by_partition() -> None:
+def make_node(**more: Any) -> dict[str, Any]:
+    return {"name": "a", "state": "idle", "gpus": 1, "cores": 4, "reason": "", **more}
+
+
+def test_cluster_finds_one_partition_or_several() -> None:
     rows: list[dict[str, Any]] = [
-        {},
-        {"node": "b", "state": "down*"},
-        {"partition": "cpu", "node": "b", "default": False, "open": False},
+        {"nodes": [make_node(), make_node(name="b", state="down*")]},
+        {"name": "cpu", "default": False, "open": False, "nodes": [make_node(name="b")]},
     ]
     cluster = slurm_client.cluster(make_link("cluster", make_cluster(*rows)))
     assert cluster.default is not None
@@ -40,7 +43,8 @@ def test_cluster_groups_nodes_by_partition() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        make_cluster({"partition": "-rf"}), make_cluster({"node": "../x"}), make_cluster({"gpus": -1}),
+        make_cluster({"name": "-rf"}), make_cluster({"nodes": [make_node(name="../x")]}),
+        make_cluster({"nodes": [make_node(gpus=-1)]}),
         make_cluster(batch_partition="gpu,;"), make_cluster(home="home"),
     ],
 )  # fmt: skip
@@ -50,7 +54,7 @@ def test_cluster_refuses_names_that_slurm_has_not(answer: dict[str, Any]) -> Non
 
 
 def test_session_accepts_only_folders_of_known_variables() -> None:
-    answer = {"rows": [], "held": 2, "work": "/w", "outputs": "/o", "places": {"TMPDIR": "/t"}}
+    answer = {"rows": [], "gpus": 2, "work": "/w", "outputs": "/o", "places": {"TMPDIR": "/t"}}
     state = slurm_client.session(make_link("session", answer), "r1")
     assert (state.row, state.gpus, state.places) == (None, 2, {"TMPDIR": "/t"})
     with pytest.raises(NodeUntrusted, match="a variable was not asked for"):

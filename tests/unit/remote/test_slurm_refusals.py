@@ -1,4 +1,4 @@
-"""The errors for what Slurm's commands refuse; what its releases said is in test_slurm_words_releases.py."""
+"""The errors for what Slurm's commands refuse; what its releases said is in agent/slurm/test_words_releases.py."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import resource
 import shutil
@@ -29,7 +28,7 @@ def paths(tmp_path: Path) -> RunPaths:
 
 def test_unpack_stores_files_with_their_hash(paths: RunPaths) -> None:
     parcel = Parcel(env={"hostname": "n"}).add("files/a/b/data.bin", b"\x00\xff", mode=0o755).add("files/empty", b"")
-    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
+    home = unpack("node0", [parcel.finish()], paths, LIMIT)
     assert [(o.node, o.path, o.bytes, o.sha256) for o in home.outputs] == [
         ("node0", "outputs/node0/a/b/data.bin", 2, sha256(b"\x00\xff").hexdigest()),
         ("node0", "outputs/node0/empty", 0, sha256(b"").hexdigest()),
@@ -53,7 +52,7 @@ def test_unpack_stores_files_with_their_hash(paths: RunPaths) -> None:
 )
 def test_unpack_refuses_what_is_no_file_of_the_run(paths: RunPaths, name: str, fields: dict[str, object], reason: str) -> None:
     parcel = Parcel().add(name, b"" if fields.get("size") == 0 else b"x", **fields).add("files/good", b"good")
-    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
+    home = unpack("node0", [parcel.finish()], paths, LIMIT)
     (refused,) = home.refused
     assert reason in refused.reason
     assert refused.node == "node0"
@@ -67,7 +66,7 @@ def test_unpack_follows_no_link_that_is_there_already(paths: RunPaths, tmp_path:
     (paths.node_outputs("node0") / "way").symlink_to(outside)
     (paths.node_outputs("node0") / "target").symlink_to(outside / "victim")
     parcel = Parcel().add("files/way/x").add("files/target", b"mine")
-    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
+    home = unpack("node0", [parcel.finish()], paths, LIMIT)
     assert [r.reason for r in home.refused] == ["way is not a folder here"]
     assert list(outside.iterdir()) == []
     assert (paths.node_outputs("node0") / "target").read_bytes() == b"mine"
@@ -79,13 +78,13 @@ def test_unpack_follows_no_link_in_place_of_its_folder(paths: RunPaths, tmp_path
     (paths.folder / place).parent.mkdir(parents=True)
     (paths.folder / place).symlink_to(tmp_path / "outside")
     with pytest.raises(StorageError, match="is a link, not a folder of the run"):
-        unpack("node0", io.BytesIO(Parcel().add("files/a", b"1").finish()), paths, LIMIT)
+        unpack("node0", [Parcel().add("files/a", b"1").finish()], paths, LIMIT)
     assert [path.name for path in (tmp_path / "outside").rglob("*")] == ["node0"]
 
 
 def test_unpack_names_files_that_are_too_large_or_in_the_way(paths: RunPaths) -> None:
     parcel = Parcel().add("files/big", b"x" * 1001).add("files/a", b"1").add("files/a", b"2").add("files/a/b", b"3")
-    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
+    home = unpack("node0", [parcel.finish()], paths, LIMIT)
     assert [(r.name, r.reason) for r in home.refused] == [
         ("big", "too large: 1001 B, the limit for one file is 1000 B"),
         ("a", "the node sent two files of that name"),
@@ -96,7 +95,7 @@ def test_unpack_names_files_that_are_too_large_or_in_the_way(paths: RunPaths) ->
 
 def test_unpack_keeps_to_the_limit_of_all_files(paths: RunPaths) -> None:
     parcel = Parcel().add("files/a", b"1" * 600).add("files/b", b"2" * 600).add("files/c", b"3" * 400)
-    home = unpack("node0", io.BytesIO(parcel.finish()), paths, SMALL)
+    home = unpack("node0", [parcel.finish()], paths, SMALL)
     assert everything(paths.folder) == {"outputs/node0/a", "outputs/node0/c"}
     assert [(r.name, r.reason) for r in home.refused] == [
         ("b", "with it the outputs of this node were more than 1000 B (output_limit)")
@@ -115,7 +114,7 @@ def test_unpack_accepts_odd_names_and_no_control_characters(paths: RunPaths) -> 
     parcel = Parcel()
     for name in (*names, "files/bad\udcff", "files/new\nline", "files/\x1b[31m", "files/\u202egnp.exe"):
         parcel.add(name, b"1")
-    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
+    home = unpack("node0", [parcel.finish()], paths, LIMIT)
     assert everything(paths.node_outputs("node0")) == {name.removeprefix("files/") for name in names} | {"bad\\xff"}
     assert [r.name for r in home.refused] == ["new\\nline", "\\x1b[31m", "\\u202egnp.exe"]
     assert all("control characters" in refused.reason for refused in home.refused)
@@ -123,7 +122,7 @@ def test_unpack_accepts_odd_names_and_no_control_characters(paths: RunPaths) -> 
 
 def test_unpack_removes_what_changed_while_it_was_read(paths: RunPaths) -> None:
     parcel = Parcel().add("files/growing", b"half").add("files/done", b"whole")
-    home = unpack("node0", io.BytesIO(parcel.finish(changed=("growing",))), paths, LIMIT)
+    home = unpack("node0", [parcel.finish(changed=("growing",))], paths, LIMIT)
     assert everything(paths.folder) == {"outputs/node0/done"}
     assert [(r.name, r.reason) for r in home.refused] == [("growing", "it changed while it was being read")]
 
@@ -148,15 +147,15 @@ WAY_OUT = "../../../learner_secret.txt"
 def test_unpack_accepts_only_an_offered_file_as_the_same(paths: RunPaths, here: Path, name: str) -> None:
     have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
     with pytest.raises(NodeUntrusted, match=r"node0: what it sent of its outputs cannot be used"):
-        unpack("node0", io.BytesIO(Parcel(same=[name]).finish(changed=(name,))), paths, LIMIT, have=have)
-    home = unpack("node0", io.BytesIO(Parcel(same=["old"]).finish()), paths, LIMIT, have=have)
+        unpack("node0", [Parcel(same=[name]).finish(changed=(name,))], paths, LIMIT, have=have)
+    home = unpack("node0", [Parcel(same=["old"]).finish()], paths, LIMIT, have=have)
     assert [(o.path, o.bytes) for o in home.outputs] == [("outputs/node0/old", 3)]
     assert here.read_bytes() == b"secret"
 
 
 @pytest.mark.parametrize("name", [WAY_OUT, "link", "old", "gone"])
 def test_unpack_removes_only_what_was_just_sent(paths: RunPaths, here: Path, name: str) -> None:
-    unpack("node0", io.BytesIO(Parcel().add("files/a").finish(changed=(name, name))), paths, LIMIT)
+    unpack("node0", [Parcel().add("files/a").finish(changed=(name, name))], paths, LIMIT)
     assert here.read_bytes() == b"secret"
     assert everything(paths.folder) == {"outputs/node0/a", "outputs/node0/old", "outputs/node0/link"}
 
@@ -164,8 +163,8 @@ def test_unpack_removes_only_what_was_just_sent(paths: RunPaths, here: Path, nam
 @pytest.mark.parametrize(
     "listing",
     [
-        {"left": [{"name": 1, "reason": "x"}]},
-        {"left": [{"name": "x", "reason": "y"}] * 5000},
+        {"refused": [{"name": 1, "reason": "x"}]},
+        {"refused": [{"name": "x", "reason": "y"}] * 5000},
         {"same": [1]},
         {"same": ["a"] * 3000},
         {"env": []},
@@ -175,12 +174,12 @@ def test_unpack_removes_only_what_was_just_sent(paths: RunPaths, here: Path, nam
 )
 def test_unpack_refuses_a_listing_of_another_form(paths: RunPaths, listing: dict[str, object]) -> None:
     with pytest.raises(NodeUntrusted):
-        unpack("node0", io.BytesIO(Parcel(**listing).finish()), paths, LIMIT)
+        unpack("node0", [Parcel(**listing).finish()], paths, LIMIT)
 
 
 def test_unpack_escapes_the_environment_of_a_node(paths: RunPaths) -> None:
     env = {"cpu\x1b[31m": "a\nb" + "x" * 1000, "gpus": [{"name": "\x1b]0;title\x07"}], "cores": 2}
-    home = unpack("node0", io.BytesIO(Parcel(env=env).finish()), paths, LIMIT)
+    home = unpack("node0", [Parcel(env=env).finish()], paths, LIMIT)
     environment = home.environments["node0"]
     assert set(environment) == {"cpu\\x1b[31m", "gpus", "cores"}
     assert environment["gpus"] == [{"name": "\\x1b]0;title\\x07"}]
@@ -192,7 +191,7 @@ def test_unpack_refuses_more_files_than_the_limit(paths: RunPaths) -> None:
     for number in range(11):
         parcel.add(f"files/{number}", b"")
     with pytest.raises(NodeUntrusted, match="more files"):
-        unpack("node0", io.BytesIO(parcel.finish()), paths, OutputLimits(max_bytes=1000, max_files=9))
+        unpack("node0", [parcel.finish()], paths, OutputLimits(max_bytes=1000, max_files=9))
     assert len(everything(paths.folder)) == 10
 
 
@@ -205,7 +204,7 @@ def test_unpack_names_a_file_that_the_disk_does_not_take(paths: RunPaths, monkey
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", refuse)
-    home = unpack("node0", io.BytesIO(Parcel().add("files/odd").add("files/a/b").finish()), paths, LIMIT)
+    home = unpack("node0", [Parcel().add("files/odd").add("files/a/b").finish()], paths, LIMIT)
     assert [output.path for output in home.outputs] == ["outputs/node0/a/b"]
     (refused,) = home.refused
     assert refused.name == "odd"
@@ -218,7 +217,7 @@ def test_unpack_refuses_a_second_name_that_is_the_same_to_the_disk(paths: RunPat
     replace, look = os.replace, os.lstat
     monkeypatch.setattr(os, "replace", lambda source, target: replace(source, target.lower()))
     monkeypatch.setattr(os, "lstat", lambda path, **options: look(str(path).replace("/DATA", "/data"), **options))
-    home = unpack("node0", io.BytesIO(Parcel().add("files/data", b"1").add("files/DATA", b"2").finish()), paths, LIMIT)
+    home = unpack("node0", [Parcel().add("files/data", b"1").add("files/DATA", b"2").finish()], paths, LIMIT)
     assert [(o.path, o.sha256) for o in home.outputs] == [("outputs/node0/data", sha256(b"1").hexdigest())]
     assert [r.name for r in home.refused] == ["DATA"]
 
@@ -239,11 +238,11 @@ def test_unpack_loses_nothing_when_it_is_killed_before_files_have_names(
     child = os.fork()
     if child == 0:
         monkeypatch.setattr(os, moment, end_process)
-        unpack("node0", io.BytesIO(sent), paths, LIMIT)
+        unpack("node0", [sent], paths, LIMIT)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert not [path for path in paths.outputs.rglob("*") if path.is_file()], "a name before the sync"
-    home = unpack("node0", io.BytesIO(sent), paths, LIMIT)
+    home = unpack("node0", [sent], paths, LIMIT)
     assert len(home.outputs) == 2
     assert everything(paths.folder) == {"outputs/node0/a/1", "outputs/node0/2"}
     assert not list(paths.folder.glob(".*")), "what the killed program left is gone"
@@ -254,7 +253,7 @@ def test_unpack_stops_before_the_disk_is_full(paths: RunPaths, monkeypatch: pyte
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: free)
     parcel = Parcel().add("files/a", b"1" * 100).add("files/b", b"2" * 200)
     with pytest.raises(StorageError, match=r"200 B more would leave less than 256.0 MiB free on its disk"):
-        unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
+        unpack("node0", [parcel.finish()], paths, LIMIT)
     assert everything(paths.folder) == {"outputs/node0/a"}
 
 
@@ -275,7 +274,7 @@ def test_unpack_leaves_only_whole_files_when_the_stream_is_cut(paths: RunPaths, 
         parcel.add(f"files/{number}", bytes([number]) * 900)
     sent = parcel.finish().rstrip(b"\0")
     with pytest.raises(UnreachableError, match="node0"):
-        unpack("node0", io.BytesIO(sent[: int(len(sent) * share)]), paths, LIMIT)
+        unpack("node0", [sent[: int(len(sent) * share)]], paths, LIMIT)
     for path in paths.node_outputs("node0").glob("*"):
         assert path.read_bytes() == bytes([int(path.name)]) * 900
     assert not list(paths.folder.rglob(".*"))
@@ -283,7 +282,7 @@ def test_unpack_leaves_only_whole_files_when_the_stream_is_cut(paths: RunPaths, 
 
 def test_unpack_leaves_no_half_file_on_a_full_disk(paths: RunPaths) -> None:
     parcel = Parcel().add("files/a", b"1" * 100).add("files/b", b"2" * 90_000)
-    sent = io.BytesIO(parcel.finish())
+    sent = [parcel.finish()]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:

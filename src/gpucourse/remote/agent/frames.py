@@ -1,4 +1,4 @@
-"""The pieces that `follow` sends: a kind, which log, where in it, and the bytes. Also the number of files that `pack` sends."""
+"""The pieces that `follow` sends: a kind, which log, where in it, and the bytes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import struct
 LOG, RANK, END, BEAT, NAMED = b"L", b"R", b"E", b"B", b"N"
 """A piece of a log; how a rank ended; how the run ended on this node; a sign of life; the node and rank of a log stream (under
 Slurm, where one node sends those of many)."""
-
-MOST_FILES = 20_000
-"""The most results of one node that `pack` sends; a script that writes more has to pack them."""
 
 LAUNCHER = 0
 """The stream of the launcher's log; the stream of rank r is r + 1."""

@@ -17,8 +17,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import contextmanager
+
+TYPE_CHECKING = False  # `typing` takes two milliseconds to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 MARK = "GPUCOURSE_RUN_DIR"
+LOCK = "lock"
+"""The lock of the supervisor, or of the process that submits the run to Slurm."""
 
 
 class JobRefused(Exception):
@@ -29,23 +37,9 @@ class JobRefused(Exception):
         self.what, self.kind = what, kind
 
 
-def mapping(value: object) -> dict[str, object]:
-    """Return a JSON object from the client as a dict. Raises JobRefused if it is not an object."""
-    if not isinstance(value, dict):
-        raise JobRefused(f"not an object: {value!r}")
-    return value
-
-
-def take_secrets(spec: dict[str, object]) -> dict[str, str]:
+def take_secrets(spec: dict[str, Any]) -> dict[str, str]:
     """Remove the variables that no file may hold from a request, and return them."""
-    return {name: str(value) for name, value in mapping(spec.pop("secrets", {})).items()}
-
-
-def words(value: object) -> list[str]:
-    """Return a JSON list of texts from the client as a list. Raises JobRefused if it is not one."""
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise JobRefused(f"not a list of texts: {value!r}")
-    return value
+    return dict(spec.pop("secrets", {}))
 
 
 def home() -> str:
@@ -70,16 +64,20 @@ class Job:
         """Return whether that file is there."""
         return os.path.lexists(self.path(*names))
 
-    def read(self, *names: str) -> dict[str, object] | None:
-        """Return the JSON object in that file; None if it is not there."""
+    def read(self, *names: str) -> dict[str, Any]:
+        """Return the JSON object in that file; an empty one if it is not there."""
         import json  # ten milliseconds, for which the script of a rank does not wait
 
         try:
             with open(self.path(*names), "rb") as file:
                 document = json.loads(file.read().decode())
         except (OSError, ValueError):
-            return None
-        return document if isinstance(document, dict) else None
+            return {}
+        return document if isinstance(document, dict) else {}
+
+    def read_end(self) -> dict[str, Any]:
+        """Return how the run ended; as lost, if that was not written down."""
+        return self.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}
 
     def write(self, name: str, data: object, flush: bool = False) -> None:
         """Store JSON so that a reader sees all of it or none; with `flush`, also after a power cut."""
@@ -101,12 +99,21 @@ class Job:
         except (OSError, ValueError):
             return None
 
-    def lock(self, name: str = "lock", *, wait: bool = False) -> int | None:
-        """Take the supervisor's lock, or the one of that name; return the descriptor that holds it. With `wait`, wait while
-        another process holds it; without, return None then."""
+    @contextmanager
+    def holding(self, name: str) -> Iterator[None]:
+        """Hold the lock of that name for the block; wait while another process holds it."""
         handle = os.open(self.path(name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def lock(self) -> int | None:
+        """Take the supervisor's lock; return the descriptor that holds it, or None if another process does."""
+        handle = os.open(self.path(LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(handle)
             return None
@@ -115,7 +122,7 @@ class Job:
     def is_supervised(self) -> bool:
         """Return whether a supervisor lives."""
         try:
-            handle = os.open(self.path("lock"), os.O_RDONLY)
+            handle = os.open(self.path(LOCK), os.O_RDONLY)
         except OSError:
             return False
         try:
@@ -138,8 +145,8 @@ class Job:
 
     def log_limit(self) -> int | None:
         """Return how many bytes of each log are kept; None if the run has no limit."""
-        limit = (self.read("job.json") or {}).get("log_limit")
-        return limit if isinstance(limit, int) else None
+        limit: int | None = self.read("job.json").get("log_limit")
+        return limit
 
     def trim_logs(self, limit: int | None) -> None:
         """Cut every log to its limit. The writer appends, and continues undisturbed: what it adds is cut off the next time."""
@@ -151,11 +158,11 @@ class Job:
             except OSError:
                 continue  # it is gone, or belongs to another user: the next look decides
 
-    def ranks(self) -> dict[int, dict[str, object]]:
+    def ranks(self) -> dict[int, dict[str, Any]]:
         """Return how each rank ended that has ended and was not restarted."""
         return {rank: ended for rank, life, ended in self.rank_ends() if life is None}
 
-    def rank_ends(self) -> list[tuple[int, int | None, dict[str, object]]]:
+    def rank_ends(self) -> list[tuple[int, int | None, dict[str, Any]]]:
         """Return each end of each rank: the rank, how many restarts preceded it (None: it was the last one so far), and the
         end."""
         try:
@@ -168,11 +175,11 @@ class Job:
             life = rest[: -len(".json")] if rest.endswith(".json") else ""
             if rank.isdigit() and (rest == "json" or life.isdigit()):
                 ended = self.read("ranks", name)
-                if ended is not None:
+                if ended:
                     ends.append((int(rank), int(life) if life else None, ended))
         return ends
 
     def max_restarts(self) -> int:
         """Return how often the launcher may restart all ranks."""
-        count = (self.read("job.json") or {}).get("max_restarts")
-        return count if isinstance(count, int) else 0
+        count: int = self.read("job.json").get("max_restarts", 0)
+        return count

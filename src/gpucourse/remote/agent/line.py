@@ -28,6 +28,18 @@ class Line:
         while view:
             view = view[os.write(self._out, view) :]
 
+    def send_log(self, stream: int, path: str, offset: int, limit: int | None, *, whole: bool) -> int:
+        """Send what a log has from `offset` to `limit`: one piece, so that no log waits for another, or with `whole` all.
+        Return where that ends. No file stays open: an array may have more logs than one process may have files."""
+        while os.stat(path).st_size > offset and (limit is None or offset < limit):
+            with open(path, "rb", buffering=0) as log:
+                data = os.pread(log.fileno(), PIECE if limit is None else min(PIECE, limit - offset), offset)
+            self.send(frames.LOG, stream, offset, data)
+            offset += len(data)
+            if not whole:
+                break
+        return offset
+
     def hurry(self) -> None:
         """Pause for a moment as shortly as after news: a rank has ended, and the follower waits for the end of all."""
         self._hurry_until = time.monotonic() + _HURRY_S

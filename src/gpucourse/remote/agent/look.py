@@ -32,11 +32,11 @@ def list_activities(job: Job) -> dict[str, str]:
 
 
 def _pids(job: Job) -> dict[int, int]:
-    pids = {}
+    pids: dict[int, int] = {}
     for name in os.listdir(job.path("ranks")) if job.has("ranks") else ():
-        told = job.read("ranks", name) if name.endswith(".pid") else None
-        if told is not None:
-            pids[int(str(told["rank"]))] = int(str(told["pid"]))
+        process = job.read("ranks", name) if name.endswith(".pid") else {}
+        if process:
+            pids[process["rank"]] = process["pid"]
     return pids
 
 

@@ -9,7 +9,11 @@ import socket
 import subprocess
 import time
 
-from gpucourse.remote.agent.job import home, words
+from gpucourse.remote.agent.job import home
+
+TYPE_CHECKING = False  # `typing` takes two milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
 
 _ASK_S = 5.0
 _PORTS = 24  # to choose from: of several runs that begin at the same moment, few then choose the same
@@ -39,19 +43,16 @@ for name in sys.argv[2:]:
 """
 
 
-def probe(wanted: dict[str, object]) -> dict[str, object]:
+def probe(request: dict[str, Any]) -> dict[str, Any]:
     """Return what a launch must know of this node: `modules` that its Python can import (and their `versions`), `programs` that
     are missing, free `ports`, room on the disk."""
     os.makedirs(home(), 0o700, exist_ok=True)
-    first, last = int(str(wanted["first_port"])), int(str(wanted["last_port"]))
     room = os.statvfs(home())
     return {
         "python": platform.python_version(),
-        "modules": find_installed(
-            str(wanted["python"]), words(wanted.get("modules", [])), versions=bool(wanted.get("versions"))
-        ),
-        "missing_programs": [name for name in words(wanted.get("programs", [])) if shutil.which(name) is None],
-        "ports": free_ports(first, last, _PORTS),
+        "modules": find_installed(request["python"], request["modules"], versions=request["versions"]),
+        "missing_programs": [name for name in request["programs"] if shutil.which(name) is None],
+        "ports": free_ports(request["first_port"], request["last_port"], _PORTS),
         "disk_free_bytes": room.f_bavail * room.f_frsize,
         "cores": os.cpu_count() or 1,
         "hostname": socket.gethostname(),
@@ -60,7 +61,7 @@ def probe(wanted: dict[str, object]) -> dict[str, object]:
     }
 
 
-def describe(python: str) -> dict[str, object]:
+def describe(python: str) -> dict[str, Any]:
     """Return the machine and its software, as the record keeps them. torch is looked up, not imported."""
     return {
         "hostname": socket.gethostname(),
@@ -82,19 +83,19 @@ def describe(python: str) -> dict[str, object]:
     }
 
 
-def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, dict[str, object]]:
+def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, dict[str, Any]]:
     """Return for each top-level module whether this Python finds it, as a script would, and, with `versions`, its version;
     import nothing."""
     if not modules:
         return {}
-    said = subprocess.run(
+    result = subprocess.run(
         [python, "-c", _INSTALLED, "versions" if versions else "", *modules], capture_output=True, cwd="/", check=False
     )
-    if said.returncode != 0:
+    if result.returncode != 0:
         return {
-            name: {"found": False, "version": "", "error": said.stderr.decode("utf-8", "replace")[-500:]} for name in modules
+            name: {"found": False, "version": "", "error": result.stderr.decode("utf-8", "replace")[-500:]} for name in modules
         }
-    lines = (line.split(" ") for line in said.stdout.decode().splitlines())
+    lines = (line.split(" ") for line in result.stdout.decode().splitlines())
     return {name: {"found": yes_or_no == "1", "version": version} for name, yes_or_no, version in lines}
 
 
@@ -112,7 +113,7 @@ def free_ports(first: int, last: int, count: int) -> list[int]:
 def gpus() -> list[dict[str, str]]:
     """Return what nvidia-smi reports of each GPU; empty if there is none, or if it does not answer in time."""
     try:
-        said = subprocess.run(
+        result = subprocess.run(
             ["nvidia-smi", "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -121,7 +122,7 @@ def gpus() -> list[dict[str, str]]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    rows = said.stdout.decode("utf-8", "replace").splitlines() if said.returncode == 0 else []
+    rows = result.stdout.decode("utf-8", "replace").splitlines() if result.returncode == 0 else []
     return [dict(zip(_GPU_FIELDS, (cell.strip() for cell in row.split(",")))) for row in rows]
 
 

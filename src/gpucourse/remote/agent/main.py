@@ -7,7 +7,11 @@ import errno
 import os
 import sys
 
-from gpucourse.remote.agent.job import Job, JobRefused, mapping
+from gpucourse.remote.agent.job import Job, JobRefused
+
+TYPE_CHECKING = False  # `typing` takes two milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
 
 STREAMS = ("follow", "pack")
 
@@ -22,7 +26,7 @@ def main(argv: list[str], agent: str) -> int:
     import json
 
     try:
-        answer = _do(verb, rest, agent)
+        answer = _answer(verb, rest, agent)
     except JobRefused as error:
         answer = {"error": error.what, "kind": error.kind}
     except BrokenPipeError:
@@ -40,152 +44,151 @@ def main(argv: list[str], agent: str) -> int:
     return 3 if "error" in answer else 0
 
 
-def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
+def _answer(verb: str, rest: list[str], agent: str) -> dict[str, Any] | None:
+    """Return the answer to a verb; None if it was sent as a stream."""
     if verb == "probe":
         from gpucourse.remote.agent import machine
 
         return machine.probe(_parse(rest[0]))
     if verb == "start":
-        spec = _input()
+        spec = _parse(sys.stdin.buffer.read().decode())
         if "slurm" in spec:
-            from gpucourse.remote.agent import slurm_submit
+            from gpucourse.remote.agent.slurm import submit
 
-            return slurm_submit.submit(spec)
+            return submit.submit(spec)
         from gpucourse.remote.agent import start
 
         return start.start(spec, agent)
     if verb == "session":
-        from gpucourse.remote.agent import slurm_submit
+        from gpucourse.remote.agent.slurm import submit
 
-        return slurm_submit.session(Job(rest[0]))
+        return submit.describe_session(Job(rest[0]))
     if verb == "cluster":
-        from gpucourse.remote.agent import slurm_jobs
+        from gpucourse.remote.agent.slurm import commands
 
-        return slurm_jobs.cluster(_input())
+        return commands.describe_cluster()
+    if verb == "later":
+        from gpucourse.remote.agent.slurm import watch
+
+        return watch.describe_later_jobs(Job(rest[0]))
     if verb == "follow":
-        if _is_scheduled(rest[0]):
-            from gpucourse.remote.agent import slurm_follow
-
-            slurm_follow.follow(Job(rest[0]), {name: int(offset) for name, offset in _pairs(rest[1:])}, sys.stdout.fileno())
-            return None
-        from gpucourse.remote.agent import follow
-
-        follow.follow(Job(rest[0]), {int(stream): int(offset) for stream, offset in _pairs(rest[1:])}, sys.stdout.fileno())
+        _follow(Job(rest[0]), rest[1:])
         return None
     if verb == "pack":
         from gpucourse.remote.agent import pack
 
-        pack.pack(Job(rest[0]), _input(), sys.stdout.buffer)
+        pack.pack(Job(rest[0]), _parse(sys.stdin.buffer.read().decode()), sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return None
     if verb == "look":
         from gpucourse.remote.agent import look
 
         return {"ranks": look.list_activities(Job(rest[0]))}
-    if verb == "later":
-        from gpucourse.remote.agent import slurm_later
-
-        return slurm_later.tell_later_jobs(Job(rest[0]))
-    if verb == "states":
-        return {"runs": _tell_states(rest)}
-    if verb == "cancels":
-        return {"runs": _cancel_all(float(rest[0]), rest[1:])}
-    if verb == "cancel":
-        if _is_scheduled(rest[0]):
-            return _cancel_in_slurm(Job(rest[0]), _ask_slurm_for_end(Job(rest[0])))
-        from gpucourse.remote.agent import supervise
-
-        return supervise.cancel(Job(rest[0]), float(rest[1]))
     if verb == "state":
-        return _tell_state(Job(rest[0]))
+        return _describe_state(Job(rest[0]))
+    if verb == "states":
+        return {"runs": _describe_states([Job(run_id) for run_id in rest])}
+    if verb == "cancel":
+        job, grace_s = Job(rest[0]), float(rest[1])
+        return _finish_cancel(job, _request_end(job, grace_s), grace_s)
+    if verb == "cancels":
+        return {"runs": _cancel_all([Job(run_id) for run_id in rest[1:]], float(rest[0]))}
     raise JobRefused(f"no such verb: {verb}")
 
 
-def _tell_state(job: Job, *, with_ranks: bool = True) -> dict[str, object]:
-    if _is_scheduled(job.run_id):
-        from gpucourse.remote.agent import slurm_submit, slurm_watch
+def _follow(job: Job, words: list[str]) -> None:
+    """Send the logs of a run. `words`: how much of each the client has; a lone `-` means that this is on standard input, one a
+    line."""
+    lines = sys.stdin.read().splitlines() if words == ["-"] else words
+    offsets = {name: int(offset) for name, offset in (line.rsplit("=", 1) for line in lines)}
+    if _is_scheduled(job):
+        from gpucourse.remote.agent.slurm import follow as slurm_follow
 
-        slurm_submit.recover(job)
-        slurm_watch.look(job)
-        ended = job.read("exit.json")
-        told = ended and {name: value for name, value in ended.items() if name not in ("jobs", "ranks", "later")}
-        return {"state": slurm_watch.state(job), "exit": told, "ranks": {}}
+        slurm_follow.follow(job, offsets, sys.stdout.fileno())
+        return
+    from gpucourse.remote.agent import follow
+
+    follow.follow(job, {int(stream): offset for stream, offset in offsets.items()}, sys.stdout.fileno())
+
+
+def _describe_state(job: Job, *, with_ranks: bool = True) -> dict[str, Any]:
+    if _is_scheduled(job):
+        from gpucourse.remote.agent.slurm import watch
+
+        return watch.describe_state(job)
     from gpucourse.remote.agent import supervise
 
     supervise.settle(job)
-    ranks = {str(rank): how for rank, how in job.ranks().items()} if with_ranks else {}
-    return {"state": job.state(), "exit": job.read("exit.json"), "ranks": ranks}
+    ranks = {str(rank): end for rank, end in job.ranks().items()} if with_ranks else {}
+    return {"state": job.state(), "exit": job.read("exit.json") or None, "ranks": ranks}
 
 
-def _tell_states(run_ids: list[str]) -> dict[str, dict[str, object]]:
+def _describe_states(runs: list[Job]) -> dict[str, dict[str, Any]]:
     """Return the states of these runs, without their ranks. Once Slurm does not answer, its other runs are left out: each would
     wait for it as long."""
-    told: dict[str, dict[str, object]] = {}
+    states: dict[str, dict[str, Any]] = {}
     is_silent = False
-    for job in map(Job, run_ids):
-        scheduled = _is_scheduled(job.run_id)
-        if scheduled and is_silent:
+    for job in runs:
+        if _is_scheduled(job) and is_silent:
             continue
         try:
-            told[job.run_id] = _tell_state(job, with_ranks=False)
+            states[job.run_id] = _describe_state(job, with_ranks=False)
         except JobRefused:
             is_silent = True
-        is_silent = is_silent or (scheduled and bool((job.read("seen.json") or {}).get("silent")))
-    return told
+        is_silent = is_silent or "silent" in job.read("seen.json")
+    return states
 
 
-def _cancel_all(grace_s: float, run_ids: list[str]) -> dict[str, dict[str, object]]:
-    """End these runs: request the end of all before waiting for any. Those that Slurm does not end are left out."""
+def _request_end(job: Job, grace_s: float) -> list[str]:
+    """Request the end of a run, without waiting; return the jobs that Slurm was asked to end."""
+    if _is_scheduled(job):
+        from gpucourse.remote.agent.slurm import watch
+
+        return watch.request_end(job)
     from gpucourse.remote.agent import supervise
 
-    asked: dict[str, list[str]] = {}
-    scheduled = [run_id for run_id in run_ids if _is_scheduled(run_id)]
-    for run_id in set(run_ids) - set(scheduled):
-        supervise.request_end(Job(run_id), grace_s)
+    supervise.request_end(job, grace_s)
+    return []
+
+
+def _finish_cancel(job: Job, cancelled: list[str], grace_s: float) -> dict[str, Any]:
+    """Wait for the end that was requested, and prove it. `cancelled`: what `_request_end` returned."""
+    if _is_scheduled(job):
+        from gpucourse.remote.agent.slurm import watch
+
+        return watch.cancel(job, cancelled)
+    from gpucourse.remote.agent import supervise
+
+    return supervise.cancel(job, grace_s)
+
+
+def _cancel_all(runs: list[Job], grace_s: float) -> dict[str, dict[str, Any]]:
+    """End these runs: request the end of all before waiting for any. Those that Slurm does not end are left out, and once it
+    does not answer all of its others: each would wait for it as long."""
+    cancelled: dict[str, list[str]] = {}
+    results: dict[str, dict[str, Any]] = {}
     try:
-        for run_id in scheduled:
-            asked[run_id] = _ask_slurm_for_end(Job(run_id))
-    except JobRefused:  # the others would wait for it as long
-        scheduled = list(asked)
-    told = {run_id: supervise.cancel(Job(run_id), grace_s) for run_id in run_ids if not _is_scheduled(run_id)}
-    try:
-        for run_id in scheduled:
-            told[run_id] = _cancel_in_slurm(Job(run_id), asked[run_id])
+        for job in sorted(runs, key=_is_scheduled):
+            cancelled[job.run_id] = _request_end(job, grace_s)
     except JobRefused:
-        return told
-    return told
+        runs = [job for job in runs if job.run_id in cancelled]
+    try:
+        for job in sorted(runs, key=_is_scheduled):
+            results[job.run_id] = _finish_cancel(job, cancelled[job.run_id], grace_s)
+    except JobRefused:
+        return results
+    return results
 
 
-def _ask_slurm_for_end(job: Job) -> list[str]:
-    from gpucourse.remote.agent import slurm_submit, slurm_watch
-
-    slurm_submit.recover(job)
-    return slurm_watch.request_end(job)
+def _is_scheduled(job: Job) -> bool:
+    return job.has("slurm.json")
 
 
-def _cancel_in_slurm(job: Job, left: list[str]) -> dict[str, object]:
-    from gpucourse.remote.agent import slurm_watch
-
-    return slurm_watch.cancel(job, left)
-
-
-def _is_scheduled(run_id: str) -> bool:
-    return os.path.lexists(Job(run_id).path("slurm.json"))
-
-
-def _input() -> dict[str, object]:
-    return _parse(sys.stdin.buffer.read().decode())
-
-
-def _parse(text: str) -> dict[str, object]:
+def _parse(text: str) -> dict[str, Any]:
     import json
 
-    return mapping(json.loads(text))
-
-
-def _pairs(words: list[str]) -> list[list[str]]:
-    """Return names and numbers; a lone `-` means that they come on standard input, one a line."""
-    return [word.rsplit("=", 1) for word in (sys.stdin.read().splitlines() if words == ["-"] else words)]
+    request: dict[str, Any] = json.loads(text)
+    return request
 
 
 def agent_folder() -> str:

@@ -37,12 +37,11 @@ def is_collected(job: Job) -> bool:
     """Return whether everything that the run left was sent: no output was refused or is newer, and the work folder has nothing
     besides outputs, uploaded files, and what Python keeps of its modules."""
     packed = job.read(pack.PACKED)
-    if packed is None:
+    if not packed:
         return False
-    globs, sent_at = packed["globs"], float(str(packed["at"]))
-    offers, left = pack.list_offers(job, globs if isinstance(globs, list) else [])
+    offers, refused = pack.list_offers(job, packed["globs"])
     infos = [os.lstat(path) for path in offers.values()]
-    if left or not all(stat.S_ISREG(info.st_mode) and store.find_last_change(info) <= sent_at for info in infos):
+    if refused or not all(stat.S_ISREG(info.st_mode) and store.find_last_change(info) <= packed["at"] for info in infos):
         return False
     brought = store.read_upload_times(job)
     return all(
@@ -53,4 +52,4 @@ def is_collected(job: Job) -> bool:
 
 def _has_later_jobs(job: Job) -> bool:
     """Return whether jobs that the run's own jobs submitted to Slurm may still be at work in its folder."""
-    return bool((job.read("exit.json") or {}).get("later"))
+    return bool(job.read("exit.json").get("later"))

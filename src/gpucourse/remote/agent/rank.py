@@ -77,7 +77,7 @@ def _count_restarts(job: Job) -> int:
 def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
     """Keep how the rank ended before the restart, and write a line about the restart into the log."""
     before = job.read("ranks", f"{rank}.json")
-    if before is not None:
+    if before:
         os.rename(job.path("ranks", f"{rank}.json"), job.path("ranks", "{}.{}.json".format(rank, before.get("restart", 0))))
     size = os.fstat(log).st_size
     cut_off = size > 0 and os.pread(log, 1, size - 1) != b"\n"

@@ -57,28 +57,28 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
     find = members or (lambda: find_marked(job.folder))
     began = time.monotonic()
     leader = job.pid("pid")
-    left, looked = find(), began
-    seen = set(left)
+    remaining, looked_at = find(), began
+    seen = set(remaining)
     leader_told = leader is not None and leader in seen
     if leader is not None and leader_told:
         _signal_group(leader, signal.SIGTERM)
         _signal_group(leader, signal.SIGCONT)
     others_told = False
     while True:
-        seen.update(left)
+        seen.update(remaining)
         elapsed = time.monotonic() - began
-        if not left or elapsed >= grace_s + _UNKILLABLE_S:
+        if not remaining or elapsed >= grace_s + _UNKILLABLE_S:
             return len(seen)
         if elapsed >= grace_s:
-            _signal_each(left, signal.SIGKILL)
-        elif not others_told and (elapsed >= grace_s / 2 or leader not in left):
-            _signal_each([pid for pid in left if pid != leader or not leader_told], signal.SIGTERM)
-            _signal_each(left, signal.SIGCONT)
+            _signal_each(remaining, signal.SIGKILL)
+        elif not others_told and (elapsed >= grace_s / 2 or leader not in remaining):
+            _signal_each([pid for pid in remaining if pid != leader or not leader_told], signal.SIGTERM)
+            _signal_each(remaining, signal.SIGCONT)
             others_told = True
         time.sleep(_STEP_S)
-        left = [pid for pid in left if _lives(pid)]
-        if not left or time.monotonic() - looked >= _LOOK_S:
-            left, looked = find(), time.monotonic()
+        remaining = [pid for pid in remaining if _lives(pid)]
+        if not remaining or time.monotonic() - looked_at >= _LOOK_S:
+            remaining, looked_at = find(), time.monotonic()
 
 
 def _lives(pid: int) -> bool:

@@ -8,18 +8,22 @@ import sys
 import time
 
 from gpucourse.remote.agent import store, supervise
-from gpucourse.remote.agent.job import Job, JobRefused, home, mapping, take_secrets, words
+from gpucourse.remote.agent.job import Job, JobRefused, home, take_secrets
+
+TYPE_CHECKING = False  # `typing` takes two milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
 
 _ANSWER_S = 30.0
 
 
-def start(spec: dict[str, object], agent: str) -> dict[str, object]:
+def start(spec: dict[str, Any], agent: str) -> dict[str, Any]:
     """Start the run of `spec` and answer once it runs. A repeated request is answered with the result of the first.
 
     Its secrets reach the processes of the run and no file. Of the runs in `collected` the oldest are removed.
     """
-    job = Job(str(spec["run_id"]))
-    secrets, collected = take_secrets(spec), words(spec.pop("collected", []))
+    job = Job(spec["run_id"])
+    secrets, collected = take_secrets(spec), spec.pop("collected", [])
     os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "ranks", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
@@ -41,16 +45,16 @@ def start(spec: dict[str, object], agent: str) -> dict[str, object]:
     os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     answer = _detach(job, dict(spec, secrets=secrets, collected=collected), agent, lock)
     if "error" in answer:
-        raise JobRefused(str(answer["error"]), "cannot_start")
+        raise JobRefused(answer["error"], "cannot_start")
     return answer
 
 
-def _lay_out(job: Job, spec: dict[str, object]) -> None:
+def _lay_out(job: Job, spec: dict[str, Any]) -> None:
     job.write("job.json", spec)
     store.lay_out(spec["files"], job.path("work"))
 
 
-def _earlier(job: Job) -> dict[str, object]:
+def _earlier(job: Job) -> dict[str, Any]:
     deadline = time.monotonic() + _ANSWER_S
     while time.monotonic() < deadline:
         if job.has("pid") or job.has("done"):
@@ -59,7 +63,7 @@ def _earlier(job: Job) -> dict[str, object]:
     raise JobRefused(f"an earlier start of run {job.run_id} is still getting ready after {_ANSWER_S:g} s")
 
 
-def _detach(job: Job, spec: dict[str, object], agent: str, lock: int) -> dict[str, object]:
+def _detach(job: Job, spec: dict[str, Any], agent: str, lock: int) -> dict[str, Any]:
     """Fork twice, so that the supervisor has no parent here; it holds the lock from now on, and its first message is the
     answer."""
     listen, say = os.pipe()
@@ -81,10 +85,11 @@ def _detach(job: Job, spec: dict[str, object], agent: str, lock: int) -> dict[st
     os.close(lock)
     os.waitpid(middle, 0)
     with os.fdopen(listen, "rb") as answer:
-        said = answer.read()
-    if not said:
+        message = answer.read()
+    if not message:
         raise JobRefused(f"the supervisor of run {job.run_id} ended at once; see {job.path('supervisor.log')}")
-    return mapping(json.loads(said.decode()))
+    result: dict[str, Any] = json.loads(message.decode())
+    return result
 
 
 def _into_background(job: Job) -> None:

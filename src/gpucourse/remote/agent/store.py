@@ -1,8 +1,8 @@
 """From the node's store of uploads (`~/.gpucourse/store/<key>`, one for each content) to the work folder of a run, and back.
 
-While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store (if
-the disk can share blocks between copies, it does). When the run has ended, each large file that it left unchanged becomes a
-link to the store's own file, which is read-only. So the disk holds an unchanged file once, however many runs had it.
+While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store.
+When the run has ended, each large file that it left unchanged becomes a link to the store's own file, which is read-only. So
+the disk holds an unchanged file once, however many runs had it.
 """
 
 from __future__ import annotations
@@ -12,43 +12,35 @@ import shutil
 import stat
 from contextlib import suppress
 
-from gpucourse.remote.agent.job import Job, JobRefused, home, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, home
 
 TYPE_CHECKING = False  # `typing` takes two milliseconds to import
 if TYPE_CHECKING:
-    from typing import IO
+    from typing import Any
 
 LINKED_FROM = 1 << 20
 """Smaller files stay copies: they need little room."""
 
-_PIECE = 1 << 30
 
-
-def lay_out(wanted: object, folder: str) -> None:
+def lay_out(files: list[dict[str, Any]], folder: str) -> None:
     """Make the work folder again from scratch: each file copied from the store under its own name."""
-    files = [mapping(file) for file in wanted] if isinstance(wanted, list) else []
     if os.path.lexists(folder):
         shutil.rmtree(folder)
     os.makedirs(folder, 0o700)
-    lacking = [str(file["name"]) for file in files if not os.path.exists(_blob(str(file["key"])))]
+    lacking = [file["name"] for file in files if not os.path.exists(_blob(file["key"]))]
     if lacking:
         raise JobRefused(f"{len(lacking)} files are not in the store, first {lacking[0]!r}", "missing")
     for file in files:
-        name = str(file["name"])
-        parts = name.split("/")
-        if not name or "\0" in name or any(part in ("", ".", "..") for part in parts):
-            raise JobRefused(f"not a name for a file in the work folder: {name!r}")
-        target = os.path.join(folder, *parts)
+        target = os.path.join(folder, file["name"])
         os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
-        with open(_blob(str(file["key"])), "rb", buffering=0) as source, open(target, "wb") as copy:
-            _copy(source, copy)
+        shutil.copyfile(_blob(file["key"]), target)
         os.chmod(target, 0o700 if file.get("executable") else 0o600)
 
 
 def read_upload_times(job: Job) -> dict[str, float]:
     """Return when each uploaded file was put into the work folder, by its name."""
     laid_out = os.path.getmtime(job.path("started")) if job.has("started") else 0.0
-    return {str(file["name"]): laid_out for file in _uploads(job)}
+    return {file["name"]: laid_out for file in _uploads(job)}
 
 
 def is_unchanged(path: str, laid_out: float | None) -> bool:
@@ -67,9 +59,9 @@ def share(job: Job) -> None:
     copies."""
     work, brought = os.path.realpath(job.path("work")), read_upload_times(job)
     for file in _uploads(job):
-        name = str(file["name"])
+        name = file["name"]
         with suppress(OSError):  # it is gone, or the store is on another disk
-            _share(os.path.join(work, name), _blob(str(file["key"])), brought[name])
+            _share(os.path.join(work, name), _blob(file["key"]), brought[name])
 
 
 def _share(path: str, blob: str, laid_out: float) -> None:
@@ -84,25 +76,10 @@ def _share(path: str, blob: str, laid_out: float) -> None:
     os.replace(aside, path)
 
 
-def _copy(source: IO[bytes], copy: IO[bytes]) -> None:
-    """Copy the content within the kernel, which shares the blocks if the disk can; by hand if that fails."""
-    left = os.fstat(source.fileno()).st_size
-    in_kernel = getattr(os, "copy_file_range", None)  # Linux, from Python 3.8 on
-    with suppress(OSError):  # not possible on these disks: the rest is copied by hand, which also notices a full disk
-        while in_kernel is not None and left:
-            count = in_kernel(source.fileno(), copy.fileno(), min(left, _PIECE))
-            if not count:
-                break
-            left -= count
-    shutil.copyfileobj(source, copy, 1 << 20)
-
-
-def _uploads(job: Job) -> list[dict[str, object]]:
-    files = (job.read("job.json") or {}).get("files")
-    return [mapping(file) for file in files] if isinstance(files, list) else []
+def _uploads(job: Job) -> list[dict[str, Any]]:
+    files: list[dict[str, Any]] = job.read("job.json").get("files", [])
+    return files
 
 
 def _blob(key: str) -> str:
-    if not key or not all(char.isalnum() or char == "-" for char in key):
-        raise JobRefused(f"not a key: {key!r}")
     return os.path.join(home(), "store", key)

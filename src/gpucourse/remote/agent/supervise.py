@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable
 
 from gpucourse.remote.agent import drill, reap, scratch, store
-from gpucourse.remote.agent.job import MARK, Job, mapping, words
+from gpucourse.remote.agent.job import MARK, Job
 from gpucourse.remote.agent.rank import expand
 
 TYPE_CHECKING = False  # `typing` takes two milliseconds to import
 if TYPE_CHECKING:
     import subprocess
+    from typing import Any
 
 _LEFT_GRACE_S = 2.0
 _TRIM_S = 0.5  # a loop that prints writes some hundred megabytes in that time
@@ -25,12 +26,12 @@ _SYSTEM = ":/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl: Debian leaves th
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int) -> None:
+def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -> None:
     """Start the run's command, tell `say` that it runs (or why not), and stay until no process of it is left."""
     wake = _wake_on_signals(job)
     _adopt_orphans()
     job.write("supervisor.pid", os.getpid())
-    hand = drill.begin(job, mapping(spec["drill"]), (say, lock)) if "drill" in spec else None
+    hand = drill.begin(job, spec["drill"], (say, lock)) if "drill" in spec else None
     began = time.monotonic()
     try:
         launcher = _launch(job, spec, agent)
@@ -48,12 +49,12 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     job.write("pid", launcher.pid)
     os.write(say, json.dumps({"state": "running", "pid": launcher.pid}).encode())
     os.close(say)
-    describing = _describe(job, str(spec["python"]), words(spec.get("collected", [])), lock)
+    describing = _describe(job, spec["python"], spec["collected"], lock)
 
     def members() -> list[int]:
         return sorted({*reap.find_marked(job.folder), *reap.below(os.getpid(), spare=describing)} - {hand})
 
-    reason = _wait(job, launcher, began + float(str(spec["timeout_s"])), wake)
+    reason = _wait(job, launcher, began + spec["timeout_s"], wake)
     if hand is not None:
         drill.end(hand)  # before the others: it would stop again the processes that have to end
         hand = None
@@ -71,7 +72,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     finish(job, {"code": code, "reason": reason, "seconds": seconds, "killed": killed})
 
 
-def finish(job: Job, how: dict[str, object]) -> None:
+def finish(job: Job, how: dict[str, Any]) -> None:
     """Write down how the run ended; the done marker comes last."""
     job.trim_logs(job.log_limit())
     if not how.get("later"):  # Slurm jobs that may still write to their copies
@@ -89,12 +90,12 @@ def settle(job: Job) -> bool:
     if not job.has("done"):
         killed = reap.end(job, _LEFT_GRACE_S)
         scratch.remove(job)
-        finish(job, {"code": 137, "reason": "lost", "seconds": None, "killed": killed})
+        finish(job, dict(job.read_end(), killed=killed))
     os.close(lock)
     return True
 
 
-def cancel(job: Job, grace_s: float) -> dict[str, object]:
+def cancel(job: Job, grace_s: float) -> dict[str, Any]:
     """End the run and all of its processes. May be called repeatedly; return the state and how many processes there were."""
     if job.state() in ("absent", "ended"):
         if job.state() == "absent":
@@ -111,8 +112,7 @@ def cancel(job: Job, grace_s: float) -> dict[str, object]:
             time.sleep(0.03)
     killed = 0 if job.has("done") else reap.end(job, grace_s)
     settle(job)
-    ended = job.read("exit.json") or {}
-    return {"state": job.state(), "killed": max(killed, int(str(ended.get("killed") or 0)))}
+    return {"state": job.state(), "killed": max(killed, job.read("exit.json").get("killed", 0))}
 
 
 def request_end(job: Job, grace_s: float) -> None:
@@ -127,25 +127,25 @@ def request_end(job: Job, grace_s: float) -> None:
             _tell(supervisor, number)
 
 
-def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[bytes]:
+def _launch(job: Job, spec: dict[str, Any], agent: str) -> subprocess.Popen[bytes]:
     full = {name: value for name, value in os.environ.items() if not name.startswith("SSH_")}
     full["PATH"] = full.get("PATH", os.defpath) + _SYSTEM
     full.update(scratch.make_caches(full))
     full["TMPDIR"] = scratch.make(job)
-    asked = {name: str(value) for name, value in {**mapping(spec["env"]), **mapping(spec.get("secrets", {}))}.items()}
+    requested = {**spec["env"], **spec["secrets"]}
     folders = (
-        asked.get("PYTHONPATH"),
+        requested.get("PYTHONPATH"),
         full.get("PYTHONPATH"),
         scratch.avoid_colon(job, os.path.join(agent, "torch_extension")),
     )
-    full.update(asked, PYTHONPATH=os.pathsep.join(folder for folder in folders if folder))
+    full.update(requested, PYTHONPATH=os.pathsep.join(folder for folder in folders if folder))
     full.update({MARK: job.folder, "GPUCOURSE_OUT": job.path("outputs"), "GPUCOURSE_RUN_ID": job.run_id})
     full["PYTHONUNBUFFERED"] = "1"
     import subprocess  # not needed to follow a run
 
     with open(job.path("logs", "launcher.log"), "ab") as log:
         return subprocess.Popen(
-            expand(words(spec["argv"]), str(spec["python"]), agent, job.run_id),
+            expand(spec["argv"], spec["python"], agent, job.run_id),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -164,10 +164,10 @@ def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: in
             return "cancelled" if job.has("cancelled") else "exited"
         if job.has("cancelled"):
             return "cancelled"
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             return "timed_out"
-        if select.select([wake], [], [], min(left, _TRIM_S))[0]:
+        if select.select([wake], [], [], min(remaining, _TRIM_S))[0]:
             os.read(wake, 4096)
 
 
@@ -197,9 +197,9 @@ def _ask_for_end(job: Job) -> None:
         job.write("cancelled", {"grace_s": _LEFT_GRACE_S})
 
 
-def _grace(job: Job, spec: dict[str, object]) -> float:
-    asked = job.read("cancelled") or {}
-    return float(str(asked.get("grace_s", spec.get("grace_s", 5.0))))
+def _grace(job: Job, spec: dict[str, Any]) -> float:
+    grace_s: float = job.read("cancelled").get("grace_s", spec["grace_s"])
+    return grace_s
 
 
 def _describe(job: Job, python: str, collected: list[str], lock: int) -> int:

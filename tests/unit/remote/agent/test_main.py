@@ -12,13 +12,15 @@ import pytest
 
 from gpucourse.remote import jobs
 
-AGENT = sorted(Path(jobs.__file__).parent.glob("agent/*.py"))
+AGENT = sorted(Path(jobs.__file__).parent.glob("agent/**/*.py"))
 
 
-@pytest.mark.parametrize("path", AGENT, ids=[path.name for path in AGENT])
+@pytest.mark.parametrize("path", AGENT, ids=[path.as_posix().rpartition("agent/")[2] for path in AGENT])
 def test_agent_is_plain_python_3_7_and_stdlib(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 7))
     for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript) and isinstance(node.value.value, ast.Name):
+            assert node.value.value.id not in {"dict", "list", "set", "tuple"}, "no type of its own before Python 3.9"
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         for name in names:

@@ -27,7 +27,7 @@ def pack_and_list(
         listing = archive.extractfile(pack.LISTING)
         assert listing is not None
         told = json.load(listing)
-        left = {entry["name"]: entry["reason"] for entry in told["left"]}
+        left = {entry["name"]: entry["reason"] for entry in told["refused"]}
         return {name.removeprefix("files/") for name in archive.getnames() if name.startswith("files/")}, left
 
 
@@ -68,10 +68,10 @@ def test_pack_keeps_to_the_number_of_files(work: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 def test_pack_names_only_some_of_very_many_files_left_out(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(pack.MOST_LEFT + 2):
+    for number in range(pack.MAX_NAMED + 2):
         (work / f"link{number:04d}").symlink_to("run1")
-    _, left = pack_and_list(work.parents[3], monkeypatch, "link*", max_files=2 * pack.MOST_LEFT)
-    assert list(left) == [*(f"link{number:04d}" for number in range(pack.MOST_LEFT)), "2 more files"]
+    _, left = pack_and_list(work.parents[3], monkeypatch, "link*", max_files=2 * pack.MAX_NAMED)
+    assert list(left) == [*(f"link{number:04d}" for number in range(pack.MAX_NAMED)), "2 more files"]
 
 
 def test_pack_names_a_file_that_changes_while_it_is_sent(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

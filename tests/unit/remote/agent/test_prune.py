@@ -18,8 +18,7 @@ def send(job: Job, *globs: str) -> None:
     limits = {"max_bytes": 1 << 30, "output_limit": 1 << 30, "max_files": 100}
     pack.pack(job, {"globs": list(globs), "have": {}, **limits}, io.BytesIO())
     packed = job.read(pack.PACKED)
-    assert packed is not None
-    job.write(pack.PACKED, {**packed, "at": float(str(packed["at"])) + 1})  # after what was written in this very moment
+    job.write(pack.PACKED, {**packed, "at": packed["at"] + 1})  # after what was written in this very moment
 
 
 def test_prune_removes_collected_runs_but_the_newest(store_folder: Path) -> None:
@@ -65,7 +64,7 @@ def test_prune_keeps_a_run_with_anything_that_is_not_collected(store_folder: Pat
     if why == "an output since":
         write_later(Path(job.path("outputs", "late")), b"x")
     if why == "an output with an old date since":
-        job.write(pack.PACKED, {**(job.read(pack.PACKED) or {}), "at": time.time() - 60})
+        job.write(pack.PACKED, {**job.read(pack.PACKED), "at": time.time() - 60})
         Path(job.path("outputs", "restored")).write_bytes(b"x")
         os.utime(job.path("outputs", "restored"), (1_600_000_000, 1_600_000_000))  # as `cp -p` does
     if why == "later jobs":

@@ -25,9 +25,3 @@ def test_start_repeated_answers_with_the_state_of_the_run(job: Job) -> None:
     for name in ("job.json", "started", "done"):
         job.write(name, {})
     assert start.start(make_spec(), "/agent") == {"state": "ended", "again": True}
-
-
-def test_start_refuses_secrets_that_are_no_object(job: Job) -> None:
-    with pytest.raises(JobRefused, match="not an object"):
-        start.start({**make_spec(), "secrets": ["TOKEN"]}, "/agent")
-    assert not job.has("job.json")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import scratch, slurm_jobs, slurm_submit, slurm_watch
+from gpucourse.remote.agent import scratch
 from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import commands, jobs, submit, watch
 from tests.unit.remote.scripted import Scripted, row, spec
 
 
@@ -25,20 +26,21 @@ def test_submit_keeps_the_queue_and_cancels_the_last_job(script_slurm: Callable[
         scancel="",
         scontrol="",
     )
-    slurm_submit.submit(spec(files=[file], show_queue=True, cancel_last=True))
+    submit.submit(spec(files=[file], show_queue=True, cancel_last=True))
     assert Path(Job("r1").path("outputs", "squeue.txt")).read_text().endswith("2 PD (Resources)\n")
     queue = json.loads(Path(Job("r1").path("outputs", "queue.json")).read_text())["queue"]
     assert [entry["reason"] for entry in queue] == ["", "Resources", "Priority"]
     assert ("scancel", "3") in cluster.asked
-    rows = slurm_watch.look(Job("r1"))
+    rows = watch.look(Job("r1"))
     assert [entry["asked"] for entry in rows] == [False, False, True]
-    assert (Job("r1").read("exit.json") or {})["code"] == 0  # what the exercise itself cancelled is no failure
+    assert Job("r1").read("exit.json")["code"] == 0  # what the exercise itself cancelled is no failure
 
 
 def test_submit_repeated_submits_nothing_twice(script_slurm: Callable[..., Scripted]) -> None:
     cluster = script_slurm(sbatch="7\n", squeue="")
-    slurm_submit.submit(spec())
-    assert slurm_submit.submit(spec())["jobs"] == ["7"]
+    submit.submit(spec())
+    assert submit.submit(spec()) == {"state": "running", "again": True}
+    assert [entry["id"] for entry in jobs.list_submitted_jobs(Job("r1"))] == ["7"]
     assert cluster.count("sbatch") == 1
 
 
@@ -46,30 +48,31 @@ def test_submit_goes_on_after_a_kill(script_slurm: Callable[..., Scripted]) -> N
     file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
     script_slurm(sbatch=["1\n", RuntimeError("killed here")], squeue="")
     with pytest.raises(RuntimeError):
-        slurm_submit.submit(spec(files=[file]))
-    there = f"1|2.1|{Job('r1').folder}\n2|2.1|{Job('r1').folder}\n9|2.1|/somewhere/else\n"
+        submit.submit(spec(files=[file]))
+    folder = Job("r1").folder
+    there = f"1|COMPLETED|2.1|{folder}\n2|PENDING|2.1|{folder}\n9|PENDING|2.1|/somewhere/else\n"
     cluster = script_slurm(sbatch="3\n", squeue=there)
-    assert slurm_submit.submit(spec(files=[file]))["jobs"] == ["1", "2", "3"]
+    submit.submit(spec(files=[file]))
+    assert [entry["id"] for entry in jobs.list_submitted_jobs(Job("r1"))] == ["1", "2", "3"]
     assert cluster.count("sbatch") == 1
 
 
-def test_recover_finds_the_jobs_of_a_killed_submission(script_slurm: Callable[..., Scripted]) -> None:
+def test_request_end_finds_the_jobs_of_a_killed_submission(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch=RuntimeError("killed here"), squeue="")
     with pytest.raises(RuntimeError):
-        slurm_submit.submit(spec())
+        submit.submit(spec())
     job = Job("r1")
-    there = f"5|2.1|{job.folder}\n"
+    there = f"5|PENDING|2.1|{job.folder}\n"
     cluster = script_slurm(
         squeue=[there, row("5", "RUNNING", node="a"), row("5", "CANCELLED", node="a")], scancel="", scontrol=""
     )
-    slurm_submit.recover(job)
-    assert slurm_watch.cancel(job) == {"state": "ended", "killed": 1}
+    assert watch.cancel(job, watch.request_end(job)) == {"state": "ended", "killed": 1}
     assert ("scancel", "5") in cluster.asked
 
 
 def test_submit_gives_variables_to_sbatch_and_secrets_to_no_file(script_slurm: Callable[..., Scripted]) -> None:
     slurm = script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED"))
-    slurm_submit.submit({**spec(), "env": {"MINE": "1"}, "secrets": {"TOKEN": "3f9c"}})
+    submit.submit({**spec(), "env": {"MINE": "1"}, "secrets": {"TOKEN": "3f9c"}})
     assert slurm.variables["sbatch"].items() >= {"MINE": "1", "TOKEN": "3f9c"}.items()
     files = [path for path in Path(Job("r1").folder).rglob("*") if path.is_file()]
     assert {"job.json", "slurm.json"} <= {path.name for path in files}
@@ -86,7 +89,7 @@ def test_submit_exports_its_variables_when_the_login_exports_none(
     if login:
         monkeypatch.setenv("SBATCH_EXPORT", login)
     slurm = script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED"))
-    slurm_submit.submit({**spec(), "env": {"MINE": "1"}, "secrets": {"TOKEN": "3f9c"}})
+    submit.submit({**spec(), "env": {"MINE": "1"}, "secrets": {"TOKEN": "3f9c"}})
     words = slurm.variables["sbatch"].get("SBATCH_EXPORT")
     assert (words is None) == (export is None)
     assert {*(words or "").split(",")} >= {*(export or "").split(",")}
@@ -98,7 +101,7 @@ def test_submit_shortens_a_long_path_only_when_all_nodes_are_here(
 ) -> None:
     """A link on this machine is none on another; the jobs then have what the cluster gives them."""
     monkeypatch.setenv("HOME", str(tmp_path / ("deep" * 20)))
-    cluster = script_slurm(sbatch="7\n", sinfo=f"{slurm_jobs.host()}\n{others}")
-    slurm_submit.submit(spec())
+    cluster = script_slurm(sbatch="7\n", sinfo=f"{commands.host()}\n{others}")
+    submit.submit(spec())
     assert cluster.variables["sbatch"].get("TMPDIR") == (scratch.link_of(Job("r1")) if short else None)
     scratch.remove(Job("r1"))

@@ -1,4 +1,4 @@
-"""Words of Slurm's manual pages, as they are read; what its releases said is in test_slurm_words_releases.py."""
+"""Words of Slurm's manual pages, as they are read; what its releases said is in test_words_releases.py."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import slurm_words as say
+from gpucourse.remote.agent.slurm import words as say
 
-DATA = Path(__file__).parents[3] / "data" / "slurm"
+DATA = Path(__file__).parents[4] / "data" / "slurm"
 
 
 def read_answer(name: str) -> str:
@@ -64,7 +64,7 @@ def test_phase_of_an_unknown_word_is_no_end() -> None:
 
 def test_nodes_reads_gpus_states_and_reasons() -> None:
     node_list = say.nodes(read_answer("documented/sinfo.txt"))
-    assert [(row["node"], row["partition"], row["gpus"], say.usable(str(row["state"])), row["open"]) for row in node_list] == [
+    assert [(row["name"], row["partition"], row["gpus"], say.usable(str(row["state"])), row["open"]) for row in node_list] == [
         ("gpu01", "a100", 4, True, True), ("gpu02", "a100", 4, False, True), ("gpu02", "debug", 4, False, False),
         ("gpu03", "a100", 4, True, True), ("gpu04", "a100", 0, False, True), ("cpu01", "cpu", 0, True, True),
     ]  # fmt: skip

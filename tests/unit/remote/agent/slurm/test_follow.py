@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import frames, main, slurm_follow, slurm_jobs, slurm_submit
+from gpucourse.remote.agent import frames, main
 from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import commands, follow, submit
 from gpucourse.remote.answers import read_frames
 from tests.unit.remote.scripted import Scripted, details, row, spec, write_end_note
 from tests.waiting import STUCK_S, until
@@ -24,12 +25,12 @@ def test_follow_sends_logs_from_their_offset_with_the_name_of_the_node(
 ) -> None:
     said = [row("7", "RUNNING", node="node2"), row("7", "COMPLETED", node="node2")]
     script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
-    slurm_submit.submit(spec())
+    submit.submit(spec())
     Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
     write_end_note("7", 0)
     out = tmp_path / "stream"
     with out.open("wb") as file:
-        slurm_follow.follow(Job("r1"), {"node2/0": 4, "/-": 0}, file.fileno())
+        follow.follow(Job("r1"), {"node2/0": 4, "/-": 0}, file.fileno())
     frame_list = list(read_frames("node0", iter([out.read_bytes()])))
     names = {stream: json.loads(payload) for kind, stream, _, payload in frame_list if kind == frames.NAMED}
     assert list(names.values()) == [{"node": "node2", "rank": 0}, {"node": "", "rank": None}]
@@ -43,7 +44,7 @@ def test_follow_reads_the_offsets_of_many_logs_as_input(
     script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED", node="node2"), scontrol=details("7", "COMPLETED"))
-    slurm_submit.submit(spec())
+    submit.submit(spec())
     Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
     monkeypatch.setattr(sys, "stdin", io.StringIO("node2/0=4\n/-=0"))
     assert main.main(["follow", "r1", "-"], "") == 0
@@ -77,13 +78,13 @@ def test_follow_names_a_log_after_the_node_of_slurm(
     nodes = "node[2-3]" if asked else "node2" if names else ""
     said = [row("7", state, node=nodes) for state in ("RUNNING", "COMPLETED")]
     script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
-    slurm_submit.submit(spec(**asked))
+    submit.submit(spec(**asked))
     for name in files:
         Path(Job("r1").path("logs", name)).write_bytes(b"here\n")
     write_end_note("7", 0)
     out = tmp_path / "stream"
     with out.open("wb") as file:
-        slurm_follow.follow(Job("r1"), {}, file.fileno())
+        follow.follow(Job("r1"), {}, file.fileno())
     told = [
         json.loads(payload) for kind, _, _, payload in read_frames("node0", iter([out.read_bytes()])) if kind == frames.NAMED
     ]
@@ -94,18 +95,18 @@ def test_follow_sends_logs_while_slurm_does_not_answer(script_slurm: Callable[..
     answered = threading.Event()
 
     class Slow(Scripted):
-        def __call__(self, *words: str, folder: str | None = None, variables: Mapping[str, str] = slurm_jobs.NOTHING) -> str:
+        def __call__(self, *words: str, folder: str | None = None, variables: Mapping[str, str] = commands.NOTHING) -> str:
             if words[0] == "squeue":
                 assert answered.wait(STUCK_S)
             return super().__call__(*words, folder=folder, variables=variables)
 
     script_slurm(sbatch="7\n")
-    slurm_submit.submit(spec())
+    submit.submit(spec())
     script_slurm(Slow, squeue=row("7", "COMPLETED", node="n"), scontrol="")
     Path(Job("r1").path("logs", "7-n.out")).write_bytes(b"said while it waits\n")
     out = tmp_path / "stream"
     with out.open("wb") as file:
-        thread = threading.Thread(target=slurm_follow.follow, args=(Job("r1"), {}, file.fileno()))
+        thread = threading.Thread(target=follow.follow, args=(Job("r1"), {}, file.fileno()))
         thread.start()
         until(lambda: b"said while it waits" in out.read_bytes(), "the log")
         answered.set()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import scratch, slurm_jobs, slurm_later, slurm_submit, slurm_watch
+from gpucourse.remote.agent import scratch
 from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import commands, submit, watch
 from tests.unit.remote.scripted import DOWN, Scripted, details, log, row, spec
 
 
@@ -23,8 +24,8 @@ def run_to_the_end(script_slurm: Callable[..., Scripted], later: str, **more: st
     cluster = script_slurm(
         sbatch="7\n", squeue=[row("7", "COMPLETED", node="a"), later], scontrol=details("7", "COMPLETED"), scancel="", **more
     )
-    slurm_submit.submit(spec())
-    slurm_watch.look(Job("r1"))
+    submit.submit(spec())
+    watch.look(Job("r1"))
     assert Job("r1").has("done")
     return cluster
 
@@ -32,9 +33,9 @@ def run_to_the_end(script_slurm: Callable[..., Scripted], later: str, **more: st
 def run_nearly_to_the_end(script_slurm: Callable[..., Scripted]) -> Scripted:
     """The same where Slurm goes away between its answer about the run's job and that about others."""
     squeue = [row("7", "COMPLETED", node="a"), DOWN]
-    cluster = script_slurm(sbatch="7\n", squeue=squeue, scontrol=details("7", "COMPLETED"), sinfo=f"{slurm_jobs.host()}\n")
-    slurm_submit.submit(spec())
-    slurm_watch.look(Job("r1"))
+    cluster = script_slurm(sbatch="7\n", squeue=squeue, scontrol=details("7", "COMPLETED"), sinfo=f"{commands.host()}\n")
+    submit.submit(spec())
+    watch.look(Job("r1"))
     return cluster
 
 
@@ -42,7 +43,7 @@ def test_look_names_later_jobs_at_the_end_of_a_run(script_slurm: Callable[..., S
     elsewhere = f"12|RUNNING|other|{tmp_path}/elsewhere\n13|RUNNING|near|{Job('r1').folder}2\n"
     own = listing(("7", "COMPLETING", "2.1"), ("8", "PENDING", "a|b"), ("9", "RUNNING", "it"), ("10", "COMPLETED", "x"))
     run_to_the_end(script_slurm, own + elsewhere + listing(("11", "RUNNING", "deep"), folder="work/deeper"))
-    assert (Job("r1").read("exit.json") or {})["later"] == [
+    assert Job("r1").read("exit.json")["later"] == [
         {"job": "8", "name": "a|b", "state": "PENDING"},
         {"job": "9", "name": "it", "state": "RUNNING"},
         {"job": "11", "name": "deep", "state": "RUNNING"},
@@ -55,23 +56,23 @@ def test_look_finds_no_end_until_slurm_names_later_jobs(script_slurm: Callable[.
     assert not Job("r1").has("done")
     assert "Slurm does not answer" in log()
     cluster.answers["squeue"] = [row("7", "COMPLETED", node="a"), listing(("8", "RUNNING", "x"))]
-    slurm_watch.look(Job("r1"))
-    assert (Job("r1").read("exit.json") or {})["later"] == [{"job": "8", "name": "x", "state": "RUNNING"}]
+    watch.look(Job("r1"))
+    assert Job("r1").read("exit.json")["later"] == [{"job": "8", "name": "x", "state": "RUNNING"}]
     assert Job("r1").has("tmp")
 
 
-def test_tell_later_jobs_keeps_temporary_files_until_the_last_ends(script_slurm: Callable[..., Scripted]) -> None:
+def test_describe_later_jobs_keeps_temporary_files_until_the_last_ends(script_slurm: Callable[..., Scripted]) -> None:
     cluster = run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
     scratch.make(Job("r1"))
-    assert slurm_later.tell_later_jobs(Job("r1")) == {"jobs": [{"job": "8", "name": "x", "state": "RUNNING"}]}
+    assert watch.describe_later_jobs(Job("r1")) == {"jobs": [{"job": "8", "name": "x", "state": "RUNNING"}]}
     assert Job("r1").has("tmp")
     cluster.answers["squeue"] = [listing(("8", "COMPLETED", "x"))]
-    assert slurm_later.tell_later_jobs(Job("r1")) == {"jobs": []}
+    assert watch.describe_later_jobs(Job("r1")) == {"jobs": []}
     assert not Job("r1").has("tmp")
 
 
 def test_look_removes_temporary_files_if_there_are_no_later_jobs(script_slurm: Callable[..., Scripted]) -> None:
-    cluster = run_to_the_end(script_slurm, "", sinfo=f"{slurm_jobs.host()}\n")
+    cluster = run_to_the_end(script_slurm, "", sinfo=f"{commands.host()}\n")
     assert cluster.variables["sbatch"]["TMPDIR"]
     assert not os.path.lexists(cluster.variables["sbatch"]["TMPDIR"])
     assert not Job("r1").has("tmp")
@@ -83,15 +84,15 @@ def test_cancel_ends_later_jobs_and_what_they_submit(script_slurm: Callable[...,
     cluster.answers["squeue"] = [
         listing(("8", "RUNNING", "x")), listing(("8", "COMPLETING", "x"), ("9", "PENDING", "y")), "",
     ]  # fmt: skip
-    assert slurm_watch.cancel(Job("r1")) == {"state": "ended", "killed": 2}
+    assert watch.cancel(Job("r1"), watch.request_end(Job("r1"))) == {"state": "ended", "killed": 2}
     assert [words for words in cluster.asked if words[0] == "scancel"] == [("scancel", "8"), ("scancel", "8", "9")]
-    assert (Job("r1").read("exit.json") or {})["later"] == []
+    assert Job("r1").read("exit.json")["later"] == []
     before = cluster.count("squeue")
-    assert slurm_watch.cancel(Job("r1"))["killed"] == 0
+    assert watch.cancel(Job("r1"), watch.request_end(Job("r1")))["killed"] == 0
     assert cluster.count("squeue") == before, "nothing is asked of Slurm where nothing is left"
 
 
 def test_cancel_names_a_later_job_that_does_not_end(script_slurm: Callable[..., Scripted]) -> None:
     run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
-    with pytest.raises(slurm_jobs.Controller, match="Slurm still has: 8"):
-        slurm_watch.cancel(Job("r1"), proof_s=0.0)
+    with pytest.raises(commands.Controller, match="Slurm still has: 8"):
+        watch.cancel(Job("r1"), watch.request_end(Job("r1")), proof_s=0.0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import slurm_jobs
+from gpucourse.remote.agent.slurm import commands
+from tests.unit.remote.scripted import Scripted
 
 
 def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -22,34 +24,34 @@ def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_ask_names_a_munged_that_left_its_socket_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program(tmp_path, monkeypatch, "echo said")
     door = tmp_path / "munge.socket.2"
-    assert slurm_jobs.ask("squeue", munge=str(door)) == "said\n"  # no door: it may be elsewhere
+    assert commands.ask("squeue", munge=str(door)) == "said\n"  # no door: it may be elsewhere
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(door))
         listener.listen()
-        assert slurm_jobs.ask("squeue", munge=str(door)) == "said\n"
-    with pytest.raises(slurm_jobs.Controller, match="munged is gone: nobody listens at"):
-        slurm_jobs.ask("squeue", munge=str(door))
+        assert commands.ask("squeue", munge=str(door)) == "said\n"
+    with pytest.raises(commands.Controller, match="munged is gone: nobody listens at"):
+        commands.ask("squeue", munge=str(door))
 
 
 def test_ask_quotes_a_command_that_took_too_long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program(tmp_path, monkeypatch, "echo 'Unable to contact slurm controller' >&2; exec sleep 60")
-    with pytest.raises(slurm_jobs.Controller, match=r"did not answer within 0\.5 s: Unable to contact slurm controller"):
-        slurm_jobs.ask("squeue", munge=str(tmp_path / "none"), timeout_s=0.5)
+    with pytest.raises(commands.Controller, match=r"did not answer within 0\.5 s: Unable to contact slurm controller"):
+        commands.ask("squeue", munge=str(tmp_path / "none"), timeout_s=0.5)
 
 
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("slurm_load_jobs error: Invalid job id specified", slurm_jobs.UnknownJob),
-        ("slurm_load_jobs error: Unable to contact slurm controller", slurm_jobs.Controller),
+        ("slurm_load_jobs error: Invalid job id specified", commands.UnknownJob),
+        ("slurm_load_jobs error: Unable to contact slurm controller", commands.Controller),
     ],
 )
 def test_ask_raises_unknown_job_when_slurm_has_forgotten_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kind: type[slurm_jobs.Controller]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kind: type[commands.Controller]
 ) -> None:
     program(tmp_path, monkeypatch, f"echo '{said}' >&2; exit 1")
-    with pytest.raises(slurm_jobs.Controller) as caught:
-        slurm_jobs.ask("squeue", munge=str(tmp_path / "none"))
+    with pytest.raises(commands.Controller) as caught:
+        commands.ask("squeue", munge=str(tmp_path / "none"))
     assert type(caught.value) is kind
     assert caught.value.what == said
 
@@ -69,11 +71,22 @@ def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.Mon
     )  # fmt: skip
     for name, value in {**kept, **dict.fromkeys(dropped, "/elsewhere")}.items():
         monkeypatch.setenv(name, value)
-    environment = slurm_jobs.environment()
+    environment = commands.environment()
     assert environment.items() >= kept.items()
     assert not {*dropped} & {*environment}
     assert environment["SLURM_CLUSTERS"] == "big", "squeue and scancel look there, too"
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    inside = slurm_jobs.environment()
+    inside = commands.environment()
     assert {name for name in inside if name.startswith("SLURM_")} == {"SLURM_CONF", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS"}
     assert inside["SBATCH_ACCOUNT"] == "abc123"
+
+
+def test_list_partitions_groups_nodes(script_slurm: Callable[..., Scripted]) -> None:
+    script_slurm(sinfo="a|gpu*|idle|gpu:1|4|up|none\nb|gpu*|down*|(null)|4|up|fan\nb|cpu|down*|(null)|4|inact|fan\n")
+    partitions = commands.list_partitions()
+    assert [(part["name"], part["default"], part["open"]) for part in partitions] == [
+        ("gpu", True, True),
+        ("cpu", False, False),
+    ]
+    assert [node["name"] for node in partitions[0]["nodes"]] == ["a", "b"]
+    assert partitions[1]["nodes"] == [{"name": "b", "state": "down*", "gpus": 0, "cores": 4, "reason": "fan"}]

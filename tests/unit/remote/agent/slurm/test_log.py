@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gpucourse.remote.agent import slurm_submit, slurm_watch
 from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import submit, watch
 from tests.unit.remote.scripted import DOWN, Scripted, details, log, row, spec
 
 
-def test_log_change_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> None:
+def test_note_changes_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> None:
     said = [
         row("7", "RUNNING", node="node3"),
         row("7", "PENDING"),
@@ -19,9 +19,9 @@ def test_log_change_explains_a_requeued_job(script_slurm: Callable[..., Scripted
     ]
     down = "node3|gpu*|down*|gpu:1|4|up|Not responding\n"
     script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED", restarts=1), sinfo=down)
-    slurm_submit.submit(spec())
+    submit.submit(spec())
     for _ in range(4):
-        rows = slurm_watch.look(Job("r1"))
+        rows = watch.look(Job("r1"))
     assert "put back into the queue, because its node failed (node3 is down*: Not responding)" in log()
     assert "Output that still appears there is from the first start" in log()
     assert "two minutes" in log()
@@ -29,26 +29,26 @@ def test_log_change_explains_a_requeued_job(script_slurm: Callable[..., Scripted
     assert rows[0]["restarts"] == 1
 
 
-def test_log_change_names_the_command_that_releases_a_held_job(script_slurm: Callable[..., Scripted]) -> None:
+def test_note_changes_names_the_command_that_releases_a_held_job(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
-    slurm_submit.submit(spec())
-    slurm_watch.look(Job("r1"))
+    submit.submit(spec())
+    watch.look(Job("r1"))
     assert "gpucourse ssh 2 -- scontrol release 7;" in log()
     assert "gpucourse deploy 2 repairs it" in log()
 
 
-def test_log_silence_names_a_controller_that_is_down_once(script_slurm: Callable[..., Scripted]) -> None:
+def test_note_silence_names_a_controller_that_is_down_once(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(
         sbatch="7\n", squeue=[row("7", "RUNNING", node="node1"), DOWN, DOWN, row("7", "COMPLETED", node="node1")], scontrol=""
     )
-    slurm_submit.submit(spec())
-    states = [slurm_watch.look(Job("r1"))[0]["state"] for _ in range(4)]
+    submit.submit(spec())
+    states = [watch.look(Job("r1"))[0]["state"] for _ in range(4)]
     assert states == ["RUNNING", "RUNNING", "RUNNING", "COMPLETED"]
     assert log().count("Slurm does not answer") == 1
     assert log().count("Slurm answers again") == 1
 
 
-def test_log_changes_counts_many_tasks_and_names_those_that_failed(script_slurm: Callable[..., Scripted]) -> None:
+def test_note_changes_counts_many_tasks_and_names_those_that_failed(script_slurm: Callable[..., Scripted]) -> None:
     numbers = list(range(0, 200, 2))
     files = [
         {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "numbers": numbers, "after": "", "job_name": "x"}
@@ -56,10 +56,10 @@ def test_log_changes_counts_many_tasks_and_names_those_that_failed(script_slurm:
     begun = "".join(row(f"7_{number}", "RUNNING" if number < 20 else "PENDING", "Resources", "a") for number in numbers)
     ended = "".join(row(f"7_{number}", "FAILED" if number == 6 else "COMPLETED", node="a") for number in numbers)
     script_slurm(sbatch="7\n", squeue=[begun, ended, ""], scontrol="")
-    slurm_submit.submit(spec(files=files))
-    assert [told["job"] for told in slurm_watch.look(Job("r1"))] == [f"7_{number}" for number in numbers]
+    submit.submit(spec(files=files))
+    assert [told["job"] for told in watch.look(Job("r1"))] == [f"7_{number}" for number in numbers]
     Path(Job("r1").path("logs", "7_6-a.out")).touch()
-    slurm_watch.look(Job("r1"))
+    watch.look(Job("r1"))
     lines = [line.partition(" ")[2] for line in log().splitlines()]
     assert lines == [
         "sbatch --parsable job.sbatch -> job 7",
@@ -67,5 +67,5 @@ def test_log_changes_counts_many_tasks_and_names_those_that_failed(script_slurm:
         "job 7_6 is FAILED on a",
         "of 100 jobs: 99 COMPLETED, 1 FAILED",
     ]
-    how = Job("r1").read("exit.json") or {}
-    assert (how["code"], len(how["jobs"])) == (1, 100)  # type: ignore[arg-type]
+    how = Job("r1").read("exit.json")
+    assert (how["code"], len(how["jobs"])) == (1, 100)

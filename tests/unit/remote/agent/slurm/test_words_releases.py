@@ -16,10 +16,10 @@ from gpucourse.errors import InfrastructureError, UsageError
 from gpucourse.labs import slurm_readiness
 from gpucourse.local.machines import reports
 from gpucourse.model.node import Inventory, Node
-from gpucourse.remote.agent import slurm_words as say
+from gpucourse.remote.agent.slurm import words as say
 from gpucourse.remote.slurm_refusals import explain
 
-DATA = Path(__file__).parents[3] / "data" / "slurm"
+DATA = Path(__file__).parents[4] / "data" / "slurm"
 RELEASES = ("22.05.8", "26.05.5")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 HEAD = Node(
@@ -104,7 +104,7 @@ def test_queue_tells_a_requeued_job_from_a_lost_one(release: Release) -> None:
 def test_nodes_tells_which_can_take_jobs(release: Release) -> None:
     for name, fit in {"sinfo-busy.txt": {1, 2, 3}, "sinfo-down.txt": {1}, "sinfo-no-power.txt": {2, 3}}.items():
         rows = say.nodes(release.read_answer(name))
-        assert {str(row["node"]) for row in rows if say.usable(str(row["state"]))} == {f"node{number}" for number in fit}
+        assert {str(row["name"]) for row in rows if say.usable(str(row["state"]))} == {f"node{number}" for number in fit}
         assert all(row["gpus"] == 1 and row["partition"] == "gpu" and row["default"] and row["open"] for row in rows)
         assert {name for name, what in reports.states(release.nodes(name)).items() if not what} == {
             f"node{index}" for index in fit
@@ -112,7 +112,7 @@ def test_nodes_tells_which_can_take_jobs(release: Release) -> None:
         workers = tuple(_worker(f"node{number}") for number in (1, 2, 3))
         inventory = Inventory(stack="02-local", nodes=(HEAD, *workers))
         assert set(slurm_readiness._not_ready(inventory, release.nodes(name))) == {f"node{index}" for index in {1, 2, 3} - fit}
-    reasons = {row["node"]: row["reason"] for row in say.nodes(release.read_answer("sinfo-down.txt"))}
+    reasons = {row["name"]: row["reason"] for row in say.nodes(release.read_answer("sinfo-down.txt"))}
     assert (reasons["node2"], reasons["node3"]) == ("Not responding", "bad fan")
 
 

@@ -6,6 +6,11 @@ A word that is not in the table stays as it is: its phase is `unknown`, and Slur
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Dict
+
+Row = Dict[str, Any]
+"""One job, or one task of an array: a row of the record."""
 
 WAITING, RUNNING, ENDED, UNKNOWN = "waiting", "running", "ended", "unknown"
 
@@ -54,7 +59,6 @@ SIGNALLED = "a signal ended it"
 
 # The reason why a job waits, in plain words. A reason that is not here is shown as it is.
 REASONS = {
-    "None": "the scheduler has not looked at it yet",
     "Resources": "it is the next one, and not enough nodes or GPUs are free",
     "Priority": "other jobs are ahead of it",
     "Dependency": "the job that it depends on has not ended",
@@ -85,6 +89,9 @@ QUEUE = "%i|%T|%r|%N|%V|%S|%e"
 ACCOUNTS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
 NODES = "%N|%P|%T|%G|%c|%a|%E"
 
+MAX_RANGE = 10_000
+"""The most numbers that are read from one range: a script can print any line, and a hostile node can name any nodes."""
+
 _TASK_FAILED = re.compile(
     r"^srun: error: (?P<node>[^:\s]+): tasks? (?P<tasks>[0-9,\-]+): (?P<how>Exited with exit code (?P<code>\d+)|[A-Z][a-z ]+)"
 )
@@ -98,7 +105,12 @@ def phase(state: str) -> str:
 
 def ending(state: str) -> str:
     """Return how an ended job ended: exited, timed_out, cancelled or lost."""
-    return STATES.get(state, (UNKNOWN, "lost"))[1] or "lost"
+    return STATES.get(state, (UNKNOWN, ""))[1] or "lost"
+
+
+def is_over(row: Row) -> bool:
+    """Return whether a job has ended."""
+    return phase(row["state"]) == ENDED
 
 
 def explain_reason(reason: str) -> str:
@@ -106,93 +118,81 @@ def explain_reason(reason: str) -> str:
     return REASONS.get(reason) or next((words for name, words in REASONS.items() if reason.startswith(name + ",")), "")
 
 
-def queue(text: str) -> dict[str, dict[str, object]]:
+def queue(text: str) -> dict[str, Row]:
     """Parse the output of squeue with the format QUEUE; return it by the job's number (`12`, or `7_3` for a task)."""
-    jobs: dict[str, dict[str, object]] = {}
-    for line in text.splitlines():
-        parts = line.split("|")
-        if len(parts) == 7:
-            job, state, reason, node, submitted, started, ended = (part.strip() for part in parts)
-            jobs[job] = {
-                "state": state,
-                "reason": reason if phase(state) == WAITING else "",
-                "node": node,
-                "submitted": _moment(submitted),
-                "started": "" if phase(state) == WAITING else _moment(started),
-                "ended": _moment(ended) if phase(state) == ENDED else "",
-            }
+    jobs: dict[str, Row] = {}
+    for row in _read_table(text, ("job", "state", "reason", "node", "submitted", "started", "ended")):
+        job, now = row.pop("job"), phase(row["state"])
+        row.update({"started": ""} if now == WAITING else {"reason": ""})  # a start that is only planned is none
+        jobs[job] = row if now == ENDED else {**row, "ended": ""}  # its time limit is no end
     return jobs
 
 
-def details(text: str) -> dict[str, dict[str, object]]:
+def details(text: str) -> dict[str, Row]:
     """Parse the output of `scontrol show job -o`: one line a job, or a task of an array; the array's own line is for its
     waiting tasks."""
-    jobs: dict[str, dict[str, object]] = {}
+    jobs: dict[str, Row] = {}
     for line in text.splitlines():
-        said = dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line))
-        if "JobState" not in said:
+        fields = dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line))
+        if "JobState" not in fields:
             continue
-        array, task = said.get("ArrayJobId"), said.get("ArrayTaskId", "")
-        job = f"{array}_{task}" if array and task.isdigit() else said.get("JobId", "")
+        array, task = fields.get("ArrayJobId"), fields.get("ArrayTaskId", "")
+        job = f"{array}_{task}" if array and task.isdigit() else fields.get("JobId", "")
+        restarts = fields.get("Restarts", "")
         jobs[job] = {
-            "state": said["JobState"],
-            "code": code(said.get("ExitCode", "")),
-            "restarts": int(said["Restarts"]) if said.get("Restarts", "").isdigit() else 0,
-            "reason": said.get("Reason", "") if said.get("Reason") != "None" else "",
-            "submitted": _moment(said.get("SubmitTime", "")),
-            "started": _moment(said.get("StartTime", "")),
-            "ended": _moment(said.get("EndTime", "")),
+            "state": fields["JobState"],
+            "code": code(fields.get("ExitCode", "")),
+            "restarts": int(restarts) if restarts.isdigit() else 0,
+            "reason": _clean(fields.get("Reason", "")),
+            "submitted": _clean(fields.get("SubmitTime", "")),
+            "started": _clean(fields.get("StartTime", "")),
+            "ended": _clean(fields.get("EndTime", "")),
         }
     return jobs
 
 
-def accounts(text: str) -> dict[str, dict[str, object]]:
+def accounts(text: str) -> dict[str, Row]:
     """Parse the output of `sacct -n -P -X -o ACCOUNTS`. `CANCELLED by 1000` is CANCELLED."""
-    jobs: dict[str, dict[str, object]] = {}
-    for line in text.splitlines():
-        parts = line.split("|")
-        if len(parts) >= 7 and parts[1]:
-            jobs[parts[0]] = {
-                "state": parts[1].split()[0].rstrip("+"),
-                "code": code(parts[2]),
-                "submitted": _moment(parts[3]),
-                "started": _moment(parts[4]),
-                "ended": _moment(parts[5]),
-                "node": "" if parts[6].startswith("None") else parts[6],
-            }
+    jobs: dict[str, Row] = {}
+    for row in _read_table(text, ("job", "state", "code", "submitted", "started", "ended", "node")):
+        if row["state"]:
+            node = "" if row["node"].startswith("None") else row["node"]
+            state = row["state"].split()[0].rstrip("+")
+            jobs[row.pop("job")] = {**row, "state": state, "code": code(row["code"]), "node": node}
     return jobs
 
 
-def nodes(text: str) -> list[dict[str, object]]:
-    """Parse the output of `sinfo -h -a -N -o NODES`: a line for each node of each partition; a default partition ends with a
+def nodes(text: str) -> list[Row]:
+    """Parse the output of `sinfo -h -a -N -o NODES`: a row for each node of each partition; a default partition ends with a
     star."""
-    node_rows = []
+    return [
+        {
+            "name": row["name"],
+            "partition": row["partition"].rstrip("*"),
+            "default": row["partition"].endswith("*"),
+            "state": row["state"],
+            "gpus": gpus(row["gres"]),
+            "cores": int(row["cores"]) if row["cores"].isdigit() else 1,
+            "open": row["up"] == "up",
+            "reason": row["reason"],
+        }
+        for row in _read_table(text, ("name", "partition", "state", "gres", "cores", "up", "reason"), last_may_have_bars=True)
+    ]
+
+
+def _read_table(text: str, names: Sequence[str], *, last_may_have_bars: bool = False) -> Iterator[Row]:
+    """Yield the fields of each line by their names; lines with another number of fields are left out."""
     for line in text.splitlines():
-        parts = line.split("|", 6)
-        if len(parts) == 7:
-            name, partition, state, gres, cores, up, reason = (part.strip() for part in parts)
-            node_rows.append(
-                {
-                    "node": name,
-                    "partition": partition.rstrip("*"),
-                    "default": partition.endswith("*"),
-                    "state": state,
-                    "gpus": gpus(gres),
-                    "cores": int(cores) if cores.isdigit() else 1,
-                    "open": up == "up",
-                    "reason": "" if reason in ("none", "N/A", "(null)") else reason,
-                }
-            )
-    return node_rows
+        fields = line.split("|", len(names) - 1 if last_may_have_bars else -1)
+        if len(fields) == len(names):
+            yield dict(zip(names, map(_clean, fields)))
 
 
 def usable(state: str) -> bool:
     """Return whether a node in that state of sinfo accepts jobs now or when those on it have ended. `*` means: does not
     answer."""
-    return not state.endswith("*") and state.rstrip("~#%$@^!-+").lower() in (
-        "idle", "mixed", "allocated", "alloc", "mix", "completing", "comp", "reserved", "planned", "plnd",
-        "unknown", "unk",  # for some seconds after the controller has started
-    )  # fmt: skip
+    # A node is `unknown` for some seconds after the controller has started.
+    return not state.endswith("*") and state.rstrip(NODE_FLAGS) in (*AT_WORK, "reserved", "unknown")
 
 
 def gpus(gres: str) -> int:
@@ -223,11 +223,11 @@ def parse_failed_tasks(text: str) -> list[tuple[int, int, str]]:
     """Return the processes that failed according to srun, in that order: (number, exit code, node)."""
     failures: list[tuple[int, int, str]] = []
     for line in text.splitlines():
-        said = _TASK_FAILED.match(line)
-        if said:
-            how = said["how"].strip()
-            number = int(said["code"]) if said["code"] else 128 + next((n for w, n in _SIGNALS.items() if how.startswith(w)), 9)
-            failures += [(task, number, said["node"]) for task in _numbers(said["tasks"])]
+        failure = _TASK_FAILED.match(line)
+        if failure:
+            signal = next((number for words, number in _SIGNALS.items() if failure["how"].startswith(words)), 9)
+            number = int(failure["code"]) if failure["code"] else 128 + signal
+            failures += [(int(task), number, failure["node"]) for task in _expand(failure["tasks"])]
     return failures
 
 
@@ -235,22 +235,22 @@ def hosts(spelled: str) -> list[str]:
     """Return the nodes of a list as Slurm writes it: `head,node[01-03,7]`."""
     names: list[str] = []
     for name, numbers in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", spelled):
-        if not numbers:
-            names.append(name)
-        for part in numbers.split(",") if numbers else []:
-            low, _, high = part.partition("-")
-            names += [name + str(number).zfill(len(low)) for number in range(int(low), int(high or low) + 1)]
+        names += [name + number for number in _expand(numbers)] if numbers else [name]
     return names
 
 
-def _numbers(spelled: str) -> list[int]:
-    numbers: list[int] = []
+def _expand(spelled: str) -> list[str]:
+    """Return the numbers that `01-03,7` means, as wide as they are written."""
+    numbers: list[str] = []
     for part in spelled.split(","):
         low, _, high = part.partition("-")
-        if low.isdigit():
-            numbers += range(int(low), int(high or low) + 1)
+        if low.isdigit() and (high or low).isdigit():
+            last = min(int(high or low), int(low) + MAX_RANGE)
+            numbers += [str(number).zfill(len(low)) for number in range(int(low), last + 1)]
     return numbers
 
 
-def _moment(text: str) -> str:
-    return "" if text in ("N/A", "Unknown", "None", "NONE", "(null)") else text
+def _clean(text: str) -> str:
+    """Return a field of an answer; empty if it says that there is no value."""
+    text = text.strip()
+    return "" if text in ("N/A", "Unknown", "None", "NONE", "none", "(null)") else text

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gpucourse.remote.agent import slurm_jobs, slurm_submit, slurm_watch
 from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import commands, submit, watch
 from tests.unit.remote.scripted import (
     DOWN,
     FORGOTTEN,
@@ -30,13 +30,13 @@ def test_look_follows_a_job_to_its_end(script_slurm: Callable[..., Scripted]) ->
         row("7", "COMPLETED", node="node1"),
     ]
     cluster = script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
-    assert slurm_submit.submit(spec())["jobs"] == ["7"]
-    states = [slurm_watch.look(Job("r1"))[0]["state"] for _ in range(4)]
+    submit.submit(spec())
+    states = [watch.look(Job("r1"))[0]["state"] for _ in range(4)]
     assert states == ["PENDING", "PENDING", "RUNNING", "COMPLETED"]
-    how = Job("r1").read("exit.json") or {}
+    how = Job("r1").read("exit.json")
     assert (how["code"], how["reason"]) == (0, "exited")
     assert how["ranks"] == [{"rank": 0, "code": 0, "node": "node1", "at": pytest.approx(0, abs=1e12)}]
-    first = how["jobs"][0]  # type: ignore[index]
+    first = how["jobs"][0]
     assert (first["waited_s"], first["ran_s"], first["code"]) == (2.0, 10.0, 0)
     lines = [line.partition(" ")[2] for line in log().splitlines()]
     assert lines == [
@@ -46,7 +46,7 @@ def test_look_follows_a_job_to_its_end(script_slurm: Callable[..., Scripted]) ->
         "job 7 is COMPLETED on node1",
     ]
     assert cluster.count("squeue") == 5  # one question a look, and one for what its jobs submitted
-    slurm_watch.look(Job("r1"))
+    watch.look(Job("r1"))
     assert cluster.count("squeue") == 5  # and none after the end
 
 
@@ -62,9 +62,9 @@ def test_look_writes_how_a_job_ended(
     script_slurm: Callable[..., Scripted], state: str, code: str, reason: str, shell: int
 ) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", state, node="node1"), scontrol=details("7", state, code))
-    slurm_submit.submit(spec())
-    slurm_watch.look(Job("r1"))
-    how = Job("r1").read("exit.json") or {}
+    submit.submit(spec())
+    watch.look(Job("r1"))
+    how = Job("r1").read("exit.json")
     assert (how["reason"], how["code"]) == (reason, shell)
 
 
@@ -79,12 +79,12 @@ def test_look_writes_how_a_job_ended(
 def test_look_finds_the_end_of_a_job_that_slurm_has_forgotten(
     script_slurm: Callable[..., Scripted], note: int | None, accounts: Answer, state: str, code: int
 ) -> None:
-    script_slurm(sbatch="7\n", squeue=FORGOTTEN, sacct=accounts, scontrol=FORGOTTEN)
-    slurm_submit.submit(spec())
+    script_slurm(sbatch="7\n", squeue=[FORGOTTEN, ""], sacct=accounts, scontrol=FORGOTTEN)
+    submit.submit(spec())
     if note is not None:
         write_end_note("7", note)
-    assert slurm_watch.look(Job("r1"))[0]["state"] == state
-    assert (Job("r1").read("exit.json") or {})["code"] == code
+    assert watch.look(Job("r1"))[0]["state"] == state
+    assert Job("r1").read("exit.json")["code"] == code
     assert ("the job is lost and must be run again" in log()) == (state == "FORGOTTEN")
     assert ("a signal ended it (its time limit, scancel or preemption;" in log()) == (note == 143)
 
@@ -105,14 +105,14 @@ def test_look_has_a_row_for_each_task_of_an_array(script_slurm: Callable[..., Sc
         squeue=said,
         scontrol=[details("20", "FAILED", "4:0").replace("JobId=20", "JobId=22 ArrayJobId=20 ArrayTaskId=1"), ""],
     )
-    slurm_submit.submit(spec(files=files))
-    rows = slurm_watch.look(Job("r1"))
+    submit.submit(spec(files=files))
+    rows = watch.look(Job("r1"))
     assert [(job_row["job"], job_row["file"], job_row["state"]) for job_row in rows] == [
         ("20_0", "array", "COMPLETED"), ("20_1", "array", "FAILED"), ("20_2", "array", "COMPLETED"),
         ("21", "gather", "CANCELLED"),
     ]  # fmt: skip
     assert ("sbatch", "--parsable", "--dependency=afterok:20", "--kill-on-invalid-dep=yes", "gather.sbatch") in cluster.asked
-    how = Job("r1").read("exit.json") or {}
+    how = Job("r1").read("exit.json")
     assert (how["reason"], how["code"]) == ("exited", 4)
 
 
@@ -124,24 +124,24 @@ def test_cancel_returns_when_every_job_has_ended(script_slurm: Callable[..., Scr
         row("7", "CANCELLED", node="a"),
     ]
     cluster = script_slurm(sbatch="7\n", squeue=said, scancel="", scontrol="")
-    slurm_submit.submit(spec())
-    assert slurm_watch.cancel(Job("r1")) == {"state": "ended", "killed": 1}
-    assert (Job("r1").read("exit.json") or {})["reason"] == "cancelled"
+    submit.submit(spec())
+    assert watch.cancel(Job("r1"), watch.request_end(Job("r1"))) == {"state": "ended", "killed": 1}
+    assert Job("r1").read("exit.json")["reason"] == "cancelled"
     assert cluster.count("squeue") == 5  # the last for what its jobs submitted
 
 
 def test_cancel_raises_when_the_controller_is_down(script_slurm: Callable[..., Scripted]) -> None:
     cluster = script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="a"), DOWN], scancel="")
-    slurm_submit.submit(spec())
-    slurm_watch.look(Job("r1"))
-    with pytest.raises(slurm_jobs.Controller, match="Unable to contact slurm controller"):
-        slurm_watch.cancel(Job("r1"))
+    submit.submit(spec())
+    watch.look(Job("r1"))
+    with pytest.raises(commands.Controller, match="Unable to contact slurm controller"):
+        watch.cancel(Job("r1"), watch.request_end(Job("r1")))
     assert cluster.count("scancel") == 0
-    assert slurm_watch.state(Job("r1")) == "running"
+    assert watch.state(Job("r1")) == "running"
 
 
 def test_cancel_raises_when_a_job_does_not_end(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "COMPLETING", node="a"), scancel="")
-    slurm_submit.submit(spec())
-    with pytest.raises(slurm_jobs.Controller, match="7 is COMPLETING"):
-        slurm_watch.cancel(Job("r1"), proof_s=0.2)
+    submit.submit(spec())
+    with pytest.raises(commands.Controller, match="7 is COMPLETING"):
+        watch.cancel(Job("r1"), watch.request_end(Job("r1")), proof_s=0.2)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpucourse.remote.agent import slurm_errors, slurm_submit, slurm_watch
 from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import log, submit, watch
 from tests.unit.remote.scripted import Scripted, details, row, spec
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueError: no such model'
@@ -26,9 +26,9 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueErr
         ("/shared/%u/e?.log", "/shared/*/e[?].log"),
     ],
 )
-def test_pattern_matches_what_sbatch_writes(wish: str, wanted: str) -> None:
-    assert slurm_errors.pattern(wish, "7") == wanted
-    assert slurm_errors.pattern("e-%A_%a.txt", "7_12") == "e-7_12.txt"
+def test_make_glob_matches_what_sbatch_writes(wish: str, wanted: str) -> None:
+    assert log.make_glob(wish, "7") == wanted
+    assert log.make_glob("e-%A_%a.txt", "7_12") == "e-7_12.txt"
 
 
 def make_spec(wish: str) -> dict[str, Any]:
@@ -40,38 +40,38 @@ def make_spec(wish: str) -> dict[str, Any]:
 def run_to_the_end(script_slurm: Callable[..., Scripted], wish: str, put: Callable[[Path], object]) -> str:
     """The log of a job that failed, after everything was looked at."""
     script_slurm(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
-    slurm_submit.submit(make_spec(wish))
+    submit.submit(make_spec(wish))
     job = Job("r1")
-    log = Path(job.path("logs", "7-node1.out"))
-    log.write_text("step 1\n")
+    job_log = Path(job.path("logs", "7-node1.out"))
+    job_log.write_text("step 1\n")
     put(Path(job.path("work")))
-    slurm_watch.look(job)
-    slurm_watch.look(job)
-    slurm_errors.add_to_logs(job, [{"job": "7", "file": "job"}])  # as after a look that was killed
+    watch.look(job)
+    watch.look(job)
+    log.add_error_files(job, [{"job": "7", "file": "job"}])  # as after a look that was killed
     assert job.has("done")
-    return log.read_text()
+    return job_log.read_text()
 
 
 @pytest.mark.parametrize("wish", ["err-%j.txt", "%x.txt"])
-def test_add_to_logs_appends_an_error_file_once(script_slurm: Callable[..., Scripted], wish: str) -> None:
+def test_add_error_files_appends_an_error_file_once(script_slurm: Callable[..., Scripted], wish: str) -> None:
     told = run_to_the_end(script_slurm, wish, lambda work: (work / "err-7.txt").write_text(TRACEBACK))
     assert told == f"step 1\n\nerr-7.txt, the job's error file:\n{TRACEBACK}\n"
 
 
-def test_add_to_logs_appends_the_end_of_a_huge_error_file(script_slurm: Callable[..., Scripted]) -> None:
+def test_add_error_files_appends_the_end_of_a_huge_error_file(script_slurm: Callable[..., Scripted]) -> None:
     told = run_to_the_end(script_slurm, "e", lambda work: (work / "e").write_bytes(b"x" * (3 << 20) + TRACEBACK.encode()))
     assert told.endswith("no such model\n")
     assert len(told) < (1 << 20) + 100
 
 
 @pytest.mark.parametrize("wish", ["/nowhere/e-%j", "e"])
-def test_add_to_logs_names_an_error_file_that_is_not_on_the_node(script_slurm: Callable[..., Scripted], wish: str) -> None:
-    log = run_to_the_end(script_slurm, wish, lambda _work: None)
-    assert log == f"step 1\n\nits errors went to {wish}, which is not on this node\n"
+def test_add_error_files_names_an_error_file_that_is_not_on_the_node(script_slurm: Callable[..., Scripted], wish: str) -> None:
+    text = run_to_the_end(script_slurm, wish, lambda _work: None)
+    assert text == f"step 1\n\nits errors went to {wish}, which is not on this node\n"
 
 
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
-def test_add_to_logs_names_an_error_file_that_is_no_regular_file(
+def test_add_error_files_names_an_error_file_that_is_no_regular_file(
     script_slurm: Callable[..., Scripted], tmp_path: Path, kind: str
 ) -> None:
     path = Path("/dev/null") if kind == "device" else tmp_path / "e"
@@ -79,12 +79,12 @@ def test_add_to_logs_names_an_error_file_that_is_no_regular_file(
         os.mkfifo(path)
     elif kind == "folder":
         path.mkdir()
-    log = run_to_the_end(script_slurm, str(path), lambda _work: None)
-    assert log == f"step 1\n\nits errors went to {path}, which is not a regular file\n"
+    text = run_to_the_end(script_slurm, str(path), lambda _work: None)
+    assert text == f"step 1\n\nits errors went to {path}, which is not a regular file\n"
 
 
 @pytest.mark.parametrize("kind", ["empty", "the log itself"])
-def test_add_to_logs_leaves_out_an_error_file_with_nothing_new(script_slurm: Callable[..., Scripted], kind: str) -> None:
+def test_add_error_files_leaves_out_an_error_file_with_nothing_new(script_slurm: Callable[..., Scripted], kind: str) -> None:
     def put(work: Path) -> None:
         if kind == "empty":
             (work / "e").touch()
@@ -102,12 +102,12 @@ def test_add_to_logs_leaves_out_an_error_file_with_nothing_new(script_slurm: Cal
         ("../up/e", []),
     ],
 )
-def test_make_folder_makes_the_folder_of_an_error_file(
+def test_make_error_folder_makes_the_folder_of_an_error_file(
     script_slurm: Callable[..., Scripted], wish: str, made: list[str]
 ) -> None:
     """Slurm ends a job at once whose error file it cannot open."""
     script_slurm(sbatch="7\n")
-    slurm_submit.submit(make_spec(wish))
+    submit.submit(make_spec(wish))
     work = Path(Job("r1").path("work"))
     assert sorted(path.relative_to(work).as_posix() for path in work.rglob("*")) == made
     assert not Path(Job("r1").path("up")).exists()

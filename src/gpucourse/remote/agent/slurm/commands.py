@@ -1,0 +1,152 @@
+"""Slurm's commands on this node: how they are started, what their errors mean, and what they say about the cluster."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from gpucourse.remote.agent.job import JobRefused
+from gpucourse.remote.agent.slurm import words
+
+TIMEOUT_S = 30.0
+NOTHING: Mapping[str, str] = {}
+
+_MUNGE = "/run/munge/munge.socket.2"
+_PLACES = "/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin:/usr/local/slurm/bin:/opt/slurm/current/bin"
+_DROPPED = re.compile(
+    r"SSH_|SQUEUE_|SINFO_|SACCT_|GPUCOURSE_|(SBATCH|SLURM)_(ARRAY_INX|CHDIR|DEPENDENCY|ERROR|INPUT|JOB_NAME|OPEN_MODE|OUTPUT|"
+    r"REMOTE_CWD|STD[A-Z]+MODE|SUBMIT_DIR|WAIT|WORKING_DIR)$"
+)
+
+
+class Controller(JobRefused):
+    """Slurm refused, or did not answer; `what` holds its own words."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "slurm")
+
+
+class UnknownJob(Controller):
+    """Slurm has forgotten the job in the question."""
+
+
+def ask(
+    *argv: str,
+    folder: str | None = None,
+    timeout_s: float = TIMEOUT_S,
+    munge: str = _MUNGE,
+    variables: Mapping[str, str] = NOTHING,
+) -> str:
+    """Return the output of a command of Slurm; `munge` is the socket of the daemon that it uses, `variables` are added to its
+    environment.
+
+    Raises Controller with the error message, UnknownJob.
+    """
+    if _is_munged_gone(munge):  # a command of Slurm would wait for it, for more than half a minute and without a message
+        raise Controller(f"munged is gone: nobody listens at {munge}")
+    try:
+        done = subprocess.run(
+            [_find_program(argv[0]), *argv[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=folder,
+            env={**environment(), **variables},
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        message = (error.stderr or b"").decode("utf-8", "replace").strip()  # its messages while it waited
+        raise Controller(f"{argv[0]} did not answer within {timeout_s:g} s{': ' + message if message else ''}") from error
+    except OSError as error:
+        raise Controller(f"cannot start {argv[0]}: {error.strerror}") from error
+    if done.returncode:
+        message = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+        kind = UnknownJob if words.UNKNOWN_JOB in message else Controller
+        raise kind(message or f"{argv[0]} ended with code {done.returncode}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of Slurm's commands: what the login sets for jobs (an account, a QoS, a partition), but nothing
+    that moves a job's output or folder, or changes what the commands print; the person's real home."""
+    kept = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
+    if "SLURM_JOB_ID" in os.environ:  # the shell itself is a job: these describe that one
+        kept = {name: value for name, value in kept.items() if name == "SLURM_CONF" or not name.startswith("SLURM_")}
+    if "SBATCH_CLUSTERS" in kept:  # squeue and scancel look for the jobs in the same cluster
+        kept["SLURM_CLUSTERS"] = kept["SBATCH_CLUSTERS"]
+    return {**kept, "HOME": pwd.getpwuid(os.getuid()).pw_dir, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C.UTF-8"}
+
+
+def describe_cluster() -> dict[str, Any]:
+    """Return what the cluster has: its version, every node of every partition, the user, the home folder, and which partition
+    the login sets for sbatch and for srun."""
+    return {
+        "version": ask("sinfo", "--version").strip(),
+        "partitions": list_partitions(),
+        "user": user_name(),
+        "home": os.path.expanduser("~"),
+        "batch_partition": environment().get("SBATCH_PARTITION", ""),
+        "session_partition": environment().get("SLURM_PARTITION", ""),
+    }
+
+
+def list_partitions() -> list[dict[str, Any]]:
+    """Return each partition with its nodes."""
+    partitions: dict[str, dict[str, Any]] = {}
+    for node in list_nodes():
+        name, default, is_open = node.pop("partition"), node.pop("default"), node.pop("open")
+        partitions.setdefault(name, {"name": name, "default": default, "open": is_open, "nodes": []})["nodes"].append(node)
+    return list(partitions.values())
+
+
+def list_nodes(*options: str) -> list[words.Row]:
+    """Return a row for each node of each partition."""
+    return words.nodes(ask("sinfo", "-h", "-a", "-N", *options, "-o", words.NODES))
+
+
+def show_queue() -> str:
+    """Return the queue of this user as squeue shows it, with the command that showed it."""
+    return f"$ squeue -u {user_name()}\n{ask('squeue', '-u', user_name())}"
+
+
+def user_name() -> str:
+    """Return the name of the current user."""
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def host() -> str:
+    """Return the name of this machine, as Slurm knows machines."""
+    return socket.gethostname().split(".")[0]
+
+
+def _is_munged_gone(munge: str) -> bool:
+    """Return whether munged left its socket behind and no longer answers there. A missing or different socket proves
+    nothing."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(1.0)
+        try:
+            line.connect(munge)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
+
+
+def _find_program(name: str) -> str:
+    path = shutil.which(name) or shutil.which(name, path=_PLACES)
+    if path is None:  # Slurm may be only on the path of a login shell
+        shell = subprocess.run(
+            ["/bin/sh", "-lc", "command -v " + name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+        )
+        lines = shell.stdout.decode().strip().splitlines()
+        if not lines:
+            raise Controller(f"{name}: command not found")
+        path = lines[-1]
+    return path

@@ -1,0 +1,83 @@
+"""The jobs of a run: which were submitted, and which its own jobs submitted below its folder."""
+
+from __future__ import annotations
+
+import os
+
+from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import commands, words
+from gpucourse.remote.agent.slurm.words import Row
+
+MAX_LATER_JOBS = 1000
+"""The most later jobs that are reported."""
+
+WATCH = "watch"
+"""The lock of the process that asks Slurm about a run, so that a change is reported once."""
+
+
+def read_request(job: Job) -> Row:
+    """Return what was requested of Slurm for this run."""
+    request: Row = job.read("slurm.json").get("slurm", {})
+    return request
+
+
+def list_submitted_jobs(job: Job) -> list[Row]:
+    """Return what was submitted: `id`, `file`, how many `tasks` (0: no array) or their `numbers`, and `asked`: whether the
+    exercise itself requested its end."""
+    submitted: list[Row] = job.read("jobs.json").get("jobs", [])
+    return submitted
+
+
+def remember(job: Job, number: str, file: Row) -> None:
+    """Write down that a file was submitted as that job."""
+    entry = {"id": number, "file": file["name"], "tasks": file["tasks"], "numbers": file.get("numbers")}
+    job.write("jobs.json", {"jobs": [*list_submitted_jobs(job), entry]}, flush=True)
+
+
+def recover(job: Job) -> None:
+    """Complete the list of submitted jobs from Slurm's, after the submitting process was killed."""
+    if job.has("submitted") or job.has("done") or job.is_supervised():
+        return
+    files = read_request(job).get("files", [])
+    for queued in list_lost_jobs(job):
+        file = next((file for file in files if file["job_name"] == queued["name"]), None)
+        if file is not None:
+            remember(job, queued["job"], file)
+
+
+def make_rows(job: Job) -> list[Row]:
+    """Return one row for each job, or task of an array, as it is before anything is known about it."""
+    rows: list[Row] = []
+    for submitted in list_submitted_jobs(job):
+        tasks = submitted["numbers"] or range(submitted["tasks"])
+        for name in [f"{submitted['id']}_{task}" for task in tasks] or [submitted["id"]]:
+            row = {"row": len(rows), "job": name, "file": submitted["file"], "state": "SUBMITTED"}
+            rows.append(dict(row, asked=bool(submitted.get("asked")), restarts=0, code=None))
+    return rows
+
+
+def list_lost_jobs(job: Job) -> list[Row]:
+    """Return the jobs in this run's folder that are not in its list: a submission was cut short."""
+    submitted = {entry["id"] for entry in list_submitted_jobs(job)}
+    return [queued for queued in list_queued_jobs(job) if queued["job"] not in submitted]
+
+
+def list_later_jobs(job: Job) -> list[Row]:
+    """Return the jobs that this run's own jobs submitted and that have not ended: number, name, state."""
+    submitted = {entry["id"] for entry in list_submitted_jobs(job)}
+    return [queued for queued in list_queued_jobs(job, ended=False) if queued["job"] not in submitted][:MAX_LATER_JOBS]
+
+
+def list_queued_jobs(job: Job, *, ended: bool = True) -> list[Row]:
+    """Return the jobs that Slurm has of this run's folder and the folders below; without those that have ended if `ended` is
+    false."""
+    root = os.path.join(os.path.realpath(job.folder), "")
+    queued: dict[str, Row] = {}
+    for line in commands.ask("squeue", "-h", "-a", "-t", "all", "-u", commands.user_name(), "-o", "%F|%T|%j|%Z").splitlines():
+        number, _, rest = line.strip().partition("|")
+        state, _, rest = rest.partition("|")
+        name, _, folder = rest.rpartition("|")  # a name may hold anything
+        is_below = os.path.join(os.path.realpath(folder), "").startswith(root)
+        if number.isdigit() and is_below and (ended or words.phase(state) != words.ENDED):
+            queued.setdefault(number, {"job": number, "name": name, "state": state})
+    return [queued[number] for number in sorted(queued, key=int)]

@@ -1,0 +1,238 @@
+"""What is added to a run's logs: a line for every change of a job, in plain words, with what to type next; and the error file
+that a batch file names."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+import time
+from collections import Counter
+
+from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import commands, words
+from gpucourse.remote.agent.slurm.jobs import read_request
+from gpucourse.remote.agent.slurm.words import Row
+
+MAX_LINES = 32
+"""If there are more jobs than that, not each has its own lines."""
+
+MAX_ERROR_BYTES = 1 << 20
+"""The number of bytes from the end of an error file that are added; the file itself is collected as it is."""
+
+_INDENT = " " * 9  # below the words, beside the clock
+_LOG_END_BYTES = 64 << 10
+_PREEMPTED = re.compile(rb"CANCELLED AT (\S+) DUE TO PREEMPTION")
+_PLACEHOLDER = re.compile(r"%(\d*)([%a-zA-Z])")
+
+
+def add_line(job: Job, text: str) -> None:
+    """Add a line, or a picture, to the launcher's log."""
+    with open(job.path("logs", "launcher.log"), "ab") as log:
+        log.write((text.rstrip("\n") + "\n").encode())
+
+
+def note(job: Job, first: str, *more: str) -> None:
+    """Add a sentence with its time, and more lines below it."""
+    add_line(job, "\n".join([f"{time.strftime('%H:%M:%S')} {first}", *(_INDENT + line for line in more)]))
+
+
+def note_changes(job: Job, before: list[Row], after: list[Row]) -> None:
+    """Write what changed: a line for each job; if they are many, a line for each that failed, and how many are in which
+    state."""
+    pairs = list(zip(before, after))  # `strict` is not in Python 3.7
+    if len(after) <= MAX_LINES:
+        for old, new in pairs:
+            _note_change(job, old, new)
+        return
+    for old, new in pairs:
+        if old["state"] != new["state"] != "COMPLETED" and words.is_over(new):
+            _note_change(job, old, new)
+    counts = Counter(row["state"] for row in after)
+    if counts != Counter(row["state"] for row in before):
+        note(job, f"of {len(after)} jobs: {', '.join(f'{count} {state}' for state, count in counts.most_common())}")
+
+
+def note_silence(job: Job, message: str) -> None:
+    """Write that Slurm does not answer, in its own words, and what to type."""
+    again = "Running jobs continue; gpucourse keeps asking. If your own lab's controller is down, this starts it again: "
+    note(job, f"Slurm does not answer: {' '.join(message.split())[:300]}", f"{again}gpucourse deploy {_module(job)}")
+
+
+def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
+    """Write, if a job ran and failed and none of its output arrived here, that it could not write here."""
+    jobs_with_log = {name.partition("-")[0] for name in os.listdir(job.path("logs"))}
+    lost = (row for row in rows if row["state"] == "FAILED" and row.get("node") and row["job"] not in jobs_with_log)
+    row = next(lost, None)
+    if row is not None and not read_request(job).get("session"):
+        note(
+            job,
+            f"job {row['job']} ran on {row['node']}, and nothing that it wrote is in {job.folder}. Do all machines share that "
+            "folder? If not, name one that they do: shared_folder in gpucourse.yaml, then "
+            f"gpucourse deploy {_module(job)} --target hosts",
+        )
+
+
+def _note_change(job: Job, old: Row, new: Row) -> None:
+    """Write a line if a job's state changed, or the reason why it waits."""
+    was, now, name = old["state"], new["state"], f"job {new['job']}"
+    reason = new.get("reason") or ""
+    if words.phase(was) == words.RUNNING and words.phase(now) == words.WAITING:
+        _note_requeue(job, old, new)
+        return
+    if was == now == "RUNNING" and old.get("started") and new.get("started") != old["started"]:
+        at = new["started"].rpartition("T")[2]
+        why = "Slurm's controller had not stored its first start when it ended"
+        note(job, f"{name} was restarted at {at}, from the beginning: {why}")
+    if (was, old.get("reason") or "") == (now, reason) or (now == "PENDING" and not reason):
+        return
+    if words.phase(now) == words.WAITING:
+        _note_wait(job, new, reason)
+    elif words.phase(now) == words.UNKNOWN:
+        note(job, f"{name} is {now}, a state that this program does not know; gpucourse keeps asking")
+    elif now == "FORGOTTEN":
+        seen = f"It was {was} when it was last seen. " if was != "SUBMITTED" else ""
+        note(
+            job,
+            f"{name}: Slurm does not know it any more, and it left no note, so how it ended is unknown",
+            f"{seen}If slurmctld was killed in its first seconds, or the whole cluster was restarted, then the job is lost and "
+            "must be run again",
+        )
+    elif now == "TIMEOUT":
+        note(job, f"{name} is TIMEOUT: it reached its time limit, and Slurm ended it")
+    elif now == "PREEMPTED":
+        note(job, f"{name} is PREEMPTED: a job of higher priority needed its nodes, and Slurm ended it")
+    elif reason == words.SIGNALLED:
+        why = "its time limit, scancel or preemption; Slurm does not know the job any more, so nobody can say which"
+        note(job, f"{name} is {now}: a signal ended it ({why})")
+    else:
+        note(job, f"{name} is {now}{' on ' + new['node'] if new.get('node') else ''}")
+
+
+def _note_requeue(job: Job, old: Row, new: Row) -> None:
+    node = old.get("ran_on") or old.get("node") or "its node"
+    down = _describe_down_nodes(node)
+    why = f"because its node failed ({down})"
+    if _is_preempted(job, old):
+        why = f"because a job of higher priority needed {node} (preemption)"
+    elif not down:  # it is back already, or it was not the node
+        why = f"because {node} or the controller failed, a job of higher priority came, or somebody typed scontrol requeue"
+    skip = _on_the_head(job, f"scontrol update JobId={new['job']} StartTime=now")
+    lines = [f"Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: {skip}"]
+    if down:
+        lines.append(
+            "Output that still appears there is from the first start, whose processes end when the node is back. "
+            f"In a lab of your own, this brings it back: gpucourse deploy {_module(job)}"
+        )
+    note(job, f"job {new['job']} was put back into the queue, {why}: it will start again from the beginning.", *lines)
+
+
+def _note_wait(job: Job, row: Row, reason: str) -> None:
+    meaning = words.explain_reason(reason)
+    line = f"job {row['job']} is {row['state']} ({reason}){': ' + meaning if meaning else ''}"
+    if reason in words.HELD:
+        line += ". To release it: " + _on_the_head(job, f"scontrol release {row['job']}")
+    if reason == words.FAILED_START:
+        line += f"; gpucourse status says why, and in a lab of your own gpucourse deploy {_module(job)} repairs it"
+    if reason == "BeginTime":
+        line += ". To start it at once: " + _on_the_head(job, f"scontrol update JobId={row['job']} StartTime=now")
+    note(job, line)
+
+
+def _is_preempted(job: Job, row: Row) -> bool:
+    """Return whether a log of the job shows that Slurm ended this start of it for a job of higher priority."""
+    for name in os.listdir(job.path("logs")):
+        if name.startswith(f"{row['job']}-"):
+            with open(job.path("logs", name), "rb") as log:
+                log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_END_BYTES))
+                moments = _PREEMPTED.findall(log.read())
+            if any(moment.decode("ascii", "replace") >= (row.get("started") or "") for moment in moments):
+                return True
+    return False
+
+
+def _describe_down_nodes(nodes: str) -> str:
+    """Return which of these nodes accept no jobs, in Slurm's words; empty if all do, or if Slurm does not answer."""
+    try:
+        rows = commands.list_nodes("-n", nodes)
+    except commands.Controller:
+        return ""
+    bad = {row["name"]: row for row in rows if not words.usable(row["state"])}
+    return "; ".join(
+        f"{name} is {row['state']}{': ' + row['reason'] if row['reason'] else ''}" for name, row in sorted(bad.items())
+    )
+
+
+def _on_the_head(job: Job, command: str) -> str:
+    return f"gpucourse ssh {_module(job)} -- {command}"
+
+
+def _module(job: Job) -> str:
+    return read_request(job).get("module") or "2"
+
+
+def add_error_files(job: Job, rows: list[Row]) -> None:
+    """Add the error file of every job to that job's log, once. If it is not there, or no regular file, add a line about
+    that."""
+    patterns = {file["name"]: file.get("error") for file in read_request(job)["files"]}
+    first_logs = {name.partition("-")[0]: name for name in sorted(os.listdir(job.path("logs")), reverse=True)}
+    for row in rows:
+        number, pattern = row["job"], patterns.get(row["file"])
+        if not pattern or number not in first_logs or job.has(f"errors-{number}"):
+            continue
+        job.write(f"errors-{number}", {})
+        log = job.path("logs", first_logs[number])
+        paths = sorted(glob.glob(os.path.join(glob.escape(job.path("work")), make_glob(pattern, number))))
+        if not paths:
+            _append(log, f"its errors went to {pattern}, which is not on this node")
+        for path in paths:
+            _add_error_file(path, log)
+
+
+def make_glob(pattern: str, number: str) -> str:
+    """Return a glob for the names that sbatch's pattern may mean: the job's number is known (12, or 12_3 for a task of an
+    array); `*` replaces the rest."""
+    array, _, task = number.partition("_")
+    values = {"A": array, "a": task} if task else {"A": array, "j": array}
+    result, place = "", 0
+    for match in _PLACEHOLDER.finditer(pattern):
+        result += glob.escape(pattern[place : match.start()])
+        width, letter = match.groups()
+        result += "%" if letter == "%" else values[letter].zfill(int(width or 0)) if letter in values else "*"
+        place = match.end()
+    return result + glob.escape(pattern[place:])
+
+
+def make_error_folder(job: Job, pattern: str) -> None:
+    """Make the folder of an error file in the work folder: without it, Slurm ends the job at once."""
+    parts = pattern.split("/")[:-1]
+    fixed = [part for place, part in enumerate(parts) if "%" not in "".join(parts[: place + 1])]
+    if fixed and not os.path.isabs(pattern) and ".." not in parts:
+        os.makedirs(job.path("work", *fixed), 0o700, exist_ok=True)
+
+
+def _add_error_file(path: str, log: str) -> None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        _append(log, f"its errors went to {path}, which cannot be read: {error.strerror}")
+        return
+    try:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            _append(log, f"its errors went to {path}, which is not a regular file")
+            return
+        if not info.st_size or os.path.samestat(info, os.stat(log)):
+            return
+        text = os.pread(handle, MAX_ERROR_BYTES, max(0, info.st_size - MAX_ERROR_BYTES))
+    finally:
+        os.close(handle)
+    _append(log, f"{os.path.basename(path)}, the job's error file:", text)
+
+
+def _append(log: str, line: str, text: bytes = b"") -> None:
+    """Add a line of ours to the log, and text below it. The log's own last line may have no end."""
+    with open(log, "ab") as target:
+        target.write(f"\n{line}\n".encode("utf-8", "surrogateescape"))
+        target.write(text if not text or text.endswith(b"\n") else text + b"\n")

@@ -1,0 +1,162 @@
+"""Submitting a run to Slurm, exactly once: even if the answer was lost, or this process was killed between two files."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from gpucourse.remote.agent import prune, scratch, store
+from gpucourse.remote.agent.job import LOCK, Job, JobRefused, home, take_secrets
+from gpucourse.remote.agent.slurm import commands, jobs, log, words
+from gpucourse.remote.agent.slurm.watch import look
+from gpucourse.remote.agent.slurm.words import Row
+
+_PICTURE_S = 15.0
+_NEXT_S = 5.0
+
+
+def submit(spec: Row) -> Row:
+    """Submit the files of `spec` in their order. If a submission is requested again, submit only what the first did not.
+
+    Jobs get the environment of `spec`; its secrets are written into no file here. Of the runs in `collected` the oldest are
+    removed.
+    """
+    job = Job(spec["run_id"])
+    secrets, collected = take_secrets(spec), spec.pop("collected", [])
+    os.makedirs(home(), 0o700, exist_ok=True)
+    for name in ("logs", "outputs"):
+        os.makedirs(job.path(name), 0o700, exist_ok=True)
+    with job.holding(LOCK):
+        if job.has("cancelled"):
+            raise JobRefused(f"run {job.run_id} was cancelled before it began")
+        again = job.has("started")
+        if not again:
+            prune.prune(collected)
+            job.write("job.json", spec)
+            store.lay_out(spec["files"], job.path("work"))
+            job.write("slurm.json", spec)
+            os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        if not job.has("submitted"):
+            request = spec["slurm"]
+            if request.get("setup"):
+                with open(job.path("setup.sh"), "w", encoding="utf-8") as setup:
+                    setup.write(request["setup"])
+            places = _make_places(job)
+            job.write("places.json", places)
+            _submit_files(job, request["files"], {**places, **spec.get("env", {}), **secrets}, again=again)
+            if request["show_queue"]:
+                _show_queue(job, cancel_last=request["cancel_last"])
+            if not request.get("session"):  # a session is a job that the learner's own terminal requests
+                job.write("submitted", {})
+    return {"state": "running", "again": again}
+
+
+def describe_session(job: Job) -> Row:
+    """Return the job of a terminal: its row, how many GPUs Slurm holds for it right now, the folder that its shell starts in,
+    and where it puts temporary files."""
+    jobs.recover(job)
+    rows = look(job)
+    running = [row["job"] for row in rows if words.phase(row["state"]) == words.RUNNING]
+    held = commands.ask("scontrol", "-d", "show", "job", "-o", running[0]) if running else ""
+    return {
+        "rows": rows,
+        "gpus": words.count_held_gpus(held),
+        "work": job.path("work"),
+        "outputs": job.path("outputs"),
+        "places": job.read("places.json"),
+    }
+
+
+def _submit_files(job: Job, files: list[Row], variables: dict[str, str], *, again: bool) -> None:
+    lost = jobs.list_lost_jobs(job) if again else []
+    for file in files:
+        submitted = sum(entry["file"] == file["name"] for entry in jobs.list_submitted_jobs(job))
+        if file["text"]:
+            with open(job.path(file["name"] + ".sbatch"), "w", encoding="utf-8") as script:
+                script.write(file["text"])
+        for _ in range(submitted, file["copies"]):
+            job_in_queue = next((queued for queued in lost if queued["name"] == file["job_name"]), None)
+            if job_in_queue:
+                lost.remove(job_in_queue)
+            jobs.remember(job, job_in_queue["job"] if job_in_queue else _sbatch(job, file, variables), file)
+
+
+def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:
+    before = [entry["id"] for entry in jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
+    depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
+    script = file.get("script")  # it is submitted from its own folder, beside the files that it needs
+    argv = ["sbatch", "--parsable", *depends, *file.get("flags", []), script or file["name"] + ".sbatch"]
+    argv += file.get("arguments", [])
+    log.make_error_folder(job, file.get("error", ""))
+    folder = job.path("work") if script else job.folder
+    answer = commands.ask(*argv, folder=folder, variables=_export_too(variables))
+    number = answer.strip().splitlines()[-1].partition(";")[0]
+    if not number.isdigit():
+        raise commands.Controller(f"sbatch --parsable did not answer with a number: {number}")
+    log.note(job, f"{' '.join(argv)} -> job {number}")
+    return number
+
+
+def _export_too(variables: dict[str, str]) -> dict[str, str]:
+    """Return the variables of a run, and with them the list of what sbatch exports, if the login sets one that lacks them."""
+    names = commands.environment().get("SBATCH_EXPORT", "ALL").split(",")
+    if "ALL" in names:
+        return variables
+    kept = [name for name in names if name not in ("NONE", "NIL", "")]
+    return {**variables, "SBATCH_EXPORT": ",".join([*kept, *variables]) or "NONE"}
+
+
+def _make_places(job: Job) -> dict[str, str]:
+    """Return where the jobs put temporary files, below the run's folder, and where libraries keep files from one run to the
+    next.
+
+    If no path to that folder is short enough for sockets, they get the folder that the cluster sets for them.
+    """
+    places = scratch.make_caches(commands.environment())
+    temporary = scratch.make_shared(job, _is_on_one_machine)
+    return {**places, "TMPDIR": temporary} if temporary else places
+
+
+def _is_on_one_machine() -> bool:
+    try:
+        return set(commands.ask("sinfo", "-h", "-a", "-o", "%n").split()) == {commands.host()}
+    except commands.Controller:  # sbatch will report the same
+        return False
+
+
+def _show_queue(job: Job, *, cancel_last: bool) -> None:
+    """Keep the queue as it is once every job that waits has its reason, then cancel the last job if `cancel_last`.
+
+    For a second after sbatch no job has a reason, and for another second none is next in line; on a cluster that others use,
+    the next job may be theirs, so the wait for that is shorter.
+    """
+    began, nap = time.monotonic(), 0.1
+    while True:
+        rows = look(job)
+        reasons = [row.get("reason") for row in rows if words.phase(row["state"]) in (words.WAITING, words.UNKNOWN)]
+        has_all = all(reason for reason in reasons)
+        waited = time.monotonic() - began
+        if (has_all and (set(reasons) != {"Priority"} or waited > _NEXT_S)) or waited > _PICTURE_S:
+            break
+        time.sleep(nap)
+        nap = min(nap * 1.5, 1.0)
+    if len(rows) < 2:
+        return
+    picture = commands.show_queue()
+    log.add_line(job, picture)
+    with open(job.path("outputs", "squeue.txt"), "w", encoding="utf-8") as file:
+        file.write(picture)
+    shown = [{name: row.get(name) for name in ("job", "state", "reason", "node")} for row in rows]
+    job.write("outputs/queue.json", {"queue": shown})
+    if cancel_last and not words.is_over(rows[-1]):
+        _cancel_last(job, rows)
+
+
+def _cancel_last(job: Job, rows: list[Row]) -> None:
+    """Cancel the last job as the exercise wants it: that is no failure of the run."""
+    *others, last = jobs.list_submitted_jobs(job)
+    job.write("jobs.json", {"jobs": [*others, dict(last, asked=True)]}, flush=True)
+    with job.holding(jobs.WATCH):
+        job.write("seen.json", dict(job.read("seen.json"), jobs=[*rows[:-1], dict(rows[-1], asked=True)]))
+    commands.ask("scancel", last["id"])
+    log.note(job, f"scancel {last['id']}")

@@ -1,0 +1,323 @@
+"""Watching a run under Slurm: one question at a time, every change reported once, and the end written down."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+
+from gpucourse.remote.agent import scratch
+from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.slurm import commands, jobs, log, words
+from gpucourse.remote.agent.slurm.words import Row
+from gpucourse.remote.agent.supervise import finish
+
+_PROOF_S = 60.0
+_SAME_MOMENT_S = 1.0
+_KILLED, _TERMINATED = 137, 143
+_CODES = {"timed_out": 124, "lost": _KILLED, "cancelled": _TERMINATED}
+_GRAVEST_FIRST = ("timed_out", "lost", "exited", "cancelled")
+_RANK_NOTE = re.compile(
+    r"(\d{1,3}(?= \S+ \d)|-(?= \S+ -)) (\S+) (\d+(?:\.\d+)?|-)\n"
+)  # without the end of its line it is not complete
+
+
+def look(job: Job) -> list[Row]:
+    """Return the rows as they are now. When the last one has ended, the end is written down.
+
+    If Slurm does not answer, the rows are those of the last look; that is reported once, and again when it answers.
+    """
+    with job.holding(jobs.WATCH):
+        if job.has("done"):
+            ended: list[Row] = job.read("exit.json").get("jobs", [])
+            return ended
+        seen = job.read("seen.json")
+        before: list[Row] = seen.get("jobs") or jobs.make_rows(job)
+        try:
+            after = _query_rows(job, before)
+            over = bool(after) and all(map(words.is_over, after))
+            later = jobs.list_later_jobs(job) if over else []
+        except commands.Controller as error:
+            if not seen.get("silent"):
+                log.note_silence(job, error.what)
+                job.write("seen.json", dict(seen, jobs=before, silent=error.what))
+            return before
+        if seen.get("silent"):
+            log.note(job, "Slurm answers again")
+        log.note_changes(job, before, after)
+        if over:
+            after = _add_details(after)
+            log.add_error_files(job, after)
+            log.warn_of_unshared_folder(job, after)
+            if not later:
+                scratch.remove(job)
+            finish(job, dict(_summarize_end(job, after), later=later))
+        job.write("seen.json", {"jobs": after})
+        return after
+
+
+def state(job: Job) -> str:
+    """Return `absent`, `preparing`, `running` or `ended`, as for every run."""
+    if job.has("done"):
+        return "ended"
+    if job.is_supervised():
+        return "preparing"
+    return "running" if jobs.list_submitted_jobs(job) else "absent"
+
+
+def describe_state(job: Job) -> Row:
+    """Return the state of the run after a look, and how it ended if it has."""
+    jobs.recover(job)
+    look(job)
+    ended = {name: value for name, value in job.read("exit.json").items() if name not in ("jobs", "ranks", "later")}
+    return {"state": state(job), "exit": ended or None, "ranks": {}}
+
+
+def describe_later_jobs(job: Job) -> Row:
+    """Return the later jobs as they are now. When the last of them has ended, the folder for temporary files is removed."""
+    later = jobs.list_later_jobs(job)
+    if job.has("done") and not later:
+        scratch.remove(job)
+    return {"jobs": later}
+
+
+def request_end(job: Job) -> list[str]:
+    """Cancel with scancel, without proof; return the jobs of the run that had not ended."""
+    jobs.recover(job)
+    if not job.has("cancelled"):
+        job.write("cancelled", {})
+    remaining = [row["job"] for row in look(job) if not words.is_over(row)]
+    silent = job.read("seen.json").get("silent")
+    if remaining and silent:  # scancel would wait for the controller as long as squeue just did
+        raise commands.Controller(silent)
+    if remaining:
+        _scancel(job, remaining)
+    return remaining
+
+
+def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> Row:
+    """Return when Slurm reports that every job has ended for which `request_end` was called, and end those that the run's own
+    jobs submitted. Raises Controller if they do not end."""
+    deadline = time.monotonic() + proof_s
+    rows: list[Row] = []
+    for _ in _nap_until(deadline):
+        rows = look(job) if cancelled else []
+        if not cancelled or job.has("done"):
+            return {"state": state(job), "killed": len(cancelled) + _cancel_later_jobs(job, deadline)}
+    still = ", ".join(f"{row['job']} is {row['state']}" for row in rows if not words.is_over(row))
+    raise commands.Controller(f"scancel was accepted, and after {proof_s:g} s Slurm still says: {still}")
+
+
+def _cancel_later_jobs(job: Job, deadline: float) -> int:
+    """End the jobs that an ended run's jobs had submitted, and those that these submit meanwhile; return how many there
+    were."""
+    ended = job.read("exit.json")
+    if not ended.get("later"):
+        return 0
+    cancelled: set[str] = set()
+    later: list[str] = []
+    for _ in _nap_until(deadline):
+        later = [queued["job"] for queued in jobs.list_later_jobs(job)]
+        if not later:
+            job.write("exit.json", dict(ended, later=[]), flush=True)
+            scratch.remove(job)
+            return len(cancelled)
+        if set(later) - cancelled:
+            _scancel(job, later)
+            cancelled.update(later)
+    raise commands.Controller(f"scancel was accepted, and Slurm still has: {', '.join(later)}")
+
+
+def _scancel(job: Job, numbers: list[str]) -> None:
+    commands.ask("scancel", *numbers)
+    log.note(job, "scancel " + " ".join(numbers))
+
+
+def _nap_until(deadline: float) -> Iterator[None]:
+    """Yield at once, then after naps that grow, until that time by the monotonic clock."""
+    nap = 0.05
+    yield
+    while time.monotonic() < deadline:
+        time.sleep(nap)
+        nap = min(nap * 1.5, 2.0)
+        yield
+
+
+def _query_rows(job: Job, before: list[Row]) -> list[Row]:
+    """Return the rows with Slurm's current answer; for jobs that it has forgotten, with the accounting or the job's own
+    note."""
+    open_rows = [row for row in before if not words.is_over(row)]
+    if not open_rows:
+        return before
+    answers = _find_own_jobs(job, _ask_queue(_list_numbers(open_rows)))
+    answers.update(_find_hidden_tasks([row for row in open_rows if row["job"] not in answers]))
+    accounts = _ask_accounts(_list_numbers([row for row in open_rows if row["job"] not in answers]))
+    after = []
+    for row in before:
+        answer = answers.get(row["job"])
+        if words.is_over(row):
+            after.append(row)
+        elif answer:  # while a job completes, nodes that failed are gone from it: keep where it last ran
+            ran_on = {"ran_on": answer["node"]} if answer["state"] == "RUNNING" and "node" in answer else {}
+            after.append({**row, **answer, **ran_on})
+        else:
+            after.append({**row, "reason": "", **(accounts.get(row["job"]) or _read_end_note(job, row["job"]))})
+    return after
+
+
+def _list_numbers(rows: list[Row]) -> list[str]:
+    """Return the numbers of the jobs and arrays of these rows."""
+    return sorted({row["job"].partition("_")[0] for row in rows}, key=int)
+
+
+def _ask_queue(numbers: list[str]) -> dict[str, Row]:
+    try:
+        return words.queue(commands.ask("squeue", "-h", "-a", "-t", "all", "-r", "-j", ",".join(numbers), "-o", words.QUEUE))
+    except commands.UnknownJob:
+        return {}
+
+
+def _ask_accounts(numbers: list[str]) -> dict[str, Row]:
+    if not numbers:
+        return {}
+    try:
+        return words.accounts(commands.ask("sacct", "-n", "-P", "-X", "-j", ",".join(numbers), "-o", words.ACCOUNTS))
+    except commands.Controller:  # most small clusters keep no accounts
+        return {}
+
+
+def _ask_details(numbers: list[str]) -> dict[str, Row]:
+    """Return the answer of scontrol on these jobs; nothing on those that it has forgotten."""
+    details: dict[str, Row] = {}
+    for number in numbers:
+        try:
+            details.update(words.details(commands.ask("scontrol", "show", "job", "-o", number)))
+        except commands.Controller:
+            continue
+    return details
+
+
+def _find_hidden_tasks(missing: list[Row]) -> dict[str, Row]:
+    """Return scontrol's answer on tasks of arrays that squeue did not name: while they wait, squeue leaves out the last task of
+    an array with a step, and all that do not fit into its line."""
+    tasks = [row for row in missing if "_" in row["job"]]
+    details = _ask_details(_list_numbers(tasks))
+    answers = {row["job"]: details.get(row["job"]) or details.get(row["job"].partition("_")[0]) for row in tasks}
+    names = ("state", "reason", "submitted", "started", "ended")
+    return {task: {name: answer[name] for name in names} for task, answer in answers.items() if answer}
+
+
+def _find_own_jobs(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
+    """Return only the jobs of this run: a cluster that was set up again counts from 1, and reuses a number for another user."""
+    handed_in = os.stat(job.path("jobs.json")).st_mtime
+    younger = {name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S}
+    if not younger:
+        return answers
+    numbers = {queued["job"] for queued in jobs.list_queued_jobs(job)}  # one that was requeued counts as submitted then
+    return {name: row for name, row in answers.items() if name not in younger or name.partition("_")[0] in numbers}
+
+
+def _read_end_note(job: Job, job_id: str) -> Row:
+    """Return how a job ended by the note that it left; FORGOTTEN if it left none. The note does not show who sent a signal."""
+    try:
+        with open(job.path("ended-" + job_id)) as file:
+            code = int(file.read())
+    except (OSError, ValueError):
+        return {"state": "FORGOTTEN"}
+    return {"state": "FAILED" if code else "COMPLETED", "code": code, "reason": words.SIGNALLED if code == _TERMINATED else ""}
+
+
+def _add_details(rows: list[Row]) -> list[Row]:
+    """Return the rows with exit codes, restarts and durations, which squeue does not show."""
+    details = _ask_details(_list_numbers(rows))
+    full_rows = []
+    for row in rows:
+        answer = details.get(row["job"], {})
+        names = ("code", "restarts", "submitted", "started", "ended")
+        full = {**row, **{name: answer[name] for name in names if answer.get(name)}}
+        if full["state"] == "COMPLETED" and full["code"] is None:
+            full["code"] = 0
+        submitted, started, ended = (_epoch(full.get(name)) for name in ("submitted", "started", "ended"))
+        if full["state"] == "CANCELLED" and not full.get("node"):
+            started = None  # it never started
+        full["waited_s"] = None if started is None or submitted is None else max(0.0, started - submitted)
+        full["ran_s"] = None if started is None or ended is None else max(0.0, ended - started)
+        full_rows.append(full)
+    return full_rows
+
+
+def _summarize_end(job: Job, rows: list[Row]) -> Row:
+    """Return how the whole run ended: the gravest end of its jobs, without those that the exercise itself cancelled."""
+    # A shell ends with the code of its last command, which shows nothing about the session.
+    fine = ("COMPLETED", "FAILED") if jobs.read_request(job).get("session") else ("COMPLETED",)
+    bad = [row for row in rows if not row["asked"] and row["state"] not in fine]
+    code, reason = 0, "exited"
+    if bad:
+        worst = min(bad, key=lambda row: _GRAVEST_FIRST.index(words.ending(row["state"])))
+        reason = "cancelled" if job.has("cancelled") else words.ending(worst["state"])
+        code = _CODES.get(reason) or worst["code"] or 1
+    seconds = max(0.0, _find_last_note(job, rows) - os.stat(job.path("slurm.json")).st_mtime)
+    return {"code": code, "reason": reason, "seconds": seconds, "killed": 0, "jobs": rows, "ranks": _list_ranks(job, rows)}
+
+
+def _list_ranks(job: Job, rows: list[Row]) -> list[Row]:
+    """Return how each process ended, as far as Slurm shows it: the jobs themselves, or the tasks that srun names."""
+    request, now = jobs.read_request(job), time.time()
+    if request.get("session"):
+        return []
+    if not request["spread"]:
+        ended = [row for row in rows if not row["asked"] and row["code"] is not None]
+        first_hosts = [next(iter(words.hosts(row.get("node") or "")), "") for row in ended]  # the log is that machine's
+        return [
+            {"rank": row["row"], "code": row["code"], "node": host, "at": _epoch(row.get("ended")) or now}
+            for row, host in zip(ended, first_hosts)
+        ]
+    completed = all(row["state"] == "COMPLETED" for row in rows)
+    ends = _read_rank_notes(job, killed=not completed)
+    if not ends:
+        ends = [
+            {"rank": rank, "code": code, "node": node, "at": now + place / 1000}
+            for place, (rank, code, node) in enumerate(_read_failed_tasks(job))
+        ]
+    if not ends and completed:
+        ends = [{"rank": rank, "code": 0, "node": "", "at": now} for rank in range(request["ranks"])]
+    return ends
+
+
+def _read_failed_tasks(job: Job) -> list[tuple[int, int, str]]:
+    """Return the tasks that failed according to srun, in the order of the jobs' logs."""
+    failed = []
+    for name in sorted(os.listdir(job.path("logs"))):
+        if name.endswith(".out"):
+            with open(job.path("logs", name), encoding="utf-8", errors="replace") as file:
+                failed += words.parse_failed_tasks(file.read())
+    return failed
+
+
+def _read_rank_notes(job: Job, *, killed: bool) -> list[Row]:
+    """Return each end of each rank that torchrun started: `ranks/RANK-RESTART` holds code, node and time. With `killed`, a rank
+    that has begun and whose end was not written down counts as ended with its job."""
+    ends: list[Row] = []
+    for name in sorted(os.listdir(job.path("ranks"))) if job.has("ranks") else ():
+        rank, _, restart = name.partition("-")
+        with open(job.path("ranks", name), encoding="utf-8", errors="replace") as file:
+            note = _RANK_NOTE.match(file.read())
+        if rank.isdigit() and restart.isdigit() and note and (killed or note[1] != "-"):
+            code, node, at = note.groups() if note[1] != "-" else (_KILLED, note[2], time.time())
+            ends.append({"rank": int(rank), "code": int(code), "node": node, "at": float(at), "restart": int(restart)})
+    return ends
+
+
+def _epoch(moment: str | None) -> float | None:
+    """Return a time of Slurm as seconds; None if it is none."""
+    try:
+        return time.mktime(time.strptime(moment or "", "%Y-%m-%dT%H:%M:%S"))
+    except ValueError:
+        return None
+
+
+def _find_last_note(job: Job, rows: list[Row]) -> float:
+    """Return when the last job wrote down its end; the current time if one could not."""
+    times = [os.stat(job.path(name)).st_mtime for name in os.listdir(job.folder) if name.startswith("ended-")]
+    return max(times) if times and len(times) >= len(rows) else time.time()
