@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from gpucourse.errors import GpucourseError, ManifestError
 from gpucourse.guard import guard
 from gpucourse.model.node import is_simulated
+from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import paint
 from gpucourse.ui.out import Out
 from gpucourse.ui.render import render
@@ -98,7 +99,7 @@ class Console:
         elif view.mode:
             self._say_mode(view.mode, self.out)
         width = self.width() if self.out.terminal else None
-        page = render(view, width=width, colour=self.colour(self.out), glyphs=self.out.glyphs)
+        page = render(view, width=width, colour=self.colour(self.out))
         self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
@@ -136,7 +137,7 @@ class Console:
 
     def warn(self, text: str) -> None:
         """Write a sentence that must not be missed."""
-        self._sentence(text, "warn", f"{self.err.glyphs.error} ")
+        self._sentence(text, "warn", f"{UNICODE.error} ")
 
     def error(self, error: GpucourseError) -> None:
         """Write what happened and where, what to type next, and the log; with --json as the document. Never raises."""
@@ -152,7 +153,7 @@ class Console:
             lines = wrap(clean(error.what), width)
         text = "".join(f"{self._paint(line, 'error', self.err)}\n" for line in lines)
         if error.hint:
-            hint = "\n".join(wrap(clean(error.hint), None, first=f"{self.err.glyphs.arrow} "))
+            hint = "\n".join(wrap(clean(error.hint), None, first=f"{UNICODE.arrow} "))
             text += f"{self._paint(hint, 'accent', self.err)}\n"
         if error.log is not None:
             text += f"{self._paint(f'  log: {clean(str(error.log))}', 'dim', self.err)}\n"

@@ -19,6 +19,7 @@ from typing import Self
 from gpucourse.errors import Interrupted
 from gpucourse.guard import guard
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, SilentRanks, Stage
+from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import Line, Segment, ansi, line, plain, wrap_log_line
 from gpucourse.ui.loglines import LONGEST, Source, leave_out_tables, visible
 from gpucourse.ui.logpipe import LONGEST as LONGEST_IN_PIPE
@@ -59,8 +60,8 @@ class Live:
         self._out, self._colour, self._clock, self._log_file = out, colour, clock, log
         self._quiet, self._brief, self._fold = quiet, brief, not verbose
         self._moving = moving and not quiet
-        self._progress = Progress(out.glyphs, at_once=not self._moving, verbose=verbose)
-        self._screen = LogScreen(out.glyphs, fold=self._fold)
+        self._progress = Progress(at_once=not self._moving, verbose=verbose)
+        self._screen = LogScreen(fold=self._fold)
         self._pipe = LogPipe(out, fold=self._fold, most=LONGEST if out.terminal else LONGEST_IN_PIPE)
         self._region = Region(out, colour=colour)
         self._lock = threading.RLock()
@@ -151,7 +152,7 @@ class Live:
             kept = list(self._kept)[-stages:]
         shown = said[-logs:]
         if shown and (len(said) > logs or any(source.more for source in self._sources())):
-            shown.insert(0, (shown[0][0], line(Segment(f"{self._out.glyphs.ellipsis} earlier lines are in logs/", "dim"))))
+            shown.insert(0, (shown[0][0], line(Segment(f"{UNICODE.ellipsis} earlier lines are in logs/", "dim"))))
         return [row for _, row in sorted([*kept, *shown], key=_when)]
 
     def _log(self, event: LogBytes) -> None:
@@ -180,7 +181,7 @@ class Live:
             return []
         whose = "the launcher" if all(source.rank is None for source in sources) else "launchers and libraries"
         files = ", ".join(source.file for source in sources) if len(sources) <= NAMED else "logs/"
-        return [line(Segment(f"{self._out.glyphs.ellipsis} {format_count(count, 'line')} of {whose}: {files}", "dim"))]
+        return [line(Segment(f"{UNICODE.ellipsis} {format_count(count, 'line')} of {whose}: {files}", "dim"))]
 
     def _finish(self, rows: Sequence[Line], *, loud: bool = False, keep: bool = True) -> None:
         """Show lines that are final. `loud` ones are shown with --quiet as well."""
@@ -219,7 +220,7 @@ class Live:
         rows = self._progress.rows(now, height - min(self._screen.count_statuses(), height // 2), width)
         statuses = self._screen.statuses(height - len(rows))
         if not rows and not statuses and now - self._heard > 0.5:
-            spinner = self._out.glyphs.spinner[int(now * 8) % len(self._out.glyphs.spinner)]
+            spinner = UNICODE.frame(now)
             rows = [line(Segment(spinner, "accent"), Segment(f" {format_seconds(now - self._heard)}", "dim"))]
         return statuses + rows
 
@@ -235,8 +236,8 @@ class Live:
 
     def _note(self, event: Note) -> Line:
         if event.level == "warning":
-            return line(Segment(f"{self._out.glyphs.error} {clean_line(event.text)}", "warn"))
-        return line(Segment(f"{self._out.glyphs.dot} ", "dim"), clean_line(event.text))
+            return line(Segment(f"{UNICODE.error} {clean_line(event.text)}", "warn"))
+        return line(Segment(f"{UNICODE.dot} ", "dim"), clean_line(event.text))
 
     def _make_log_line(self, source: Source, raw: bytes) -> Line:
         return line(Segment(source.prefix, source.style), " ", visible(raw))
@@ -255,7 +256,7 @@ class Live:
                 return
             self._has_failed, was_moving, self._moving = True, self._moving, False
             rows = self._take_scrolled_rows()
-            text = "".join(f"{row}\n" for row in [*rows, f"{self._out.glyphs.error} {clean_line(warning)}"])
+            text = "".join(f"{row}\n" for row in [*rows, f"{UNICODE.error} {clean_line(warning)}"])
             self._write(partial(self._out.write, f"{self._region.clear() if was_moving else ''}{text}"))
 
     def _write(self, writing: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from typing import NamedTuple
 
 from gpucourse.model.event import LogBytes, RankEvent, SilentRanks
-from gpucourse.ui.glyphs import Glyphs
+from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import Line, Segment, line
 from gpucourse.ui.loglines import LONGEST, Source, source_of, visible
 from gpucourse.ui.text import cells, pad
@@ -38,9 +38,8 @@ class LogScreen:
     """Bounded: `feed` from any thread, `take` and `statuses` from the printer. `fold`: lines of launchers and libraries are
     counted, not shown."""
 
-    def __init__(self, glyphs: Glyphs, held_s: float = HELD_S, *, fold: bool = False) -> None:
+    def __init__(self, held_s: float = HELD_S, *, fold: bool = False) -> None:
         self._fold = fold
-        self._glyphs = glyphs
         self._held_s = held_s
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, int | None], Source] = {}
@@ -144,7 +143,7 @@ class LogScreen:
 
     def _render_status(self, source: Source, width: int) -> Line:
         prefix = Segment(pad(source.prefix, width), source.style)
-        failure = Segment(f"{self._glyphs.bad} exit code {source.code} ", "bad") if source.has_failed else Segment("")
+        failure = Segment(f"{UNICODE.bad} exit code {source.code} ", "bad") if source.has_failed else Segment("")
         said = Segment("has said nothing yet", "dim") if source.silent else Segment(visible(source.partial[:LONGEST]))
         return line(prefix, " ", failure, said)
 
@@ -182,10 +181,10 @@ class LogScreen:
         if not missed:
             return []
         some = "1 line" if missed == 1 else f"{missed:,} lines"
-        return [_with_prefix(source, Segment(f"{self._glyphs.ellipsis} {some} not shown, all in {source.file}", "dim"))]
+        return [_with_prefix(source, Segment(f"{UNICODE.ellipsis} {some} not shown, all in {source.file}", "dim"))]
 
     def _render_line(self, source: Source, raw: bytes) -> Line:
-        rest = Segment(f" {self._glyphs.ellipsis} whole in {source.file}", "dim") if len(raw) > LONGEST else Segment("")
+        rest = Segment(f" {UNICODE.ellipsis} whole in {source.file}", "dim") if len(raw) > LONGEST else Segment("")
         return _with_prefix(source, Segment(visible(raw[:LONGEST])), rest)
 
 

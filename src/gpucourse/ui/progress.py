@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpucourse.model.event import NodeEvent, ResourceEvent, Stage
-from gpucourse.ui.glyphs import Glyphs
+from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import Line, Segment, line
 from gpucourse.ui.text import clean_line, clip, format_count, pad
 from gpucourse.units import format_seconds
@@ -61,8 +61,7 @@ class Progress:
     listed as they end, below their stage, for a reader who sees no lines change in place.
     """
 
-    def __init__(self, glyphs: Glyphs, *, at_once: bool = False, verbose: bool = False) -> None:
-        self._glyphs = glyphs
+    def __init__(self, *, at_once: bool = False, verbose: bool = False) -> None:
         self._at_once, self._verbose = at_once, verbose
         self._open: dict[str, OpenStage] = {}
         self._planned: set[str] = set()
@@ -128,8 +127,8 @@ class Progress:
 
     def _tell(self, stage: OpenStage, rows: list[Line]) -> list[Line]:
         """Return these lines after the first line of their stage and the lines that waited for it."""
-        silence = f" ({stage.silence} {self._glyphs.ellipsis})" if stage.silence else ""
-        head = [] if stage.told else [line(f"{self._glyphs.dot} ", Segment(f"{clean_line(stage.text)}{silence}", "strong"))]
+        silence = f" ({stage.silence} {UNICODE.ellipsis})" if stage.silence else ""
+        head = [] if stage.told else [line(f"{UNICODE.dot} ", Segment(f"{clean_line(stage.text)}{silence}", "strong"))]
         untold, stage.untold, stage.told = stage.untold, [], True
         return [*head, *untold, *rows]
 
@@ -140,7 +139,7 @@ class Progress:
 
     def end_open_stages(self, now: float, *, failed: bool) -> list[Line]:
         """Return the lines of the stages that never ended, because the command broke off."""
-        sign = self._sign(ok=False) if failed else Segment(self._glyphs.absent, "warn")
+        sign = self._sign(ok=False) if failed else Segment(UNICODE.absent, "warn")
         stages, self._open = list(self._open.values()), {}
         return [
             row
@@ -155,19 +154,19 @@ class Progress:
     def rows(self, now: float, height: int, width: int) -> list[Line]:
         """Return the lines that change in place, at most `height` on a terminal of `width` columns: stages, each with its time
         and, below it, the parts that most need attention."""
-        spinner = self._glyphs.spinner[int(now * 8) % len(self._glyphs.spinner)]
+        spinner = UNICODE.frame(now)
         heads, rows = len(self._open), []
         room = max(0, height - heads)
         for stage in self._open.values():
             rows.append(self._draw_stage(stage, now, spinner, width))
             if stage.silence and room:
-                rows.append(line(Segment(f"    {stage.silence} {self._glyphs.ellipsis}", "dim")))
+                rows.append(line(Segment(f"    {stage.silence} {UNICODE.ellipsis}", "dim")))
                 room -= 1
             children = self._urgent(stage, now, spinner)
             shown = children if len(children) <= room else children[: max(0, room - 1)]
             rows.extend(shown)
             if len(shown) < len(children) and room:
-                rows.append(line(Segment(f"    {self._glyphs.ellipsis} {len(children) - len(shown)} more", "dim")))
+                rows.append(line(Segment(f"    {UNICODE.ellipsis} {len(children) - len(shown)} more", "dim")))
             room -= min(len(children), room)
         return rows[:height]
 
@@ -175,7 +174,7 @@ class Progress:
         return next(reversed(self._open.values()), None)
 
     def _sign(self, ok: bool) -> Segment:
-        return Segment(self._glyphs.good, "good") if ok else Segment(self._glyphs.bad, "bad")
+        return Segment(UNICODE.good, "good") if ok else Segment(UNICODE.bad, "bad")
 
     def _render_end(self, text: str, seconds: float, sign: Segment, width: int = _NAMES) -> Line:
         return line(
@@ -185,14 +184,14 @@ class Progress:
     def _draw_stage(self, stage: OpenStage, now: float, spinner: str, width: int) -> Line:
         elapsed = Segment(f" {_format_growing(now - stage.began):>9}", "dim")
         room = max(0, width - 1 - len("* ") - len(elapsed.text))  # the last column stays empty
-        name = clip(clean_line(stage.text), room, self._glyphs.ellipsis)
+        name = clip(clean_line(stage.text), room, UNICODE.ellipsis)
         head = line(Segment(spinner, "accent"), " ", pad(name, min(_NAMES, room)))
         if not stage.resources:
             return (*head, elapsed)
         done = sum(resource.seconds is not None for resource in stage.resources.values())
         total = max(len(self._planned), len(stage.resources))
         full = _BAR * done // total
-        bar = Segment(self._glyphs.bar_done * full, "good"), Segment(self._glyphs.bar_left * (_BAR - full), "dim")
+        bar = Segment(UNICODE.bar_done * full, "good"), Segment(UNICODE.bar_left * (_BAR - full), "dim")
         return (*head, elapsed, Segment("  "), *bar, Segment(f" {done} of {total}", "dim"))
 
     def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Line]:
@@ -244,7 +243,7 @@ class Progress:
 
     def _node(self, name: str, events: list[NodeEvent]) -> list[Line]:
         good = all(event.ok for event in events)
-        steps = f" {self._glyphs.dot} ".join(self._step(event) for event in events)
+        steps = f" {UNICODE.dot} ".join(self._step(event) for event in events)
         rows = [line("  ", self._sign(good), " ", pad(clean_line(name), 8), Segment(f"  {steps}", "" if not good else "dim"))]
         why = [clean_line(event.detail) for event in events if not event.ok and event.detail]
         return rows + [line("      ", Segment(text, "bad")) for text in why]

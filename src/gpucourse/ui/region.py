@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpucourse.ui.glyphs import ASCII_ELLIPSIS, UNICODE
 from gpucourse.ui.line import Line, ansi, cut, plain
 from gpucourse.ui.out import Out
 from gpucourse.ui.text import cells
@@ -35,7 +36,8 @@ class Region:
         if above:
             frame.append("\x1b[J")  # a finished line may wrap over several rows
             frame.extend(f"{text}\n" for text in above)
-        shown = [cut(content, width - 1, self._out.glyphs.ellipsis) for content in lines[: max(1, height - 1)]]
+        room = width - len(ASCII_ELLIPSIS if self._out.ascii else UNICODE.ellipsis)  # the last column stays empty
+        shown = [cut(content, room, UNICODE.ellipsis) for content in lines[: max(1, height - 1)]]
         frame.append("\x1b[K\n".join(ansi(content) if self._colour else plain(content) for content in shown))
         frame.append("\x1b[J" if shown else "\r\x1b[J")
         cursor = _HIDE if shown and not self._hidden else _SHOW if self._hidden and not shown else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpucourse.ui.glyphs import UNICODE, Glyphs
+from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import Line, Segment, ansi, line, plain
 from gpucourse.ui.table_layout import GAP, lay_out, titles
 from gpucourse.ui.tables import (
@@ -32,9 +32,9 @@ PIPE_PROSE = 92  # columns of running text if the width of the reader's window i
 WIDEST_PROSE = 110  # a longer line of text tires the eye, however wide the window is
 
 
-def render(view: View, *, width: int | None = None, colour: bool = False, glyphs: Glyphs = UNICODE) -> str:
+def render(view: View, *, width: int | None = None, colour: bool = False) -> str:
     """Return the view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they need."""
-    blocks = [_part(part, width, colour, glyphs) for part in view.blocks]
+    blocks = [_part(part, width, colour) for part in view.blocks]
     head = [line(Segment(row, "strong")) for row in wrap(clean_line(view.title), width)] if view.title else []
     if view.headline is not None:
         head += _rows(Lines((view.headline,)), width)
@@ -47,27 +47,27 @@ def render(view: View, *, width: int | None = None, colour: bool = False, glyphs
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _part(part: Block, width: int | None, colour: bool, glyphs: Glyphs) -> list[str]:
+def _part(part: Block, width: int | None, colour: bool) -> list[str]:
     if isinstance(part, Markdown) and width is not None:
         from gpucourse.ui.prose import draw
 
         return draw(clean(part.text), width=min(width, WIDEST_PROSE), colour=colour)
     title = part.title if isinstance(part, (Table, Facts, Items, Code)) else ""
     head = [line(Segment(row, "heading")) for row in wrap(clean_line(title), width)] if title else []
-    return _write_lines([*head, *_lines(part, width, glyphs)], colour)
+    return _write_lines([*head, *_lines(part, width)], colour)
 
 
 def _write_lines(lines: Sequence[Line], colour: bool) -> list[str]:
     return [ansi(content) if colour else plain(content) for content in lines]
 
 
-def _lines(part: Block, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
+def _lines(part: Block, width: int | None) -> Iterator[Line]:
     if isinstance(part, Table):
-        return _table(part, width, glyphs)
+        return _table(part, width)
     if isinstance(part, Facts):
         return _facts(part, width)
     if isinstance(part, Items):
-        return _items(part, width, glyphs)
+        return _items(part, width)
     if isinstance(part, Lines):
         return _rows(part, width)
     if isinstance(part, Paragraph):
@@ -76,13 +76,13 @@ def _lines(part: Block, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
     return (line(row) for row in (text.strip("\n") if isinstance(part, Markdown) else text).split("\n"))
 
 
-def _table(table: Table, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
+def _table(table: Table, width: int | None) -> Iterator[Line]:
     """Yield columns under their titles; a terminal gets a thin rule between, and a line about columns that have no room."""
     table, sizes, gap, left_out = lay_out(table, width)
     heads = [Column(column.title, column.align, "dim") for column in table.columns]
     yield from _row(heads, titles(table), sizes, gap, folded=width is not None, low=True)
     if width is not None:
-        yield line(Segment(glyphs.rule * (sum(sizes) + len(gap) * (len(sizes) - 1)), "dim"))
+        yield line(Segment(UNICODE.bar_left * (sum(sizes) + len(gap) * (len(sizes) - 1)), "dim"))
     for row in table.rows:
         yield from _row(table.columns, row, sizes, gap, folded=width is not None)
     if left_out:
@@ -138,8 +138,8 @@ def _facts(part: Facts, width: int | None) -> Iterator[Line]:
         yield from _hang_lines(lead, wrap(value, room), content)
 
 
-def _items(part: Items, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
-    marks = [f"{number}." if part.numbered else glyphs.bullet for number in range(1, len(part.items) + 1)]
+def _items(part: Items, width: int | None) -> Iterator[Line]:
+    marks = [f"{number}." if part.numbered else UNICODE.bullet for number in range(1, len(part.items) + 1)]
     longest = max(map(len, marks), default=0)
     for mark, item in zip(marks, part.items, strict=True):
         lead = f"{GAP}{pad(mark, longest, right=True)} "

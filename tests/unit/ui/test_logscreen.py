@@ -7,7 +7,6 @@ import pytest
 
 from gpucourse.model.event import LogBytes
 from gpucourse.ui import logscreen
-from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.logscreen import LogScreen
 from tests.waiting import STUCK_S
@@ -18,7 +17,7 @@ def piece(data: bytes, rank: int | None = 0, node: str = "node0") -> LogBytes:
 
 
 def screen(*pieces: LogBytes, held_s: float = logscreen.HELD_S) -> LogScreen:
-    made = LogScreen(UNICODE, held_s)
+    made = LogScreen(held_s)
     for piece in pieces:
         made.feed(piece)
     return made
@@ -63,7 +62,7 @@ def test_statuses_replace_a_line_after_a_carriage_return() -> None:
 
 
 def test_take_counts_a_flood_to_the_last_line() -> None:
-    made = LogScreen(UNICODE)
+    made = LogScreen()
     shown: list[str] = []
     fed = 0
     for turn in range(40):
@@ -83,7 +82,7 @@ def test_take_counts_a_flood_to_the_last_line() -> None:
 
 
 def test_take_keeps_a_line_of_another_rank_in_a_flood() -> None:
-    made = LogScreen(UNICODE)
+    made = LogScreen()
     made.feed(piece(b"the one line that matters\n", 1, "node1"))
     for _ in range(100):
         made.feed(piece(b"noise\n" * 1000))
@@ -98,7 +97,7 @@ def test_take_cuts_a_long_line_and_says_where_it_is_whole() -> None:
 
 
 def test_feed_of_many_threads_loses_nothing() -> None:
-    made = LogScreen(UNICODE)
+    made = LogScreen()
     stop = threading.Event()
     shown: list[str] = []
 

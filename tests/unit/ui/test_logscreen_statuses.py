@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpucourse.model.event import LogBytes, RankEvent, SilentRanks
-from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.logscreen import LogScreen
 from tests.unit.ui.test_live_ranks import bar, ranks_of
@@ -11,7 +10,7 @@ from tests.unit.ui.test_live_ranks import bar, ranks_of
 
 def begin(count: int) -> LogScreen:
     """A run of so many ranks, one a node, of which none has printed anything."""
-    screen = LogScreen(UNICODE, 0.0)
+    screen = LogScreen(0.0)
     screen.begin_run(SilentRanks(ranks={f"node{rank}": (rank,) for rank in range(count)}))
     return screen
 

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 from gpucourse.model.event import NodeEvent, Stage
-from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.progress import EACH, Progress
 
 
 def test_progress_explains_silence_until_a_rank_prints() -> None:
     silent = Stage(name="run", text="running", silence="importing torch")
-    progress = Progress(UNICODE)
+    progress = Progress()
     progress.stage(silent, 0.0)
     assert [plain(row) for row in progress.rows(1.0, 10, 80)][1] == "    importing torch …"
     progress.note_output()
@@ -16,7 +15,7 @@ def test_progress_explains_silence_until_a_rank_prints() -> None:
 
 
 def test_stage_of_many_nodes_ends_with_their_median_and_the_slowest() -> None:
-    progress = Progress(UNICODE)
+    progress = Progress()
     progress.stage(Stage(name="push", text="pushing"), 0.0)
     for number in range(EACH + 1):
         progress.node(NodeEvent(node=f"node{number}", step="push", ok=True, seconds=1.0 + number), 9.0)

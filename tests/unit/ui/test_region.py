@@ -57,3 +57,10 @@ def test_paint_keeps_what_was_finished_when_the_terminal_gets_narrower() -> None
     emulator.row, emulator.column = 4, 19
     screen.emulator, screen.out.columns = emulator, 20
     assert screen.paint([], "now") == ["finished", "now"]
+
+
+def test_paint_leaves_room_for_the_ascii_ellipsis() -> None:
+    screen = Screen(columns=20)
+    screen.out.ascii = True
+    (row,) = screen.paint([], "a" * 40)
+    assert row == "a" * 16 + "..."

@@ -6,14 +6,13 @@ import re
 
 import pytest
 
-from gpucourse.ui.glyphs import ASCII
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import Column, View, table
 from gpucourse.ui.text import cells
 
 
 def draw(width: int, columns: list[Column | str], *rows: tuple[str, ...]) -> list[str]:
-    return render(View(blocks=(table(columns, rows),)), width=width, glyphs=ASCII).splitlines()
+    return render(View(blocks=(table(columns, rows),)), width=width).splitlines()
 
 
 def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
@@ -22,7 +21,7 @@ def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
     lines = draw(40, columns, ("node0", "1,234", "it answers"), ("node11", "7", ended))
     assert lines[:4] == [
         "node     lines   seen",
-        "----------------------------------------",
+        "─" * 40,
         "node0    1,234   it answers",
         "node11       7   its process has ended,",
     ]
@@ -40,7 +39,7 @@ def test_render_names_the_columns_that_have_no_room() -> None:
     columns: list[Column | str] = ["stack", "address", "state"]
     assert draw(36, columns, ("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")) == [
         "stack     address",
-        "---------------------------------",
+        "─" * 33,
         "m3-local  learner@127.0.0.1:22001",
         "m4-local",
         "no room for: state",
