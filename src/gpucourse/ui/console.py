@@ -14,9 +14,7 @@ from gpucourse.errors import GpucourseError, ManifestError
 from gpucourse.guard import guard
 from gpucourse.model.node import is_simulated
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.line import paint
 from gpucourse.ui.out import Out
-from gpucourse.ui.render import render
 from gpucourse.ui.tables import Cell, View
 from gpucourse.ui.text import clean, wrap
 
@@ -98,6 +96,8 @@ class Console:
             view = View(headline=view.headline)
         elif view.mode:
             self._say_mode(view.mode, self.out)
+        from gpucourse.ui.render import render  # rich, which --help does not need
+
         width = self.width() if self.out.terminal else None
         page = render(view, width=width, colour=self.colour(self.out))
         self._write(self.out, self._gap(self.out) + page)
@@ -216,7 +216,9 @@ class Console:
         self._write(self.err, self._paint("\n".join(lines), style, self.err) + "\n")
 
     def _paint(self, text: str, style: str, out: Out) -> str:
-        return paint(text, style) if self.colour(out) else text
+        from gpucourse.ui.styles import draw, line
+
+        return draw(line((text, style)), colour=self.colour(out)).removesuffix("\n")
 
     def _write(self, out: Out, text: str) -> None:
         from gpucourse.storage import storage_error

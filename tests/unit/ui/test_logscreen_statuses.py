@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpucourse.model.event import LogBytes, RankEvent, SilentRanks
-from gpucourse.ui.line import plain
 from gpucourse.ui.logscreen import LogScreen
 from tests.unit.ui.test_live_ranks import bar, ranks_of
 
@@ -21,7 +20,7 @@ def draw(screen: LogScreen, *ranks: int) -> None:
 
 
 def rows(screen: LogScreen, most: int = 100) -> list[str]:
-    return [plain(row) for row in screen.statuses(most)]
+    return [row.plain for row in screen.statuses(most)]
 
 
 def test_statuses_have_every_rank_in_order_when_there_is_room() -> None:

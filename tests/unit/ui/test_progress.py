@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from gpucourse.model.event import NodeEvent, Stage
-from gpucourse.ui.line import plain
 from gpucourse.ui.progress import EACH, Progress
 
 
@@ -9,7 +8,7 @@ def test_progress_explains_silence_until_a_rank_prints() -> None:
     silent = Stage(name="run", text="running", silence="importing torch")
     progress = Progress()
     progress.stage(silent, 0.0)
-    assert [plain(row) for row in progress.rows(1.0, 10, 80)][1] == "    importing torch …"
+    assert [row.plain for row in progress.rows(1.0, 10, 80)][1] == "    importing torch …"
     progress.note_output()
     assert len(progress.rows(1.0, 10, 80)) == 1
 
@@ -20,6 +19,6 @@ def test_stage_of_many_nodes_ends_with_their_median_and_the_slowest() -> None:
     for number in range(EACH + 1):
         progress.node(NodeEvent(node=f"node{number}", step="push", ok=True, seconds=1.0 + number), 9.0)
     rows = progress.stage(Stage(name="push", text="pushing", seconds=9.0), 9.0)
-    assert [" ".join(plain(row).split()) for row in rows] == [
+    assert [" ".join(row.plain.split()) for row in rows] == [
         "✓ pushing 9.00 s", "✓ 9 nodes: push median 5.00 s, slowest 9.00 s (node8)",
     ]  # fmt: skip

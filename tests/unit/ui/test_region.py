@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import io
 
-from gpucourse.ui.line import Segment, line
 from gpucourse.ui.out import Out
 from gpucourse.ui.region import Region
+from gpucourse.ui.styles import line
 from tests.unit.ui.emulator import Emulator
 
 
@@ -29,7 +29,7 @@ class Screen:
         self.emulator = Emulator(columns)
 
     def paint(self, above: list[str], *rows: str) -> list[str]:
-        self.region.paint(above, [line(Segment(row, "accent")) for row in rows])
+        self.region.paint([line(text) for text in above], [line((row, "accent")) for row in rows])
         self.emulator.feed(self.stream.getvalue())
         self.stream.seek(0)
         self.stream.truncate()
