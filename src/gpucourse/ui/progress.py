@@ -19,6 +19,7 @@ COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
 _NAMES = 40  # columns of the names, so that times are under each other
+_SHORTEST_NAME = 20  # columns; a bar that leaves less is not shown
 _BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left by its colour alone.
 _GOOD, _BAD, _BROKEN_OFF = (UNICODE.good, "good"), (UNICODE.bad, "bad"), (UNICODE.absent, "warn")
 
@@ -182,16 +183,19 @@ class Progress:
     def _draw_stage(self, stage: OpenStage, now: float, spinner: str, width: int) -> Text:
         elapsed = f" {_format_growing(now - stage.began):>9}"
         room = max(1, width - len("* ") - len(elapsed))
+        bar = self._draw_bar(stage) if stage.resources else Text()
+        if room - bar.cell_len < _SHORTEST_NAME:
+            bar = Text()
         name = Text(clean_line(stage.text))
-        name.truncate(room, overflow="ellipsis")
-        row = line((spinner, "accent"), " ", pad(name.plain, min(_NAMES, room)), (elapsed, "dim"))
-        if not stage.resources:
-            return row
+        name.truncate(room - bar.cell_len, overflow="ellipsis")
+        return line((spinner, "accent"), " ", pad(name.plain, min(_NAMES, room - bar.cell_len)), (elapsed, "dim"), bar)
+
+    def _draw_bar(self, stage: OpenStage) -> Text:
         done = sum(resource.seconds is not None for resource in stage.resources.values())
         total = max(len(self._planned), len(stage.resources))
         full = _BAR * done // total
         bar = (UNICODE.bar_done * full, "good"), (UNICODE.bar_left * (_BAR - full), "dim")
-        return line(row, "  ", *bar, (f" {done} of {total}", "dim"))
+        return line("  ", *bar, (f" {done} of {total}", "dim"))
 
     def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Text]:
         """Return the lines of the parts: failed ones first, then those under way, then finished ones, the newest first."""
