@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass, field
 
 from rich.text import Text
@@ -38,24 +39,33 @@ class Resource:
 
 @dataclass
 class OpenStage:
-    """A stage that has begun, and its events since. `told`: its first line was shown; until then the lines about its parts
-    wait in `untold`."""
+    """A stage that has begun, and its events since. `announced`: its first line was shown; until then the lines about its
+    parts are in `waiting`."""
 
     name: str
     text: str
     began: float
     silence: str = ""
-    told: bool = False
+    announced: bool = False
     parts: int = 0
-    untold: list[Text] = field(default_factory=list)
+    waiting: list[Text] = field(default_factory=list)
     resources: dict[str, Resource] = field(default_factory=dict)
     nodes: dict[str, list[NodeEvent]] = field(default_factory=dict)
 
     @property
     def went_well(self) -> bool:
         """Return whether none of its resources and nodes failed."""
-        steps = all(event.ok for events in self.nodes.values() for event in events)
-        return steps and all(resource.ok for resource in self.resources.values())
+        return self.good_nodes == self.nodes and all(resource.ok for resource in self.resources.values())
+
+    @property
+    def good_resources(self) -> list[Resource]:
+        """Return its resources that are done."""
+        return [resource for resource in self.resources.values() if resource.seconds is not None and resource.ok]
+
+    @property
+    def good_nodes(self) -> dict[str, list[NodeEvent]]:
+        """Return its nodes of which no step failed."""
+        return {name: events for name, events in self.nodes.items() if all(event.ok for event in events)}
 
 
 class Progress:
@@ -75,14 +85,14 @@ class Progress:
         its silence is to be announced at once."""
         if event.seconds is None:
             began = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
-            return self._tell(began, []) if self._at_once and event.silence else []
+            return self._announce(began, []) if self._at_once and event.silence else []
         ended = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
         if ended.resources:  # the plan is done; the next stack begins a new count
             self._planned.clear()
-        if ended.told:
+        if ended.announced:
             word = "done" if event.ok else "failed"
             return [
-                *self._count_untold(ended),
+                *self._count_unlisted(ended),
                 line("  ", self._render_end(word, event.seconds, _sign(event.ok), _NAMES - 2)),
             ]
         end = self._render_end(event.text, event.seconds, _sign(event.ok))
@@ -124,17 +134,17 @@ class Progress:
         stage.parts += 1
         if ok and stage.parts > MOST_AT_ONCE and not self._verbose:
             rows = []
-        if stage.told or self._verbose or not ok or now - stage.began > LISTED_AFTER_S:
-            return self._tell(stage, rows)
-        stage.untold += rows
+        if stage.announced or self._verbose or not ok or now - stage.began > LISTED_AFTER_S:
+            return self._announce(stage, rows)
+        stage.waiting += rows
         return []
 
-    def _tell(self, stage: OpenStage, rows: list[Text]) -> list[Text]:
+    def _announce(self, stage: OpenStage, rows: list[Text]) -> list[Text]:
         """Return these lines after the first line of their stage and the lines that waited for it."""
         silence = f" ({stage.silence} {UNICODE.ellipsis})" if stage.silence else ""
-        head = [] if stage.told else [line(f"{UNICODE.dot} ", (f"{clean_line(stage.text)}{silence}", "strong"))]
-        untold, stage.untold, stage.told = stage.untold, [], True
-        return [*head, *untold, *rows]
+        head = [] if stage.announced else [line(f"{UNICODE.dot} ", (f"{clean_line(stage.text)}{silence}", "strong"))]
+        waiting, stage.waiting, stage.announced = stage.waiting, [], True
+        return [*head, *waiting, *rows]
 
     def note_output(self) -> None:
         """Remove the notes about silence, because a rank has printed something."""
@@ -149,9 +159,9 @@ class Progress:
             row
             for stage in stages
             for row in (
-                *self._count_untold(stage),
+                *self._count_unlisted(stage),
                 self._render_end(stage.text, now - stage.began, sign),
-                *([] if stage.told else self._children(stage)),
+                *([] if stage.announced else self._children(stage)),
             )
         ]
 
@@ -202,25 +212,22 @@ class Progress:
         resources = list(stage.resources.values())
         failed = [self._resource(resource) for resource in resources if not resource.ok]
         active = [self._draw_resource(resource, now, spinner) for resource in resources if resource.seconds is None]
-        done = [self._resource(resource) for resource in reversed(resources) if resource.seconds is not None and resource.ok]
-        broken = {name for name, events in stage.nodes.items() if not all(event.ok for event in events)}
+        done = [self._resource(resource) for resource in reversed(stage.good_resources)]
+        good = stage.good_nodes
         for name, events in stage.nodes.items():
-            (failed if name in broken else done).extend(self._node(name, events))
+            (done if name in good else failed).extend(self._node(name, events))
         return failed + active + done
 
-    def _count_untold(self, stage: OpenStage) -> list[Text]:
+    def _count_unlisted(self, stage: OpenStage) -> list[Text]:
         """Return one line for each action on the parts that went well, if not all of them were listed."""
-        if not stage.told or stage.parts <= MOST_AT_ONCE or self._verbose:
+        if not stage.announced or stage.parts <= MOST_AT_ONCE or self._verbose:
             return []
-        good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
-        fine = {name: events for name, events in stage.nodes.items() if all(event.ok for event in events)}
-        return self._many_resources(good) + self._many_nodes(fine)
+        return self._many_resources(stage.good_resources) + self._many_nodes(stage.good_nodes)
 
     def _children(self, stage: OpenStage) -> list[Text]:
-        good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
+        good, fine = stage.good_resources, stage.good_nodes
         rows = [self._resource(resource) for resource in good] if len(good) <= EACH else self._many_resources(good)
         rows += [self._resource(resource) for resource in stage.resources.values() if not resource.ok]
-        fine = {name: events for name, events in stage.nodes.items() if all(event.ok for event in events)}
         if len(fine) <= EACH:
             rows += [row for name, events in fine.items() for row in self._node(name, events)]
         else:
@@ -230,15 +237,16 @@ class Progress:
     def _draw_resource(self, resource: Resource, now: float, spinner: str) -> Text:
         name = Text(clean_line(resource.address))
         name.truncate(30, overflow="ellipsis")
-        text = pad(f"{name}  {_DOING.get(resource.action, resource.action)}", _NAMES - 2)
-        return line("  ", (spinner, "accent"), " ", text, (f"{_format_growing(now - resource.began):>10}", "dim"))
+        text = f"{name}  {_DOING.get(resource.action, resource.action)}"
+        return _draw_part((spinner, "accent"), text, f"{_format_growing(now - resource.began):>10}")
 
     def _resource(self, resource: Resource) -> Text:
         word = _DONE.get(resource.action, resource.action) if resource.ok else "failed"
-        name = pad(f"{clean_line(resource.address)}  {word}", _NAMES - 2)
         detail = f"  {clean_line(resource.detail)}" if resource.detail and not resource.ok else ""
-        seconds = (f"{format_seconds(resource.seconds or 0.0):>10}", "dim")
-        return line("  ", _sign(resource.ok), " ", name, seconds, (detail, "bad"))
+        row = _draw_part(
+            _sign(resource.ok), f"{clean_line(resource.address)}  {word}", f"{format_seconds(resource.seconds or 0.0):>10}"
+        )
+        return row.append(detail, "bad")
 
     def _node(self, name: str, events: list[NodeEvent]) -> list[Text]:
         good = all(event.ok for event in events)
@@ -257,22 +265,18 @@ class Progress:
             times = [(resource.seconds or 0.0, resource.address) for resource in resources if resource.action == action]
             slowest, address = max(times)
             text = f"{format_count(len(times), 'resource')} {_DONE.get(action, action)}"
-            told = f"slowest {format_seconds(slowest)} ({clean_line(address)})"
-            rows.append(line("  ", _GOOD, " ", pad(text, _NAMES - 2), (f"  {told}", "dim")))
+            rows.append(_draw_part(_GOOD, text, f"  slowest {format_seconds(slowest)} ({clean_line(address)})"))
         return rows
 
     def _many_nodes(self, nodes: dict[str, list[NodeEvent]]) -> list[Text]:
-        import statistics  # imports `fractions` and `random`, which most commands do not need
-
         rows = []
         steps = dict.fromkeys(event.step for events in nodes.values() for event in events)
         for step in steps:
             times = [(event.seconds, name) for name, events in nodes.items() for event in events if event.step == step]
             slowest, name = max(times)
             middle = statistics.median(seconds for seconds, _ in times)
-            told = f"median {format_seconds(middle)}, slowest {format_seconds(slowest)} ({clean_line(name)})"
-            text = f"{format_count(len(times), 'node')}: {clean_line(step)}"
-            rows.append(line("  ", _GOOD, " ", pad(text, _NAMES - 2), (f"  {told}", "dim")))
+            detail = f"  median {format_seconds(middle)}, slowest {format_seconds(slowest)} ({clean_line(name)})"
+            rows.append(_draw_part(_GOOD, f"{format_count(len(times), 'node')}: {clean_line(step)}", detail))
         return rows
 
 
@@ -283,3 +287,7 @@ def _format_growing(seconds: float) -> str:
 
 def _sign(ok: bool) -> tuple[str, str]:
     return _GOOD if ok else _BAD
+
+
+def _draw_part(sign: tuple[str, str], text: str, detail: str) -> Text:
+    return line("  ", sign, " ", pad(text, _NAMES - 2), (detail, "dim"))
