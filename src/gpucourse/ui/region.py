@@ -23,7 +23,8 @@ class Region:
 
     def __init__(self, out: Out, *, colour: bool) -> None:
         self._out = out
-        self._console = make_console(cast("IO[str]", _Frames(out)), width=None, colour=colour)
+        self._frames = _Frames(out)
+        self._console = make_console(cast("IO[str]", self._frames), width=None, colour=colour)
         self._live = Live(
             self, console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
         )
@@ -44,6 +45,7 @@ class Region:
         width, height = self._out.size()
         if not self._rows:
             self._page = self._out.apart, self._out.written_at
+        self._frames.overwrite = not above
         with self._console:
             self._erase_wrapped(width)
             self._console.size = width, height
@@ -75,15 +77,18 @@ class Region:
 
 
 class _Frames:
-    """The stream that rich writes to: each write is one frame."""
+    """The stream that rich writes to: each write is one frame. rich erases all lines before it draws them; with
+    `overwrite`, they are overwritten instead, so that a terminal that shows half a frame shows no gap."""
 
     def __init__(self, out: Out) -> None:
         self._out = out
+        self.overwrite = True
 
     def write(self, text: str) -> None:
         """Write a frame that the terminal shows at once."""
-        if text:
-            self._out.write(f"{_BEGIN}{text}{_END}")
+        if text and self.overwrite:
+            text = text.replace("\x1b[2K", "").replace("\n", "\x1b[K\n") + "\x1b[J"
+        self._out.write(text and f"{_BEGIN}{text}{_END}")
 
     def flush(self) -> None:
         """Do nothing: every frame was written at once."""

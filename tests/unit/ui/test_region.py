@@ -64,3 +64,10 @@ def test_paint_leaves_room_for_the_ascii_ellipsis() -> None:
     screen.out.ascii = True
     (row,) = screen.paint([], "a" * 40)
     assert row == "a" * 16 + "..."
+
+
+def test_paint_overwrites_what_moves_instead_of_erasing_it_first() -> None:
+    screen = Screen()
+    screen.paint([], "working 1", "more")
+    screen.region.paint([], [line("working 2"), line("more")])
+    assert "\x1b[2K" not in screen.stream.getvalue()
