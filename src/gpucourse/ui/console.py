@@ -71,7 +71,7 @@ class Console:
         self._dumb = environ.get("TERM", "") in {"dumb", "unknown"}
         self._colourless = bool(environ.get("NO_COLOR"))
         self._columns = environ.get("COLUMNS", "")
-        self._said: set[object] = set()
+        self._places_with_mode: set[object] = set()
         self.log: Callable[[], Path] | None = None
         self._documented = False
 
@@ -198,8 +198,8 @@ class Console:
 
     def _say_mode(self, mode: str, out: Out) -> None:
         place = "terminal" if out.terminal else out.place
-        if is_simulated(mode) and place not in self._said:
-            self._said.add(place)
+        if is_simulated(mode) and place not in self._places_with_mode:
+            self._places_with_mode.add(place)
             self._print(out, (f"{self._gap(out)}{SIMULATED}\n", "warn"))
 
     def _gap(self, out: Out) -> str:

@@ -128,11 +128,11 @@ class Live:
         source = next((s for s in self._sources() if s.node == node and s.rank == rank), None)
         if source is None or not source.last:
             return
-        last = list(source.last)[-TAIL:]
-        what = f"last {len(last)} lines" if len(last) > 1 else "the only line"
-        whose = "the launcher" if rank is None else f"rank {rank}"
-        rows = [line((f"{what} of {whose} on {clean_line(node)}:", "bad"))]
-        rows += [self._make_log_line(source, raw) for _, raw in last]
+        tail = list(source.last)[-TAIL:]
+        lines = f"last {len(tail)} lines" if len(tail) > 1 else "the only line"
+        writer = "the launcher" if rank is None else f"rank {rank}"
+        rows = [line((f"{lines} of {writer} on {clean_line(node)}:", "bad"))]
+        rows += [self._make_log_line(source, raw) for _, raw in tail]
         rows.append(line((f"all of it in {source.file}", "dim")))
         with self._lock:
             self._finish(rows, loud=True)
@@ -141,7 +141,7 @@ class Live:
 
     def transcript(self, *, stages: int, logs: int) -> list[Text]:
         """Return what was shown, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
-        said = sorted(
+        logged = sorted(
             (
                 (when, self._make_log_line(source, raw))
                 for source in self._sources()
@@ -152,8 +152,8 @@ class Live:
         )
         with self._lock:
             kept = list(self._kept)[-stages:]
-        shown = said[-logs:]
-        if shown and (len(said) > logs or any(source.more for source in self._sources())):
+        shown = logged[-logs:]
+        if shown and (len(logged) > logs or any(source.more for source in self._sources())):
             shown.insert(0, (shown[0][0], line((f"{UNICODE.ellipsis} earlier lines are in logs/", "dim"))))
         return [row for _, row in sorted([*kept, *shown], key=_when)]
 
@@ -180,9 +180,9 @@ class Live:
             source.folded = 0
         if not count:
             return []
-        whose = "the launcher" if all(source.rank is None for source in sources) else "launchers and libraries"
+        writers = "the launcher" if all(source.rank is None for source in sources) else "launchers and libraries"
         files = ", ".join(source.file for source in sources) if len(sources) <= NAMED else "logs/"
-        return [line((f"{UNICODE.ellipsis} {format_count(count, 'line')} of {whose}: {files}", "dim"))]
+        return [line((f"{UNICODE.ellipsis} {format_count(count, 'line')} of {writers}: {files}", "dim"))]
 
     def _finish(self, rows: Sequence[Text], *, loud: bool = False, keep: bool = True) -> None:
         """Show lines that are final. `loud` ones are shown with --quiet as well."""

@@ -148,8 +148,8 @@ class LogScreen:
     def _render_status(self, source: Source, width: int) -> Text:
         prefix = (pad(source.prefix, width), source.style)
         failure = (f"{UNICODE.bad} exit code {source.code} ", "bad") if source.has_failed else ""
-        said = ("has said nothing yet", "dim") if source.silent else visible(source.partial[:LONGEST])
-        return line(prefix, " ", failure, said)
+        text = ("has said nothing yet", "dim") if source.silent else visible(source.partial[:LONGEST])
+        return line(prefix, " ", failure, text)
 
     def sources(self) -> list[Source]:
         """Return every rank and launcher that has written something or ended."""

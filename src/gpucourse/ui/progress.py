@@ -15,12 +15,12 @@ from gpucourse.units import format_seconds
 
 LISTED_AFTER_S = 5.0  # the parts of a longer stage are listed, to show what needed the time
 EACH = 8  # up to so many children are listed one by one when their stage ends; more become one line
-MOST_AT_ONCE = 40  # so many parts of a stage are listed as they end; later ones that go well are counted
+MAX_AT_ONCE = 40  # so many parts of a stage are listed as they end; later ones that go well are counted
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
 _NAMES = 40  # columns of the names, so that times are under each other
-_SHORTEST_NAME = 20  # columns; a bar that leaves less is not shown
+_MIN_NAME = 20  # columns; a bar that leaves less is not shown
 _BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left by its colour alone.
 _GOOD, _BAD, _BROKEN_OFF = (UNICODE.good, "good"), (UNICODE.bad, "bad"), (UNICODE.absent, "warn")
 
@@ -132,7 +132,7 @@ class Progress:
         if not self._at_once:
             return []
         stage.parts += 1
-        if ok and stage.parts > MOST_AT_ONCE and not self._verbose:
+        if ok and stage.parts > MAX_AT_ONCE and not self._verbose:
             rows = []
         if stage.announced or self._verbose or not ok or now - stage.began > LISTED_AFTER_S:
             return self._announce(stage, rows)
@@ -194,7 +194,7 @@ class Progress:
         elapsed = f" {_format_growing(now - stage.began):>9}"
         room = max(1, width - len("* ") - len(elapsed))
         bar = self._draw_bar(stage) if stage.resources else Text()
-        if room - bar.cell_len < _SHORTEST_NAME:
+        if room - bar.cell_len < _MIN_NAME:
             bar = Text()
         name = Text(clean_line(stage.text))
         name.truncate(room - bar.cell_len, overflow="ellipsis")
@@ -220,7 +220,7 @@ class Progress:
 
     def _count_unlisted(self, stage: OpenStage) -> list[Text]:
         """Return one line for each action on the parts that went well, if not all of them were listed."""
-        if not stage.announced or stage.parts <= MOST_AT_ONCE or self._verbose:
+        if not stage.announced or stage.parts <= MAX_AT_ONCE or self._verbose:
             return []
         return self._many_resources(stage.good_resources) + self._many_nodes(stage.good_nodes)
 

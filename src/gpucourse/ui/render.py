@@ -34,7 +34,7 @@ from gpucourse.ui.text import clean, clean_line, pad, wrap
 
 NEXT = "Next: "
 PIPE_PROSE = 92  # columns of running text if the width of the reader's window is not known
-WIDEST_PROSE = 110  # a longer line of text tires the eye, however wide the window is
+MAX_PROSE = 110  # a longer line of text tires the eye, however wide the window is
 
 
 def render(view: View, *, width: int | None = None, colour: bool = False) -> str:
@@ -148,4 +148,4 @@ def _texts(rows: Sequence[str], style: str) -> Iterator[Text]:
 
 
 def _prose_width(width: int | None) -> int:
-    return PIPE_PROSE if width is None else min(width, WIDEST_PROSE)
+    return PIPE_PROSE if width is None else min(width, MAX_PROSE)
