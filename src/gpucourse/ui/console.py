@@ -13,9 +13,8 @@ from msgspec import UNSET, Struct, UnsetType
 from gpucourse.errors import GpucourseError, ManifestError
 from gpucourse.guard import guard
 from gpucourse.model.node import is_simulated
-from gpucourse.ui.line import paint
+from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.out import Out
-from gpucourse.ui.render import render
 from gpucourse.ui.tables import Cell, View
 from gpucourse.ui.text import clean, wrap
 
@@ -72,14 +71,15 @@ class Console:
         self._dumb = environ.get("TERM", "") in {"dumb", "unknown"}
         self._colourless = bool(environ.get("NO_COLOR"))
         self._columns = environ.get("COLUMNS", "")
-        self._said: set[object] = set()
+        self._places_with_mode: set[object] = set()
         self.log: Callable[[], Path] | None = None
         self._documented = False
 
-    def width(self, out: Out | None = None) -> int:
-        """Return the columns of the terminal behind standard output (or `out`), at least 40."""
-        columns = int(self._columns) if self._columns.isdecimal() and self._columns != "0" else (out or self.out).size()[0]
-        return max(40, columns)
+    def width(self, out: Out) -> int | None:
+        """Return the columns of the terminal behind this stream, at least 40; None for a pipe."""
+        if not out.terminal:
+            return None
+        return max(40, int(self._columns) if self._columns.isdecimal() and self._columns != "0" else out.size()[0])
 
     def colour(self, out: Out) -> bool:
         """Return whether this stream gets colours."""
@@ -97,8 +97,9 @@ class Console:
             view = View(headline=view.headline)
         elif view.mode:
             self._say_mode(view.mode, self.out)
-        width = self.width() if self.out.terminal else None
-        page = render(view, width=width, colour=self.colour(self.out), glyphs=self.out.glyphs)
+        from gpucourse.ui.render import render  # rich, which --help does not need
+
+        page = render(view, width=self.width(self.out), colour=self.colour(self.out))
         self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
@@ -136,7 +137,7 @@ class Console:
 
     def warn(self, text: str) -> None:
         """Write a sentence that must not be missed."""
-        self._sentence(text, "warn", f"{self.err.glyphs.error} ")
+        self._sentence(text, "warn", f"{UNICODE.error} ")
 
     def error(self, error: GpucourseError) -> None:
         """Write what happened and where, what to type next, and the log; with --json as the document. Never raises."""
@@ -145,23 +146,21 @@ class Console:
             return
         if self.verbose:
             self._write(self.err, _traceback(error))
-        width = self.width(self.err) if self.err.terminal else None
         if isinstance(error, ManifestError):  # `file: key: reason`: editors jump to these lines
             lines = [line for complaint in error.complaints for line in clean(complaint).split("\n")]
         else:
-            lines = wrap(clean(error.what), width)
-        text = "".join(f"{self._paint(line, 'error', self.err)}\n" for line in lines)
+            lines = wrap(clean(error.what), self.width(self.err))
+        texts = [("\n".join(lines), "error")]
         if error.hint:
-            hint = "\n".join(wrap(clean(error.hint), None, first=f"{self.err.glyphs.arrow} "))
-            text += f"{self._paint(hint, 'accent', self.err)}\n"
+            texts.append(("\n".join(wrap(clean(error.hint), None, first=f"{UNICODE.arrow} ")), "accent"))
         if error.log is not None:
-            text += f"{self._paint(f'  log: {clean(str(error.log))}', 'dim', self.err)}\n"
-        self._write(self.err, text)
+            texts.append((f"  log: {clean(str(error.log))}", "dim"))
+        self._print(self.err, *texts)
 
     def ask(self, question: str, answers: TextIO) -> bool:
         """Ask the person a question and read a line of `answers`; return True for yes, False for anything else."""
-        width = self.width(self.err)
-        self._write(self.err, self._gap(self.err) + "\n".join(wrap(f"{clean(question)} [y/N]", width)) + " ")
+        lines = wrap(f"{clean(question)} [y/N]", self.width(self.err))
+        self._write(self.err, self._gap(self.err) + "\n".join(lines) + " ")
         answer = answers.readline()
         if not answer.endswith("\n"):  # Ctrl-D leaves the cursor where it is
             self._write(self.err, "\n")
@@ -172,11 +171,10 @@ class Console:
         line about what goes well stays on the screen."""
         from gpucourse.ui.live import Live
 
-        moving = self.can_redraw(self.err)
         return Live(
             self.err,
             colour=self.colour(self.err),
-            moving=moving,
+            moving=self.can_redraw(self.err),
             quiet=self.quiet,
             verbose=self.verbose,
             brief=brief,
@@ -200,9 +198,9 @@ class Console:
 
     def _say_mode(self, mode: str, out: Out) -> None:
         place = "terminal" if out.terminal else out.place
-        if is_simulated(mode) and place not in self._said:
-            self._said.add(place)
-            self._write(out, f"{self._gap(out)}{self._paint(SIMULATED, 'warn', out)}\n\n")
+        if is_simulated(mode) and place not in self._places_with_mode:
+            self._places_with_mode.add(place)
+            self._print(out, (f"{self._gap(out)}{SIMULATED}\n", "warn"))
 
     def _gap(self, out: Out) -> str:
         """Return a blank line if there is text directly above. On a terminal both streams are one page."""
@@ -210,12 +208,14 @@ class Console:
         return "\n" if out.terminal and not max(page, key=lambda stream: stream.written_at).apart else ""
 
     def _sentence(self, text: str, style: str, lead: str = "") -> None:
-        width = self.width(self.err) if self.err.terminal else None
-        lines = wrap(clean(text), width, first=lead)
-        self._write(self.err, self._paint("\n".join(lines), style, self.err) + "\n")
+        lines = wrap(clean(text), self.width(self.err), first=lead)
+        self._print(self.err, ("\n".join(lines), style))
 
-    def _paint(self, text: str, style: str, out: Out) -> str:
-        return paint(text, style) if self.colour(out) else text
+    def _print(self, out: Out, *texts: tuple[str, str]) -> None:
+        """Write texts with a style each, one below the other."""
+        from gpucourse.ui.styles import draw, line
+
+        self._write(out, draw(*map(line, texts), colour=self.colour(out)))
 
     def _write(self, out: Out, text: str) -> None:
         from gpucourse.storage import storage_error

@@ -1,4 +1,4 @@
-"""The few signs of the user interface, in Unicode if the terminal's encoding has them and in ASCII if it does not."""
+"""The few signs of the user interface, and what is written instead of them if the encoding of the terminal has only ASCII."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Glyphs(NamedTuple):
-    """Every sign that is not a letter. Each field is one column wide, except `arrow` and `ellipsis` in ASCII."""
+    """Every sign that is not a letter, each one column wide."""
 
     good: str = "✓"
     bad: str = "✗"
@@ -16,7 +16,6 @@ class Glyphs(NamedTuple):
     ellipsis: str = "…"
     dot: str = "·"
     bullet: str = "•"
-    rule: str = "─"
     bar_done: str = "━"
     bar_left: str = "─"
     spinner: str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -25,35 +24,24 @@ class Glyphs(NamedTuple):
         """Return the sign of a verdict: passed, failed or error; anything else is `not measured`."""
         return {"passed": self.good, "failed": self.bad, "error": self.error}.get(verdict, self.absent)
 
+    def frame(self, now: float) -> str:
+        """Return the sign of something that is under way at this time."""
+        return self.spinner[int(now * 8) % len(self.spinner)]
+
 
 UNICODE = Glyphs()
-ASCII = Glyphs(
-    good="+",
-    bad="x",
-    error="!",
-    absent="-",
-    arrow="->",
-    ellipsis="...",
-    dot="-",
-    bullet="*",
-    rule="-",
-    bar_done="#",
-    bar_left=".",
-    spinner="|/-\\",
-)
-
-
-# Other characters of this program and its course, for terminals that can show ASCII only.
+ASCII_ELLIPSIS = "..."
 TO_ASCII = str.maketrans(
-    {old: new for old, new in zip(UNICODE, ASCII, strict=True) if len(old) == 1}
+    {"✓": "+", "✗": "x", "–": "-", "→": "->", "…": ASCII_ELLIPSIS, "·": "-", "•": "*", "━": "#", "─": "-"}
+    | dict(zip(UNICODE.spinner, "|/-\\|/-\\|/", strict=True))
     | {"’": "'", "‘": "'", "“": '"', "”": '"', "—": "-", "×": "x", "±": "+-", "µ": "u", "\u00a0": " "}
 )
 
 
-def glyphs_for(encoding: str | None) -> Glyphs:
-    """Return the signs that this encoding can write."""
+def lacks_glyphs(encoding: str) -> bool:
+    """Return whether this encoding cannot write the signs."""
     try:
-        "".join(UNICODE).encode(encoding or "ascii")
+        "".join(UNICODE).encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return UNICODE
+        return True
+    return False

@@ -16,10 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from rich.text import Text
+
 from gpucourse.errors import Interrupted
 from gpucourse.guard import guard
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, SilentRanks, Stage
-from gpucourse.ui.line import Line, Segment, ansi, line, plain, wrap_log_line
+from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.loglines import LONGEST, Source, leave_out_tables, visible
 from gpucourse.ui.logpipe import LONGEST as LONGEST_IN_PIPE
 from gpucourse.ui.logpipe import LogPipe
@@ -27,6 +29,7 @@ from gpucourse.ui.logscreen import LogScreen
 from gpucourse.ui.out import Out
 from gpucourse.ui.progress import Progress
 from gpucourse.ui.region import Region
+from gpucourse.ui.styles import draw, line
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.units import format_seconds
 
@@ -59,13 +62,13 @@ class Live:
         self._out, self._colour, self._clock, self._log_file = out, colour, clock, log
         self._quiet, self._brief, self._fold = quiet, brief, not verbose
         self._moving = moving and not quiet
-        self._progress = Progress(out.glyphs, at_once=not self._moving, verbose=verbose)
-        self._screen = LogScreen(out.glyphs, fold=self._fold)
+        self._progress = Progress(at_once=not self._moving, verbose=verbose)
+        self._screen = LogScreen(fold=self._fold)
         self._pipe = LogPipe(out, fold=self._fold, most=LONGEST if out.terminal else LONGEST_IN_PIPE)
         self._region = Region(out, colour=colour)
         self._lock = threading.RLock()
-        self._above: list[Line] = []
-        self._kept: deque[tuple[float, Line]] = deque(maxlen=KEPT)
+        self._above: list[Text] = []
+        self._kept: deque[tuple[float, Text]] = deque(maxlen=KEPT)
         self._heard = self._drawn = clock()
         self._stop = threading.Event()
         self._printer: threading.Thread | None = None
@@ -125,20 +128,20 @@ class Live:
         source = next((s for s in self._sources() if s.node == node and s.rank == rank), None)
         if source is None or not source.last:
             return
-        last = list(source.last)[-TAIL:]
-        what = f"last {len(last)} lines" if len(last) > 1 else "the only line"
-        whose = "the launcher" if rank is None else f"rank {rank}"
-        rows = [line(Segment(f"{what} of {whose} on {clean_line(node)}:", "bad"))]
-        rows += [self._make_log_line(source, raw) for _, raw in last]
-        rows.append(line(Segment(f"all of it in {source.file}", "dim")))
+        tail = list(source.last)[-TAIL:]
+        lines = f"last {len(tail)} lines" if len(tail) > 1 else "the only line"
+        writer = "the launcher" if rank is None else f"rank {rank}"
+        rows = [line((f"{lines} of {writer} on {clean_line(node)}:", "bad"))]
+        rows += [self._make_log_line(source, raw) for _, raw in tail]
+        rows.append(line((f"all of it in {source.file}", "dim")))
         with self._lock:
             self._finish(rows, loud=True)
         if self._printer is None:
             self._last_frame()
 
-    def transcript(self, *, stages: int, logs: int) -> list[Line]:
+    def transcript(self, *, stages: int, logs: int) -> list[Text]:
         """Return what was shown, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
-        said = sorted(
+        logged = sorted(
             (
                 (when, self._make_log_line(source, raw))
                 for source in self._sources()
@@ -149,9 +152,9 @@ class Live:
         )
         with self._lock:
             kept = list(self._kept)[-stages:]
-        shown = said[-logs:]
-        if shown and (len(said) > logs or any(source.more for source in self._sources())):
-            shown.insert(0, (shown[0][0], line(Segment(f"{self._out.glyphs.ellipsis} earlier lines are in logs/", "dim"))))
+        shown = logged[-logs:]
+        if shown and (len(logged) > logs or any(source.more for source in self._sources())):
+            shown.insert(0, (shown[0][0], line((f"{UNICODE.ellipsis} earlier lines are in logs/", "dim"))))
         return [row for _, row in sorted([*kept, *shown], key=_when)]
 
     def _log(self, event: LogBytes) -> None:
@@ -165,11 +168,10 @@ class Live:
     def _settle(self) -> None:
         """Show all that the logs hold, before a line that comes after them."""
         self._write(self._pipe.close)
-        logs = self._screen.close()
-        self._finish_logs(logs if self._moving else [])
+        self._finish_logs(self._screen.close(width=self._out.size()[0]))
         self._finish([] if self._brief else self._say_folded(), keep=False)
 
-    def _say_folded(self) -> list[Line]:
+    def _say_folded(self) -> list[Text]:
         """Return a line that says how many lines of launchers and libraries were not shown since the last such line, and where
         they are; nothing if all were shown."""
         sources = [source for source in self._sources() if source.folded]
@@ -178,11 +180,11 @@ class Live:
             source.folded = 0
         if not count:
             return []
-        whose = "the launcher" if all(source.rank is None for source in sources) else "launchers and libraries"
+        writers = "the launcher" if all(source.rank is None for source in sources) else "launchers and libraries"
         files = ", ".join(source.file for source in sources) if len(sources) <= NAMED else "logs/"
-        return [line(Segment(f"{self._out.glyphs.ellipsis} {format_count(count, 'line')} of {whose}: {files}", "dim"))]
+        return [line((f"{UNICODE.ellipsis} {format_count(count, 'line')} of {writers}: {files}", "dim"))]
 
-    def _finish(self, rows: Sequence[Line], *, loud: bool = False, keep: bool = True) -> None:
+    def _finish(self, rows: Sequence[Text], *, loud: bool = False, keep: bool = True) -> None:
         """Show lines that are final. `loud` ones are shown with --quiet as well."""
         if keep:
             now = time.monotonic()
@@ -190,12 +192,11 @@ class Live:
         if self._moving:
             self._above.extend(rows)
         elif rows and (loud or not self._quiet):
-            text = "".join(f"{ansi(row) if self._colour else plain(row)}\n" for row in rows)
-            self._write(partial(self._out.write, text))
+            self._write(partial(self._out.write, draw(*rows, colour=self._colour)))
 
-    def _finish_logs(self, rows: Sequence[Line]) -> None:
-        width = self._out.size()[0]
-        self._finish([] if self._brief else [part for row in rows for part in wrap_log_line(row, width)], keep=False)
+    def _finish_logs(self, rows: Sequence[Text]) -> None:
+        if self._moving and not self._brief:
+            self._finish(rows, keep=False)
 
     def _tick_on(self) -> None:
         while not self._stop.wait(TICK_S) and not self._has_failed:
@@ -204,7 +205,7 @@ class Live:
 
     def _tick(self) -> None:
         with self._lock:
-            self._finish_logs(self._screen.take())
+            self._finish_logs(self._screen.take(width=self._out.size()[0]))
             now = self._clock()
             if not self._above and now - self._drawn < REDRAW_S:
                 return
@@ -213,14 +214,12 @@ class Live:
             above = self._take_scrolled_rows()
         self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal blocks no other thread
 
-    def _rows(self, now: float) -> list[Line]:
-        width, lines = self._out.size()
-        height = max(1, min(lines - 2, 30))
-        rows = self._progress.rows(now, height - min(self._screen.count_statuses(), height // 2), width)
+    def _rows(self, now: float) -> list[Text]:
+        height = max(1, min(self._out.size()[1] - 2, 30))
+        rows = self._progress.rows(now, height - min(self._screen.count_statuses(), height // 2), self._region.columns)
         statuses = self._screen.statuses(height - len(rows))
         if not rows and not statuses and now - self._heard > 0.5:
-            spinner = self._out.glyphs.spinner[int(now * 8) % len(self._out.glyphs.spinner)]
-            rows = [line(Segment(spinner, "accent"), Segment(f" {format_seconds(now - self._heard)}", "dim"))]
+            rows = [line((UNICODE.frame(now), "accent"), (f" {format_seconds(now - self._heard)}", "dim"))]
         return statuses + rows
 
     def _last_frame(self) -> None:
@@ -229,17 +228,17 @@ class Live:
                 above = self._take_scrolled_rows()
             self._write(partial(self._region.paint, above, []))
 
-    def _take_scrolled_rows(self) -> list[str]:
+    def _take_scrolled_rows(self) -> list[Text]:
         above, self._above = self._above, []
-        return [ansi(row) if self._colour else plain(row) for row in above]
+        return above
 
-    def _note(self, event: Note) -> Line:
+    def _note(self, event: Note) -> Text:
         if event.level == "warning":
-            return line(Segment(f"{self._out.glyphs.error} {clean_line(event.text)}", "warn"))
-        return line(Segment(f"{self._out.glyphs.dot} ", "dim"), clean_line(event.text))
+            return line((f"{UNICODE.error} {clean_line(event.text)}", "warn"))
+        return line((f"{UNICODE.dot} ", "dim"), clean_line(event.text))
 
-    def _make_log_line(self, source: Source, raw: bytes) -> Line:
-        return line(Segment(source.prefix, source.style), " ", visible(raw))
+    def _make_log_line(self, source: Source, raw: bytes) -> Text:
+        return line((source.prefix, source.style), " ", visible(raw))
 
     def _sources(self) -> list[Source]:
         return self._screen.sources() + self._pipe.sources()
@@ -249,14 +248,15 @@ class Live:
         return guard("draw the live screen", log, self._fail)
 
     def _fail(self, warning: str) -> None:
-        """Go on as in a pipe, and say why once; lines that were not painted yet are written unchanged."""
+        """Go on as in a pipe, and say why once; lines that were not painted yet are written without colour."""
         with self._lock:
             if self._has_failed:
                 return
             self._has_failed, was_moving, self._moving = True, self._moving, False
-            rows = self._take_scrolled_rows()
-            text = "".join(f"{row}\n" for row in [*rows, f"{self._out.glyphs.error} {clean_line(warning)}"])
-            self._write(partial(self._out.write, f"{self._region.clear() if was_moving else ''}{text}"))
+            rows = [*self._take_scrolled_rows(), line(f"{UNICODE.error} {clean_line(warning)}")]
+            if was_moving:
+                self._write(self._region.clear)
+            self._write(partial(self._out.write, "".join(f"{row.plain}\n" for row in rows)))
 
     def _write(self, writing: Callable[[], None]) -> None:
         """Write, and ignore a full disk behind a redirected stream: the stream is silent from then on, and the work goes on."""
@@ -266,5 +266,5 @@ class Live:
             self._moving = self._moving and not self._out.closed
 
 
-def _when(entry: tuple[float, Line]) -> float:
+def _when(entry: tuple[float, Text]) -> float:
     return entry[0]

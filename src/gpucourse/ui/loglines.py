@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpucourse.model.event import LogBytes
+from gpucourse.ui.styles import RANK_STYLES
 from gpucourse.ui.text import clean
 from gpucourse.workspace.paths import RunPaths
 
@@ -62,7 +63,7 @@ class Source:
     @property
     def style(self) -> str:
         """Return the style of the prefix."""
-        return "dim" if self.rank is None else f"rank{self.rank}"
+        return "dim" if self.rank is None else f"rank{self.rank % RANK_STYLES}"
 
     @property
     def file(self) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 from gpucourse.model.event import LogBytes
-from gpucourse.ui.line import paint
 from gpucourse.ui.loglines import LineLimit, Source, source_of, visible_block
 from gpucourse.ui.out import Out
+from gpucourse.ui.styles import paint
 
 LONGEST = 64 << 10  # a line without a newline is broken here, so that no rank can fill the memory
 

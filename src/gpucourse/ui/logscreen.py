@@ -11,11 +11,14 @@ import time
 from collections import Counter, deque
 from typing import NamedTuple
 
+from rich.cells import cell_len
+from rich.text import Text
+
 from gpucourse.model.event import LogBytes, RankEvent, SilentRanks
-from gpucourse.ui.glyphs import Glyphs
-from gpucourse.ui.line import Line, Segment, line
+from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.loglines import LONGEST, Source, source_of, visible
-from gpucourse.ui.text import cells, pad
+from gpucourse.ui.styles import line
+from gpucourse.ui.text import pad, wrap
 
 LINES = 2000  # lines that wait for the printer, of all ranks together
 A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
@@ -38,9 +41,8 @@ class LogScreen:
     """Bounded: `feed` from any thread, `take` and `statuses` from the printer. `fold`: lines of launchers and libraries are
     counted, not shown."""
 
-    def __init__(self, glyphs: Glyphs, held_s: float = HELD_S, *, fold: bool = False) -> None:
+    def __init__(self, held_s: float = HELD_S, *, fold: bool = False) -> None:
         self._fold = fold
-        self._glyphs = glyphs
         self._held_s = held_s
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, int | None], Source] = {}
@@ -66,24 +68,25 @@ class LogScreen:
             if len(self._waiting) > LINES:
                 self._thin(LINES // 2)
 
-    def take(self, limit: int = A_TICK) -> list[Line]:
-        """Return the next lines to show. If more than BACKLOG wait, only the newest: the rest is counted."""
+    def take(self, limit: int = A_TICK, *, width: int | None = None) -> list[Text]:
+        """Return the next lines to show, broken between words into rows of at most `width` columns (None: as they are). If more
+        than BACKLOG wait, only the newest: the rest is counted."""
         with self._lock:
             if len(self._waiting) > BACKLOG:
                 self._thin(limit)
             taken = [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
-            lines: list[Line] = []
+            lines: list[Text] = []
             for waiting in taken:
                 waiting.source.missed += waiting.missed
                 if waiting.text is not None:
-                    lines.extend(self._gap(waiting.source))
-                    lines.append(self._render_line(waiting.source, waiting.text))
+                    lines.extend(_gap(waiting.source, width))
+                    lines.append(_draw_line(waiting.source, waiting.text, width))
             if not self._waiting:
-                lines.extend(row for source in self._sources.values() for row in self._gap(source))
+                lines.extend(row for source in self._sources.values() for row in _gap(source, width))
         return lines
 
-    def close(self) -> list[Line]:
-        """Return all lines that still wait, those without a newline too."""
+    def close(self, *, width: int | None = None) -> list[Text]:
+        """Return all lines that still wait, those without a newline too, as `take` does."""
         with self._lock:
             for source in self._sources.values():
                 if source.partial:
@@ -91,7 +94,7 @@ class LogScreen:
                     rest = source.fold([source.partial]) if self._fold else [source.partial]
                     self._waiting.extend(_Waiting(source, text) for text in rest)
                     source.partial = b""
-        return self.take(BACKLOG)
+        return self.take(BACKLOG, width=width)
 
     def begin_run(self, event: SilentRanks) -> None:
         """Begin to follow another run, and forget how the ranks of an earlier one ended."""
@@ -112,7 +115,7 @@ class LogScreen:
         with self._lock:
             return len(self._list_held())
 
-    def statuses(self, most: int = LINES) -> list[Line]:
+    def statuses(self, most: int = LINES) -> list[Text]:
         """Return the lines that are not complete, in the order of the ranks: progress bars, and what a rank wrote before it
         went quiet; with them the ranks that failed, and those that have printed nothing yet. If there are more than `most`,
         return the worst, and how many are left out: those that failed first, then those that have done the least. If most
@@ -124,10 +127,10 @@ class LogScreen:
                 silent_are_worst = len(self._silent) <= spoken
                 held.sort(key=lambda source: _rate(source, silent_are_worst=silent_are_worst))
                 shown = max(0, most - 1)
-            width = max((cells(source.prefix) for source in held[:shown]), default=0)
+            width = max((cell_len(source.prefix) for source in held[:shown]), default=0)
             rows = [self._render_status(source, width) for source in held[:shown]]
             if shown < len(held) and most:
-                rows.append(line(Segment(f"+{len(held) - shown} more", "dim")))
+                rows.append(line((f"+{len(held) - shown} more", "dim")))
             return rows
 
     def _list_held(self) -> list[Source]:
@@ -142,11 +145,11 @@ class LogScreen:
         folded = self._fold and source.folds_all
         return bool(source.partial) and source.partial_since <= latest and not folded
 
-    def _render_status(self, source: Source, width: int) -> Line:
-        prefix = Segment(pad(source.prefix, width), source.style)
-        failure = Segment(f"{self._glyphs.bad} exit code {source.code} ", "bad") if source.has_failed else Segment("")
-        said = Segment("has said nothing yet", "dim") if source.silent else Segment(visible(source.partial[:LONGEST]))
-        return line(prefix, " ", failure, said)
+    def _render_status(self, source: Source, width: int) -> Text:
+        prefix = (pad(source.prefix, width), source.style)
+        failure = (f"{UNICODE.bad} exit code {source.code} ", "bad") if source.has_failed else ""
+        text = ("has said nothing yet", "dim") if source.silent else visible(source.partial[:LONGEST])
+        return line(prefix, " ", failure, text)
 
     def sources(self) -> list[Source]:
         """Return every rank and launcher that has written something or ended."""
@@ -177,20 +180,26 @@ class LogScreen:
                 source.missed += waiting.missed or 1
         self._waiting = kept
 
-    def _gap(self, source: Source) -> list[Line]:
-        missed, source.missed = source.missed, 0
-        if not missed:
-            return []
-        some = "1 line" if missed == 1 else f"{missed:,} lines"
-        return [_with_prefix(source, Segment(f"{self._glyphs.ellipsis} {some} not shown, all in {source.file}", "dim"))]
 
-    def _render_line(self, source: Source, raw: bytes) -> Line:
-        rest = Segment(f" {self._glyphs.ellipsis} whole in {source.file}", "dim") if len(raw) > LONGEST else Segment("")
-        return _with_prefix(source, Segment(visible(raw[:LONGEST])), rest)
+def _gap(source: Source, width: int | None) -> list[Text]:
+    missed, source.missed = source.missed, 0
+    if not missed:
+        return []
+    some = "1 line" if missed == 1 else f"{missed:,} lines"
+    return [_with_prefix(source, f"{UNICODE.ellipsis} {some} not shown, all in {source.file}", width, style="dim")]
 
 
-def _with_prefix(source: Source, *segments: Segment) -> Line:
-    return line(Segment(source.prefix, source.style), " ", *segments)
+def _draw_line(source: Source, raw: bytes, width: int | None) -> Text:
+    rest = f" {UNICODE.ellipsis} whole in {source.file}" if len(raw) > LONGEST else ""
+    return _with_prefix(source, visible(raw[:LONGEST]), width, rest=rest)
+
+
+def _with_prefix(source: Source, text: str, width: int | None, *, style: str = "", rest: str = "") -> Text:
+    """Return rows: the text after its prefix, and below itself; then how it ends. A word that is wider than a row stays whole,
+    since paths are copied."""
+    prefix = f"{source.prefix} "
+    rows = "\n".join(wrap(text, width, first=" " * cell_len(prefix)))
+    return line((prefix, source.style), (rows[cell_len(prefix) :], style), (rest, "dim"))
 
 
 def _place(source: Source) -> tuple[bool, int, str]:

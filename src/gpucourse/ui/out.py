@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TextIO
 
-from gpucourse.ui.glyphs import ASCII, TO_ASCII, glyphs_for
+from gpucourse.ui.glyphs import TO_ASCII, lacks_glyphs
 
 _GONE = {errno.EPIPE, errno.EIO, errno.ECONNRESET, errno.ENXIO}
 
@@ -22,7 +22,7 @@ class Out:
 
     def __init__(self, stream: TextIO) -> None:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
-        self.glyphs = glyphs_for(self.encoding)
+        self.ascii = lacks_glyphs(self.encoding)
         self.closed = False
         self.apart = True  # the last text ends in a blank line, or there was none
         self.written_at = 0.0
@@ -34,7 +34,7 @@ class Out:
 
     def write(self, text: str) -> None:
         """Write the text as it is. The caller has cleaned what came from outside."""
-        if self.glyphs is ASCII:
+        if self.ascii:
             text = text.translate(TO_ASCII)
         self._write(text, text.endswith("\n\n"))
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass, field
 
+from rich.text import Text
+
 from gpucourse.model.event import NodeEvent, ResourceEvent, Stage
-from gpucourse.ui.glyphs import Glyphs
-from gpucourse.ui.line import Line, Segment, line
-from gpucourse.ui.text import clean_line, clip, format_count, pad
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.styles import line
+from gpucourse.ui.text import clean_line, format_count, pad
 from gpucourse.units import format_seconds
 
 LISTED_AFTER_S = 5.0  # the parts of a longer stage are listed, to show what needed the time
 EACH = 8  # up to so many children are listed one by one when their stage ends; more become one line
-MOST_AT_ONCE = 40  # so many parts of a stage are listed as they end; later ones that go well are counted
+MAX_AT_ONCE = 40  # so many parts of a stage are listed as they end; later ones that go well are counted
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
 _NAMES = 40  # columns of the names, so that times are under each other
-_BAR = 14  # columns; with `128 of 128` the line still fits into 80
+_MIN_NAME = 20  # columns; a bar that leaves less is not shown
+_BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left by its colour alone.
+_GOOD, _BAD, _BROKEN_OFF = (UNICODE.good, "good"), (UNICODE.bad, "bad"), (UNICODE.absent, "warn")
 
 
 @dataclass
@@ -34,24 +39,33 @@ class Resource:
 
 @dataclass
 class OpenStage:
-    """A stage that has begun, and its events since. `told`: its first line was shown; until then the lines about its parts
-    wait in `untold`."""
+    """A stage that has begun, and its events since. `announced`: its first line was shown; until then the lines about its
+    parts are in `waiting`."""
 
     name: str
     text: str
     began: float
     silence: str = ""
-    told: bool = False
+    announced: bool = False
     parts: int = 0
-    untold: list[Line] = field(default_factory=list)
+    waiting: list[Text] = field(default_factory=list)
     resources: dict[str, Resource] = field(default_factory=dict)
     nodes: dict[str, list[NodeEvent]] = field(default_factory=dict)
 
     @property
     def went_well(self) -> bool:
         """Return whether none of its resources and nodes failed."""
-        steps = all(event.ok for events in self.nodes.values() for event in events)
-        return steps and all(resource.ok for resource in self.resources.values())
+        return self.good_nodes == self.nodes and all(resource.ok for resource in self.resources.values())
+
+    @property
+    def good_resources(self) -> list[Resource]:
+        """Return its resources that are done."""
+        return [resource for resource in self.resources.values() if resource.seconds is not None and resource.ok]
+
+    @property
+    def good_nodes(self) -> dict[str, list[NodeEvent]]:
+        """Return its nodes of which no step failed."""
+        return {name: events for name, events in self.nodes.items() if all(event.ok for event in events)}
 
 
 class Progress:
@@ -61,32 +75,31 @@ class Progress:
     listed as they end, below their stage, for a reader who sees no lines change in place.
     """
 
-    def __init__(self, glyphs: Glyphs, *, at_once: bool = False, verbose: bool = False) -> None:
-        self._glyphs = glyphs
+    def __init__(self, *, at_once: bool = False, verbose: bool = False) -> None:
         self._at_once, self._verbose = at_once, verbose
         self._open: dict[str, OpenStage] = {}
         self._planned: set[str] = set()
 
-    def stage(self, event: Stage, now: float) -> list[Line]:
+    def stage(self, event: Stage, now: float) -> list[Text]:
         """Handle a stage that began or ended. Return its lines and those of its children at its end; no lines before, unless
         its silence is to be announced at once."""
         if event.seconds is None:
             began = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
-            return self._tell(began, []) if self._at_once and event.silence else []
+            return self._announce(began, []) if self._at_once and event.silence else []
         ended = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
         if ended.resources:  # the plan is done; the next stack begins a new count
             self._planned.clear()
-        if ended.told:
+        if ended.announced:
             word = "done" if event.ok else "failed"
             return [
-                *self._count_untold(ended),
-                line("  ", *self._render_end(word, event.seconds, self._sign(event.ok), _NAMES - 2)),
+                *self._count_unlisted(ended),
+                line("  ", self._render_end(word, event.seconds, _sign(event.ok), _NAMES - 2)),
             ]
-        end = self._render_end(event.text, event.seconds, self._sign(event.ok))
+        end = self._render_end(event.text, event.seconds, _sign(event.ok))
         listed = self._verbose or not event.ok or not ended.went_well or event.seconds > LISTED_AFTER_S
         return [end, *(self._children(ended) if listed else [])]
 
-    def resource(self, event: ResourceEvent, now: float) -> list[Line]:
+    def resource(self, event: ResourceEvent, now: float) -> list[Text]:
         """Handle an event of a Terraform resource. Return the line of a finished one if it is to be shown now."""
         if event.state == "planned":
             if event.action in COUNTED:
@@ -105,179 +118,176 @@ class Progress:
         resource.seconds, resource.ok = event.seconds, event.state == "done"
         return self._part(stage, [self._resource(resource)], now, ok=resource.ok)
 
-    def node(self, event: NodeEvent, now: float) -> list[Line]:
+    def node(self, event: NodeEvent, now: float) -> list[Text]:
         """Handle a step of a node. Return its line if it is to be shown now."""
         stage = self._current()
         if stage is not None:
             stage.nodes.setdefault(event.node, []).append(event)
         return self._part(stage, self._node(event.node, [event]), now, ok=event.ok)
 
-    def _part(self, stage: OpenStage | None, rows: list[Line], now: float, *, ok: bool) -> list[Line]:
+    def _part(self, stage: OpenStage | None, rows: list[Text], now: float, *, ok: bool) -> list[Text]:
         """Return the lines to show at once about a part that has ended."""
         if stage is None:
             return rows if self._verbose or not ok else []
         if not self._at_once:
             return []
         stage.parts += 1
-        if ok and stage.parts > MOST_AT_ONCE and not self._verbose:
+        if ok and stage.parts > MAX_AT_ONCE and not self._verbose:
             rows = []
-        if stage.told or self._verbose or not ok or now - stage.began > LISTED_AFTER_S:
-            return self._tell(stage, rows)
-        stage.untold += rows
+        if stage.announced or self._verbose or not ok or now - stage.began > LISTED_AFTER_S:
+            return self._announce(stage, rows)
+        stage.waiting += rows
         return []
 
-    def _tell(self, stage: OpenStage, rows: list[Line]) -> list[Line]:
+    def _announce(self, stage: OpenStage, rows: list[Text]) -> list[Text]:
         """Return these lines after the first line of their stage and the lines that waited for it."""
-        silence = f" ({stage.silence} {self._glyphs.ellipsis})" if stage.silence else ""
-        head = [] if stage.told else [line(f"{self._glyphs.dot} ", Segment(f"{clean_line(stage.text)}{silence}", "strong"))]
-        untold, stage.untold, stage.told = stage.untold, [], True
-        return [*head, *untold, *rows]
+        silence = f" ({stage.silence} {UNICODE.ellipsis})" if stage.silence else ""
+        head = [] if stage.announced else [line(f"{UNICODE.dot} ", (f"{clean_line(stage.text)}{silence}", "strong"))]
+        waiting, stage.waiting, stage.announced = stage.waiting, [], True
+        return [*head, *waiting, *rows]
 
     def note_output(self) -> None:
         """Remove the notes about silence, because a rank has printed something."""
         for stage in self._open.values():
             stage.silence = ""
 
-    def end_open_stages(self, now: float, *, failed: bool) -> list[Line]:
+    def end_open_stages(self, now: float, *, failed: bool) -> list[Text]:
         """Return the lines of the stages that never ended, because the command broke off."""
-        sign = self._sign(ok=False) if failed else Segment(self._glyphs.absent, "warn")
+        sign = _BAD if failed else _BROKEN_OFF
         stages, self._open = list(self._open.values()), {}
         return [
             row
             for stage in stages
             for row in (
-                *self._count_untold(stage),
+                *self._count_unlisted(stage),
                 self._render_end(stage.text, now - stage.began, sign),
-                *([] if stage.told else self._children(stage)),
+                *([] if stage.announced else self._children(stage)),
             )
         ]
 
-    def rows(self, now: float, height: int, width: int) -> list[Line]:
-        """Return the lines that change in place, at most `height` on a terminal of `width` columns: stages, each with its time
+    def rows(self, now: float, height: int, width: int) -> list[Text]:
+        """Return the lines that change in place, at most `height` of `width` columns: stages, each with its time
         and, below it, the parts that most need attention."""
-        spinner = self._glyphs.spinner[int(now * 8) % len(self._glyphs.spinner)]
+        spinner = UNICODE.frame(now)
         heads, rows = len(self._open), []
         room = max(0, height - heads)
         for stage in self._open.values():
             rows.append(self._draw_stage(stage, now, spinner, width))
             if stage.silence and room:
-                rows.append(line(Segment(f"    {stage.silence} {self._glyphs.ellipsis}", "dim")))
+                rows.append(line((f"    {stage.silence} {UNICODE.ellipsis}", "dim")))
                 room -= 1
             children = self._urgent(stage, now, spinner)
             shown = children if len(children) <= room else children[: max(0, room - 1)]
             rows.extend(shown)
             if len(shown) < len(children) and room:
-                rows.append(line(Segment(f"    {self._glyphs.ellipsis} {len(children) - len(shown)} more", "dim")))
+                rows.append(line((f"    {UNICODE.ellipsis} {len(children) - len(shown)} more", "dim")))
             room -= min(len(children), room)
         return rows[:height]
 
     def _current(self) -> OpenStage | None:
         return next(reversed(self._open.values()), None)
 
-    def _sign(self, ok: bool) -> Segment:
-        return Segment(self._glyphs.good, "good") if ok else Segment(self._glyphs.bad, "bad")
+    def _render_end(self, text: str, seconds: float, sign: tuple[str, str], width: int = _NAMES) -> Text:
+        return line(sign, " ", (pad(clean_line(text), width), "strong"), (f"{format_seconds(seconds):>10}", "dim"))
 
-    def _render_end(self, text: str, seconds: float, sign: Segment, width: int = _NAMES) -> Line:
-        return line(
-            sign, " ", Segment(pad(clean_line(text), width), "strong"), Segment(f"{format_seconds(seconds):>10}", "dim")
-        )
+    def _draw_stage(self, stage: OpenStage, now: float, spinner: str, width: int) -> Text:
+        elapsed = f" {_format_growing(now - stage.began):>9}"
+        room = max(1, width - len("* ") - len(elapsed))
+        bar = self._draw_bar(stage) if stage.resources else Text()
+        if room - bar.cell_len < _MIN_NAME:
+            bar = Text()
+        name = Text(clean_line(stage.text))
+        name.truncate(room - bar.cell_len, overflow="ellipsis")
+        return line((spinner, "accent"), " ", pad(name.plain, min(_NAMES, room - bar.cell_len)), (elapsed, "dim"), bar)
 
-    def _draw_stage(self, stage: OpenStage, now: float, spinner: str, width: int) -> Line:
-        elapsed = Segment(f" {_format_growing(now - stage.began):>9}", "dim")
-        room = max(0, width - 1 - len("* ") - len(elapsed.text))  # the last column stays empty
-        name = clip(clean_line(stage.text), room, self._glyphs.ellipsis)
-        head = line(Segment(spinner, "accent"), " ", pad(name, min(_NAMES, room)))
-        if not stage.resources:
-            return (*head, elapsed)
+    def _draw_bar(self, stage: OpenStage) -> Text:
         done = sum(resource.seconds is not None for resource in stage.resources.values())
         total = max(len(self._planned), len(stage.resources))
         full = _BAR * done // total
-        bar = Segment(self._glyphs.bar_done * full, "good"), Segment(self._glyphs.bar_left * (_BAR - full), "dim")
-        return (*head, elapsed, Segment("  "), *bar, Segment(f" {done} of {total}", "dim"))
+        bar = (UNICODE.bar_done * full, "good"), (UNICODE.bar_left * (_BAR - full), "dim")
+        return line("  ", *bar, (f" {done} of {total}", "dim"))
 
-    def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Line]:
+    def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Text]:
         """Return the lines of the parts: failed ones first, then those under way, then finished ones, the newest first."""
         resources = list(stage.resources.values())
         failed = [self._resource(resource) for resource in resources if not resource.ok]
         active = [self._draw_resource(resource, now, spinner) for resource in resources if resource.seconds is None]
-        done = [self._resource(resource) for resource in reversed(resources) if resource.seconds is not None and resource.ok]
-        broken = {name for name, events in stage.nodes.items() if not all(event.ok for event in events)}
+        done = [self._resource(resource) for resource in reversed(stage.good_resources)]
+        good = stage.good_nodes
         for name, events in stage.nodes.items():
-            (failed if name in broken else done).extend(self._node(name, events))
+            (done if name in good else failed).extend(self._node(name, events))
         return failed + active + done
 
-    def _count_untold(self, stage: OpenStage) -> list[Line]:
+    def _count_unlisted(self, stage: OpenStage) -> list[Text]:
         """Return one line for each action on the parts that went well, if not all of them were listed."""
-        if not stage.told or stage.parts <= MOST_AT_ONCE or self._verbose:
+        if not stage.announced or stage.parts <= MAX_AT_ONCE or self._verbose:
             return []
-        good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
-        fine = {name: events for name, events in stage.nodes.items() if all(event.ok for event in events)}
-        return self._many_resources(good) + self._many_nodes(fine)
+        return self._many_resources(stage.good_resources) + self._many_nodes(stage.good_nodes)
 
-    def _children(self, stage: OpenStage) -> list[Line]:
-        good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
+    def _children(self, stage: OpenStage) -> list[Text]:
+        good, fine = stage.good_resources, stage.good_nodes
         rows = [self._resource(resource) for resource in good] if len(good) <= EACH else self._many_resources(good)
         rows += [self._resource(resource) for resource in stage.resources.values() if not resource.ok]
-        fine = {name: events for name, events in stage.nodes.items() if all(event.ok for event in events)}
         if len(fine) <= EACH:
             rows += [row for name, events in fine.items() for row in self._node(name, events)]
         else:
             rows += self._many_nodes(fine)
         return rows + [row for name, events in stage.nodes.items() if name not in fine for row in self._node(name, events)]
 
-    def _draw_resource(self, resource: Resource, now: float, spinner: str) -> Line:
-        what = f"{clip(clean_line(resource.address), 30)}  {_DOING.get(resource.action, resource.action)}"
-        return line(
-            "  ",
-            Segment(spinner, "accent"),
-            " ",
-            pad(what, _NAMES - 2),
-            Segment(f"{_format_growing(now - resource.began):>10}", "dim"),
-        )
+    def _draw_resource(self, resource: Resource, now: float, spinner: str) -> Text:
+        name = Text(clean_line(resource.address))
+        name.truncate(30, overflow="ellipsis")
+        text = f"{name}  {_DOING.get(resource.action, resource.action)}"
+        return _draw_part((spinner, "accent"), text, f"{_format_growing(now - resource.began):>10}")
 
-    def _resource(self, resource: Resource) -> Line:
+    def _resource(self, resource: Resource) -> Text:
         word = _DONE.get(resource.action, resource.action) if resource.ok else "failed"
-        name = pad(f"{clean_line(resource.address)}  {word}", _NAMES - 2)
         detail = f"  {clean_line(resource.detail)}" if resource.detail and not resource.ok else ""
-        seconds = Segment(f"{format_seconds(resource.seconds or 0.0):>10}", "dim")
-        return line("  ", self._sign(resource.ok), " ", name, seconds, Segment(detail, "bad"))
+        row = _draw_part(
+            _sign(resource.ok), f"{clean_line(resource.address)}  {word}", f"{format_seconds(resource.seconds or 0.0):>10}"
+        )
+        return row.append(detail, "bad")
 
-    def _node(self, name: str, events: list[NodeEvent]) -> list[Line]:
+    def _node(self, name: str, events: list[NodeEvent]) -> list[Text]:
         good = all(event.ok for event in events)
-        steps = f" {self._glyphs.dot} ".join(self._step(event) for event in events)
-        rows = [line("  ", self._sign(good), " ", pad(clean_line(name), 8), Segment(f"  {steps}", "" if not good else "dim"))]
+        steps = f" {UNICODE.dot} ".join(self._step(event) for event in events)
+        rows = [line("  ", _sign(good), " ", pad(clean_line(name), 8), (f"  {steps}", "" if not good else "dim"))]
         why = [clean_line(event.detail) for event in events if not event.ok and event.detail]
-        return rows + [line("      ", Segment(text, "bad")) for text in why]
+        return rows + [line("      ", (text, "bad")) for text in why]
 
     def _step(self, event: NodeEvent) -> str:
         note = f" ({clean_line(event.detail)})" if event.detail and event.ok else ""
         return f"{clean_line(event.step)}{'' if event.ok else ' failed'} {format_seconds(event.seconds)}{note}"
 
-    def _many_resources(self, resources: list[Resource]) -> list[Line]:
+    def _many_resources(self, resources: list[Resource]) -> list[Text]:
         rows = []
         for action in dict.fromkeys(resource.action for resource in resources):
             times = [(resource.seconds or 0.0, resource.address) for resource in resources if resource.action == action]
             slowest, address = max(times)
             text = f"{format_count(len(times), 'resource')} {_DONE.get(action, action)}"
-            told = f"slowest {format_seconds(slowest)} ({clean_line(address)})"
-            rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Segment(f"  {told}", "dim")))
+            rows.append(_draw_part(_GOOD, text, f"  slowest {format_seconds(slowest)} ({clean_line(address)})"))
         return rows
 
-    def _many_nodes(self, nodes: dict[str, list[NodeEvent]]) -> list[Line]:
-        import statistics  # imports `fractions` and `random`, which most commands do not need
-
+    def _many_nodes(self, nodes: dict[str, list[NodeEvent]]) -> list[Text]:
         rows = []
         steps = dict.fromkeys(event.step for events in nodes.values() for event in events)
         for step in steps:
             times = [(event.seconds, name) for name, events in nodes.items() for event in events if event.step == step]
             slowest, name = max(times)
             middle = statistics.median(seconds for seconds, _ in times)
-            told = f"median {format_seconds(middle)}, slowest {format_seconds(slowest)} ({clean_line(name)})"
-            text = f"{format_count(len(times), 'node')}: {clean_line(step)}"
-            rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Segment(f"  {told}", "dim")))
+            detail = f"  median {format_seconds(middle)}, slowest {format_seconds(slowest)} ({clean_line(name)})"
+            rows.append(_draw_part(_GOOD, f"{format_count(len(times), 'node')}: {clean_line(step)}", detail))
         return rows
 
 
 def _format_growing(seconds: float) -> str:
     """Format a time that grows: a tenth of a second is the finest step that the eye can follow."""
     return f"{seconds:.1f} s" if seconds < 120 else format_seconds(seconds)
+
+
+def _sign(ok: bool) -> tuple[str, str]:
+    return _GOOD if ok else _BAD
+
+
+def _draw_part(sign: tuple[str, str], text: str, detail: str) -> Text:
+    return line("  ", sign, " ", pad(text, _NAMES - 2), (detail, "dim"))

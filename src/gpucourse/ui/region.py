@@ -1,19 +1,21 @@
-"""The region at the foot of the terminal whose lines change in place; what is finished scrolls away above it.
-
-One write per frame, and every line is overwritten rather than erased first: nothing flickers. rich's own live display would
-do the same with 17 times the processor time, beside ranks that need every processor (docs/architecture.md).
-"""
+"""The region at the foot of the terminal whose lines change in place; what is finished scrolls away above it. rich draws it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import IO, cast
 
-from gpucourse.ui.line import Line, ansi, cut, plain
+from rich.console import Group
+from rich.control import Control
+from rich.live import Live
+from rich.segment import ControlType
+from rich.text import Text
+
+from gpucourse.ui.glyphs import ASCII_ELLIPSIS, UNICODE
 from gpucourse.ui.out import Out
-from gpucourse.ui.text import cells
+from gpucourse.ui.styles import make_console
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # synchronised output; terminals that do not know it ignore it
-_HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 
 
 class Region:
@@ -21,39 +23,72 @@ class Region:
 
     def __init__(self, out: Out, *, colour: bool) -> None:
         self._out = out
-        self._colour = colour
-        self._painted: list[int] = []  # columns of each line that is there now
-        self._hidden = False
+        self._frames = _Frames(out)
+        self._console = make_console(cast("IO[str]", self._frames), width=None, colour=colour)
+        self._live = Live(
+            self, console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+        self._rows: list[Text] = []
         self._page = out.apart, out.written_at  # of what stays on the terminal
 
-    def paint(self, above: Sequence[str], lines: Sequence[Line]) -> None:
-        """Let `above` (finished lines, already coloured) scroll away and show `lines` below them."""
+    @property
+    def columns(self) -> int:
+        """Return how long a line may be: the last column stays empty."""
+        return self._out.size()[0] - len(ASCII_ELLIPSIS if self._out.ascii else UNICODE.ellipsis)
+
+    def __rich__(self) -> Group:
+        """Return what rich draws now."""
+        return Group(*self._rows)
+
+    def paint(self, above: Sequence[Text], rows: Sequence[Text]) -> None:
+        """Let `above` (finished lines) scroll away and show `rows` below them, all in one write: nothing flickers."""
         width, height = self._out.size()
-        if not self._painted:
+        if not self._rows:
             self._page = self._out.apart, self._out.written_at
-        frame = [self._home(width)]
-        if above:
-            frame.append("\x1b[J")  # a finished line may wrap over several rows
-            frame.extend(f"{text}\n" for text in above)
-        shown = [cut(content, width - 1, self._out.glyphs.ellipsis) for content in lines[: max(1, height - 1)]]
-        frame.append("\x1b[K\n".join(ansi(content) if self._colour else plain(content) for content in shown))
-        frame.append("\x1b[J" if shown else "\r\x1b[J")
-        cursor = _HIDE if shown and not self._hidden else _SHOW if self._hidden and not shown else ""
-        self._hidden = bool(shown)
-        self._painted = [cells(plain(content)) for content in shown]
-        self._out.write(f"{_BEGIN}{''.join(frame)}{cursor}{_END}")
+        self._frames.overwrite = not above
+        with self._console:
+            self._erase_wrapped(width)
+            self._console.size = width, height
+            self._rows = list(rows[: max(1, height - 1)])
+            for row in self._rows:
+                row.truncate(self.columns, overflow="ellipsis")
+            if self._rows:
+                self._live.start()
+            if above:
+                self._console.print(*above, sep="\n", no_wrap=True, overflow="ignore", crop=False)
+            elif self._rows:
+                self._live.refresh()
+            if not self._rows:
+                self._live.stop()
         if above:
             self._page = not above[-1], self._out.written_at
-        if not shown:  # nothing of the region is left, so the page is as it was
+        if not self._rows:  # nothing of the region is left, so the page is as it was
             self._out.apart, self._out.written_at = self._page
 
-    def clear(self) -> str:
-        """Return the codes that remove the region and show the cursor again, for text that is written instead of a frame."""
-        home, self._painted = self._home(self._out.size()[0]), []
-        return f"{home}\x1b[J{_SHOW}"
+    def clear(self) -> None:
+        """Remove the region and show the cursor again, for text that is written instead of a frame."""
+        self._rows = []
+        self._live.stop()
 
-    def _home(self, width: int) -> str:
-        """Return the codes that move the cursor to the first row of the region; a terminal that was made narrower since has
-        wrapped its lines."""
-        rows = sum(max(1, -(-columns // width)) for columns in self._painted)
-        return f"\r\x1b[{rows - 1}A" if rows > 1 else "\r"
+    def _erase_wrapped(self, width: int) -> None:
+        """Erase the rows that lines of the region have wrapped into since the terminal was made narrower; rich counts lines."""
+        more = sum(max(0, (row.cell_len - 1) // width) for row in self._rows)
+        self._console.control(Control(*((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1)) * more))
+
+
+class _Frames:
+    """The stream that rich writes to: each write is one frame. rich erases all lines before it draws them; with
+    `overwrite`, they are overwritten instead, so that a terminal that shows half a frame shows no gap."""
+
+    def __init__(self, out: Out) -> None:
+        self._out = out
+        self.overwrite = True
+
+    def write(self, text: str) -> None:
+        """Write a frame that the terminal shows at once."""
+        if text and self.overwrite:
+            text = text.replace("\x1b[2K", "").replace("\n", "\x1b[K\n") + "\x1b[J"
+        self._out.write(text and f"{_BEGIN}{text}{_END}")
+
+    def flush(self) -> None:
+        """Do nothing: every frame was written at once."""

@@ -6,11 +6,14 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
 from gpucourse.model.node import is_simulated
 from gpucourse.storage import write_text
 from gpucourse.ui.console import SIMULATED
-from gpucourse.ui.line import Line, Segment, ansi, line
 from gpucourse.ui.render import render
+from gpucourse.ui.styles import draw, line, make_console
 from gpucourse.ui.tables import View
 from gpucourse.ui.text import clean_line
 
@@ -58,17 +61,13 @@ def capture(path: Path, *, command: str, live: Live, view: View, mode: str) -> N
     write_text(path, picture(command, live.transcript(stages=STAGES, logs=LOGS), view, mode))
 
 
-def picture(command: str, lines: list[Line], view: View, mode: str) -> str:
+def picture(command: str, lines: list[Text], view: View, mode: str) -> str:
     """Return the picture as SVG, WIDTH columns wide."""
-    from rich.console import Console
-    from rich.terminal_theme import TerminalTheme
-    from rich.text import Text
-
-    console = Console(record=True, file=StringIO(), width=WIDTH, force_terminal=True, color_system="truecolor")
-    head = [line(Segment("$ ", "good"), Segment(clean_line(command), "strong"))]
+    head = [line(("$ ", "good"), (clean_line(command), "strong"))]
     if is_simulated(mode):
-        head.append(line(Segment(SIMULATED, "warn")))
-    page = "\n".join(map(ansi, [*head, *lines])) + "\n\n" + render(view, width=WIDTH, colour=True)
+        head.append(line((SIMULATED, "warn")))
+    page = f"{draw(*head, *lines, colour=True)}\n{render(view, width=WIDTH, colour=True)}"
+    console = make_console(StringIO(), width=WIDTH, colour=True, record=True)
     console.print(Text.from_ansi(page.rstrip("\n"), no_wrap=True, overflow="ellipsis"))
     title = f"{clean_line(view.title) or command} · mode: {mode}"
     theme = TerminalTheme(_BACKGROUND, _FOREGROUND, [*_NORMAL, _FOREGROUND], [*_BRIGHT, (255, 255, 255)])

@@ -1,12 +1,13 @@
-"""Text from outside, made safe to show: no control character reaches the terminal raw, and columns line up."""
+"""Text from outside, made safe to show: no control character reaches the terminal raw; and numbers in words."""
 
 from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -43,47 +44,24 @@ def clean_line(text: str) -> str:
     return _SPACE.sub(" ", clean(text)).strip()
 
 
-def cells(text: str) -> int:
-    """Return how many columns of a terminal the (clean) text needs."""
-    if text.isascii():
-        return len(text)
-    return sum(_cells(character) for character in text)
-
-
-def clip(text: str, width: int, ellipsis: str = "…") -> str:
-    """Cut the text to at most `width` columns; the ellipsis shows a cut."""
-    if cells(text) <= width:
-        return text
-    room, kept = max(0, width - len(ellipsis)), 0
-    for index, character in enumerate(text):
-        room -= _cells(character)
-        if room < 0:
-            break
-        kept = index + 1
-    return (text[:kept] + ellipsis)[: max(width, 0)] if width < len(ellipsis) else text[:kept] + ellipsis
-
-
-def pad(text: str, width: int, *, right: bool = False) -> str:
+def pad(text: str, width: int) -> str:
     """Fill the text with spaces to `width` columns; longer text stays whole."""
-    space = " " * (width - cells(text))
-    return space + text if right else text + space
+    return text + " " * (width - cell_len(text))
 
 
-def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = None, fold: bool = False) -> list[str]:
+def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = None) -> list[str]:
     """Break text into lines of at most `width` columns (None: as long as they are), indented with `first`, then with `rest`.
 
-    A paragraph keeps its own indent. A word longer than the line stays whole, since paths are copied; `fold` breaks it.
+    A paragraph keeps its own indent. A word longer than the line stays whole, since paths are copied; rich would break it.
     """
-    rest = " " * cells(first) if rest is None else rest
+    rest = " " * cell_len(first) if rest is None else rest
     lines: list[str] = []
-    for paragraph in text.split("\n"):
+    for paragraph in (text if width is None else text.expandtabs()).split("\n"):
         lead = rest if lines else first
-        if width is None or not paragraph.strip():
+        if width is None or cell_len(lead + paragraph) <= width:
             lines.append((lead + paragraph).rstrip())
-        elif fold:
-            lines.extend(_fill(_fold(paragraph, width), width, lead, rest))
         else:
-            lines.extend(_fill(_WORD.findall(paragraph.expandtabs()), max(width, cells(lead) + 20), lead, rest))
+            lines.extend(_fill(_WORD.findall(paragraph), max(width, cell_len(lead) + 20), lead, rest))
     return lines
 
 
@@ -131,32 +109,13 @@ def _fill(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[st
     """Yield lines that hold as many words as have room. Each word includes the space before it."""
     line, empty = lead, True
     for word in words:
-        if empty or cells(line + word) <= width:
+        if empty or cell_len(line + word) <= width:
             line += word
         else:
             yield line
             line = rest + word.lstrip()
         empty = False
     yield line
-
-
-def _fold(paragraph: str, width: int) -> Iterator[str]:
-    """Yield the words of a paragraph, those longer than the line in pieces of the line's width."""
-    for word in _WORD.findall(paragraph.expandtabs()):
-        body = word.lstrip()
-        space = word[: len(word) - len(body)]
-        while cells(body) > width:
-            piece = clip(body, width, "") or body[0]
-            yield space + piece
-            space, body = "", body[len(piece) :]
-        if body:
-            yield space + body
-
-
-def _cells(character: str) -> int:
-    if unicodedata.east_asian_width(character) in "WF":
-        return 2
-    return 0 if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"} else 1
 
 
 class _Spelling(dict[str, str]):

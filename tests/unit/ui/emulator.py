@@ -58,8 +58,8 @@ class Emulator:
             self.row -= int(match.group(2))
             assert self.row >= 0
         elif letter in {"J", "K"}:
-            assert match.group(2) == ""
-            self.rows[self.row] = self.rows[self.row][: self.column]
+            assert match.group(2) == "" or token == "\x1b[2K"
+            self.rows[self.row] = "" if token == "\x1b[2K" else self.rows[self.row][: self.column]
             if letter == "J":
                 del self.rows[self.row + 1 :]
         else:

@@ -147,7 +147,7 @@ def test_console_lets_no_escape_out() -> None:
 def test_terminal_gets_what_its_environment_allows(environ: dict[str, str], *, colours: bool, moves: bool) -> None:
     with terminal(columns=70) as screen:
         shown = Console(json=False, quiet=False, verbose=False, stdout=screen.stream, stderr=screen.stream, environ=environ)
-        assert shown.width() == 70
+        assert shown.width(shown.out) == 70
         assert shown.can_redraw(shown.err) is moves
         shown.mode("local")
         shown.show(VIEW)

@@ -150,8 +150,8 @@ def test_terminal_shows_logs_before_the_end_of_their_stage() -> None:
     assert [line for line in emulator.lines if "r0" in line] == [f"[n0 r0] epoch {number}" for number in range(30)]
     assert emulator.lines[-2] == "… 1 line of the launcher: logs/node1-launcher.log"
     assert emulator.lines[-1].startswith("✓ running 3.2")
-    assert "\x1b[36m[n0 r0]\x1b[0m epoch 0" in sent
-    assert "\x1b[35m[n1 r1]\x1b[0m epoch 0" in sent
+    assert "\x1b[36m[n0 r0] \x1b[0mepoch 0" in sent
+    assert "\x1b[35m[n1 r1] \x1b[0mepoch 0" in sent
 
 
 @pytest.mark.parametrize("moving", [True, False])

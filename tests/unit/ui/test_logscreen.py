@@ -7,8 +7,6 @@ import pytest
 
 from gpucourse.model.event import LogBytes
 from gpucourse.ui import logscreen
-from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.line import plain
 from gpucourse.ui.logscreen import LogScreen
 from tests.waiting import STUCK_S
 
@@ -18,21 +16,21 @@ def piece(data: bytes, rank: int | None = 0, node: str = "node0") -> LogBytes:
 
 
 def screen(*pieces: LogBytes, held_s: float = logscreen.HELD_S) -> LogScreen:
-    made = LogScreen(UNICODE, held_s)
+    made = LogScreen(held_s)
     for piece in pieces:
         made.feed(piece)
     return made
 
 
 def take_rows(made: LogScreen) -> list[str]:
-    return [plain(row) for row in made.take()]
+    return [row.plain for row in made.take()]
 
 
 def everything(made: LogScreen) -> list[str]:
     rows: list[str] = []
     while more := take_rows(made):
         rows += more
-    return rows + [plain(row) for row in made.close()]
+    return rows + [row.plain for row in made.close()]
 
 
 @pytest.mark.parametrize(
@@ -46,15 +44,15 @@ def test_take_puts_node_and_rank_before_a_line(node: str, rank: int | None, pref
 def test_statuses_show_a_line_without_newline_after_a_while() -> None:
     assert screen(piece(b"waiting for rank 1 ..."), held_s=60.0).statuses() == [], "not yet: the rest may be on its way"
     made = screen(piece(b"waiting for rank 1 ..."), held_s=0.0)
-    assert [plain(row) for row in made.statuses()] == ["[n0 r0] waiting for rank 1 ..."]
+    assert [row.plain for row in made.statuses()] == ["[n0 r0] waiting for rank 1 ..."]
     assert take_rows(made) == []
-    assert [plain(row) for row in made.close()] == ["[n0 r0] waiting for rank 1 ..."]
+    assert [row.plain for row in made.close()] == ["[n0 r0] waiting for rank 1 ..."]
     assert made.close() == []
 
 
 def test_statuses_replace_a_line_after_a_carriage_return() -> None:
     made = screen(piece(b"\r 10%"), piece(b"\r 20%"), piece(b"\r 30%\r"), held_s=0.0)
-    assert [plain(row) for row in made.statuses()] == ["[n0 r0]  30%"]
+    assert [row.plain for row in made.statuses()] == ["[n0 r0]  30%"]
     made.feed(piece(b"\r100%\n"))
     assert made.statuses() == []
     assert take_rows(made) == ["[n0 r0] 100%"]
@@ -63,7 +61,7 @@ def test_statuses_replace_a_line_after_a_carriage_return() -> None:
 
 
 def test_take_counts_a_flood_to_the_last_line() -> None:
-    made = LogScreen(UNICODE)
+    made = LogScreen()
     shown: list[str] = []
     fed = 0
     for turn in range(40):
@@ -83,7 +81,7 @@ def test_take_counts_a_flood_to_the_last_line() -> None:
 
 
 def test_take_keeps_a_line_of_another_rank_in_a_flood() -> None:
-    made = LogScreen(UNICODE)
+    made = LogScreen()
     made.feed(piece(b"the one line that matters\n", 1, "node1"))
     for _ in range(100):
         made.feed(piece(b"noise\n" * 1000))
@@ -97,8 +95,19 @@ def test_take_cuts_a_long_line_and_says_where_it_is_whole() -> None:
     assert len(line) < 2100
 
 
+def test_take_breaks_a_wide_line_between_words_below_its_text() -> None:
+    (row,) = screen(piece(b"a sum of all ranks, right on every element\n")).take(width=40)
+    assert row.plain.split("\n") == ["[n0 r0] a sum of all ranks, right on", "        every element"]
+
+
+def test_take_keeps_a_wide_path_whole() -> None:
+    path = "/folder" * 9
+    (row,) = screen(piece(f"written: {path}\n".encode())).take(width=40)
+    assert row.plain.split("\n") == ["[n0 r0] written:", f"        {path}"]
+
+
 def test_feed_of_many_threads_loses_nothing() -> None:
-    made = LogScreen(UNICODE)
+    made = LogScreen()
     stop = threading.Event()
     shown: list[str] = []
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from gpucourse.model.event import LogBytes, RankEvent, SilentRanks
-from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.line import plain
 from gpucourse.ui.logscreen import LogScreen
 from tests.unit.ui.test_live_ranks import bar, ranks_of
 
 
 def begin(count: int) -> LogScreen:
     """A run of so many ranks, one a node, of which none has printed anything."""
-    screen = LogScreen(UNICODE, 0.0)
+    screen = LogScreen(0.0)
     screen.begin_run(SilentRanks(ranks={f"node{rank}": (rank,) for rank in range(count)}))
     return screen
 
@@ -22,7 +20,7 @@ def draw(screen: LogScreen, *ranks: int) -> None:
 
 
 def rows(screen: LogScreen, most: int = 100) -> list[str]:
-    return [plain(row) for row in screen.statuses(most)]
+    return [row.plain for row in screen.statuses(most)]
 
 
 def test_statuses_have_every_rank_in_order_when_there_is_room() -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import io
 
-from gpucourse.ui.line import Segment, line
 from gpucourse.ui.out import Out
 from gpucourse.ui.region import Region
+from gpucourse.ui.styles import line
 from tests.unit.ui.emulator import Emulator
 
 
@@ -29,7 +29,7 @@ class Screen:
         self.emulator = Emulator(columns)
 
     def paint(self, above: list[str], *rows: str) -> list[str]:
-        self.region.paint(above, [line(Segment(row, "accent")) for row in rows])
+        self.region.paint([line(text) for text in above], [line((row, "accent")) for row in rows])
         self.emulator.feed(self.stream.getvalue())
         self.stream.seek(0)
         self.stream.truncate()
@@ -57,3 +57,17 @@ def test_paint_keeps_what_was_finished_when_the_terminal_gets_narrower() -> None
     emulator.row, emulator.column = 4, 19
     screen.emulator, screen.out.columns = emulator, 20
     assert screen.paint([], "now") == ["finished", "now"]
+
+
+def test_paint_leaves_room_for_the_ascii_ellipsis() -> None:
+    screen = Screen(columns=20)
+    screen.out.ascii = True
+    (row,) = screen.paint([], "a" * 40)
+    assert row == "a" * 16 + "..."
+
+
+def test_paint_overwrites_what_moves_instead_of_erasing_it_first() -> None:
+    screen = Screen()
+    screen.paint([], "working 1", "more")
+    screen.region.paint([], [line("working 2"), line("more")])
+    assert "\x1b[2K" not in screen.stream.getvalue()

@@ -3,10 +3,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from rich.cells import cell_len
 
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import Cell, Code, Column, Items, Markdown, Paragraph, View, facts, table
-from gpucourse.ui.text import cells
 
 NODES = table(
     [Column("node"), Column("lines", align="right"), Column("seen", wrap=True)],
@@ -76,7 +76,7 @@ def strip_colours(text: str) -> str:
 @pytest.mark.parametrize("width", [40, 60, 100, 250])
 def test_render_fits_any_width(width: int) -> None:
     text = render(EVERYTHING, width=width, colour=True)
-    assert all(cells(line) <= width for line in strip_colours(text).splitlines())
+    assert all(cell_len(line) <= width for line in strip_colours(text).splitlines())
     for word in ("Everything", "node11", "Steps", "Lesson", "python x.py", "Next:"):
         assert word in text
     assert "\x1b[32mit answers" in text

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+from rich.cells import cell_len
 
-from gpucourse.ui.glyphs import ASCII
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import Column, View, table
-from gpucourse.ui.text import cells
 
 
 def draw(width: int, columns: list[Column | str], *rows: tuple[str, ...]) -> list[str]:
-    return render(View(blocks=(table(columns, rows),)), width=width, glyphs=ASCII).splitlines()
+    return render(View(blocks=(table(columns, rows),)), width=width).splitlines()
 
 
 def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
@@ -21,10 +20,10 @@ def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
     ended = "its process has ended, and nobody knows why it did so"
     lines = draw(40, columns, ("node0", "1,234", "it answers"), ("node11", "7", ended))
     assert lines[:4] == [
-        "node     lines   seen",
-        "----------------------------------------",
-        "node0    1,234   it answers",
-        "node11       7   its process has ended,",
+        "node    lines  seen",
+        "─" * 40,
+        "node0   1,234  it answers",
+        "node11      7  its process has ended,",
     ]
     assert all(len(line) <= 40 for line in lines)
 
@@ -32,7 +31,7 @@ def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
 @pytest.mark.parametrize("text", ["x" * 100, "日本語" * 20, "é" + "\u0301" * 80 + "x" * 40, "short " + "x" * 70 + " end"])
 def test_render_breaks_an_endless_word(text: str) -> None:
     page = render(View(blocks=(table([Column("text", wrap=True), "n"], [(text, "1")]),)), width=31)
-    assert max(map(cells, page.splitlines())) <= 31
+    assert max(map(cell_len, page.splitlines())) <= 31
     assert re.sub(r"\s", "", text) in re.sub(r"[\s1]", "", page), "all of it is there"
 
 
@@ -40,7 +39,7 @@ def test_render_names_the_columns_that_have_no_room() -> None:
     columns: list[Column | str] = ["stack", "address", "state"]
     assert draw(36, columns, ("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")) == [
         "stack     address",
-        "---------------------------------",
+        "─" * 33,
         "m3-local  learner@127.0.0.1:22001",
         "m4-local",
         "no room for: state",

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from gpucourse.ui.text import age, cells, clean, clean_line, clip, format_count, hourly, usd, wrap
+from gpucourse.ui.text import age, clean, clean_line, format_count, hourly, usd, wrap
 
 
 @pytest.mark.parametrize(
@@ -46,19 +46,6 @@ def test_clean_of_sequences_that_never_end_is_quick(begin: str) -> None:
 
 def test_clean_line() -> None:
     assert clean_line("  two\n lines\tand more \r\n") == "two lines and more"
-
-
-@pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("✓ ok", 4), ("日本", 4), ("e\u0301", 1)])
-def test_cells_counts_columns(text: str, columns: int) -> None:
-    assert cells(text) == columns
-
-
-def test_clip_marks_the_cut() -> None:
-    assert clip("abcdef", 6) == "abcdef"
-    assert clip("abcdefg", 6) == "abcde…"
-    assert clip("日本語", 5) == "日本…"
-    assert clip("abcdefg", 6, "...") == "abc..."
-    assert [clip("abc", width, "...") for width in (0, 1, 2)] == ["", ".", ".."]
 
 
 def test_wrap_never_breaks_a_path() -> None:

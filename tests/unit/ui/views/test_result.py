@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from gpucourse.model.manifest import Exercise
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.render import render
 from gpucourse.ui.table_layout import lay_out
 from gpucourse.ui.tables import Paragraph, Table, View, text_of
-from gpucourse.ui.text import cells
 from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.result import LINES, WHOLE_ROWS, result
 from gpucourse.workspace.paths import RunPaths
@@ -41,7 +41,7 @@ def test_result_fits_the_terminal_with_its_main_table(view: View) -> None:
     table = next((part for part in view.blocks if isinstance(part, Table)), None)
     for width in (60, 80, 110):
         lines = render(view, width=width).splitlines()
-        assert max(map(cells, lines)) <= width, "\n".join(lines)
+        assert max(map(cell_len, lines)) <= width, "\n".join(lines)
         if table is None:  # what the learner has not written yet measures nothing
             assert any(isinstance(part, Paragraph) and part.text.endswith(": not measured") for part in view.blocks)
             continue

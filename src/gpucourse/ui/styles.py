@@ -1,0 +1,72 @@
+"""rich, as this program uses it: styles named by words of this program, and consoles that are told what their stream can do."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import IO
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+from rich.theme import Theme
+
+RANK_STYLES = 6  # ranks side by side differ clearly; red and yellow are kept for what went wrong
+_PIPE_COLUMNS = 1 << 16  # nothing is wrapped
+_THEME = Theme(
+    {
+        "good": "green",
+        "bad": "bold red",
+        "error": "red",
+        "warn": "yellow",
+        "dim": "dim",
+        "strong": "bold",
+        "accent": "cyan",
+        "heading": "bold cyan",
+        "rank0": "cyan",
+        "rank1": "magenta",
+        "rank2": "green",
+        "rank3": "blue",
+        "rank4": "bright_cyan",
+        "rank5": "bright_magenta",
+    }
+)
+
+
+Piece = str | tuple[str, str] | Text  # a text, with its style or plain
+
+
+def line(*pieces: Piece) -> Text:
+    """Make one line of pieces. It is shown as it is: neither wrapped nor cut."""
+    return Text.assemble(*pieces, no_wrap=True, overflow="ignore")
+
+
+def paint(text: str, style: str) -> str:
+    """Return the text in one style's ANSI colours, without a console: for logs in a pipe."""
+    return _THEME.styles[style].render(text)
+
+
+def make_console(file: IO[str], *, width: int | None, colour: bool, record: bool = False) -> Console:
+    """Make a console that writes to a file, for a terminal of so many columns or (None) for a pipe. Text is never markup."""
+    return Console(
+        file=file,
+        width=width or _PIPE_COLUMNS,
+        height=_PIPE_COLUMNS,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        theme=_THEME,
+        record=record,
+        force_terminal=True,
+        force_interactive=True,
+        force_jupyter=False,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        _environ={},
+    )
+
+
+def draw(*parts: RenderableType, width: int | None = None, colour: bool = False) -> str:
+    """Return the parts as text, one below the other, without spaces at the ends of lines."""
+    page = StringIO()
+    make_console(page, width=width, colour=colour).print(Group(*parts), crop=False)
+    return "\n".join(row.rstrip() for row in page.getvalue().split("\n"))
