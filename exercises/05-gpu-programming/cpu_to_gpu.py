@@ -5,7 +5,7 @@ You will produce  samples a second of the delivered loop, and of yours in float3
 Run it            python cpu_to_gpu.py --steps 30 --batch-size 64 --hidden 128      (a CPU)
                   python cpu_to_gpu.py                                              (a GPU)
 Your part         predict what training takes in memory; then rewrite train in my_loop.py
-Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "From CPU to GPU"
+Reading           modules/05-gpu-programming/lesson-3-pytorch.md
 """
 
 from __future__ import annotations
