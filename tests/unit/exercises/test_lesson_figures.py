@@ -121,7 +121,7 @@ def test_what_the_slow_training_reads_in_a_step() -> None:
 
 
 def test_the_intervals_between_saves_are_youngs() -> None:
-    text = (CATALOG.folders.modules / "06-training-at-scale/lesson-5-crashes.md").read_text(encoding="utf-8")
+    text = (CATALOG.folders.modules / "06-training-at-scale/lesson-9-crashes.md").read_text(encoding="utf-8")
     words = " ".join(text.split())
     best = math.sqrt(2 * 2 * 4 * 3600)
     quoted = re.search(r"= (\d+) s\. Saves and crashes then take ([\d.]+) % each", words)
