@@ -56,7 +56,7 @@ inputs, labels = loops.make_data(args.batch_size)
 
 
 def choose_dtype() -> torch.dtype:
-    """bfloat16 where the device computes with it; a GPU before Ampere has only float16."""
+    """bfloat16 if the device computes with it; a GPU before Ampere has only float16."""
     if args.precision != "auto":
         return DTYPES[args.precision]
     return torch.float16 if on_gpu and not torch.cuda.is_bf16_supported(including_emulation=False) else torch.bfloat16
