@@ -94,4 +94,37 @@ def draw_mesh_on_nodes() -> Canvas:
     return picture
 
 
-PICTURES = {"three-cuts": draw_three_cuts, "mesh-on-nodes": draw_mesh_on_nodes}
+def draw_step_limits() -> Canvas:
+    """A stage's step of 0.1 s of computing, with its sums over two links, and with the bubble of two pipelines."""
+    computing, sums, stages = 100.0, 4 * 10 * 65e6, 2
+    links = {"NVLink, 300 GB/s": 300e9, "network, 12.5 GB/s": 12.5e9}
+    rows: list[tuple[str, float, float]] = [("computing alone", 0.0, 0.0)]
+    for link, speed in links.items():
+        rows += [
+            (f"{link}, {parts} micro-batches", 1e3 * sums / speed, (stages - 1) / (parts + stages - 1)) for parts in (16, 4)
+        ]
+    totals = [(computing + wait) / (1 - bubble) for _, wait, bubble in rows]
+    picture = Canvas(
+        "What a step waits for",
+        f"Bars of the time of a step, in ms: {computing:.0f} of computing, then the sums of two slices, then the bubble of "
+        f"{stages} stages. "
+        + "; ".join(f"{name}: {total:.0f}" for (name, _, _), total in zip(rows, totals, strict=True))
+        + ".",
+        46 + 34 * len(rows) + 24,
+    )
+    left, unit = 232.0, 1.2
+    picture.legend(10, (left, "a", "computing"), (left + 120, "d", "sums of slices"), (left + 260, "b", "bubble"))
+    for row, ((name, wait, bubble), total) in enumerate(zip(rows, totals, strict=True)):
+        x, y = left, 40.0 + 34 * row
+        picture.label(8, y + 16, name)
+        for size, kind in ((computing, "a"), (wait, "d"), (bubble * total, "b")):
+            picture.box(x, y, size * unit, 24, kind)
+            x += size * unit
+        picture.label(x + 6, y + 16, f"{total:.0f} ms")
+    picture.note(
+        8, 46 + 34 * len(rows) + 16, "A = 65 MB, 10 layers per stage, 2 slices, 2 stages; by the formulas of this part."
+    )
+    return picture
+
+
+PICTURES = {"three-cuts": draw_three_cuts, "mesh-on-nodes": draw_mesh_on_nodes, "step-limits": draw_step_limits}

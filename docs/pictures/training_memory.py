@@ -130,4 +130,35 @@ def draw_checkpoint() -> Canvas:
     return picture
 
 
-PICTURES = {"memory-of-a-step": draw_step, "checkpoint": draw_checkpoint}
+def draw_message() -> Canvas:
+    """The GPU of the example message: what is allocated, cached, the context's and free, and the tensor that does not fit."""
+    capacity, free, process, allocated, cached, asked = 14.56, 1.41, 13.13, 12.40, 412 / 1024, 3.07
+    context = process - allocated - cached
+    picture = Canvas(
+        "What an out-of-memory message adds up to",
+        f"A bar for a GPU of {capacity:g} GiB. {allocated:.2f} GiB are allocated by PyTorch, {cached:.2f} reserved but "
+        f"unallocated, {context:.2f} the context's, {free:g} free. Below it a tensor of {asked:g} GiB begins where the free "
+        f"memory begins, and ends {asked - free:.2f} GiB beyond the end of the GPU.",
+        168,
+    )
+    left, unit, end = 14.0, 43.0, 0.0
+    picture.heading(left, 20, f"a GPU of {capacity:g} GiB")
+    names = ("allocated by PyTorch", "reserved, unallocated", "context", "free")
+    for name, size, kind in zip(names, (allocated, cached, context, free), ("a", "b", "e", "empty"), strict=True):
+        words = f"{name} {size:.2f}" if size * unit > 100 else f"{size:g}" if name == "free" else ""
+        picture.box(left + end * unit, 30, size * unit - 2, 36, kind, words)
+        end += size
+    picture.box(left + process * unit, 76, asked * unit - 2, 30, "d", f"tried: {asked:g}")
+    picture.line(left + end * unit, 26, left + end * unit, 112)
+    picture.legend(
+        124, (left, "a", names[0]), (left + 180, "b", names[1]), (left + 360, "e", names[2]), (left + 460, "empty", names[3])
+    )
+    picture.note(
+        left,
+        162,
+        "Widths in proportion. To allocate the tensor, all of it must fit into the free part or into one cached piece.",
+    )
+    return picture
+
+
+PICTURES = {"memory-of-a-step": draw_step, "checkpoint": draw_checkpoint, "message": draw_message}

@@ -91,4 +91,37 @@ def draw_steps() -> Canvas:
     return picture
 
 
-PICTURES: dict[str, Callable[[], Canvas]] = {"zero-stages": draw_stages, "zero-steps": draw_steps}
+def draw_weights_of_a_step(ranks: int = 4) -> Canvas:
+    """The weights that one rank holds over a step of FSDP's stage 2: its shard all the time, the whole ones for a while."""
+    picture = Canvas(
+        "The weights of a rank over a step at stage 2",
+        f"Two rows over the time of a step. The shard, a quarter of the weights on {ranks} ranks, 4 P / n bytes, is there all "
+        "the time. The whole weights, 4 P bytes, appear before forward and are freed after backward. While both exist, the "
+        "rank holds 4 P + 4 P / n bytes.",
+        196,
+    )
+    left, top, whole = 150.0, 24.0, 80.0
+    steps = (("all-gather", 100), ("forward", 120), ("backward", 150), ("reduce-scatter", 110), ("step", 90))
+    x = left
+    for name, width in steps:
+        picture.box(x, top, width - 4, 26, "empty", name)
+        x += width
+    first, last = left + steps[0][1], left + sum(width for _, width in steps[:3])
+    picture.box(first, 64, last - first - 4, whole, "a", "whole weights: 4 P bytes")
+    picture.box(left, 64 + whole + 4, x - left - 4, whole / ranks, "b", "shard: 4 P / n")
+    picture.label(8, 64 + whole / 2, "from forward")
+    picture.label(8, 64 + whole / 2 + 16, "to backward")
+    picture.label(8, 64 + whole + 18, "all the time")
+    picture.note(
+        8,
+        190,
+        f"Heights in proportion, {ranks} ranks. The table of 6.2 lists the shard as 'copy' while the whole weights exist.",
+    )
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {
+    "zero-stages": draw_stages,
+    "zero-steps": draw_steps,
+    "weights-of-a-step": draw_weights_of_a_step,
+}

@@ -5,7 +5,7 @@ You will produce  samples a second of the delivered loop, and of yours in float3
 Run it            python cpu_to_gpu.py --steps 30 --batch-size 64 --hidden 128      (a CPU)
                   python cpu_to_gpu.py                                              (a GPU)
 Your part         predict what training takes in memory; then rewrite train in my_loop.py
-Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "From CPU to GPU"
+Reading           modules/05-gpu-programming/lesson-3-pytorch.md
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ inputs, labels = loops.make_data(args.batch_size)
 
 
 def choose_dtype() -> torch.dtype:
-    """bfloat16 where the device computes with it; a GPU before Ampere has only float16."""
+    """bfloat16 if the device computes with it; a GPU before Ampere has only float16."""
     if args.precision != "auto":
         return DTYPES[args.precision]
     return torch.float16 if on_gpu and not torch.cuda.is_bf16_supported(including_emulation=False) else torch.bfloat16

@@ -5,7 +5,7 @@ You will produce  the time per signal by length and by batch; your filter compar
 Run it            python fft_pipeline.py --signals 512 --samples 1000 --batch-sizes 1,8,64     (a CPU: one core of it)
                   python fft_pipeline.py                                                       (a GPU)
 Your part         repair matched_filter in my_filter.py: it is right, but slow for three reasons
-Reading           modules/05-gpu-programming/lesson-5-limits.md, "An FFT is a circle"
+Reading           modules/05-gpu-programming/lesson-10-transforms.md
 """
 
 from __future__ import annotations

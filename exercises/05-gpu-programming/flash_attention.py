@@ -5,7 +5,7 @@ You will produce  errors in float32 and float16, causal and full; the bytes of b
 Run it            python flash_attention.py --lengths 64,200,512 --heads 2 --d 32   (Triton's interpreter without a GPU)
                   python flash_attention.py                                         (a GPU; then it is timed, too)
 Your part         my_softmax.py (torch), then my_attention.py (Triton); my_backward.py is an extra challenge
-Reading           modules/05-gpu-programming/lesson-4-fusion.md, from "A softmax that forgets" on
+Reading           modules/05-gpu-programming/lesson-12-attention.md
 """
 
 from __future__ import annotations

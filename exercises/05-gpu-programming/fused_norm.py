@@ -5,7 +5,7 @@ You will produce  errors and kept shares at several row lengths, the bytes of bo
 Run it            python fused_norm.py --rows 64 --columns 200,1000,1024   (in Triton's interpreter where there is no GPU)
                   python fused_norm.py                                     (a GPU; then both ways are timed, too)
 Your part         my_norm.py: repair the variance, add dropout, and decide how stride and n are passed
-Reading           modules/05-gpu-programming/lesson-4-fusion.md
+Reading           modules/05-gpu-programming/lesson-8-fusion.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ You will produce  two kernels of your own and three given ones; FLOP per byte an
 Run it            python gemm_versions.py --n 64,96        (a CPU with g++: the emulator)
                   python gemm_versions.py                  (a GPU with nvcc: counted at 64, timed at all sizes)
 Your part         predict what `coalesced` asks for, then write `tiled` and `registers` in my_gemm.cu
-Reading           modules/05-gpu-programming/lesson-6-products.md
+Reading           modules/05-gpu-programming/lesson-4-products.md, lesson-5-registers.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ You will produce  operations and latencies of eager, graph and compiled requests
 Run it            python inference_graphs.py --layers 4 --width 32 --heads 4 --batch-sizes 1,2,4 --requests 40
                   python inference_graphs.py                                         (on a GPU: real CUDA graphs, timed)
 Your part         predict how many operations a request launches; then repair Server in my_server.py
-Reading           modules/05-gpu-programming/lesson-3-overlap.md, "A graph: one launch for a whole model"
+Reading           modules/05-gpu-programming/lesson-7-graphs.md
 """
 
 from __future__ import annotations

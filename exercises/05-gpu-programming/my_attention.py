@@ -5,7 +5,7 @@ You will produce  a kernel that writes only its result to main memory, causal or
 Try it            gpucourse try 5.10 (in the interpreter, on the processor); gpucourse run 5.10 also counts and compiles
 Your part         the arithmetic of `attend`, and how far its loop goes where CAUSAL is true; then take out the line of
                   `attention` that says it is not written. Keep both names and their parameters
-Reading           modules/05-gpu-programming/lesson-4-fusion.md, "Attention in tiles"
+Reading           modules/05-gpu-programming/lesson-12-attention.md, "Attention in tiles"
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ You will learn    how weights that were never stored are computed again, tile by
 You will produce  the gradients of q, k and v, without a tensor as large as the matrix of scores
 Try it            gpucourse run 5.10 (the table "The challenge" has the errors)
 Your part         the body of `backward`, with kernels of your own in Triton, or in torch, tile by tile
-Reading           modules/05-gpu-programming/lesson-4-fusion.md, "The challenge: backward"
+Reading           modules/05-gpu-programming/lesson-12-attention.md, "The challenge: backward"
 """
 
 from __future__ import annotations

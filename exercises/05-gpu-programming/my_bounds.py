@@ -4,7 +4,7 @@ You will learn    to count operations and bytes before anything runs
 You will produce  a `find_bound` that is right for every kernel of 5.7, at any size and on any device
 Try it            gpucourse try 5.7; gpucourse run 5.7 calls it with the ridge that it measures
 Your part         the body of `find_bound`
-Reading           modules/05-gpu-programming/lesson-5-limits.md, "Counting"
+Reading           modules/05-gpu-programming/lesson-9-limits.md, "Counting"
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 // You will produce  two kernels that are right for every n of a run, have no races, and fetch exactly what they must
 // Try it            gpucourse try 5.3; gpucourse run 5.3 compares all five versions (the others are in gemm_harness.cu)
 // Your part         the bodies of `tiled` and `registers`; keep their names and their parameters
-// Reading           modules/05-gpu-programming/lesson-6-products.md
+// Reading           modules/05-gpu-programming/lesson-4-products.md, lesson-5-registers.md
 //
 // All matrices have n x n numbers, stored row by row: the one in row r and column c of A is A[r * n + c].
 #include <cuda_runtime.h>

@@ -4,7 +4,7 @@ You will learn    what has to move and when, what makes the processor wait for t
 You will produce  a loop that moves model and data, never reads a value on its way, and trains in mixed precision
 Try it            gpucourse try 5.2; gpucourse run 5.2 measures it on the device of the exercise, too
 Your part         the body of `train`; keep its name and its parameters. As delivered it runs on a CPU, whatever `device` says
-Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "From CPU to GPU"
+Reading           modules/05-gpu-programming/lesson-3-pytorch.md
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ You will learn    what a stream orders, what an event adds, and what must not be
 You will produce  a pipeline in which all three engines of a GPU work at the same time, on different chunks
 Try it            gpucourse try 5.4
 Your part         the body of `run`; keep its name and its parameters
-Reading           modules/05-gpu-programming/lesson-3-overlap.md, "Streams, events and three engines"
+Reading           modules/05-gpu-programming/lesson-6-overlap.md
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ You will learn    what a graph keeps (operations and addresses), and what it doe
 You will produce  a server that launches one graph per request, and returns answers that do not change later
 Try it            gpucourse try 5.5
 Your part         repair `Server`: it has three faults. Keep its name, and the parameters of its methods
-Reading           modules/05-gpu-programming/lesson-3-overlap.md, "A graph: one launch for a whole model"
+Reading           modules/05-gpu-programming/lesson-7-graphs.md, "A graph: one launch for a whole model"
 """
 
 from __future__ import annotations

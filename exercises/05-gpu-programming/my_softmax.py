@@ -4,7 +4,7 @@ You will learn    what you have to keep of the scores so far, and why that is so
 You will produce  attention of some queries that never holds two blocks of keys at the same time
 Try it            gpucourse try 5.10 (no Triton needed for this part)
 Your part         the body of `attend`; keep its name and its parameters
-Reading           modules/05-gpu-programming/lesson-4-fusion.md, "A softmax that forgets"
+Reading           modules/05-gpu-programming/lesson-12-attention.md, "A softmax that forgets"
 """
 
 from __future__ import annotations

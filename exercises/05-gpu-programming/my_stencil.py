@@ -4,7 +4,7 @@ You will learn    what a temporary costs, and why a kernel far below the ridge g
 You will produce  a `step` that moves at most 60% of the bytes and computes the same numbers
 Try it            gpucourse try 5.7 (counts bytes); gpucourse run 5.7 also measures the time
 Your part         `step` below: it is right, but creates nine temporaries; keep its name and its parameters
-Reading           modules/05-gpu-programming/lesson-5-limits.md, "Moving less"
+Reading           modules/05-gpu-programming/lesson-9-limits.md, "Moving less"
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ You will learn    to find by measuring what costs time, to repair it, and to pro
 You will produce  a train that is at least 5 times as fast, with the same losses, accuracies and weights
 Try it            gpucourse try 5.9 counts what it does; gpucourse run 5.9 times it and this version in turn
 Your part         the body of `train`; keep its name and its parameters
-Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "A slow training"
+Reading           modules/05-gpu-programming/lesson-11-slow-training.md
 """
 
 from __future__ import annotations

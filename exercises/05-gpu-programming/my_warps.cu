@@ -5,7 +5,7 @@
 // You will produce  a transpose that reads and writes whole rows, and a clip_sum whose warps do not split
 // Try it            gpucourse try 5.1
 // Your part         the bodies of both kernels, without their lines OPEN; keep the names and the parameters
-// Reading           modules/05-gpu-programming/lesson.md, "Sectors", "Shared memory and its banks" and "Warps that split"
+// Reading           modules/05-gpu-programming/lesson.md, "Sectors"; lesson-2-cooperation.md
 #include <cuda_runtime.h>
 
 #define OPEN(question)  // marks a kernel that you have not written yet: remove its line once you have

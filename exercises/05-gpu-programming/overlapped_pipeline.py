@@ -5,7 +5,7 @@ You will produce  the timeline of your pipeline, its hazards with both operation
 Run it            python overlapped_pipeline.py --chunks 8                   (replayed, without a GPU)
                   python overlapped_pipeline.py --megabytes 64               (on a GPU: real streams and events)
 Your part         predict the shortest time; then overlap the three engines in my_pipeline.py
-Reading           modules/05-gpu-programming/lesson-3-overlap.md, "Streams, events and three engines"
+Reading           modules/05-gpu-programming/lesson-6-overlap.md
 """
 
 from __future__ import annotations

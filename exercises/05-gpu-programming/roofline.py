@@ -5,7 +5,7 @@ You will produce  a roofline with eight kernels under it, and a step of the heat
 Run it            python roofline.py --gemm-small 16 --gemm-large 512     (a CPU: one core of it)
                   python roofline.py                                      (a GPU)
 Your part         find_bound in my_bounds.py; step in my_stencil.py
-Reading           modules/05-gpu-programming/lesson-5-limits.md, "Two roofs"
+Reading           modules/05-gpu-programming/lesson-9-limits.md, "Two roofs"
 """
 
 from __future__ import annotations

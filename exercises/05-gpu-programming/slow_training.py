@@ -5,7 +5,7 @@ You will produce  the speed-up of your training over the delivered one, measured
 Run it            python slow_training.py --samples 2048     (a CPU)
                   python slow_training.py                    (a GPU)
 Your part         predict how many values it reads; then rewrite train in my_training.py
-Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "A slow training"
+Reading           modules/05-gpu-programming/lesson-11-slow-training.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ You will produce  the losses of every life, step by step, and those of a trainin
 Run it            torchrun --nproc-per-node=2 --max-restarts=2 fault_tolerance.py --steps 20 --crash-at 13 --step-s 0.05 \\
                            --save-s 0.1 --mtbf-s 1.25
 Your part         `latest` and `save_every` in my_resume.py
-Reading           modules/06-training-at-scale/lesson-5-crashes.md
+Reading           modules/06-training-at-scale/lesson-9-crashes.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ You will produce  the peak of ten ways to train, your own step in the device's m
 Run it            python memory_optimisation.py --layers 4 --width 128 --length 128 --budget-mib 32 --steps 2      (a CPU)
                   python memory_optimisation.py                                                                   (a GPU)
 Your part         predict the floor; then change `step` in my_step.py, so that it fits
-Reading           modules/06-training-at-scale/lesson.md
+Reading           modules/06-training-at-scale/lesson.md, lesson-2-out-of-memory.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ You will learn    how an order of dimensions turns rank numbers into places; whi
 You will produce  the mesh that the run trains on, its groups, and the bytes that will cross between nodes in a step
 Try it            gpucourse try 6.3
 Your part         ORDER, and the bodies of `coordinates`, `groups` and `cross_node_bytes`; keep their names and parameters
-Reading           modules/06-training-at-scale/lesson-3-mesh.md
+Reading           modules/06-training-at-scale/lesson-5-mesh.md
 """
 
 from __future__ import annotations

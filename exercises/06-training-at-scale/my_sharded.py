@@ -4,7 +4,7 @@ You will learn    how a reduce-scatter and an all-gather take the place of an al
 You will produce  an optimizer as in ZeRO 1: each rank updates its own share, and gets the other shares from the other ranks
 Try it            gpucourse try 6.2
 Your part         the two methods of `ShardedAdamW`; keep their names and parameters
-Reading           modules/06-training-at-scale/lesson-2-zero.md, "An optimizer in shares"
+Reading           modules/06-training-at-scale/lesson-3-zero.md, "An optimizer in shares"
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ You will learn    which of weights, gradients and optimizer state a stage divide
 You will produce  two formulas that equal what the ranks of your run hold and send, to the byte
 Try it            gpucourse try 6.2
 Your part         the bodies of `bytes_per_rank` and `traffic`; keep their names and parameters
-Reading           modules/06-training-at-scale/lesson-2-zero.md, "Four stages"
+Reading           modules/06-training-at-scale/lesson-3-zero.md, "Four stages"
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Run it            torchrun --nproc-per-node=1 three_dimensions.py --ranks-per-no
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            three_dimensions.py                     (on the first node; --node-rank=1 on the second)
 Your part         ORDER, `coordinates`, `groups` and `cross_node_bytes` in my_mesh.py
-Reading           modules/06-training-at-scale/lesson-3-mesh.md
+Reading           modules/06-training-at-scale/lesson-5-mesh.md, lesson-6-layouts.md
 """
 
 from __future__ import annotations

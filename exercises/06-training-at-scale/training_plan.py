@@ -5,7 +5,7 @@ You will produce  a plan with reasons; its memory, bytes and least time; proof t
 Run it            python training_plan.py --ranks-per-node=4 --layers=4 --width=64 --length=32 --batch-size=16 --steps=5
                   torchrun --nproc-per-node=4 training_plan.py      (four GPUs)
 Your part         fill in the empty values of my_plan.yaml; gpucourse try 6.6 judges it
-Reading           modules/06-training-at-scale/lesson-6-plan.md
+Reading           modules/06-training-at-scale/lesson-10-plan.md, lesson-11-steps.md
 """
 
 from __future__ import annotations

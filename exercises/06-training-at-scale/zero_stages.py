@@ -6,7 +6,7 @@ Run it            python zero_stages.py --ranks-per-node=4 --layers=2 --width=64
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            zero_stages.py                     (a GPU each; on the first node, --node-rank=1 on the second)
 Your part         predict what stage 3 sends; then my_zero.py (the formulas) and my_sharded.py (the optimizer)
-Reading           modules/06-training-at-scale/lesson-2-zero.md
+Reading           modules/06-training-at-scale/lesson-3-zero.md, lesson-4-counting.md
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def test_what_the_slow_training_reads_in_a_step() -> None:
 
 
 def test_the_intervals_between_saves_are_youngs() -> None:
-    text = (CATALOG.folders.modules / "06-training-at-scale/lesson-5-crashes.md").read_text(encoding="utf-8")
+    text = (CATALOG.folders.modules / "06-training-at-scale/lesson-9-crashes.md").read_text(encoding="utf-8")
     words = " ".join(text.split())
     best = math.sqrt(2 * 2 * 4 * 3600)
     quoted = re.search(r"= (\d+) s\. Saves and crashes then take ([\d.]+) % each", words)
@@ -157,14 +157,14 @@ def test_the_shared_memory_of_a_t4_is_as_fast_as_was_measured() -> None:
 @pytest.mark.parametrize("side", [1, 4, 8])
 def test_register_tiling_table_matches_the_shared_memory_bound(side: int) -> None:
     reads = 2 * side / side**2
-    text = read_part(CUDA, "lesson-6-products.md")
+    text = read_part(CUDA, "lesson-5-registers.md")
     row = re.search(rf"R = {side} .*?\b{side**2} products? +([\d.]+)[a-z ]* ([\d.]+) %", text)
     assert row
     assert (float(row[1]), float(row[2])) == (reads, find_share_of_peak(T4, reads))
 
 
 def test_what_shared_memory_allows_tiled_on_other_gpus() -> None:
-    text = read_part(CUDA, "lesson-6-products.md")
+    text = read_part(CUDA, "lesson-5-registers.md")
     shares = {
         name: find_share_of_peak(gpu, 2) for gpu in gpus.table() if (name := gpu.gpu.split()[0]) in {"T4", "L4", "V100", "A100"}
     }
@@ -188,7 +188,7 @@ def count_numbers_of_the_inner_loop(length: int, d: int, block: int, keys_outsid
 
 
 def test_what_the_two_orders_of_flash_attention_move() -> None:
-    text = read_part(CUDA, "lesson-4-fusion.md")
+    text = read_part(CUDA, "lesson-12-attention.md")
     length, d, block = 512, 32, 64
     tiles = 2 * length * d + count_numbers_of_the_inner_loop(length, d, block, keys_outside=False)
     plain = 4 * length * d + 4 * length**2
@@ -289,9 +289,9 @@ SOURCED = {  # folder, file: words that a public source says, and words that it 
     "device plugin, issue 843": (HPC, "lesson.md", "so the pod needs no `hostIPC: true`", "through the host's IPC"),
     "DAOS, release notes of 2.6": (HPC, DECISIONS, "since version 2.6 its metadata", "objects in persistent"),
     "Resilient RoCE, ConnectX": (HPC, DECISIONS, "Classic RoCEv2 recovers badly from that", "and RDMA recovers badly"),
-    "PyTorch, CUDA semantics": (CUDA, "lesson-3-overlap.md", "in the order of their capture", "at the same time. side ="),
-    "arxiv.org/abs/2307.08691": (CUDA, "lesson-4-fusion.md", "version 2 (Dao, 2023", "2205.14135) is that softmax"),
-    "arxiv.org/abs/2205.14135": (CUDA, "lesson-4-fusion.md", "version 1 kept two", "FlashAttention keeps one number"),
+    "PyTorch, CUDA semantics": (CUDA, "lesson-7-graphs.md", "in the order of their capture", "never run at the same time. "),
+    "arxiv.org/abs/2307.08691": (CUDA, "lesson-12-attention.md", "version 2 (Dao, 2023", "2205.14135) is that softmax"),
+    "arxiv.org/abs/2205.14135": (CUDA, "lesson-12-attention.md", "version 1 kept two", "FlashAttention keeps one number"),
 }  # fmt: skip
 
 
