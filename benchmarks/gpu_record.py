@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpucourse.course.gpu_record import FOLDER, FORMAT, MOST_ROWS, describe_axes, list_keys, name_file
+from gpucourse.course.gpu_record import FOLDER, FORMAT, MAX_ROWS, describe_axes, list_keys, name_file
 from gpucourse.model.manifest import Exercise, Plot
 
 __all__ = ["FOLDER", "for_plots", "write"]
@@ -25,7 +25,7 @@ DIGITS = 6
 
 
 def for_plots(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the plots of the exercise draw, by their file: axes, keys, and at most MOST_ROWS rows, evenly chosen, each
+    """Return what the plots of the exercise draw, by their file: axes, keys, and at most MAX_ROWS rows, evenly chosen, each
     with the columns that the plot names. A plot without rows is not in it."""
     plots = ((plot, _rows(plot, metrics)) for plot in exercise.plots)
     return {plot.file: {"axes": describe_axes(plot), "keys": list_keys(plot), "rows": rows} for plot, rows in plots if rows}
@@ -41,7 +41,7 @@ def write(folder: Path, record: Mapping[str, Any]) -> Path:
 
 def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = metrics.get(plot.rows.removeprefix("metrics.")) or []
-    step = max(1, -(-len(rows) // MOST_ROWS))
+    step = max(1, -(-len(rows) // MAX_ROWS))
     return [{key: _short(row[key]) for key in sorted(set(_columns(plot))) if key in row} for row in rows[::step]]
 
 

@@ -41,20 +41,20 @@ def read_sheet(path: Path, exercise: Exercise) -> Sheet:
     try:
         raw = read_bounded(path.resolve(), MAX_BYTES)
     except (OSError, OutsideError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
-        why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{path} cannot be read: {why}", hint=hint) from error
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path} cannot be read: {cause}", hint=hint) from error
     sheet, document = read(raw, Sheet, str(path), hint=hint)
     if sheet.exercise != exercise.id:
         line = document.line(("exercise",))
         reason = f"{path}: exercise: these are answers to {sheet.exercise}, not to {exercise.id}, line {line}"
         raise ManifestError([reason], hint=f"gpucourse answer {sheet.exercise} --file {path}")
-    known = [question.id for question in exercise.questions]
-    strange = [name for name in sheet.answers if name not in known and name not in exercise.former_questions]
+    ids = [question.id for question in exercise.questions]
+    strange = [name for name in sheet.answers if name not in ids and name not in exercise.former_questions]
     if strange:
         complaints = [
             Complaint(
                 ("answers", name),
-                f"{exercise.id} has no such question{did_you_mean(name, known) or '; its questions: ' + ', '.join(known)}",
+                f"{exercise.id} has no such question{did_you_mean(name, ids) or '; its questions: ' + ', '.join(ids)}",
             )
             for name in strange
         ]

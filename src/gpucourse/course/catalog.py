@@ -16,7 +16,7 @@ from gpucourse.outside.yaml_reader import Complaint, Document
 
 MANIFEST = "module.yaml"
 JUDGES = "judges"  # the folder beside the scripts that contains the judges of parts
-MOST_LESSON = 4 << 20
+MAX_LESSON_BYTES = 4 << 20
 UPGRADE = "upgrade: pip install --upgrade gpucourse"
 
 
@@ -30,24 +30,24 @@ def load(folders: CourseFolders) -> Catalog:
 
 def read_module(folder: Path, exercises: Path) -> Module:
     """Read the manifest in a module's folder. Raises ManifestError with everything that is wrong with it at once."""
-    shown = f"{folder.parent.name}/{folder.name}/{MANIFEST}"
+    label = f"{folder.parent.name}/{folder.name}/{MANIFEST}"
 
     def examine(document: Document) -> Iterator[Complaint]:
-        _refuse_newer(shown, document)
+        _refuse_newer(label, document)
         if number_of(folder.name) is None:
             yield Complaint((), f"the folder {folder.name} is not named like 03-parallel-computing")
         yield from broken_rules(document.data, folder, exercises)
 
-    return read_file(folder / MANIFEST, Module, shown, examine=examine)
+    return read_file(folder / MANIFEST, Module, label, examine=examine)
 
 
 def _read_lesson(folder: Path, name: str) -> str:
     """Read a part of a module's lesson. Raises ManifestError if it cannot be read."""
     try:
-        return read_named(folder / name, MOST_LESSON).decode()
+        return read_named(folder / name, MAX_LESSON_BYTES).decode()
     except (OSError, OutsideError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ManifestError([f"{folder.parent.name}/{folder.name}/{name}: cannot be read: {why}"], hint=HINT) from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError([f"{folder.parent.name}/{folder.name}/{name}: cannot be read: {reason}"], hint=HINT) from error
 
 
 class Catalog:
@@ -84,8 +84,8 @@ class Catalog:
         """Return the module of that number. Raises UnknownName, or ManifestError if its manifest is wrong."""
         places = [place for place in self._places if number_of(place.name) == module_id]
         if not places:
-            before = module_id.partition(".")[0]
-            hint = f"{module_id} looks like an exercise; its module is {before}" if before in self.module_ids else ""
+            number = module_id.partition(".")[0]
+            hint = f"{module_id} looks like an exercise; its module is {number}" if number in self.module_ids else ""
             raise UnknownName("module", module_id, self.module_ids, hint=hint)
         if len(places) > 1:
             names = " and ".join(place.name for place in places)
@@ -105,10 +105,10 @@ class Catalog:
         module = self.module(number)
         if exercise := module.exercise(exercise_id):
             return module, exercise
-        known = [exercise.id for exercise in module.exercises]
+        ids = [exercise.id for exercise in module.exercises]
         if not dot:
-            raise UsageError(f"{exercise_id} is a module, not an exercise", hint=f"its exercises: {', '.join(known)}")
-        raise UnknownName("exercise", exercise_id, known)
+            raise UsageError(f"{exercise_id} is a module, not an exercise", hint=f"its exercises: {', '.join(ids)}")
+        raise UnknownName("exercise", exercise_id, ids)
 
     def folder_name(self, module: Module) -> str:
         """Return the name of a module's folder in `modules/` and in `exercises/`: `03-parallel-computing`."""
@@ -174,8 +174,8 @@ def _order(folder: Path) -> tuple[int, int, str]:
     return (0, int(number), folder.name) if number.isdigit() else (1, 0, folder.name)
 
 
-def _refuse_newer(shown: str, document: Document) -> None:
+def _refuse_newer(label: str, document: Document) -> None:
     version = document.data.get("format")
     if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT:
         reason = f"has format {version}; this gpucourse reads up to {FORMAT}"
-        raise ManifestError(format_complaints(shown, document, [Complaint(("format",), reason)]), hint=UPGRADE)
+        raise ManifestError(format_complaints(label, document, [Complaint(("format",), reason)]), hint=UPGRADE)

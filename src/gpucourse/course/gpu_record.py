@@ -18,10 +18,10 @@ from gpucourse.outside.names import OutsideError, is_shown, printable
 
 FORMAT = 2
 FOLDER = "recorded"
-MOST_ROWS = 500
+MAX_ROWS = 500
 """The most rows that a record keeps of one plot."""
 
-_MOST_RECORDS, _MOST_BYTES, _MOST_VERSIONS, _LONGEST_NAME = 16, 2 << 20, 8, 80
+_MAX_RECORDS, _MAX_BYTES, _MAX_VERSIONS, _MAX_NAME = 16, 2 << 20, 8, 80
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -54,7 +54,7 @@ class GpuRecord:
     @property
     def caption(self) -> str:
         """Return when it was measured and with which versions, in one line."""
-        return f"recorded {self.date}: " + ", ".join(f"{what} {text}" for what, text in self.versions.items() if text)
+        return f"recorded {self.date}: " + ", ".join(f"{name} {text}" for name, text in self.versions.items() if text)
 
 
 def describe_axes(plot: Plot) -> dict[str, str | None]:
@@ -96,7 +96,7 @@ def find_recorded_plots(
 def read_record(exercises: Path, name: str) -> GpuRecord:
     """Read the record in that file of `exercises/recorded/`. Raises OutsideError if the writer cannot have written it, OSError
     if it cannot be read."""
-    document = parse_json(read_bounded(file_inside(exercises, f"{FOLDER}/{name}"), _MOST_BYTES))
+    document = parse_json(read_bounded(file_inside(exercises, f"{FOLDER}/{name}"), _MAX_BYTES))
     version = document.get("format") if isinstance(document, dict) else None
     if version != FORMAT:
         raise OutsideError(f"its format is {version!r}, and this program reads {FORMAT}")
@@ -108,9 +108,9 @@ def read_record(exercises: Path, name: str) -> GpuRecord:
 def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRecord]:
     """Yield every record of the course that can be used; `warn` is called for each other one, as `file: reason`."""
     names = list_files(exercises)
-    if len(names) > _MOST_RECORDS:
-        warn(f"{FOLDER}/: of {len(names)} records only the first {_MOST_RECORDS} are read")
-    for name in names[:_MOST_RECORDS]:
+    if len(names) > _MAX_RECORDS:
+        warn(f"{FOLDER}/: of {len(names)} records only the first {_MAX_RECORDS} are read")
+    for name in names[:_MAX_RECORDS]:
         try:
             yield read_record(exercises, name)
         except (OutsideError, OSError) as error:
@@ -127,14 +127,14 @@ def find_faulty_records(exercises: Path) -> list[str]:
 def _check(record: GpuRecord, name: str) -> None:
     """Check the names, the date and the numbers of rows. Raises OutsideError if the writer cannot have written them."""
     texts = [record.gpu, *record.versions, *(version for version in record.versions.values() if version)]
-    if not record.gpu.strip() or any(len(text) > _LONGEST_NAME or not is_shown(text) for text in texts):
+    if not record.gpu.strip() or any(len(text) > _MAX_NAME or not is_shown(text) for text in texts):
         raise OutsideError("the name of its GPU or a version is empty, too long or cannot be shown")
     if name != name_file(record.gpu):
         raise OutsideError(f"it is about {record.gpu}, whose file is {name_file(record.gpu)}")
     if not _DATE.fullmatch(record.date):
         raise OutsideError(f"{record.date!r} is no date")
-    if len(record.versions) > _MOST_VERSIONS:
-        raise OutsideError(f"it has more than {_MOST_VERSIONS} versions")
+    if len(record.versions) > _MAX_VERSIONS:
+        raise OutsideError(f"it has more than {_MAX_VERSIONS} versions")
     rows: list[list[Any]] = [plot.rows for entry in record.exercises.values() for plot in entry.plots.values()]
-    if any(len(plot_rows) > MOST_ROWS for plot_rows in rows):
-        raise OutsideError(f"a plot has more than {MOST_ROWS} rows")
+    if any(len(plot_rows) > MAX_ROWS for plot_rows in rows):
+        raise OutsideError(f"a plot has more than {MAX_ROWS} rows")

@@ -12,7 +12,7 @@ from gpucourse.course.references import find_dead_commands
 from gpucourse.model.manifest import Module
 
 PICTURES = {".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp"}
-WIDEST_CODE = 78  # columns of a block of rich on a terminal of 80: one stays free on each side
+MAX_COLUMNS = 78  # columns of a block of rich on a terminal of 80: one stays free on each side
 _LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")  # of Markdown, without an anchor
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 _ANCHOR = re.compile(r"\]\(#([^)\s]+)\)")
@@ -24,23 +24,23 @@ _PARSER = MarkdownIt("commonmark").disable("inline")  # blocks are enough: their
 def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:
     """Yield what is wrong with a module's lessons, and which files in its folder none of them uses, one line each."""
     folder = catalog.folders.modules / catalog.folder_name(module)
-    shown = f"{catalog.folders.modules.name}/{folder.name}"
+    label = f"{catalog.folders.modules.name}/{folder.name}"
     names = (module.lesson, *module.further_lessons)
     texts = dict(zip(names, catalog.lesson_parts(module), strict=True))
     for name, text in texts.items():
-        yield from (f"{shown}/{name}: {reason}" for reason in (*_check_lesson(text), *find_dead_commands(catalog, text)))
+        yield from (f"{label}/{name}: {reason}" for reason in (*_check_lesson(text), *find_dead_commands(catalog, text)))
         for link in _LINK.findall(text):
             if "://" not in link and not (folder / link).is_file():
-                yield f"{shown}/{name}: links to {link}, which does not exist"
+                yield f"{label}/{name}: links to {link}, which does not exist"
     if len(names) > len(set(names)):
-        yield f"{shown}/{MANIFEST}: further_lessons: a part of the lesson is named twice"
+        yield f"{label}/{MANIFEST}: further_lessons: a part of the lesson is named twice"
     links = {link.removeprefix("./") for text in texts.values() for link in _LINK.findall(text)}
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder).as_posix()
         if path.suffix in PICTURES and place not in links:
-            yield f"{shown}/{place}: no lesson shows this picture"
+            yield f"{label}/{place}: no lesson shows this picture"
         elif path.suffix == ".md" and place not in names and place not in links:
-            yield f"{shown}/{place}: is no part of the lesson: name it in further_lessons"
+            yield f"{label}/{place}: is no part of the lesson: name it in further_lessons"
 
 
 def _check_lesson(text: str) -> Iterator[str]:
@@ -67,8 +67,8 @@ def _find_wide_code(text: str) -> Iterator[str]:
         first = token.map[0] + (2 if token.type == "fence" else 1)  # a map counts from 0, and a fence is its first line
         for number, code in enumerate(token.content.split("\n"), first):
             columns = len(code.expandtabs(4).rstrip())
-            if columns > WIDEST_CODE:
-                yield f"line {number}: a code line of {columns} columns: {WIDEST_CODE} fit on a terminal of 80"
+            if columns > MAX_COLUMNS:
+                yield f"line {number}: a code line of {columns} columns: {MAX_COLUMNS} fit on a terminal of 80"
 
 
 def _make_anchor(title: str) -> str:

@@ -36,7 +36,7 @@ from gpucourse.outside.files import read_named
 from gpucourse.outside.names import OutsideError
 from gpucourse.outside.yaml_reader import MAX_BYTES, read_document
 
-FEWEST_HINTS = 3
+MIN_HINTS = 3
 EVEN = 1.3
 FEW_CHOICES = 4
 
@@ -49,7 +49,7 @@ def lint(catalog: Catalog) -> list[str]:
             f"{catalog.folders.modules.name}: holds no module, which is a folder such as 01-name with a {MANIFEST}"
         )
     complaints += _stale_schemas(catalog.folders.modules)
-    complaints += _beside_modules(catalog)
+    complaints += _check_course_files(catalog)
     complaints += _check_unquoted_commas(catalog.folders.modules)
     exercises = catalog.folders.exercises
     complaints += (f"{exercises.name}/{text}" for text in find_faulty_records(exercises))
@@ -61,7 +61,7 @@ def lint(catalog: Catalog) -> list[str]:
         for exercise in module.exercises:
             used |= set(catalog.sources(module, exercise).values())
             used |= set(catalog.part_places(module, exercise).values())
-            complaints += _of_exercise(catalog, module, exercise)
+            complaints += _check_exercise(catalog, module, exercise)
             complaints += _check_parts(catalog, module, exercise)
     if not catalog.errors:
         complaints += _check_unused_files(catalog, used)
@@ -77,13 +77,13 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
         yield f"{manifest}: {exercise.id}.yours: no part for the learner to write"
     for part in exercise.yours:
-        shown = f"{catalog.folders.exercises.name}/{places[part.id]}"
+        label = f"{catalog.folders.exercises.name}/{places[part.id]}"
         file = catalog.folders.exercises / places[part.id]
         if part.judge:
-            yield from (f"{shown}: {gap}" for gap in find_gaps(file, catalog.judge_file(module, part)))
+            yield from (f"{label}: {gap}" for gap in find_gaps(file, catalog.judge_file(module, part)))
 
 
-def _beside_modules(catalog: Catalog) -> Iterator[str]:
+def _check_course_files(catalog: Catalog) -> Iterator[str]:
     """Yield what is wrong with the rubric, the quiz and the report's plan, and folders that are the same module."""
     modules = catalog.folders.modules
     for read in (read_rubric, read_quiz, read_report_plan):
@@ -107,9 +107,9 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
     """Yield the modules, and the quiz, whose right options can be guessed by their length or their letter."""
     modules = catalog.folders.modules.name
     for module in catalog.modules:
-        asked = [question for exercise in module.exercises for question in exercise.questions]
-        yield from (f"{modules}/{catalog.folder_name(module)}/module.yaml: {line}" for line in find_telling_options(asked))
-    with suppress(ManifestError):  # reported where the quiz is read
+        questions = [question for exercise in module.exercises for question in exercise.questions]
+        yield from (f"{modules}/{catalog.folder_name(module)}/module.yaml: {line}" for line in find_telling_options(questions))
+    with suppress(ManifestError):  # reported when the quiz is read
         quiz = read_quiz(catalog.folders.modules)
         yield from (f"{modules}/quiz.yaml: {line}" for line in find_telling_options(quiz.questions if quiz else ()))
 
@@ -129,24 +129,24 @@ def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
 
 def _is_longest(question: Question) -> bool:
     right = len(question.choices[question.key or ""])
-    others = [len(text) for letter, text in question.choices.items() if letter != question.key]
-    return right > max(others) and right > EVEN * min(others)
+    wrong_lengths = [len(text) for letter, text in question.choices.items() if letter != question.key]
+    return right > max(wrong_lengths) and right > EVEN * min(wrong_lengths)
 
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
     """Yield the values that the report reads from runs but no script writes."""
-    known = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
+    by_id = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
     for chapter in plan.chapters:
-        if chapter.exercise not in known:  # reported as unknown
+        if chapter.exercise not in by_id:  # reported as unknown
             continue
-        module, exercise = known[chapter.exercise]
+        module, exercise = by_id[chapter.exercise]
         words = words_of(catalog.folders.exercises / place for place in catalog.sources(module, exercise).values())
-        shown = f"{catalog.folders.modules.name}/{report_plan.FILE}: chapters.{chapter.id}"
-        yield from (f"{shown}: {line}" for line in find_unwritten(exercise, words, list_chapter_paths(chapter)))
+        label = f"{catalog.folders.modules.name}/{report_plan.FILE}: chapters.{chapter.id}"
+        yield from (f"{label}: {line}" for line in find_unwritten(exercise, words, list_chapter_paths(chapter)))
         ids = {"subject", *(figure.id for figure in chapter.figures)}
         paths = {path for plot in chapter.charts for path in list_plot_paths(plot) if path.startswith(f"{SUBJECTS}.")}
         strange = sorted(paths - {f"{SUBJECTS}.{name}" for name in ids})
-        yield from (f"{shown}: charts: {path}: no figure of the chapter has this id" for path in strange)
+        yield from (f"{label}: charts: {path}: no figure of the chapter has this id" for path in strange)
 
 
 def _check_unquoted_commas(modules: Path) -> Iterator[str]:
@@ -154,7 +154,7 @@ def _check_unquoted_commas(modules: Path) -> Iterator[str]:
     for path in sorted([*modules.glob(f"[!._]*/{MANIFEST}"), *modules.glob("*.yaml")]):
         try:
             document = read_document(read_named(path, MAX_BYTES))
-        except (OSError, OutsideError):  # reported where the file is used
+        except (OSError, OutsideError):  # reported when the file is used
             continue
         yield from format_complaints(path.relative_to(modules.parent).as_posix(), document, document.unquoted)
 
@@ -168,7 +168,7 @@ def _stale_schemas(modules: Path) -> Iterator[str]:
             yield f"{modules.name}/{file}: is the schema of another gpucourse; type: {cure}"
 
 
-def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
+def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
     manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
     if exercise.predict is None and exercise.no_predict is None:
         yield f"{manifest}: {exercise.id}: needs predict, or no_predict with the reason why nothing can be predicted"
@@ -176,8 +176,8 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         yield f"{manifest}: {exercise.id}.tables: {len(exercise.tables)} tables, and none is the one of a result (main: true)"
     if not exercise.checks:
         yield f"{manifest}: {exercise.id}.checks: no check says what must hold after a run"
-    if len(exercise.hints) < FEWEST_HINTS:
-        yield f"{manifest}: {exercise.id}.hints: {len(exercise.hints)} of at least {FEWEST_HINTS}"
+    if len(exercise.hints) < MIN_HINTS:
+        yield f"{manifest}: {exercise.id}.hints: {len(exercise.hints)} of at least {MIN_HINTS}"
     yield from (
         f"{manifest}: {exercise.id}.hints: the same hint appears twice: {hint[:60]}"
         for hint, count in Counter(exercise.hints).items()
@@ -200,34 +200,34 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
     judge."""
     sources = catalog.sources(module, exercise)
     for fault in exercise.faults:
-        shown = f"{manifest}: {exercise.id}.faults.{fault.id}"
+        label = f"{manifest}: {exercise.id}.faults.{fault.id}"
         if fault.file not in sources:
-            yield f"{shown}: {fault.file} is not a file of {exercise.id}"
+            yield f"{label}: {fault.file} is not a file of {exercise.id}"
             continue
         text = (catalog.folders.exercises / sources[fault.file]).read_text(encoding="utf-8")
         judge = catalog.judge(module, name_fault_judge(fault))
-        yield from (f"{shown}: {reason}" for reason in check_fault(fault, text, judge))
+        yield from (f"{label}: {reason}" for reason in check_fault(fault, text, judge))
         if not judge.is_file():
-            yield f"{shown}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
+            yield f"{label}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
 
 
 def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:
     folders = {catalog.folder_name(module) for module in catalog.modules} | {SHARED}
     for path in sorted(catalog.folders.exercises.rglob("*")):
         place = path.relative_to(catalog.folders.exercises)
-        hidden = {SOLUTIONS, JUDGES, "__pycache__"} & set(place.parts) or path.name.startswith(".")
-        if path.is_dir() or hidden or place.as_posix() in used:
+        is_hidden = {SOLUTIONS, JUDGES, "__pycache__"} & set(place.parts) or path.name.startswith(".")
+        if path.is_dir() or is_hidden or place.as_posix() in used:
             continue
         if place.parts[0] == SHARED and _is_brought(path):
             continue
-        reason = "no exercise uses it" if place.parts[0] in folders else "lies in a folder of no module"
+        reason = "no exercise uses it" if place.parts[0] in folders else "its folder belongs to no module"
         yield f"{catalog.folders.exercises.name}/{place.as_posix()}: {reason}"
 
 
 def _is_brought(path: Path) -> bool:
     """Return whether a file is one that gpucourse itself shares among exercises, and that `dev new` copies."""
-    own = find_course({}).exercises / SHARED / path.name
-    return own.is_file() and own.read_bytes() == path.read_bytes()
+    delivered = find_course({}).exercises / SHARED / path.name
+    return delivered.is_file() and delivered.read_bytes() == path.read_bytes()
 
 
 def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
@@ -253,13 +253,13 @@ def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
     exercises = catalog.folders.exercises
     for path in sorted(exercises.glob(f"*/{SOLUTIONS}/*")):
         stub = path.parent.parent / path.name
-        shown = f"{exercises.name}/{path.relative_to(exercises).as_posix()}"
+        label = f"{exercises.name}/{path.relative_to(exercises).as_posix()}"
         if path.name.startswith((".", "__")) or path.is_dir():
             continue
         if stub.relative_to(exercises).as_posix() not in used:
-            yield f"{shown}: is the solution of no file that an exercise uses"
+            yield f"{label}: is the solution of no file that an exercise uses"
         elif stub.read_bytes() == path.read_bytes():
-            yield f"{shown}: is the same as {stub.relative_to(exercises.parent).as_posix()}, so there is nothing to solve"
+            yield f"{label}: is the same as {stub.relative_to(exercises.parent).as_posix()}, so there is nothing to solve"
 
 
 def main() -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Where the course is: in a checkout beside the program, in an installed package, or in a folder that an author names."""
+"""The place of the course: in a checkout beside the program, in an installed package, or in a folder that an author names."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class CourseFolders:
 
 def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFolders:
     """Return the folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own, which may use the `terraform/` of this
-    one; `package` is where the program is installed.
+    one; `package` is the folder in which the program is installed.
 
     Raises MissingError if a folder is missing.
     """
-    if not (chosen := environ.get(OVERRIDE)):
+    if not (folder := environ.get(OVERRIDE)):
         return _find_built_in(package)
     return course_in(
-        Path(chosen), named_by=OVERRIDE, hint=f"name a folder that holds modules/ and exercises/, or unset {OVERRIDE}"
+        Path(folder), named_by=OVERRIDE, hint=f"name a folder that holds modules/ and exercises/, or unset {OVERRIDE}"
     )
 
 
@@ -49,18 +49,18 @@ def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
     root = folder.expanduser().absolute()
     for part in ("modules", "exercises"):
         if not (root / part).is_dir():
-            lacks = f"where there is no folder {part}/" if root.is_dir() else "which is no folder"
+            lacks = f"which has no folder {part}/" if root.is_dir() else "which is no folder"
             raise MissingError(f"{named_by} is {root}, {lacks}", hint=hint)
-    own, built_in = root / "terraform", _find_built_in(PACKAGE)
-    return CourseFolders(root / "modules", root / "exercises", own if own.is_dir() else built_in.terraform)
+    own_terraform, built_in = root / "terraform", _find_built_in(PACKAGE)
+    return CourseFolders(root / "modules", root / "exercises", own_terraform if own_terraform.is_dir() else built_in.terraform)
 
 
 def find_named_course(environ: Mapping[str, str]) -> Path | None:
     """Return the folder of a course that is not the program's own; None if `GPUCOURSE_COURSE` names none, or the built-in
     one."""
-    if not (chosen := environ.get(OVERRIDE)):
+    if not (folder := environ.get(OVERRIDE)):
         return None
-    root = Path(chosen).expanduser().absolute()
+    root = Path(folder).expanduser().absolute()
     return None if _find_built_in(PACKAGE).modules.parent == root else root
 
 

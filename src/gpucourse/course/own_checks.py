@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpucourse.course.written import format_complaints, from_pydantic, read
+from gpucourse.course.written import convert_errors, format_complaints, read
 from gpucourse.errors import DamagedFile, UsageError
 from gpucourse.model.check import Check, OwnChecks
 from gpucourse.outside.files import read_named
@@ -24,17 +24,17 @@ def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
     try:
         raw = read_named(path, MAX_BYTES)
     except (OSError, OutsideError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"--checks {path}: {why}", hint="name a YAML file on this computer") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"--checks {path}: {reason}", hint="name a YAML file on this computer") from error
     _, document = read(raw, OwnChecks, str(path), hint=HELP)
     return tuple(document.data["checks"])
 
 
-def load_own_checks(kept: Iterable[Mapping[str, Any]], record: Path) -> tuple[Check, ...]:
+def load_own_checks(documents: Iterable[Mapping[str, Any]], record: Path) -> tuple[Check, ...]:
     """Return the checks that the `record` of a run kept. Raises DamagedFile if they were changed."""
-    data = {"checks": [dict(check) for check in kept]}
+    data = {"checks": [dict(check) for check in documents]}
     try:
         return OwnChecks.model_validate(data).checks
     except ValidationError as error:
-        complaints = format_complaints("checks", Document(data=data), from_pydantic(error, OwnChecks, data))
+        complaints = format_complaints("checks", Document(data=data), convert_errors(error, OwnChecks, data))
         raise DamagedFile(record, complaints[0]) from error

@@ -15,7 +15,7 @@ from gpucourse.model.manifest import Exercise
 _INT = re.compile(r"[-+]?[0-9]+(?:_[0-9]{3})*")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-_LONGEST_NUMBER = 40
+_MAX_DIGITS = 40
 
 
 def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> dict[str, Scalar]:
@@ -24,19 +24,19 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
     `local` says that the nodes are simulated; a parameter may have a smaller default for these. Raises UnknownName for an
     unknown parameter, UsageError for a value of the wrong type, out of range or not among the choices.
     """
-    known = [parameter.name for parameter in exercise.parameters]
-    wanted: dict[str, str] = {}
-    for given, text in settings.items():
-        name = given.removeprefix("--").replace("-", "_")
-        if name not in known:
-            listed = f"parameters of {exercise.id}: {', '.join(known)}" if known else f"{exercise.id} has no parameters"
-            raise UnknownName("parameter", given, known, hint=listed)
-        if name in wanted:
-            raise UsageError(f"--set {name} is given twice, as {given} and before", hint=f"type it once: --set {name}=VALUE")
-        wanted[name] = text
+    names = [parameter.name for parameter in exercise.parameters]
+    texts: dict[str, str] = {}
+    for option, text in settings.items():
+        name = option.removeprefix("--").replace("-", "_")
+        if name not in names:
+            listed = f"parameters of {exercise.id}: {', '.join(names)}" if names else f"{exercise.id} has no parameters"
+            raise UnknownName("parameter", option, names, hint=listed)
+        if name in texts:
+            raise UsageError(f"--set {name} is given twice, as {option} and before", hint=f"type it once: --set {name}=VALUE")
+        texts[name] = text
     return {
-        parameter.name: read_value(exercise, parameter, wanted[parameter.name])
-        if parameter.name in wanted
+        parameter.name: read_value(exercise, parameter, texts[parameter.name])
+        if parameter.name in texts
         else parameter.default_for(local=local)
         for parameter in exercise.parameters
     }
@@ -85,7 +85,7 @@ def _read(parameter: Parameter, text: str) -> Scalar | None:
     plain = text.strip()
     if parameter.type == "bool":
         return _BOOL.get(plain.lower())
-    if len(plain) > _LONGEST_NUMBER:
+    if len(plain) > _MAX_DIGITS:
         return None
     if _INT.fullmatch(plain):
         return int(plain) if parameter.type == "int" else float(plain)
@@ -110,5 +110,5 @@ def _describe_allowed(parameter: Parameter) -> str:
 
 
 def _short(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 60 else shown[:56] + "...'"
+    quoted = repr(text)
+    return quoted if len(quoted) <= 60 else quoted[:56] + "...'"

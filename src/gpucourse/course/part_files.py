@@ -12,10 +12,10 @@ from pathlib import Path
 
 from gpucourse.model.manifest import CodeFault
 
-FEWEST_WAYS = 3
+MIN_WAYS = 3
 SOLUTIONS, OTHER = "solutions", "other"
 MAX_EQUAL_LINES = 3
-"""How many new lines of a solution are too few to show that it was copied: they can hardly be written otherwise."""
+"""The number of new lines of a solution that is too small to show that it was copied: they can hardly be written otherwise."""
 _BRACES = {".bt", ".c", ".cu"}
 _BRACE_COMMENTS = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _HASH_COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)
@@ -24,16 +24,16 @@ Change = tuple[str, str]
 
 def find_gaps(file: Path, judge: Path) -> Iterator[str]:
     """Yield what is missing from the learner's `file` and its `judge`, one sentence each."""
-    solution, other = list_solutions(file)
+    solution, second_solution = list_solutions(file)
     missing = find_missing_files(file, judge)
     yield from (f"{name} is missing" for name in missing)
     if missing:
         return
     yield from (
         f"{path.relative_to(file.parent).as_posix()}: is not Python: {fault}"
-        for path, fault in _list_broken((file, solution, other))
+        for path, fault in _list_broken((file, solution, second_solution))
     )
-    if solution.read_bytes() == other.read_bytes():
+    if solution.read_bytes() == second_solution.read_bytes():
         yield f"{OTHER}/{file.name} of its solutions is the first one again: a truly different way must pass, too"
     yield from find_judge_gaps(judge)
     try:
@@ -41,8 +41,8 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
     except (SyntaxError, ValueError) as error:
         yield f"{judge.parent.name}/{judge.name}: {error}"
         return
-    if len(ways) < FEWEST_WAYS:
-        yield f"its judge knows too few wrong ways: {len(ways)} of at least {FEWEST_WAYS}"
+    if len(ways) < MIN_WAYS:
+        yield f"its judge knows too few wrong ways: {len(ways)} of at least {MIN_WAYS}"
     text = solution.read_text(encoding="utf-8")
     for name, (old, _) in ways.items():
         if (count := text.count(old)) != 1:
@@ -118,29 +118,29 @@ def find_missing_files(file: Path, judge: Path) -> list[str]:
 def find_judge_gaps(judge: Path) -> Iterator[str]:
     """Yield what is wrong in a judge file itself: no judge function, ways that it names but WAYS lacks, ways that it never
     names."""
-    shown = f"{judge.parent.name}/{judge.name}"
+    label = f"{judge.parent.name}/{judge.name}"
     try:
         tree = ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name)
     except (SyntaxError, ValueError):
         return  # `read_ways` reports it
     if not any(isinstance(node, ast.FunctionDef) and node.name == "judge" for node in tree.body):
-        yield f"{shown}: has no function judge(part)"
+        yield f"{label}: has no function judge(part)"
     ways = [key.value for key in _list_way_keys(tree) if isinstance(key, ast.Constant) and isinstance(key.value, str)]
-    yield from (f"{shown}: way {name} appears twice in WAYS" for name, count in Counter(ways).items() if count > 1)
+    yield from (f"{label}: way {name} appears twice in WAYS" for name, count in Counter(ways).items() if count > 1)
     named = [node.args[0] for node in ast.walk(tree) if _is_call_of(node, "wrong") and isinstance(node, ast.Call) and node.args]
     words = {name.value for name in named if isinstance(name, ast.Constant) and isinstance(name.value, str)}
-    yield from (f"{shown}: part.wrong names {word}, and WAYS has no such way" for word in sorted(words - {*ways}) if ways)
+    yield from (f"{label}: part.wrong names {word}, and WAYS has no such way" for word in sorted(words - {*ways}) if ways)
     if _decides_alone(tree, named):
         texts = Counter(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-        yield from (f"{shown}: no line of judge names the way {name}" for name in dict.fromkeys(ways) if texts[name] == 1)
+        yield from (f"{label}: no line of judge names the way {name}" for name in dict.fromkeys(ways) if texts[name] == 1)
 
 
 def _decides_alone(tree: ast.Module, named: list[ast.expr]) -> bool:
     """Return whether a judge names its ways in its own text: no helper of the course does it, and no name is put together."""
-    own = {*sys.stdlib_module_names, "gpucourse", "torch"}
+    allowed_roots = {*sys.stdlib_module_names, "gpucourse", "torch"}
     roots = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     roots += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return all(name.split(".")[0] in own for name in roots) and all(isinstance(name, ast.Constant) for name in named)
+    return all(name.split(".")[0] in allowed_roots for name in roots) and all(isinstance(name, ast.Constant) for name in named)
 
 
 def name_fault_judge(fault: CodeFault) -> str:
@@ -204,8 +204,8 @@ def read_ways(judge: Path) -> dict[str, Change]:
 
 def _read_way(key: ast.expr | None, value: ast.expr) -> tuple[str, Change]:
     name = ast.literal_eval(key) if key is not None else "**"
-    given = {keyword.arg: keyword.value for keyword in value.keywords} if isinstance(value, ast.Call) else {}
-    change = value.args[1] if isinstance(value, ast.Call) and len(value.args) > 1 else given.get("change")
+    keywords = {keyword.arg: keyword.value for keyword in value.keywords} if isinstance(value, ast.Call) else {}
+    change = value.args[1] if isinstance(value, ast.Call) and len(value.args) > 1 else keywords.get("change")
     texts = change.elts if isinstance(change, ast.Tuple) else []
     words = [text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
     if len(words) != 2:

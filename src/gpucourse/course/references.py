@@ -20,10 +20,10 @@ from gpucourse.model.plan import LaunchPlan
 
 PLAN_KEYS = frozenset({"world_size", "nodes", *(field.name for field in fields(LaunchPlan))})
 RUN_KEYS = frozenset({"state", "nodes", "world_size"})
-"""What checks and questions may read of a run beside its metrics."""
+"""The keys of a run that checks and questions may read beside its metrics."""
 RUN_FILES = frozenset({"metrics.json", "run.json", "plan.json", "env.json", "verdict.json", "screen.svg", "transcript.txt"})
 RUN_FOLDERS = ("outputs", "logs", "yours")
-"""What the folder of a run contains beside its pictures and the files for Slurm."""
+"""The folders and files of a run beside its pictures and the files for Slurm."""
 
 _NUMBER = r"(?:\d+|B)(?:\.\d+)?"
 _COMMAND = re.compile(
@@ -37,20 +37,20 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
     """Yield the references of a module to what no other part of the course has."""
     yield from (f"needs: there is no module {number}" for number in module.needs if number not in catalog.module_ids)
     if circle := _find_circle({item.id: item.needs for item in catalog.modules}, module.id):
-        yield f"needs: {' needs '.join(circle)}: nobody could begin"
+        yield f"needs: {' needs '.join(circle)}: no learner could begin"
     yield from _find_missing_stacks(catalog, module)
     for exercise in module.exercises:
         for number in exercise.builds_on:
             if number == exercise.id:
                 continue  # a circle, reported below
             elif not _has_exercise(catalog, number):
-                others = [known for known in _exercise_ids(catalog) if known != exercise.id]
-                yield f"{exercise.id}.builds_on: there is no exercise {number}{did_you_mean(number, others)}"
+                other_ids = [exercise_id for exercise_id in _exercise_ids(catalog) if exercise_id != exercise.id]
+                yield f"{exercise.id}.builds_on: there is no exercise {number}{did_you_mean(number, other_ids)}"
         yield from (f"{exercise.id}.{line}" for line in _check_lab(module, exercise))
         yield from (f"{exercise.id}.{line}" for line in find_unknown_values(exercise))
         yield from (f"{exercise.id}.{line}" for line in (*_find_doubles(exercise), *_find_lost_deliverables(exercise)))
         if circle := _find_circle({item.id: item.builds_on for item in _list_exercises(catalog)}, exercise.id):
-            yield f"{exercise.id}.builds_on: {' builds on '.join(circle)}: nobody could begin"
+            yield f"{exercise.id}.builds_on: {' builds on '.join(circle)}: no learner could begin"
         yield from _find_shared_faults(catalog, exercise)
         for place, text in list_texts(exercise):
             yield from (f"{exercise.id}.{place}: {reason}" for reason in find_dead_commands(catalog, text))
@@ -64,19 +64,19 @@ def find_unknown_values(exercise: Exercise) -> Iterator[str]:
     parameters = {parameter.name for parameter in exercise.parameters}
     for place, expression in list_exercise_paths(exercise):
         match = EXPRESSION.match(expression)
-        source, key, *rest = match["path"].split(".") if match else ("", "")
-        known = {"plan": PLAN_KEYS, "run": RUN_KEYS}.get(source)
-        if known is None:
+        source, key, *subkeys = match["path"].split(".") if match else ("", "")
+        keys = {"plan": PLAN_KEYS, "run": RUN_KEYS}.get(source)
+        if keys is None:
             continue
-        if key not in known:
-            yield f"{place}: {source} has no {key}{did_you_mean(key, known) or '; it has ' + ', '.join(sorted(known))}"
-        elif (source, key) == ("plan", "parameters") and rest and rest[0] not in parameters:
-            yield f"{place}: there is no parameter {rest[0]}{did_you_mean(rest[0], parameters)}"
+        if key not in keys:
+            yield f"{place}: {source} has no {key}{did_you_mean(key, keys) or '; it has ' + ', '.join(sorted(keys))}"
+        elif (source, key) == ("plan", "parameters") and subkeys and subkeys[0] not in parameters:
+            yield f"{place}: there is no parameter {subkeys[0]}{did_you_mean(subkeys[0], parameters)}"
 
 
 def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
     """Yield the commands in a text for a reader that name an exercise, a parameter or a prediction that does not exist."""
-    for number, rest in _COMMAND.findall(text):
+    for number, options in _COMMAND.findall(text):
         if "." not in number:
             if number not in catalog.module_ids:
                 yield f"it names module {number}, which does not exist"
@@ -87,16 +87,16 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
         exercise = _get_exercise(catalog, number)
         if exercise is None:
             continue
-        known = [parameter.name for parameter in exercise.parameters]
-        asked = [question.id for question in exercise.questions]
-        names = known + asked  # `answer --set` names a question, the others a parameter
-        for name in _SETTING.findall(rest):
+        parameters = [parameter.name for parameter in exercise.parameters]
+        questions = [question.id for question in exercise.questions]
+        names = parameters + questions  # `answer --set` names a question, the others a parameter
+        for name in _SETTING.findall(options):
             if name not in names and name.replace("-", "_") not in names:
                 yield f"--set {name}: {number} has neither a parameter nor a question of this name{did_you_mean(name, names)}"
-        for name in _PREDICTION.findall(rest):
+        for name in _PREDICTION.findall(options):
             if exercise.predict is None or name != exercise.predict.id:
-                there = f"; it asks for {exercise.predict.id}" if exercise.predict else ""
-                yield f"--predict {name}: {number} asks for no such prediction{there}"
+                correction = f"; it asks for {exercise.predict.id}" if exercise.predict else ""
+                yield f"--predict {name}: {number} asks for no such prediction{correction}"
 
 
 def list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
@@ -113,12 +113,14 @@ def list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
 
 def _find_missing_stacks(catalog: Catalog, module: Module) -> Iterator[str]:
     stacks = catalog.folders.terraform / "stacks"
-    there = sorted({path.parent.name for path in stacks.glob("*/*.tf")})
+    stack_names = sorted({path.parent.name for path in stacks.glob("*/*.tf")})
     for target in Labs.model_fields:
         lab = getattr(module.lab, target)
         template = lab.template if isinstance(lab, Lab | AwsLab) else None
-        if template and template not in there:
-            listed = did_you_mean(template, there) or f"; there are {', '.join(there) or 'none'} in terraform/stacks"
+        if template and template not in stack_names:
+            listed = (
+                did_you_mean(template, stack_names) or f"; there are {', '.join(stack_names) or 'none'} in terraform/stacks"
+            )
             yield f"lab.{target}.template: there is no stack {template}{listed}"
 
 
@@ -159,42 +161,42 @@ def _find_doubles(exercise: Exercise) -> Iterator[str]:
 
 
 def _find_lost_deliverables(exercise: Exercise) -> Iterator[str]:
-    """Yield deliverables at paths of a run's folder where no file is ever written."""
+    """Yield deliverables at paths of a run's folder to which no file is ever written."""
     for deliverable in exercise.deliverables:
-        folder, *rest = deliverable.source.split("/")
+        folder, *below = deliverable.source.split("/")
         plain = not set("*?[") & set(deliverable.source)
-        where = f"deliverables: {deliverable.source} ({deliverable.title})"
-        if not rest and plain and not folder.endswith((".png", ".svg")) and folder not in RUN_FILES:
-            yield f"{where}: a run leaves no such file; what the script writes lies in outputs/NODE: outputs/*/{folder}"
-        elif rest and folder not in RUN_FOLDERS and plain:
-            yield f"{where}: a run has no folder {folder}; it has {', '.join(RUN_FOLDERS)}"
-        elif folder == "outputs" and len(rest) == 1 and "**" not in rest[0]:
-            yield f"{where}: what the script writes lies in a folder for each node: outputs/*/{rest[0]}"
+        label = f"deliverables: {deliverable.source} ({deliverable.title})"
+        if not below and plain and not folder.endswith((".png", ".svg")) and folder not in RUN_FILES:
+            yield f"{label}: a run leaves no such file; what the script writes is in outputs/NODE: outputs/*/{folder}"
+        elif below and folder not in RUN_FOLDERS and plain:
+            yield f"{label}: a run has no folder {folder}; it has {', '.join(RUN_FOLDERS)}"
+        elif folder == "outputs" and len(below) == 1 and "**" not in below[0]:
+            yield f"{label}: what the script writes is in a folder for each node: outputs/*/{below[0]}"
 
 
 def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
     """Yield the faults of an exercise whose word an earlier one has: learners choose from the words of the whole course."""
-    for other in _list_exercises(catalog):
-        if other.id == exercise.id:
+    for earlier in _list_exercises(catalog):
+        if earlier.id == exercise.id:
             return
-        taken = {fault.id for fault in other.faults}
+        ids = {fault.id for fault in earlier.faults}
         yield from (
-            f"{exercise.id}.faults.{fault.id}: {other.id} has a fault of this id"
+            f"{exercise.id}.faults.{fault.id}: {earlier.id} has a fault of this id"
             for fault in exercise.faults
-            if fault.id in taken
+            if fault.id in ids
         )
 
 
 def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
     """Return the path from `start` along the needs of each back to `start`; empty if there is none."""
-    ways, seen = [[start]], set[str]()
+    ways, visited = [[start]], set[str]()
     while ways:
         way = ways.pop()
         for number in needs.get(way[-1], ()):
             if number == start:
                 return [*way, start]
-            if number not in seen:
-                seen.add(number)
+            if number not in visited:
+                visited.add(number)
                 ways.append([*way, number])
     return []
 

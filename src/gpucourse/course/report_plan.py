@@ -22,12 +22,12 @@ def find_unknown_modules(plan: ReportPlan, modules: tuple[Module, ...]) -> Itera
     each."""
     exercises = {exercise.id: exercise for module in modules for exercise in module.exercises}
     for chapter in plan.chapters:
-        where = f"{FILE}: chapters.{chapter.id}"
+        label = f"{FILE}: chapters.{chapter.id}"
         exercise = exercises.get(chapter.exercise)
         if exercise is None:
-            yield f"{where}.exercise: there is no exercise {chapter.exercise}"
+            yield f"{label}.exercise: there is no exercise {chapter.exercise}"
         else:
-            yield from (f"{where}.{reason}" for reason in _strange(chapter, exercise))
+            yield from (f"{label}.{reason}" for reason in _strange(chapter, exercise))
 
 
 def _strange(chapter: ReportChapter, exercise: Exercise) -> Iterator[str]:

@@ -30,29 +30,29 @@ def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[Rubric
 def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
     """Yield the modules and exercises of the rubric that this course does not have, and rows that cannot be earned, one line
     each."""
-    there = {module.id: module for module in modules}
+    by_id = {module.id: module for module in modules}
     for part in rubric.parts:
-        module = there.get(part.module)
+        module = by_id.get(part.module)
         if module is None:
             yield f"{FILE}: parts.{part.module}: there is no module {part.module}"
             continue
         for row in part.rows:
-            where = f"{FILE}: parts.{part.module}.{row.id}"
+            label = f"{FILE}: parts.{part.module}.{row.id}"
             missing = [number for number in row.exercises if module.exercise(number) is None]
-            yield from (f"{where}: there is no exercise {number}" for number in missing)
-            chosen = [item for item in module.exercises if not row.exercises or item.id in row.exercises]
+            yield from (f"{label}: there is no exercise {number}" for number in missing)
+            exercises = [item for item in module.exercises if not row.exercises or item.id in row.exercises]
             for kind in row.evidence:
-                if chosen and not any(_asked_kinds(item)[kind] for item in chosen):
-                    of = ", ".join(item.id for item in chosen)
-                    yield f"{where}: evidence {kind}: {of} asks for none, so nobody can show any"
+                if exercises and not any(_asked_kinds(item)[kind] for item in exercises):
+                    of = ", ".join(item.id for item in exercises)
+                    yield f"{label}: evidence {kind}: {of} asks for none, so no learner can show any"
 
 
 def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
     """Yield the exercises whose delivered script earns more than `MOST_PRESSED` of their points, one line each."""
-    there = {module.id: module for module in modules}
+    by_id = {module.id: module for module in modules}
     for part in parts_of(rubric, modules):
-        for exercise in there[part.module].exercises if part.module in there else ():
-            points, pressed = _count_points(part, exercise, len(there[part.module].exercises))
+        for exercise in by_id[part.module].exercises if part.module in by_id else ():
+            points, pressed = _count_points(part, exercise, len(by_id[part.module].exercises))
             more = exercise.yours or exercise.questions or exercise.predict
             if more and pressed > MOST_PRESSED * points + 1e-9:
                 yield (
@@ -63,15 +63,15 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
 
 def _count_points(part: RubricPart, exercise: Exercise, of: int) -> tuple[float, float]:
     """Return the points of one exercise in a part with `of` exercises, and those that its checks and deliverables earn."""
-    asked = _asked_kinds(exercise)
+    asked_kinds = _asked_kinds(exercise)
     points = pressed = 0.0
     for row in part.rows:
         if row.exercises and exercise.id not in row.exercises:
             continue
-        shares = row.shares([kind for kind, there in asked.items() if there])
-        own = row.points / len(row.exercises or range(of))
-        points += own if shares else 0.0
-        pressed += own * sum(share for kind, share in shares.items() if kind in PRESSED)
+        shares = row.shares([kind for kind, is_asked in asked_kinds.items() if is_asked])
+        exercise_points = row.points / len(row.exercises or range(of))
+        points += exercise_points if shares else 0.0
+        pressed += exercise_points * sum(share for kind, share in shares.items() if kind in PRESSED)
     return points, pressed
 
 

@@ -42,15 +42,17 @@ def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterato
     needs = data.get("needs")
     if isinstance(needs, list) and isinstance(number, str) and number in needs:
         yield Complaint(("needs",), "a module cannot need itself")
-    yield from _twice(data.get("exercises"), "id", ("exercises",))
+    yield from _find_duplicates(data.get("exercises"), "id", ("exercises",))
     for index, exercise in enumerate(_mappings(data.get("exercises"))):
-        yield from _of_exercise(exercise, ("exercises", index), folder.name, exercises)
+        yield from _check_exercise(exercise, ("exercises", index), folder.name, exercises)
 
 
-def _of_exercise(exercise: dict[str, Any], here: tuple[str | int, ...], folder: str, exercises: Path) -> Iterator[Complaint]:
+def _check_exercise(
+    exercise: dict[str, Any], place: tuple[str | int, ...], folder: str, exercises: Path
+) -> Iterator[Complaint]:
     name, number = exercise.get("id"), number_of(folder)
     if isinstance(name, str) and number and "." in name and name.partition(".")[0] != number:
-        yield Complaint((*here, "id"), f"'{name}' does not belong to module {number}")
+        yield Complaint((*place, "id"), f"'{name}' does not belong to module {number}")
     for key, field in (
         ("parameters", "name"),
         ("checks", "id"),
@@ -59,26 +61,26 @@ def _of_exercise(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
         ("yours", "id"),
         ("faults", "id"),
     ):
-        yield from _twice(exercise.get(key), field, (*here, key))
+        yield from _find_duplicates(exercise.get(key), field, (*place, key))
     if isinstance(script := exercise.get("script"), str) and _harmless(script) and not (exercises / folder / script).is_file():
-        yield Complaint((*here, "script"), f"there is no file exercises/{folder}/{script}")
+        yield Complaint((*place, "script"), f"there is no file exercises/{folder}/{script}")
     files = exercise.get("files")
-    yield from _count(exercise, here)
-    yield from _check_slurm(exercise, here)
+    yield from _count(exercise, place)
+    yield from _check_slurm(exercise, place)
     for index, file in enumerate(files if isinstance(files, list) else ()):
         if isinstance(file, str) and _harmless(file) and place_of(exercises, folder, file) is None:
             reason = f"there is no file exercises/{folder}/{file}, nor exercises/{SHARED}/{file}"
-            yield Complaint((*here, "files", index), reason)
+            yield Complaint((*place, "files", index), reason)
         if file == script:
-            yield Complaint((*here, "files", index), f"{file} is the script, which is uploaded anyway")
-    yield from _check_parts(exercise, here, exercises / folder)
+            yield Complaint((*place, "files", index), f"{file} is the script, which is uploaded anyway")
+    yield from _check_parts(exercise, place, exercises / folder)
 
 
-def _check_parts(exercise: dict[str, Any], here: tuple[str | int, ...], folder: Path) -> Iterator[Complaint]:
+def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...], folder: Path) -> Iterator[Complaint]:
     """Check that the files and checks of the learner's parts exist, and that each part has a judge or a check."""
     checks = {check.get("id") for check in _mappings(exercise.get("checks"))}
     for index, part in enumerate(_mappings(exercise.get("yours"))):
-        place = (*here, "yours", index)
+        place = (*exercise_place, "yours", index)
         if isinstance(file := part.get("file"), str) and _harmless(file) and not (folder / file).is_file():
             yield Complaint((*place, "file"), f"there is no file exercises/{folder.name}/{file}")
         named = part.get("checks", [])
@@ -89,18 +91,18 @@ def _check_parts(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
             yield Complaint((*place, "judge"), "is false, and no check of the run judges the part either")
 
 
-def _count(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Complaint]:
+def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
     """Check that a word for a number of the launch is a parameter whose values are in the allowed range."""
     launch = exercise.get("launch")
-    for key, (kept, low, high) in _COUNTS.items():
+    for key, (fixed_word, low, high) in _COUNTS.items():
         word = launch.get(key) if isinstance(launch, dict) else None
-        if not isinstance(word, str) or word == kept:
+        if not isinstance(word, str) or word == fixed_word:
             continue
         named = (parameter for parameter in _mappings(exercise.get("parameters")) if parameter.get("name") == word)
         parameter = next(named, None)
-        place = (*here, "launch", key)
+        place = (*exercise_place, "launch", key)
         if parameter is None:
-            no_word = f"neither the word {kept} nor a parameter" if kept else "no parameter"
+            no_word = f"neither the word {fixed_word} nor a parameter" if fixed_word else "no parameter"
             yield Complaint(place, f"'{word}' is {no_word} of this exercise")
         elif parameter.get("type") != "int" or not all(_is_between(low, parameter.get(end), high) for end in ("min", "max")):
             yield Complaint(
@@ -108,24 +110,24 @@ def _count(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Co
             )
 
 
-def _check_slurm(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Complaint]:
+def _check_slurm(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
     """Check that `launch.slurm` names parameters of the right types, and that its last job is an uploaded file."""
     launch = exercise.get("launch")
-    asked = launch.get("slurm") if isinstance(launch, dict) else None
-    if not isinstance(asked, dict):
+    options = launch.get("slurm") if isinstance(launch, dict) else None
+    if not isinstance(options, dict):
         return
     parameters = {parameter.get("name"): parameter for parameter in _mappings(exercise.get("parameters"))}
     for key, kind in _SLURM_PARAMETERS.items():
-        word, place = asked.get(key), (*here, "launch", "slurm", key)
+        word, place = options.get(key), (*exercise_place, "launch", "slurm", key)
         if not isinstance(word, str):
             continue
         if word not in parameters:
             yield Complaint(place, f"'{word}' is no parameter of this exercise")
         elif parameters[word].get("type") != kind:
             yield Complaint(place, f"the parameter {word} must be of type {kind}")
-    gather, files = asked.get("gather"), exercise.get("files")
+    gather, files = options.get("gather"), exercise.get("files")
     if isinstance(gather, str) and gather not in (files if isinstance(files, list) else ()):
-        yield Complaint((*here, "launch", "slurm", "gather"), f"{gather} is not uploaded: add it to files")
+        yield Complaint((*exercise_place, "launch", "slurm", "gather"), f"{gather} is not uploaded: add it to files")
 
 
 _SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
@@ -143,14 +145,14 @@ def place_of(exercises: Path, folder: str, file: str) -> str | None:
     return next((place for place in places if (exercises / place).exists()), None)
 
 
-def _twice(items: object, key: str, here: tuple[str | int, ...]) -> Iterator[Complaint]:
+def _find_duplicates(items: object, key: str, place: tuple[str | int, ...]) -> Iterator[Complaint]:
     first: dict[str, int] = {}
     for index, item in enumerate(items if isinstance(items, list) else ()):
         name = item.get(key) if isinstance(item, dict) else None
         if not isinstance(name, str):
             continue
         if name in first:
-            yield Complaint((*here, index, key), f"'{name}' is taken by {'.'.join(map(str, here))}.{first[name]}")
+            yield Complaint((*place, index, key), f"'{name}' is taken by {'.'.join(map(str, place))}.{first[name]}")
         first.setdefault(name, index)
 
 

@@ -42,7 +42,7 @@ def schema(file: str = FILE) -> dict[str, Any]:
     """Return the schema as data: the model's own, and what its validators add to it."""
     model, title = SCHEMAS[file]
     document = model.model_json_schema()
-    questions = [_only_with(kind, keys) for kind, keys in KINDS.items()]
+    questions = [_require_keys(kind, keys) for kind, keys in KINDS.items()]
     rules: dict[str, dict[str, Any]] = {
         Question.__name__: {"allOf": questions},
         QuizQuestion.__name__: {"allOf": questions},
@@ -73,23 +73,23 @@ def main(arguments: list[str]) -> str:
     return schema_text()
 
 
-def _only_with(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
+def _require_keys(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """Return the rules that a question of this kind has its keys, and that no other kind has them."""
     is_so: dict[str, Any] = {"properties": {"kind": {"const": kind}}, "required": [] if kind == "text" else ["kind"]}
-    needed = {
+    rules = {
         "text": {},
         "numeric": {"oneOf": [{"required": ["value"]}, {"required": ["low", "high"]}]},
         "choice": {"required": ["options", "key"], "properties": {"options": {"minItems": 2}}},
         "mutation": {"required": ["check", "edit"]},
     }
-    return {"if": is_so, "then": needed[kind], "else": {"properties": dict.fromkeys(keys, False)}}
+    return {"if": is_so, "then": rules[kind], "else": {"properties": dict.fromkeys(keys, False)}}
 
 
 def _drop_titles(schema: Any) -> Any:
     """Return the schema without the titles that repeat each key."""
     if isinstance(schema, dict):
-        kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
-        return {key: _drop_titles(value) for key, value in kept.items()}
+        untitled = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
+        return {key: _drop_titles(value) for key, value in untitled.items()}
     return [_drop_titles(item) for item in schema] if isinstance(schema, list) else schema
 
 

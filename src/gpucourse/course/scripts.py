@@ -1,4 +1,4 @@
-"""What the scripts of an exercise and its manifest must agree on: their flags; the files that they import, which must be
+"""The agreement between the scripts of an exercise and its manifest: their flags; the files that they import, which must be
 uploaded, and packages of the nodes; and the keys that they write into their metrics. Nothing is executed.
 
 Every word in a script that can be a key counts as written. This finds a manifest that needs a key which no script writes. It
@@ -31,45 +31,45 @@ def check_scripts(catalog: Catalog, module: Module, exercise: Exercise) -> Itera
     """Yield what the scripts of an exercise and its manifest do not agree on, one line each."""
     manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
     sources = catalog.sources(module, exercise)
-    written = [place for place in sources.values() if place.endswith(".py") or place == sources[exercise.script]]
+    script_places = [place for place in sources.values() if place.endswith(".py") or place == sources[exercise.script]]
     trees: dict[str, ast.Module] = {}
-    for place in written:
+    for place in script_places:
         try:
             trees[place] = ast.parse((catalog.folders.exercises / place).read_text(encoding="utf-8"), filename=place)
         except (SyntaxError, ValueError) as error:
             yield f"{catalog.folders.exercises.name}/{place}: is not Python: {error}"
-    if len(trees) < len(written):
+    if len(trees) < len(script_places):
         return
     words = words_of(catalog.folders.exercises / place for place in sources.values())
     yield from (f"{manifest}: {line}" for line in find_unwritten(exercise, words))
     missing = _find_missing_imports(exercise, sources, trees, catalog.folders.exercises, catalog.folder_name(module))
     yield from (f"{manifest}: {exercise.id}.{line}" for line in missing)
     place = sources[exercise.script]
-    shown, tree = f"{catalog.folders.exercises.name}/{place}", trees[place]
+    label, tree = f"{catalog.folders.exercises.name}/{place}", trees[place]
     if not ast.get_docstring(tree):
-        yield f"{shown}: has no docstring, which is the first thing that a learner reads"
+        yield f"{label}: has no docstring, which is the first thing that a learner reads"
     flags = _flags(tree)
     passed = [parameter for parameter in exercise.parameters if parameter.name not in exercise.launch.for_launcher]
     for parameter in passed:
         if parameter.flag not in flags:
-            yield f"{shown}: has no flag {parameter.flag}, a parameter of {exercise.id}"
+            yield f"{label}: has no flag {parameter.flag}, a parameter of {exercise.id}"
         else:
-            yield from _difference(shown, parameter, flags[parameter.flag])
+            yield from _difference(label, parameter, flags[parameter.flag])
     named = {parameter.flag for parameter in passed}
-    yield from (f"{shown}: the flag {flag} is not a parameter of {exercise.id}" for flag in flags if flag not in named)
+    yield from (f"{label}: the flag {flag} is not a parameter of {exercise.id}" for flag in flags if flag not in named)
 
 
-def _difference(shown: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:
+def _difference(label: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:
     kind = "bool" if "action" in options else options.get("type", "str")
     if kind != parameter.type:
-        yield f"{shown}: {parameter.flag} is of type {kind}, in the manifest of type {parameter.type}"
+        yield f"{label}: {parameter.flag} is of type {kind}, in the manifest of type {parameter.type}"
     default = options.get("default", False if kind == "bool" else None)
     if default != parameter.default or isinstance(default, bool) != isinstance(parameter.default, bool):
-        yield f"{shown}: {parameter.flag} has the default {default!r}, in the manifest {parameter.default!r}"
+        yield f"{label}: {parameter.flag} has the default {default!r}, in the manifest {parameter.default!r}"
     choices = options.get("choices", ())
     if not isinstance(choices, str) and not parameter.each and set(choices) != set(parameter.choices) and choices:
-        told = ", ".join(map(str, parameter.choices)) or "none"
-        yield f"{shown}: {parameter.flag} has the choices {', '.join(map(str, choices))}, in the manifest {told}"
+        manifest_choices = ", ".join(map(str, parameter.choices)) or "none"
+        yield f"{label}: {parameter.flag} has the choices {', '.join(map(str, choices))}, in the manifest {manifest_choices}"
 
 
 def _flags(tree: ast.Module) -> dict[str, dict[str, Any]]:
@@ -113,12 +113,12 @@ def _find_missing_imports(
 
 def _find_missing_packages(exercise: Exercise, sources: Mapping[str, str], tree: ast.Module, exercises: Path) -> Iterator[str]:
     helpers = {Path(name).stem for name in sources} | {name.split("/")[0] for name in sources if "/" in name}
-    brought = {name for package in exercise.packages for name in BROUGHT.get(package, ())}
-    known = {*exercise.packages, *brought, *helpers, *sys.stdlib_module_names}
-    own = {path.stem for path in (exercises / sources[exercise.script]).parent.glob("*.py")}
-    own |= {path.stem for path in (exercises / "shared").glob("*.py")}
+    brought_modules = {name for package in exercise.packages for name in BROUGHT.get(package, ())}
+    available = {*exercise.packages, *brought_modules, *helpers, *sys.stdlib_module_names}
+    own_modules = {path.stem for path in (exercises / sources[exercise.script]).parent.glob("*.py")}
+    own_modules |= {path.stem for path in (exercises / "shared").glob("*.py")}
     for module in sorted(_list_imports(tree.body)):
-        if module not in known and module not in own:  # helpers were reported above
+        if module not in available and module not in own_modules:  # helpers were reported above
             near = did_you_mean(module, {Path(name).stem for name in sources if name.endswith(".py")})
             yield f"packages: {exercise.script} imports {module}, and nodes are not asked for it: add it to packages{near}"
 
@@ -203,19 +203,19 @@ def list_plot_paths(plot: Plot) -> Iterator[str]:
     yield from (f"{plot.rows}.{key}" for key in keys if key)
 
 
-def find_unwritten(exercise: Exercise, words: MetricWords, asked: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
-    """Yield what the manifest, or the paths in `asked`, reads from the metrics but no script writes, one line a place."""
-    told: set[str] = set()
+def find_unwritten(exercise: Exercise, words: MetricWords, paths: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
+    """Yield what the manifest, or the paths in `paths`, reads from the metrics but no script writes, one line a place."""
+    reported: set[str] = set()
     names = {parameter.name for parameter in exercise.parameters}  # scripts write all of them, with the values of the run
-    for place, expression in list_exercise_paths(exercise) if asked is None else asked:
+    for place, expression in list_exercise_paths(exercise) if paths is None else paths:
         match = EXPRESSION.match(expression)
         steps = match["path"].split(".") if match else []
         if not steps or steps[0] != "metrics" or steps[1] in BY_PROGRAM:
             continue
         for step in steps[1:]:
             line = f"{exercise.id}.{place}: no script of {exercise.id} writes {step}, which {'.'.join(steps)} needs"
-            if not (step.isdigit() or step in names or step in words or line in told):
-                told.add(line)
+            if not (step.isdigit() or step in names or step in words or line in reported):
+                reported.add(line)
                 yield line
 
 

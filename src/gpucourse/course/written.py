@@ -25,7 +25,7 @@ Examine = Callable[[Document], Iterable[Complaint]]
 
 HINT = "every key with its type and its meaning: docs/manifest.md"
 MAX_COMPLAINTS = 200
-"""How many complaints about one file are shown; the others are counted."""
+"""The largest number of complaints about one file that are shown; the others are counted."""
 
 _KINDS = {
     "string_type": "text",
@@ -51,33 +51,33 @@ def read_beside(modules: Path, name: str, model: type[Model]) -> Model | None:
     return read_file(path, model, f"{modules.name}/{name}") if os.path.lexists(path) else None
 
 
-def read_file(path: Path, model: type[Model], shown: str, *, examine: Examine = lambda _: ()) -> Model:
-    """Read a file of a course. `shown` is its name in messages; `examine` returns what the model cannot see. Raises
+def read_file(path: Path, model: type[Model], label: str, *, examine: Examine = lambda _: ()) -> Model:
+    """Read a file of a course. `label` is its name in messages; `examine` returns what the model cannot see. Raises
     ManifestError with every complaint."""
     try:
         raw = read_named(path, MAX_BYTES)
     except (OSError, OutsideError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ManifestError([f"{shown}: cannot be read: {why}"], hint=HINT) from error
-    return read(raw, model, shown, hint=HINT, examine=examine)[0]
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError([f"{label}: cannot be read: {reason}"], hint=HINT) from error
+    return read(raw, model, label, hint=HINT, examine=examine)[0]
 
 
-def read(raw: bytes, model: type[Model], shown: str, *, hint: str, examine: Examine = lambda _: ()) -> tuple[Model, Document]:
+def read(raw: bytes, model: type[Model], label: str, *, hint: str, examine: Examine = lambda _: ()) -> tuple[Model, Document]:
     """Read the bytes of a file, as `read_file` does; return also its document. Raises ManifestError with every complaint."""
     document = read_document(raw)
     complaints = list(document.complaints)
     if not isinstance(document.data, dict):
         if not complaints:
             complaints.append(Complaint((), "is not a mapping of keys and values"))
-        raise ManifestError(format_complaints(shown, document, complaints), hint=hint)
+        raise ManifestError(format_complaints(label, document, complaints), hint=hint)
     complaints += examine(document)
     try:
         checked = model.model_validate(document.data)
     except ValidationError as error:
-        complaints += from_pydantic(error, model, document.data)
-        raise ManifestError(format_complaints(shown, document, complaints), hint=hint) from error
+        complaints += convert_errors(error, model, document.data)
+        raise ManifestError(format_complaints(label, document, complaints), hint=hint) from error
     if complaints:
-        raise ManifestError(format_complaints(shown, document, complaints), hint=hint)
+        raise ManifestError(format_complaints(label, document, complaints), hint=hint)
     return checked, document
 
 
@@ -88,14 +88,14 @@ def format_complaints(file: str, document: Document, complaints: Iterable[Compla
     sentences = []
     for line, complaint in ordered[:MAX_COMPLAINTS]:
         place = printable(".".join(map(str, complaint.path)), 200)
-        where = f", line {line}" if line else ""
-        sentences.append(f"{file}: {place + ': ' if place else ''}{printable(complaint.reason, 600)}{where}")
+        line_note = f", line {line}" if line else ""
+        sentences.append(f"{file}: {place + ': ' if place else ''}{printable(complaint.reason, 600)}{line_note}")
     if len(ordered) > MAX_COMPLAINTS:
         sentences.append(f"{file}: and {len(ordered) - MAX_COMPLAINTS} more complaints")
     return tuple(dict.fromkeys(sentences))
 
 
-def from_pydantic(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
+def convert_errors(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
     """Return one complaint for each place whose value the model does not accept."""
     by_place: dict[Place, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
@@ -104,27 +104,27 @@ def from_pydantic(error: ValidationError, model: type[BaseModel], data: Any) -> 
         by_place.setdefault(_place(detail, data), []).append(detail)
     items = list(by_place.items())
     first, counted_only = items[: MAX_COMPLAINTS + 1], items[MAX_COMPLAINTS + 1 :]
-    rest = [Complaint(place, details[0]["msg"]) for place, details in counted_only]
-    return [*(Complaint(place, _reason(place, details, model)) for place, details in first), *rest]
+    brief = [Complaint(place, details[0]["msg"]) for place, details in counted_only]
+    return [*(Complaint(place, _reason(place, details, model)) for place, details in first), *brief]
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return ` (did you mean ...?)` if a known word is similar, else an empty text. A single letter has no similar word."""
     if len(word) < 2:
         return ""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word, list(candidates), n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _place(detail: ErrorDetails, data: Any) -> Place:
     """Return the place in the file: pydantic's own, without the names that it uses for the branches of a union."""
     place: list[str | int] = []
-    here = data
+    value = data
     for step in detail["loc"]:
-        if isinstance(here, dict) and (step in here or (detail["type"] == "missing" and step == detail["loc"][-1])):
-            here = here.get(step)
-        elif isinstance(here, (list, tuple)) and isinstance(step, int) and step < len(here):
-            here = here[step]
+        if isinstance(value, dict) and (step in value or (detail["type"] == "missing" and step == detail["loc"][-1])):
+            value = value.get(step)
+        elif isinstance(value, (list, tuple)) and isinstance(step, int) and step < len(value):
+            value = value[step]
         else:
             continue
         place.append(step)
@@ -137,8 +137,8 @@ def _reason(place: Place, details: Sequence[ErrorDetails], model: type[BaseModel
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
-        known = _keys(model, place[:-1])
-        return f"is not a key here{did_you_mean(str(place[-1]), known) or '; known: ' + ', '.join(known)}"
+        keys = _keys(model, place[:-1])
+        return f"is not a key here{did_you_mean(str(place[-1]), keys) or '; known: ' + ', '.join(keys)}"
     if kind == "literal_error":
         choices = [word.strip().strip("'") for word in str(context["expected"]).replace(" or ", ",").split(",")]
         return f"{_format_value(value)} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
@@ -156,9 +156,9 @@ def _reason(place: Place, details: Sequence[ErrorDetails], model: type[BaseModel
         return f"{_format_value(value)} {words} {context[key]:g}"
     if kind == "value_error":
         return str(context["error"])
-    wanted = list(dict.fromkeys(_KINDS[error["type"]] for error in details if error["type"] in _KINDS))
-    if wanted:
-        return f"{_format_value(value)} is not {' or '.join(wanted)}{_cure(value, wanted)}"
+    kinds = list(dict.fromkeys(_KINDS[error["type"]] for error in details if error["type"] in _KINDS))
+    if kinds:
+        return f"{_format_value(value)} is not {' or '.join(kinds)}{_cure(value, kinds)}"
     return f"{_format_value(value)}: {detail['msg']}"
 
 
@@ -171,12 +171,12 @@ def _format_value(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _cure(value: object, wanted: Sequence[str]) -> str:
-    if "text" in wanted and isinstance(value, (int, float)):
+def _cure(value: object, kinds: Sequence[str]) -> str:
+    if "text" in kinds and isinstance(value, (int, float)):
         return f': put it in quotes, "{str(value).lower() if isinstance(value, bool) else value}"'
-    if isinstance(value, str) and "true or false" in wanted and value.lower() in {"yes", "no", "on", "off"}:
+    if isinstance(value, str) and "true or false" in kinds and value.lower() in {"yes", "no", "on", "off"}:
         return f" (write {'true' if value.lower() in {'yes', 'on'} else 'false'})"
-    if isinstance(value, str) and {"a whole number", "a number"} & set(wanted) and value.strip().lstrip("-").isdigit():
+    if isinstance(value, str) and {"a whole number", "a number"} & set(kinds) and value.strip().lstrip("-").isdigit():
         return f": write {value.strip()} without quotes"
     return ""
 
@@ -189,9 +189,9 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 def _keys(model: type[BaseModel], place: Place) -> list[str]:
     """Return the keys that are allowed at a place, from the model's JSON Schema."""
     schema = _schema(model)
-    here = schema
+    subschema = schema
     for step in place:
-        here = here.get("items", {}) if isinstance(step, int) else here.get("properties", {}).get(step, {})
-        if "$ref" in here:
-            here = schema["$defs"][here["$ref"].rsplit("/", 1)[-1]]
-    return list(here.get("properties", {}))
+        subschema = subschema.get("items", {}) if isinstance(step, int) else subschema.get("properties", {}).get(step, {})
+        if "$ref" in subschema:
+            subschema = schema["$defs"][subschema["$ref"].rsplit("/", 1)[-1]]
+    return list(subschema.get("properties", {}))

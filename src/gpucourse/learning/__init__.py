@@ -1,1 +1,1 @@
-"""What a learner submits: answers, checks, points, reports. May import `runs`."""
+"""The work that a learner submits: answers, checks, points, reports. May import `runs`."""

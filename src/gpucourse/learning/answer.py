@@ -42,7 +42,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     if not exercise.questions:
         raise UsageError(f"{exercise.id} has no questions", hint=f"gpucourse check {exercise.id}")
     record = evidence.find_newest_candidate(context, exercise)
-    known = load_sheet(context.paths.answers(exercise.id), exercise)
+    sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     if record is None and any(question.reads for question in exercise.questions):
         raise MissingError(
             f"the questions of {exercise.id} are about your own run, and none has succeeded yet",
@@ -50,17 +50,17 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
         )
     if run is not None:
         record = evidence.find_good_run(context, exercise, run)
-    pinned = record.id if run and record else known.run if known else None
-    return Answering(exercise=exercise, record=record, pinned=pinned, answers=_list_given_answers(known))
+    pinned = record.id if run and record else sheet.run if sheet else None
+    return Answering(exercise=exercise, record=record, pinned=pinned, answers=_list_given_answers(sheet))
 
 
 def question_of(answering: Answering, name: str) -> Question:
     """Return the question of that name. Raises UnknownName with the nearest ones."""
-    known = {question.id: question for question in answering.exercise.questions}
-    if name not in known:
+    by_id = {question.id: question for question in answering.exercise.questions}
+    if name not in by_id:
         exercise = answering.exercise.id
-        raise UnknownName("question", name, known, hint=f"questions of {exercise}: {', '.join(known)}")
-    return known[name]
+        raise UnknownName("question", name, by_id, hint=f"questions of {exercise}: {', '.join(by_id)}")
+    return by_id[name]
 
 
 def judge_answer(context: Context, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
@@ -74,13 +74,13 @@ def judge_answer(context: Context, answering: Answering, question: Question, ans
     return judge(question, answer, run_evidence, on_gpu=gpu)
 
 
-def take(context: Context, answering: Answering, given: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
+def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
     """Store answers; return every question with what its answer is worth. Null withdraws an answer.
 
     Raises UnknownName, and UsageError for an answer that is not of the question's kind; then nothing is stored.
     """
-    questions = {name: question_of(answering, name) for name in given}
-    for name, answer in given.items():
+    questions = {name: question_of(answering, name) for name in submitted}
+    for name, answer in submitted.items():
         try:
             if answer is not None:
                 judge_answer(context, answering, questions[name], answer)
@@ -93,11 +93,11 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
         exercise = answering.exercise
         path = context.paths.answers(exercise.id)
         answering.answers = _list_given_answers(load_sheet(path, exercise))  # another terminal may have answered since
-        changed = {name: value for name, value in given.items() if answering.answers.get(name) != value}
+        changed = {name: value for name, value in submitted.items() if answering.answers.get(name) != value}
         if answering.record and (answering.pinned is None or any(questions[name].reads for name in changed)):
             answering.pinned = answering.record.id
-        kept = answering.answers | {name: value for name, value in given.items() if value is not None}
-        answering.answers = {name: value for name, value in kept.items() if given.get(name, value) is not None}
+        merged = answering.answers | {name: value for name, value in submitted.items() if value is not None}
+        answering.answers = {name: value for name, value in merged.items() if submitted.get(name, value) is not None}
         write_sheet(path, exercise, answering.answers, answering.pinned)
     return take_sheet(context, answering.exercise)
 
@@ -128,5 +128,5 @@ def template(context: Context, answering: Answering) -> Path:
     return path
 
 
-def _list_given_answers(known: Sheet | None) -> dict[str, Scalar]:
-    return {name: value for name, value in known.answers.items() if value is not None} if known else {}
+def _list_given_answers(sheet: Sheet | None) -> dict[str, Scalar]:
+    return {name: value for name, value in sheet.answers.items() if value is not None} if sheet else {}

@@ -37,10 +37,10 @@ class History:
 def read_history(context: Context, exercise_id: str) -> History:
     """Return every attempt at the questions of an exercise, oldest first. Raises MissingError for a damaged file,
     NewerFormat."""
-    kept = read_record(context.paths.attempts(exercise_id), AnswerAttempts)
-    attempts = kept.attempts if kept else ()
-    counted = read_mapping(context.paths.attempt_counts).get(exercise_id, 0)
-    return History(attempts=attempts, complete=not isinstance(counted, int) or len(attempts) >= counted)
+    record = read_record(context.paths.attempts(exercise_id), AnswerAttempts)
+    attempts = record.attempts if record else ()
+    count = read_mapping(context.paths.attempt_counts).get(exercise_id, 0)
+    return History(attempts=attempts, complete=not isinstance(count, int) or len(attempts) >= count)
 
 
 def add_attempts(context: Context, exercise_id: str, results: Sequence[AnswerResult], run: str | None) -> None:

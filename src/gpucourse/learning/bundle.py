@@ -37,7 +37,7 @@ CARD = "bundle.json"
 LIMITS = ZipLimits(members=20_000, member_bytes=64 << 20, total_bytes=2 << 30)
 """The limits of a bundle: a larger one would take too long to open."""
 
-_MOST_SHOWN, _LONGEST_TEXT = 1000, 300
+_MAX_SHOWN, _MAX_TEXT = 1000, 300
 _OPEN = "gpucourse grade --open FILE"
 
 
@@ -76,21 +76,23 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
     files = dict(sorted(_list_files(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
         raise UsageError("there is nothing to hand in yet: no run, no answer", hint="gpucourse list")
-    kept = {name: source for name, source in files.items() if source.stat().st_size <= LIMITS.member_bytes and _is_taken(name)}
-    _check_size(kept)
+    members = {
+        name: source for name, source in files.items() if source.stat().st_size <= LIMITS.member_bytes and _is_taken(name)
+    }
+    _check_size(members)
     card = Card(
         by=by or name_learner(context),
         made=now_utc(),
         workspace=context.workspace.id,
         gpucourse=__version__,
         grade=grade(context),
-        files={name: digest for name, source in kept.items() if (digest := seals.sha256(source))},
-        left_out=tuple(name.encode(errors="backslashreplace").decode() for name in files if name not in kept),
+        files={name: digest for name, source in members.items() if (digest := seals.sha256(source))},
+        left_out=tuple(name.encode(errors="backslashreplace").decode() for name in files if name not in members),
     )
     # Not strict: a date before 1980, from a wrong clock, cannot be stored in a zip; it becomes the earliest that can.
     with writing(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as bundle:
         bundle.writestr(CARD, to_json(card))
-        for name, source in kept.items():
+        for name, source in members.items():
             bundle.write(source, name)
     return card
 
@@ -101,16 +103,16 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
     and for a bundle of a newer gpucourse."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
         root = Path(folder)
-        there = _unpack(path, root) - {CARD}
+        members = _unpack(path, root) - {CARD}
         card = _read_card(path, root)
         # Only unpacked files are opened: the sender could write any name on the card.
-        wrong = {name for name in there if seals.sha256(root / name) != card.files.get(name)} | (set(card.files) - there)
-        for name in wrong & there:  # its original content is unknown: it counts for nothing
+        wrong = {name for name in members if seals.sha256(root / name) != card.files.get(name)} | (set(card.files) - members)
+        for name in wrong & members:  # its original content is unknown: it counts for nothing
             (root / name).unlink()
         try:
             workspace = open_workspace(root)
         except DamagedFile as error:
-            raise _not_a_bundle(path, f"it does not say which workspace made it: {error.why}") from error
+            raise _make_bundle_error(path, f"it does not say which workspace made it: {error.why}") from error
         inside = Context(
             workspace=workspace,
             folders=context.folders,
@@ -172,8 +174,8 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
     single = [context.paths.identity, context.paths.quiz, context.paths.attempt_counts]
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            counted = [evidence.find_counting_run(context, exercise), evidence.find_answered_run(context, exercise)]
-            folders += sorted({runs.files_of(context.paths, record).folder for record in counted if record})
+            records = [evidence.find_counting_run(context, exercise), evidence.find_answered_run(context, exercise)]
+            folders += sorted({runs.files_of(context.paths, record).folder for record in records if record})
             single += _list_small_files(context, exercise.id)
             single += _list_files_of_parts(context, exercise)
     paths = dict.fromkeys([*(path for folder in folders for path in sorted(folder.rglob("*"))), *single])
@@ -214,7 +216,7 @@ def _unpack(path: Path, root: Path) -> set[str]:
         with storing(root):
             return set(unpack_zip(path, root, LIMITS))
     except OutsideError as error:
-        raise _not_a_bundle(path, str(error)) from error
+        raise _make_bundle_error(path, str(error)) from error
 
 
 def _read_card(path: Path, root: Path) -> Card:
@@ -226,20 +228,20 @@ def _read_card(path: Path, root: Path) -> Card:
             f"{printable(str(path))} was made by a newer gpucourse than this one, {__version__}", hint=error.hint
         ) from error
     except DamagedFile as error:
-        raise _not_a_bundle(path, f"{CARD} is damaged: {error.why}") from error
+        raise _make_bundle_error(path, f"{CARD} is damaged: {error.why}") from error
     except StorageError as error:
-        raise _not_a_bundle(path, f"{CARD} cannot be read") from error
+        raise _make_bundle_error(path, f"{CARD} cannot be read") from error
     if card is None:
-        raise _not_a_bundle(path, f"it holds no {CARD}")
+        raise _make_bundle_error(path, f"it holds no {CARD}")
     return replace(
         card,
-        by=card.by[:_LONGEST_TEXT],
-        made=card.made[:_LONGEST_TEXT],
-        workspace=card.workspace[:_LONGEST_TEXT],
-        gpucourse=card.gpucourse[:_LONGEST_TEXT],
-        left_out=tuple(printable(name) for name in card.left_out[:_MOST_SHOWN]),
+        by=card.by[:_MAX_TEXT],
+        made=card.made[:_MAX_TEXT],
+        workspace=card.workspace[:_MAX_TEXT],
+        gpucourse=card.gpucourse[:_MAX_TEXT],
+        left_out=tuple(printable(name) for name in card.left_out[:_MAX_SHOWN]),
     )
 
 
-def _not_a_bundle(path: Path, why: str) -> UsageError:
-    return UsageError(f"{path} is not a whole bundle: {why}", hint="ask for it again: gpucourse grade --bundle makes it")
+def _make_bundle_error(path: Path, reason: str) -> UsageError:
+    return UsageError(f"{path} is not a whole bundle: {reason}", hint="ask for it again: gpucourse grade --bundle makes it")

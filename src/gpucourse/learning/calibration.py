@@ -45,23 +45,23 @@ def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: s
 def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]:
     """Return a chapter with the first prediction of each exercise beside its measurement; no chapter if nothing was
     predicted."""
-    shown = [
-        (exercise, made[0])
+    pairs = [
+        (exercise, predictions[0])
         for module in context.catalog.modules
         for exercise in module.exercises
-        if (made := list_predictions(context, exercise))
+        if (predictions := list_predictions(context, exercise))
     ]
-    if not shown:
+    if not pairs:
         return ()
     rows = tuple(
         (exercise.id, item.result.text, item.result.prediction, item.result.measurement, item.result.difference)
-        for exercise, item in shown
+        for exercise, item in pairs
     )
     titles = ("exercise", "what", "predicted", "measured", "off by")
     points = [
-        {"exercise": exercise.id, "ratio": item.result.ratio, "exact": 1.0} for exercise, item in shown if item.result.ratio
+        {"exercise": exercise.id, "ratio": item.result.ratio, "exact": 1.0} for exercise, item in pairs if item.result.ratio
     ]
-    local = any(is_simulated(item.record.mode) for _, item in shown)
+    local = any(is_simulated(item.record.mode) for _, item in pairs)
     return (
         Chapter(
             id="calibration",
@@ -69,7 +69,7 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
             text="The first prediction of each exercise, made before its run, beside what the run measured.",
             grids=(Grid(title="Predictions", columns=titles, rows=rows, numeric=(False, False, True, True, True)),),
             pictures=_draw(context, points, "simulated nodes (mode: local)" if local else "", draw) if points else (),
-            sources=tuple(item.record.id for _, item in shown),
+            sources=tuple(item.record.id for _, item in pairs),
         ),
     )
 

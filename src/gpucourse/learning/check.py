@@ -66,16 +66,16 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
 
     Raises MissingError if no run had checks, DamagedFile; UnknownName and UsageError for a name that fits no such run.
     """
-    there = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share it
-    good = [record for record in there if record.brings_checks and record.subject == Path(name).name]
+    records = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share it
+    good = [record for record in records if record.brings_checks and record.subject == Path(name).name]
     good = [record for record in good if record.is_of_script(name)] or good
     if run is not None:
-        wanted = runs.find(context.paths, run).id
-        good = [record for record in good if record.id == wanted]
+        run_id = runs.find(context.paths, run).id
+        good = [record for record in good if record.id == run_id]
     if not good:
-        which = f"run {run} of {name}" if run else f"no run of {name}"
+        subject = f"run {run} of {name}" if run else f"no run of {name}"
         raise MissingError(
-            f"{which} {'did not succeed with' if run else 'has succeeded with'} checks of its own",
+            f"{subject} {'did not succeed with' if run else 'has succeeded with'} checks of its own",
             hint=f"gpucourse run --script {quote(name)} --checks FILE",
         )
     record = good[-1]
@@ -87,9 +87,9 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
 
 def find_namesakes(context: Context, record: RunRecord) -> list[str]:
     """Return the other scripts of that name, in other folders, that have runs: they share the folder of runs."""
-    there = runs.readable(context.paths, record.folder)[0]
-    others = {other.own_script for other in there if other.own_script and other.subject == record.subject}
-    return sorted(others - {record.own_script})
+    records = runs.readable(context.paths, record.folder)[0]
+    scripts = {candidate.own_script for candidate in records if candidate.own_script and candidate.subject == record.subject}
+    return sorted(scripts - {record.own_script})
 
 
 def check_all(context: Context) -> list[Recheck]:
@@ -97,18 +97,22 @@ def check_all(context: Context) -> list[Recheck]:
     rechecks: list[Recheck] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            there = results.read_stored_verdict(context, exercise.id)
+            stored = results.read_stored_verdict(context, exercise.id)
             record = evidence.find_counting_run(context, exercise)
-            own = there is not None and results.read_handed_in_verdict(context, exercise.id) is None
-            verdict = _judge_exercise(context, exercise, record) if record else _void(there, own=own)
+            is_own_script = stored is not None and results.read_handed_in_verdict(context, exercise.id) is None
+            verdict = _judge_exercise(context, exercise, record) if record else _void(stored, is_own_script=is_own_script)
             parts.judge_kept_again(context, exercise)
             if verdict is not None:
                 _mark(context, exercise, verdict)
-            shown = evidence.gather(context, exercise, thorough=False, with_prediction=False) if record else None
-            missing = tuple(title for title in shown.wanted if title not in shown.handed_in) if shown else ()
-            before = there.verdict if there else None
+            exercise_evidence = evidence.gather(context, exercise, thorough=False, with_prediction=False) if record else None
+            missing = (
+                tuple(title for title in exercise_evidence.wanted if title not in exercise_evidence.handed_in)
+                if exercise_evidence
+                else ()
+            )
+            earlier_verdict = stored.verdict if stored else None
             rechecks.append(
-                Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=before, missing=missing)
+                Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=earlier_verdict, missing=missing)
             )
     return rechecks
 
@@ -150,43 +154,43 @@ def _judge_run(
     if not changed:
         return verdict
     names = ", ".join(changed[:4]) + (f" and {len(changed) - 4} more" if len(changed) > 4 else "")
-    hint = f"put the files back as they were, or run it again: {_again(record)}"
+    hint = f"put the files back as they were, or run it again: {_make_rerun_command(record)}"
     sealed = _extra("unchanged", "The run's files are as it left them", "failed", f"changed: {names}", "unchanged", hint)
     return replace(verdict, verdict="failed", checks=(*verdict.checks, sealed))
 
 
-def _again(record: RunRecord) -> str:
+def _make_rerun_command(record: RunRecord) -> str:
     return join(["gpucourse", "run", *record.run_words])
 
 
-def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None:
-    """Return the verdict for a run that is gone or, with `own`, that ran a script of the learner; None if there was no
-    verdict."""
-    if there is None:
+def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVerdict | None:
+    """Return the verdict for a run that is gone or, with `is_own_script`, that ran a script of the learner; None if there was
+    no verdict."""
+    if stored is None:
         return None
-    hint = f"run it again: gpucourse run {there.exercise}"
-    why = _extra("run", "The run is there", "error", f"run {there.run} is gone", "its folder under runs/", hint)
-    if own:
-        ran = f"run {there.run} ran a script of your own"
-        why = _extra("script", "The exercise's script ran", "error", ran, "the script of the exercise", hint)
-    return replace(there, verdict="error", checks=(why,))
+    hint = f"run it again: gpucourse run {stored.exercise}"
+    reason = _extra("run", "The run is there", "error", f"run {stored.run} is gone", "its folder under runs/", hint)
+    if is_own_script:
+        ran = f"run {stored.run} ran a script of your own"
+        reason = _extra("script", "The exercise's script ran", "error", ran, "the script of the exercise", hint)
+    return replace(stored, verdict="error", checks=(reason,))
 
 
 def _mark(context: Context, exercise: Exercise, verdict: ExerciseVerdict) -> None:
     """Hand the verdict in if it is about the run that is handed in already, or if none is, or if that run is gone."""
     path = context.paths.verdict(exercise.id)
-    there = results.read_handed_in_verdict(context, exercise.id)
-    if there is None or there.run == verdict.run or not context.paths.run(exercise.id, there.run).record.exists():
+    handed_in = results.read_handed_in_verdict(context, exercise.id)
+    if handed_in is None or handed_in.run == verdict.run or not context.paths.run(exercise.id, handed_in.run).record.exists():
         write_record(path, verdict)
 
 
-def _extra(name: str, title: str, word: str, observed: str, expected: str, hint: str) -> CheckResult:
+def _extra(name: str, title: str, word: str, observed: str, expectation: str, hint: str) -> CheckResult:
     return CheckResult(
         id=name,
         title=title,
         verdict="failed" if word == "failed" else "error",
         evidence="logic",
         observed=observed,
-        expected=expected,
+        expected=expectation,
         hint=hint,
     )

@@ -57,22 +57,22 @@ class Comparison:
     repeat: str
 
 
-def compare(context: Context, wanted: Sequence[str]) -> Comparison:
+def compare(context: Context, run_names: Sequence[str]) -> Comparison:
     """Put runs of one exercise side by side; charts and tables go to `deliverables/<exercise>/comparison*`. Runs of one script
     of the learner are compared by what the script wrote; nothing is stored.
 
     Raises UnknownName, UsageError (fewer than two, of different exercises or scripts), MissingError (a run without metrics).
     """
-    records = [runs.find(context.paths, name) for name in wanted]
+    records = [runs.find(context.paths, name) for name in run_names]
     records = list({record.id: record for record in records}.values())
     if len(records) < 2:
         hint = "gpucourse compare RUN RUN; gpucourse runs lists them"
         raise UsageError("a comparison needs two different runs", hint=hint)
-    if own := [record for record in records if record.own_script]:
+    if script_runs := [record for record in records if record.own_script]:
         if len({record.subject for record in records}) == 1:
             return _compare_scripts(context, records)
         raise UsageError(
-            f"run {own[0].id} ran {own[0].subject}, a script of your own, and another did not",
+            f"run {script_runs[0].id} ran {script_runs[0].subject}, a script of your own, and another did not",
             hint="compare runs of one exercise, or of one script: gpucourse runs lists them",
         )
     numbers = dict.fromkeys(record.exercise for record in records)
@@ -127,8 +127,10 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord]) -> Comparis
 def _list_rows(table: MetricsTable, named: Mapping[str, Mapping[str, Any]]) -> list[ComparedRow]:
     """Return a row for each value of the table, with the value of each run."""
     group = table.title
-    shown = table.model_copy(update={"columns": [column for column in table.columns if not _PERCENTILE.match(column.key)]})
-    values = [{(group, name): value for name, value in list_cells(shown, metrics)} for metrics in named.values()]
+    visible_table = table.model_copy(
+        update={"columns": [column for column in table.columns if not _PERCENTILE.match(column.key)]}
+    )
+    values = [{(group, name): value for name, value in list_cells(visible_table, metrics)} for metrics in named.values()]
     return put_side_by_side(values).get(group, [])
 
 
@@ -149,8 +151,8 @@ def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
     larger = len(marks) - unknown - noise
     counts = [f"{larger} larger than the runs' own spreads", f"{noise} that may be noise", f"{unknown} of unknown spread"]
     summary = ", ".join(words for count, words in zip((larger, noise, unknown), counts, strict=True) if count)
-    why = "" if settings else " They come from noise, from other load on the machine, or from code that you changed."
-    return f"{first} {len(marks)} difference{'s' if len(marks) > 1 else ''}: {summary}.{why}"
+    reason = "" if settings else " They come from noise, from other load on the machine, or from code that you changed."
+    return f"{first} {len(marks)} difference{'s' if len(marks) > 1 else ''}: {summary}.{reason}"
 
 
 def _list_settings(records: Sequence[RunRecord]) -> list[str]:
@@ -196,11 +198,11 @@ def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> G
 def _tell_values(row: ComparedRow) -> tuple[str, ...]:
     """Return the values of a row and the difference of each from the first one: for two runs, the difference has its own
     cell."""
-    first, *others = (value.text if value else grids.NOTHING for value in row.values)
+    first, *following = (value.text if value else grids.NOTHING for value in row.values)
     differences = row.list_differences()[1:]
-    if len(others) == 1:
-        return first, others[0], differences[0]
-    return first, *(f"{text} ({far})" if far else text for text, far in zip(others, differences, strict=True))
+    if len(following) == 1:
+        return first, following[0], differences[0]
+    return first, *(f"{text} ({far})" if far else text for text, far in zip(following, differences, strict=True))
 
 
 def _metrics(context: Context, record: RunRecord) -> Mapping[str, Any]:
@@ -226,9 +228,9 @@ def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any
         for record in records
     }
     names = dict.fromkeys(name for run_facts in facts.values() for name in run_facts)
-    telling = [name for name in names if len({str(run_facts.get(name)) for run_facts in facts.values()}) > 1]
+    differing = [name for name in names if len({str(run_facts.get(name)) for run_facts in facts.values()}) > 1]
     labels = {
-        run: ", ".join(f"{name} {run_facts.get(name)}".strip() for name in telling[:3]) or run.rsplit("-", 1)[-1]
+        run: ", ".join(f"{name} {run_facts.get(name)}".strip() for name in differing[:3]) or run.rsplit("-", 1)[-1]
         for run, run_facts in facts.items()
     }
     if len(set(labels.values())) < len(labels):

@@ -14,7 +14,7 @@ from gpucourse.workspace.exercises import all_names, ensure_copies, restore
 
 @dataclass(frozen=True, kw_only=True)
 class Reset:
-    """What was restored: each file with the path of the learner's copy, None if there was none. Empty: no file was changed."""
+    """The restored files, each with the path of the learner's copy, None if there was none. Empty: no file was changed."""
 
     exercise: Exercise
     files: dict[str, Path | None]

@@ -89,8 +89,8 @@ def _describe_run(context: Context, exercise: Exercise, evidence: ExerciseEviden
     files = context.paths.run(exercise.id, evidence.run or "")
     record = runs.find(context.paths, evidence.run or "")
     restarts = f", with {record.restarts_in_words}" if record.restarts else ""
-    where = ", on simulated nodes: its times say nothing about GPUs" if is_simulated(record.mode) else ""
-    yield from (f"*Run {evidence.run}{restarts}{where}.*", "")
+    place = ", on simulated nodes: its times say nothing about GPUs" if is_simulated(record.mode) else ""
+    yield from (f"*Run {evidence.run}{restarts}{place}.*", "")
     for plot in exercise.plots:
         picture = files.plot(plot.file, "png")
         if picture.is_file() and not picture.is_symlink():

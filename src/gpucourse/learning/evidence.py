@@ -86,7 +86,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     history = None if in_sheet else read_history(context, exercise.id)
     judgements = read_judgements(context, exercise.id)
-    own = read_self_judgements(context, exercise.id)
+    self_judgements = read_self_judgements(context, exercise.id)
     run_evidence, gpu, trouble = None, False, ""
     try:
         if record := _find_run_of_answers(context, exercise, sheet.run if sheet else None):
@@ -96,7 +96,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 
     def judge_answer(question: Question, wrong_before: int = 0) -> AnswerResult:
         answer = sheet.answers.get(question.id) if sheet else None
-        return _judge(question, answer, run_evidence, judgements, own, on_gpu=gpu, wrong_before=wrong_before)
+        return _judge(question, answer, run_evidence, judgements, self_judgements, on_gpu=gpu, wrong_before=wrong_before)
 
     results = (
         judge_mutation(context, exercise, question)
@@ -173,7 +173,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
     prediction = judge_predictions(context, exercise) if with_prediction else None
     parts = choose_needed(exercise.yours, _confirm_parts(context, exercise, verdict))
-    wanted = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
+    required = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
     if record is None or verdict is None:
         run = record.id if record else None
         return ExerciseEvidence(
@@ -182,12 +182,12 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
             answers=answers,
             prediction=prediction,
             parts=parts,
-            wanted=wanted,
+            wanted=required,
             trouble=trouble,
         )
     files = runs.files_of(context.paths, record)
     gpu = on_gpu(material(context, record)["metrics"], record.mode)
-    wanted = tuple(item.title for item in exercise.deliverables if gpu or item.evidence == "logic")
+    required = tuple(item.title for item in exercise.deliverables if gpu or item.evidence == "logic")
     seal = seals.read_seal(files)
     return ExerciseEvidence(
         exercise=exercise.id,
@@ -197,7 +197,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         answers=answers,
         prediction=prediction,
         parts=parts,
-        wanted=wanted,
+        wanted=required,
         handed_in=_list_handed_in(context, exercise, record, seal),
         changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE, seal=seal),
         trouble=trouble,
@@ -296,21 +296,21 @@ def _judge(
     answer: Scalar | None,
     run_evidence: Mapping[str, Mapping[str, Any]] | None,
     judgements: Judgements,
-    own: Judgements,
+    self_judgements: Judgements,
     *,
     on_gpu: bool,
     wrong_before: int,
 ) -> AnswerResult:
     key = (question.id, fingerprint(answer)) if answer is not None else ("", "")
-    known = judgements.get(key)
+    judgement = judgements.get(key)
     try:
         return judge(
             question,
             answer,
             run_evidence,
             on_gpu=on_gpu,
-            judgement=known or own.get(key),
-            self_judged=known is None,
+            judgement=judgement or self_judgements.get(key),
+            self_judged=judgement is None,
             wrong_before=wrong_before,
         )
     except ValueError as error:
@@ -322,10 +322,10 @@ def _judge(
 def _list_handed_in(context: Context, exercise: Exercise, record: RunRecord, seal: Mapping[str, str]) -> tuple[str, ...]:
     """Return the titles of the deliverables that are present and unchanged since the run, by its `seal`."""
     files, folder = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
-    there: list[str] = []
-    for wanted in exercise.deliverables:
-        names = [source.relative_to(files.folder).as_posix() for source in sorted(files.folder.glob(wanted.source))]
-        kept = [name for name in names if name in seal]
-        if kept and all(seals.sha256(folder / name) == seal[name] for name in kept):
-            there.append(wanted.title)
-    return tuple(there)
+    titles: list[str] = []
+    for deliverable in exercise.deliverables:
+        names = [source.relative_to(files.folder).as_posix() for source in sorted(files.folder.glob(deliverable.source))]
+        sealed = [name for name in names if name in seal]
+        if sealed and all(seals.sha256(folder / name) == seal[name] for name in sealed):
+            titles.append(deliverable.title)
+    return tuple(titles)

@@ -71,8 +71,8 @@ def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
 
 def _gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseEvidence:
     """Return the evidence of an exercise, with what is known of the learner's parts."""
-    shown = evidence.gather(context, exercise, thorough=thorough)
-    return replace(shown, part_reviews=evidence.review_parts(context, exercise, shown.parts))
+    exercise_evidence = evidence.gather(context, exercise, thorough=thorough)
+    return replace(exercise_evidence, part_reviews=evidence.review_parts(context, exercise, exercise_evidence.parts))
 
 
 def _quiz_score(context: Context) -> QuizScore | None:
@@ -179,10 +179,10 @@ def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
     StorageError."""
     work = context.reviewed
     with hold_lock((work.keeper if work else context.paths).lock("reviews"), "grade --review"):
-        for exercise_id, made in judgements:
+        for exercise_id, judgement in judgements:
             path = work.keeper.peer_review(work.key, exercise_id) if work else context.paths.review(exercise_id)
-            before = read_record(path, Review)
-            write_record(path, Review(exercise=exercise_id, judgements=(*(before.judgements if before else ()), made)))
+            review = read_record(path, Review)
+            write_record(path, Review(exercise=exercise_id, judgements=(*(review.judgements if review else ()), judgement)))
 
 
 def name_learner(context: Context) -> str:

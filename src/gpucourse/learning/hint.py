@@ -11,7 +11,7 @@ def next_hint(context: Context, exercise_id: str) -> tuple[Exercise, int]:
     """Return the exercise and the number (from 1) of its next hint, and store that number; after the last hint it is always the
     last."""
     _, exercise = context.catalog.exercise(exercise_id)
-    with changing(context.paths, context.paths.hints) as given:
-        before = given.get(exercise.id, 0)
-        given[exercise.id] = min((before if isinstance(before, int) else 0) + 1, len(exercise.hints))
-    return exercise, given[exercise.id]
+    with changing(context.paths, context.paths.hints) as counts:
+        count = counts.get(exercise.id, 0)
+        counts[exercise.id] = min((count if isinstance(count, int) else 0) + 1, len(exercise.hints))
+    return exercise, counts[exercise.id]

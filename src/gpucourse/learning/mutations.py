@@ -27,22 +27,22 @@ def judge_mutation(context: Context, exercise: Exercise, question: Question) -> 
         except GpucourseError:  # a damaged file: the run shows nothing
             continue
         if record.expected_red == question.check and red == [question.check]:
-            said = f"as you predicted: {question.check} failed in run {record.id}"
-            return _make_result(question, "passed", said, compute_credit(question, wrong, right=True))
+            text = f"as you predicted: {question.check} failed in run {record.id}"
+            return _make_result(question, "passed", text, compute_credit(question, wrong, right=True))
         wrong += 1
     if not wrong:
         return _make_result(question, "open", "", None)
     return _make_result(question, "failed", f"not yet; wrong attempts so far: {wrong}", 0.0)
 
 
-def _make_result(question: Question, verdict: str, said: str, share: float | None) -> AnswerResult:
+def _make_result(question: Question, verdict: str, text: str, share: float | None) -> AnswerResult:
     return AnswerResult(
         id=question.id,
         kind=question.kind,
         text=question.text,
         verdict="passed" if verdict == "passed" else "failed" if verdict == "failed" else "open",
         answer=question.check if verdict == "passed" else None,
-        said=said,
+        said=text,
         explanation=(question.explanation or "") if verdict == "passed" else "",
         share=share,
     )

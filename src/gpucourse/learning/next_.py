@@ -1,4 +1,4 @@
-"""`next`: where the learner is in the course, and the one thing to do now."""
+"""`next`: the learner's place in the course, and the one thing to do now."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def find_next_step(context: Context) -> NextStep:
         signs = read_signs(evidence)
         module = context.catalog.exercise(exercise.id)[0]
         is_newest = newest is not None and newest.exercise == exercise.id == current
-        chosen = _choose_after_run(context, module, newest, evidence) if newest and is_newest else None
-        if chosen is None and not signs.is_done:
-            chosen = _choose(context, module, exercise, evidence, signs)
-        if chosen is not None:
-            return NextStep(exercise=exercise, signs=signs, what=chosen[0], command=chosen[1])
+        choice = _choose_after_run(context, module, newest, evidence) if newest and is_newest else None
+        if choice is None and not signs.is_done:
+            choice = _choose(context, module, exercise, evidence, signs)
+        if choice is not None:
+            return NextStep(exercise=exercise, signs=signs, what=choice[0], command=choice[1])
     if not context.catalog.modules:
         raise MissingError("this course has no exercises", hint="gpucourse list")
     return NextStep(
@@ -73,11 +73,11 @@ def _find_place(context: Context, newest: RunRecord | None) -> tuple[str, str]:
     """Return the module of the newest run, of the newest `try` or of the lab that was changed last; and the exercise, if it is
     a run or a `try`, or a lab that was deployed for the exercise tried last."""
     labs = deployments.readable(context.paths)[0]
-    tried, exercise = find_last_tried(context)
+    tried_at, exercise = find_last_tried(context)
     module = exercise.partition(".")[0]
-    places = [(tried, module, exercise)] if tried else []
+    places = [(tried_at, module, exercise)] if tried_at else []
     places += [(newest.created, newest.module, newest.exercise)] if newest else []
-    places += [(lab.created, lab.module, exercise if tried and lab.module == module else "") for lab in labs]
+    places += [(lab.created, lab.module, exercise if tried_at and lab.module == module else "") for lab in labs]
     # A lab's time has no fraction of a second: only the first 19 characters can be compared.
     return max(places, key=lambda place: place[0][:19], default=("", "", ""))[1:]
 
@@ -101,8 +101,8 @@ def _choose_after_run(
     except MissingError:
         return None
     if record.advice:
-        why = record.diagnoses[0].title if record.diagnoses else record.state.replace("_", " ")
-        return f"run {record.id} did not succeed: {why}", record.advice
+        reason = record.diagnoses[0].title if record.diagnoses else record.state.replace("_", " ")
+        return f"run {record.id} did not succeed: {reason}", record.advice
     return f"a check of run {record.id} did not pass", f"gpucourse hint {record.exercise}"
 
 
@@ -111,15 +111,13 @@ def _choose(context: Context, module: Module, exercise: Exercise, evidence: Exer
         return _choose_run(context, module, exercise, evidence)
     if signs.yours is False:
         part = next(part for part in evidence.parts if part.verdict != "passed")
-        written = next(item.write for item in exercise.yours if item.id == part.id)
-        what = (
-            f"your part is {part.file}. {written}" if part.verdict == "open" else f"correct your part, {part.file}: {part.says}"
-        )
-        return what, f"gpucourse try {exercise.id}"
+        task = next(item.write for item in exercise.yours if item.id == part.id)
+        text = f"your part is {part.file}. {task}" if part.verdict == "open" else f"correct your part, {part.file}: {part.says}"
+        return text, f"gpucourse try {exercise.id}"
     unanswered = list_unanswered(evidence)
     mutations = {question.id: question for question in exercise.questions if question.kind == "mutation"}
-    if asked := [name for name in unanswered if name not in mutations]:
-        return f"answer {', '.join(asked)}", f"gpucourse answer {exercise.id}"
+    if typed := [name for name in unanswered if name not in mutations]:
+        return f"answer {', '.join(typed)}", f"gpucourse answer {exercise.id}"
     try:
         find_deployed_lab(context, module)
     except MissingError as error:

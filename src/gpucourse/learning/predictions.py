@@ -1,4 +1,4 @@
-"""What the learner predicted for the runs of an exercise, and how it counts."""
+"""The predictions of the learner for the runs of an exercise, and their share of the points."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | No
 
     The first right one counts: in full if it is the first prediction, made before any run with the same parameters.
     """
-    asked = exercise.predict
-    if asked is None:
+    prediction = exercise.predict
+    if prediction is None:
         return None
     judged: list[RunPrediction] = []
     for item in _iterate_predictions(context, exercise):
@@ -46,45 +46,49 @@ def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | No
         if item.result.verdict == "passed":
             break
     if not judged:
-        return AnswerResult(id=asked.id, kind="prediction", text=asked.text, verdict="open", evidence=asked.evidence)
+        return AnswerResult(
+            id=prediction.id, kind="prediction", text=prediction.text, verdict="open", evidence=prediction.evidence
+        )
     right = [item for item in judged if item.result.verdict == "passed"]
-    shown = right[0] if right else judged[-1]
-    before = judged[: judged.index(shown)] if right else judged
+    counted_one = right[0] if right else judged[-1]
+    earlier = judged[: judged.index(counted_one)] if right else judged
     return AnswerResult(
-        id=asked.id,
+        id=prediction.id,
         kind="prediction",
-        text=asked.text,
-        verdict=shown.result.verdict,
-        answer=shown.result.prediction,
-        said=f"measured {shown.result.measurement}, off by {shown.result.difference}, run {shown.record.id}",
-        explanation=shown.result.explanation,
-        evidence=asked.evidence,
-        share=_compute_share(asked, [item.result.prediction for item in before], right=bool(right), blind=shown.blind),
+        text=prediction.text,
+        verdict=counted_one.result.verdict,
+        answer=counted_one.result.prediction,
+        said=f"measured {counted_one.result.measurement}, off by {counted_one.result.difference}, run {counted_one.record.id}",
+        explanation=counted_one.result.explanation,
+        evidence=prediction.evidence,
+        share=_compute_share(
+            prediction, [item.result.prediction for item in earlier], right=bool(right), blind=counted_one.blind
+        ),
     )
 
 
-def _compute_share(asked: Prediction, wrong: list[str], *, right: bool, blind: bool) -> float:
-    if asked.kind == "choice":
-        return compute_credit(asked, len(set(wrong)), right=right) * (1.0 if blind or not right else SECOND)
+def _compute_share(prediction: Prediction, wrong: list[str], *, right: bool, blind: bool) -> float:
+    if prediction.kind == "choice":
+        return compute_credit(prediction, len(set(wrong)), right=right) * (1.0 if blind or not right else SECOND)
     return 0.0 if not right else 1.0 if blind and not wrong else SECOND
 
 
 def _iterate_predictions(context: Context, exercise: Exercise) -> Iterator[RunPrediction]:
-    seen: list[tuple[object, ...]] = []
+    settings: list[tuple[object, ...]] = []
     for record in runs.iterate_predicted(context.paths, exercise.id):
         if not record.is_evidence:
             continue
         setting = (record.parameters, record.world_size, record.mode)
         if record.prediction is None:
-            seen.append(setting)
+            settings.append(setting)
             continue
         if seals.find_changed_files(runs.files_of(context.paths, record), seals.EVIDENCE):
-            seen.append(setting)
+            settings.append(setting)
             continue
         try:
             result = read_prediction(context, exercise, record)
         except GpucourseError:  # a damaged file: the run counts for nothing
             result = None
         if result is not None and result.verdict in JUDGED:
-            yield RunPrediction(record=record, result=result, blind=setting not in seen)
-        seen.append(setting)
+            yield RunPrediction(record=record, result=result, blind=setting not in settings)
+        settings.append(setting)

@@ -18,7 +18,7 @@ from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 
-_MOST_TRIES = 1000  # each is judged again, and a bundle may contain any number of them
+_MAX_TRIES = 1000  # each is judged again, and a bundle may contain any number of them
 
 
 @dataclass(kw_only=True)
@@ -59,25 +59,25 @@ def sit(context: Context, *, again: bool = False) -> Sitting | None:
     return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
 
 
-def take(context: Context, sitting: Sitting, given: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
+def take(context: Context, sitting: Sitting, submitted: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
     """Store answers; return the results of those. The attempt ends with its last answer. An answer cannot be changed.
 
     Raises UnknownName; UsageError if an answer is not of the question's kind, was given before, or the attempt is over. Then
     nothing is stored.
     """
-    known = {question.id: question for question in sitting.quiz.questions}
+    by_id = {question.id: question for question in sitting.quiz.questions}
     results: list[AnswerResult] = []
     with _update_try(context, sitting):
-        for name, answer in given.items():
-            if name not in known:
-                raise UnknownName("question of the quiz", name, known)
+        for name, answer in submitted.items():
+            if name not in by_id:
+                raise UnknownName("question of the quiz", name, by_id)
             if name in sitting.open.answers:
                 raise UsageError(f"{name} was answered in this attempt already", hint="gpucourse quiz asks the others")
             try:
-                results.append(judge_answer(known[name], answer))
+                results.append(judge_answer(by_id[name], answer))
             except ValueError as error:
                 raise UsageError(f"the answer to {name}: {error}", hint="gpucourse quiz --list shows every question") from error
-        sitting.open.answers.update({name: str(answer) for name, answer in given.items()})
+        sitting.open.answers.update({name: str(answer) for name, answer in submitted.items()})
         if not sitting.open_questions:
             sitting.open.ended = now_utc()
     return tuple(results)
@@ -91,7 +91,7 @@ def give_in(context: Context, sitting: Sitting) -> None:
 
 @contextmanager
 def _update_try(context: Context, sitting: Sitting) -> Iterator[None]:
-    """Read the attempt from disk, where another terminal may have answered, and store it after the block has changed it."""
+    """Read the attempt from disk, because another terminal may have answered, and store it after the block has changed it."""
     with hold_lock(context.paths.lock("quiz"), "quiz"):
         tries, place = read_tries(context), len(sitting.tries.tries) - 1
         if place >= len(tries.tries):
@@ -122,9 +122,9 @@ def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
 def score(context: Context) -> QuizScore | None:
     """Return the best finished attempt; None if there is no quiz, or no attempt was finished."""
     quiz = read_quiz(context.folders.modules)
-    done = [attempt for attempt in read_tries(context).tries[-_MOST_TRIES:] if attempt.ended is not None]
-    if quiz is None or not done:
+    finished = [attempt for attempt in read_tries(context).tries[-_MAX_TRIES:] if attempt.ended is not None]
+    if quiz is None or not finished:
         return None
-    rights = [sum(result.verdict == "passed" for result in results(quiz, attempt)) for attempt in done]
-    best = max(range(len(done)), key=lambda index: rights[index])
-    return QuizScore(right=rights[best], of=len(quiz.questions), tries=len(done), ended=done[best].ended or "")
+    rights = [sum(result.verdict == "passed" for result in results(quiz, attempt)) for attempt in finished]
+    best = max(range(len(finished)), key=lambda index: rights[index])
+    return QuizScore(right=rights[best], of=len(quiz.questions), tries=len(finished), ended=finished[best].ended or "")

@@ -65,13 +65,15 @@ def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[
 
 def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
     stage.watch(Note(text=f"module {module.id}: deploying simulated nodes"))
-    wanted = max([module.lab.local.nodes, *(exercise.launch.nodes for exercise in module.exercises)])
-    code, document = _type(stage, "deploy", module.id, "--target", "local", "--yes", *_nodes(wanted, module.lab.local.nodes))
+    node_count = max([module.lab.local.nodes, *(exercise.launch.nodes for exercise in module.exercises)])
+    code, document = _type(
+        stage, "deploy", module.id, "--target", "local", "--yes", *_nodes(node_count, module.lab.local.nodes)
+    )
     if code:
-        why = _why(document)
-        told = f"{_name_manifest(stage, module)}: lab.local: {why}"
+        reason = _why(document)
+        complaint = f"{_name_manifest(stage, module)}: lab.local: {reason}"
         # A program that this machine lacks (Slurm, Terraform) is no fault of the course.
-        yield Rehearsal(exercise=module.id, skipped=why if code == 3 else "", complaints=() if code == 3 else (told,))
+        yield Rehearsal(exercise=module.id, skipped=reason if code == 3 else "", complaints=() if code == 3 else (complaint,))
         return
     for exercise in module.exercises:
         stage.watch(Note(text=f"{exercise.id}: running"))
@@ -181,32 +183,32 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
                 continue
             exact = question.value is not None and not {"tolerance", "tolerance_percent"} & question.model_fields_set
             if not is_number(value):
-                yield f"questions.{question.id}: {path} is not one number on simulated nodes; evidence: gpu, where it needs one"
+                yield f"questions.{question.id}: {path} is not one number on simulated nodes; evidence: gpu, if it needs one"
             elif exact and isinstance(value, float) and not value.is_integer():
                 yield f"questions.{question.id}: {path} is {value:g}, and has no tolerance (0 if it is exact)"
-    for wanted in exercise.deliverables if whole else ():
-        if wanted.evidence == "logic" and not any(files.folder.glob(wanted.source)):
-            yield f"deliverables: the run left nothing like {wanted.source} ({wanted.title})"
+    for deliverable in exercise.deliverables if whole else ():
+        if deliverable.evidence == "logic" and not any(files.folder.glob(deliverable.source)):
+            yield f"deliverables: the run left nothing like {deliverable.source} ({deliverable.title})"
 
 
-def _nodes(wanted: int, usual: int) -> tuple[str, ...]:
+def _nodes(count: int, usual: int) -> tuple[str, ...]:
     """Return the option for that many nodes; empty if that is the usual number."""
-    return () if wanted == usual else ("--nodes", str(wanted))
+    return () if count == usual else ("--nodes", str(count))
 
 
 def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dict[str, Path]:
     """Return the solutions of the files that a run uses, by the name of the copy that they replace."""
     folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
     places = stage.catalog.part_places(module, exercise)
-    seen = [places[part.id] for part in exercise.yours if part.checks]
-    names = [*stage.catalog.sources(module, exercise).values(), *seen]
+    judged_places = [places[part.id] for part in exercise.yours if part.checks]
+    names = [*stage.catalog.sources(module, exercise).values(), *judged_places]
     return {name: folder / Path(name).name for name in names if (folder / Path(name).name).is_file()}
 
 
 def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
     """Run a command; return its exit code and its JSON document."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_") or "TERRAFORM" in name}
-    environment = {**kept, "GPUCOURSE_COURSE": str(stage.root), "GPUCOURSE_WORKSPACE": str(stage.paths.root)}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_") or "TERRAFORM" in name}
+    environment = {**environ, "GPUCOURSE_COURSE": str(stage.root), "GPUCOURSE_WORKSPACE": str(stage.paths.root)}
     return type_command(environment, *words)
 
 
@@ -226,8 +228,8 @@ def _why(document: dict[str, Any]) -> str:
     if record and (first := record.first_failure):
         words.append(f"rank {first.rank} on {first.node} ended with code {first.code}")
         log = files.rank_log(first.node, first.rank)
-        said = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
-        words.append(next((f"its last words: {line.strip()[:300]}" for line in reversed(said) if line.strip()), ""))
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+        words.append(next((f"its last words: {line.strip()[:300]}" for line in reversed(lines) if line.strip()), ""))
     return ", ".join(word for word in words if word)
 
 

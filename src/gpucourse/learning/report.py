@@ -64,10 +64,10 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
         raise MissingError(f"this course has no report: there is no {place}", hint="docs/authoring.md says what it holds")
     content = gather(context, plan, author)
     if not any(chapter.sources for chapter in content.chapters):
-        wanted = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))
+        exercises = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))
         first = plan.chapters[0].exercise
         raise MissingError(
-            f"there is nothing to report: no good run of {wanted} is there yet",
+            f"there is nothing to report: no good run of {exercises} is there yet",
             hint=f"gpucourse deploy {first.partition('.')[0]}, then gpucourse run {first}",
         )
     return ReportResult(report=content, files=tuple(_write(context, content, formats)))
@@ -93,7 +93,7 @@ def gather(context: Context, plan: ReportPlan, author: str, draw: DrawPicture | 
         else "",
         subjects=tuple(dict.fromkeys(subject.device for subject in everyone)),
         chapters=chapters,
-        missing=tuple(_not_enough(plan, everyone)),
+        missing=tuple(_find_shortages(plan, everyone)),
     )
 
 
@@ -169,8 +169,8 @@ def _pictures(
     draw: DrawPicture,
 ) -> Iterator[Picture]:
     for chart in charts:
-        own = chart.rows == SUBJECTS
-        plot, rows = (chart, {"subjects": numbers}) if own else side_by_side(chart, metrics)
+        is_over_subjects = chart.rows == SUBJECTS
+        plot, rows = (chart, {"subjects": numbers}) if is_over_subjects else side_by_side(chart, metrics)
         try:
             picture = draw(plot, rows, subtitle)
         except MissingError as error:
@@ -192,12 +192,12 @@ def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:
     for number in dict.fromkeys(chapter.exercise for chapter in plan.chapters if chapter.words):
         _module, exercise = context.catalog.exercise(number)
         sheet = load_sheet(context.paths.answers(exercise.id), exercise)
-        given = sheet.answers if sheet else {}
-        texts |= {f"{number} {name}": str(answer).strip() for name, answer in given.items() if answer is not None}
+        submitted = sheet.answers if sheet else {}
+        texts |= {f"{number} {name}": str(answer).strip() for name, answer in submitted.items() if answer is not None}
     return texts
 
 
-def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
+def _find_shortages(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
     gpus = sorted({subject.device for subject in everyone if subject.gpu})
     if len(gpus) < plan.enough.gpus:
         yield (
@@ -216,11 +216,11 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
 
 
 def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> Iterator[Path]:
-    for wanted in formats:
-        target = context.paths.report(wanted)
-        if wanted == "html":
+    for format_name in formats:
+        target = context.paths.report(format_name)
+        if format_name == "html":
             write_bytes(target, html.render(content))
-        elif wanted == "pdf":
+        elif format_name == "pdf":
             _write_pdf(context, content, target)
         else:
             text, pictures = markdown.render(content)
@@ -231,11 +231,11 @@ def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> It
 
 
 def _write_pdf(context: Context, content: Report, target: Path) -> None:
-    made = pdf.render(content, font_files(), fonts_for)
-    write_bytes(target, made.data)
-    if made.lost:
-        text = f"{target.name}: no font here can show {made.lost[:20]}: boxes stand for it, and report.html is complete"
+    document = pdf.render(content, font_files(), fonts_for)
+    write_bytes(target, document.data)
+    if document.lost:
+        text = f"{target.name}: no font here can show {document.lost[:20]}: boxes stand for it, and report.html is complete"
         context.watch(Note(text=text, level="warning"))
-    if made.pages > pdf.MOST_PAGES:
-        text = f"{target.name} has {made.pages} pages, and a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
+    if document.pages > pdf.MOST_PAGES:
+        text = f"{target.name} has {document.pages} pages, and a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
         context.watch(Note(text=text, level="warning"))

@@ -35,18 +35,18 @@ def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -
         raise UsageError(f"{exercise.id} has no part for you to write", hint=f"gpucourse show {exercise.id}")
     named = set(only)
     files = parts.list_part_files(context, exercise)
-    tried = [
+    tried_parts = [
         _try_part(context, exercise, part, files[part.id]) for part in exercise.yours if not named or files[part.id] in named
     ]
-    parts.keep(context, exercise, [(item.result, item.file) for item in tried])
-    needed = choose_needed(exercise.yours, [item.result for item in tried])
-    return tuple(item for item in tried if item.result in needed)
+    parts.keep(context, exercise, [(item.result, item.file) for item in tried_parts])
+    needed_results = choose_needed(exercise.yours, [item.result for item in tried_parts])
+    return tuple(item for item in tried_parts if item.result in needed_results)
 
 
 def _try_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> TriedPart:
-    began = time.monotonic()
+    start_s = time.monotonic()
     edited = part.judge and not parts.is_as_delivered(context, exercise, part, file)
     if edited and part.torch and not context.judge.has_torch:
         context.watch(Note(text="importing torch ..."))
     result = parts.judge_part(context, exercise, part, file)
-    return TriedPart(part=part, file=file, result=result, waited_s=time.monotonic() - began)
+    return TriedPart(part=part, file=file, result=result, waited_s=time.monotonic() - start_s)

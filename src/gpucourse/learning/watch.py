@@ -20,16 +20,16 @@ Stamp = tuple[int, int, int]
 def current(context: Context) -> Exercise:
     """Return the learner's current exercise: that of the newest run, else the first one. Raises MissingError for a course
     without exercises."""
-    known = {exercise.id: exercise for module in context.catalog.modules for exercise in module.exercises}
-    if not known:
+    by_id = {exercise.id: exercise for module in context.catalog.modules for exercise in module.exercises}
+    if not by_id:
         raise MissingError("this course has no exercises", hint="gpucourse list")
     return next(
         (
-            known[record.exercise]
+            by_id[record.exercise]
             for record in runs.iterate_newest_first(context.paths)
-            if record.exercise in known and not record.own_script
+            if record.exercise in by_id and not record.own_script
         ),
-        next(iter(known.values())),
+        next(iter(by_id.values())),
     )
 
 
@@ -82,13 +82,13 @@ def wait_for_saves(
             continue
         if read_key is None and context.stop.wait(poll_s):
             return
-        now = look(files)
-        if now == known:
+        stamps = look(files)
+        if stamps == known:
             continue
-        while not context.stop.wait(poll_s) and (later := look(files)) != now:
-            now = later
-        changed = tuple(path for path in files if path in now and now[path] != known.get(path))
-        known = known | now
+        while not context.stop.wait(poll_s) and (later := look(files)) != stamps:
+            stamps = later
+        changed = tuple(path for path in files if path in stamps and stamps[path] != known.get(path))
+        known = known | stamps
         if changed and not context.stop.is_set():
             yield changed
 

@@ -24,8 +24,8 @@ class BoundedLog(logging.Handler):
             os.write(self._handle, line[:_KEPT_BYTES])
             size = os.fstat(self._handle).st_size
             if size > _LIMIT_BYTES:
-                kept = os.pread(self._handle, _KEPT_BYTES, size - _KEPT_BYTES).partition(b"\n")[2]
+                newest = os.pread(self._handle, _KEPT_BYTES, size - _KEPT_BYTES).partition(b"\n")[2]
                 os.ftruncate(self._handle, 0)
-                os.write(self._handle, kept)
+                os.write(self._handle, newest)
         except OSError:
             self.handleError(record)

@@ -67,30 +67,30 @@ class Child:
 async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd: Path, terminal: Terminal | None) -> Child:
     """Start the process in a new session. Raises OSError."""
     if terminal is not None:
-        return await _on_terminal(argv, environment, cwd, terminal)
-    return await _on_pipes(argv, environment, cwd)
+        return await _start_on_terminal(argv, environment, cwd, terminal)
+    return await _start_on_pipes(argv, environment, cwd)
 
 
-async def _on_pipes(argv: Sequence[str | bytes], environment: dict[str, str], cwd: Path) -> Child:
-    theirs: list[int] = []
-    ours: list[int] = []
+async def _start_on_pipes(argv: Sequence[str | bytes], environment: dict[str, str], cwd: Path) -> Child:
+    child_ends: list[int] = []
+    own_ends: list[int] = []
     try:
         for reading in (True, False, False):  # their ends of stdin, stdout, stderr
             reader, writer = os.pipe()
-            theirs.append(reader if reading else writer)
-            ours.append(writer if reading else reader)
-        process = await _spawn(argv, environment, cwd, theirs)
+            child_ends.append(reader if reading else writer)
+            own_ends.append(writer if reading else reader)
+        process = await _spawn(argv, environment, cwd, child_ends)
     except BaseException:
-        _close(ours)
+        _close(own_ends)
         raise
     finally:
-        _close(theirs)
-    for handle in ours:
+        _close(child_ends)
+    for handle in own_ends:
         os.set_blocking(handle, False)
-    return Child(process=process, stdin=ours[0], stdout=ours[1], errors=ours[2], on_terminal=False)
+    return Child(process=process, stdin=own_ends[0], stdout=own_ends[1], errors=own_ends[2], on_terminal=False)
 
 
-async def _on_terminal(argv: Sequence[str | bytes], environment: dict[str, str], cwd: Path, terminal: Terminal) -> Child:
+async def _start_on_terminal(argv: Sequence[str | bytes], environment: dict[str, str], cwd: Path, terminal: Terminal) -> Child:
     master, slave = pty.openpty()
     try:
         set_size(slave, terminal.columns, terminal.rows)

@@ -22,7 +22,7 @@ SOCKET = "control.sock"
 _PIECE = 1 << 16
 
 
-class NobodyAnswers(Exception):
+class HostAbsent(Exception):
     """No host listens, or it ended before it answered. The request may be repeated."""
 
 
@@ -38,30 +38,30 @@ def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[st
     """Send a request to the host of the current folder, or to the one whose socket is `at`; return its answer's first word, and
     the rest.
 
-    Raises NobodyAnswers, HostStuck or ControlRefused."""
+    Raises HostAbsent, HostStuck or ControlRefused."""
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         line.settimeout(timeout_s)
         line.connect(at)
         line.sendall(f"{verb} {spec}\n".encode())
-        said = _read_line(line)
+        reply = _read_line(line)
     except TimeoutError as error:
         raise HostStuck(f"no answer in {timeout_s:.0f} s") from error
     except OSError as error:
-        raise NobodyAnswers(str(error)) from error
+        raise HostAbsent(str(error)) from error
     finally:
         line.close()
-    if not said.endswith("\n"):
-        raise NobodyAnswers("it hung up")
-    word, _, rest = said.strip().partition(" ")
+    if not reply.endswith("\n"):
+        raise HostAbsent("it hung up")
+    word, _, document = reply.strip().partition(" ")
     if word == "error":
-        raise ControlRefused(rest)
-    return word, rest
+        raise ControlRefused(document)
+    return word, document
 
 
 def _read_line(line: _socket.socket) -> str:
     """Return everything up to the end of a line, or of the connection."""
-    said = bytearray()
-    while not said.endswith(b"\n") and (piece := line.recv(_PIECE)):
-        said += piece
-    return said.decode()
+    line_bytes = bytearray()
+    while not line_bytes.endswith(b"\n") and (piece := line.recv(_PIECE)):
+        line_bytes += piece
+    return line_bytes.decode()

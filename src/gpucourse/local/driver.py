@@ -65,7 +65,7 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
     while time.monotonic() < deadline:
         try:
             word, node = control.ask("add", spec, timeout_s=add_s)
-        except control.NobodyAnswers:
+        except control.HostAbsent:
             _start(folder, spec)
         except control.HostStuck:
             _replace(folder, ping_s)
@@ -99,7 +99,7 @@ def _remove(folder: str, verb: str, spec: str, remove_s: float, ping_s: float) -
             os.chdir(folder)
             if _ask(verb, spec, remove_s) != "last":
                 return
-        except (control.NobodyAnswers, FileNotFoundError):
+        except (control.HostAbsent, FileNotFoundError):
             pass  # there is none, or it is starting or ending: the lock shows which
         except control.HostStuck:
             _replace(folder, ping_s)
@@ -118,14 +118,14 @@ def _ask(verb: str, spec: str, remove_s: float) -> str:
     from gpucourse.local import keeper
 
     # An older host, or processes that do not end: with one request for each, every node is removed or reports its own problem.
-    words, refused = ["kept"], None
+    words, refusal = ["kept"], None
     for removal in keeper.list_removals(spec):
         try:
             words.append(control.ask("remove", removal, timeout_s=remove_s)[0])
         except control.ControlRefused as error:
-            refused = error
-    if refused is not None:
-        raise refused
+            refusal = error
+    if refusal is not None:
+        raise refusal
     return words[-1]
 
 
@@ -146,7 +146,7 @@ def _replace(folder: str, ping_s: float) -> None:
         control.ask("ping", "{}", timeout_s=ping_s)
     except control.HostStuck:
         pass
-    except control.NobodyAnswers:
+    except control.HostAbsent:
         return
     else:
         return

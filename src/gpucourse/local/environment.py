@@ -49,7 +49,7 @@ def extend_path(path: str) -> str:
     return f"{path}:{_SYSTEM}"
 
 
-def of_node(
+def make_node_environment(
     *,
     name: str,
     uid: str,
@@ -65,10 +65,10 @@ def of_node(
     `root`, if there is one, the folder that replaces the root of its file system. A `real` node is this computer: what is set
     here for a GPU is valid there."""
     starts = ("LC_", *_KEPT_FOR_GPU) if real else ("LC_",)
-    kept = {key: value for key, value in host.items() if key in _KEPT or key.startswith(starts)}
-    path = kept.get("PATH", _FALLBACK_PATH)
+    inherited = {key: value for key, value in host.items() if key in _KEPT or key.startswith(starts)}
+    path = inherited.get("PATH", _FALLBACK_PATH)
     return {
-        **kept,
+        **inherited,
         "PATH": extend_path(f"{Path(python).parent}{os.pathsep}{path}"),
         "PYTHONPATH": str(TORCH_EXTENSION),
         "HOME": str(home),
@@ -88,8 +88,8 @@ def list_accepted_patterns() -> str:
     return " ".join([*sorted(_ACCEPTED), *(f"{start}*" for start in _ACCEPTED_STARTS)])
 
 
-def of_session(node: Mapping[str, str], asked: Mapping[str, str], terminal: str | None) -> dict[str, str]:
+def make_session_environment(node: Mapping[str, str], requested: Mapping[str, str], terminal: str | None) -> dict[str, str]:
     """Return the node's environment with the variables that the client sent and may set; the node's own ones stay."""
-    accepted = {key: value for key, value in asked.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
-    own = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
-    return {**node, **accepted, **own, **({"TERM": terminal} if terminal else {})}
+    accepted = {key: value for key, value in requested.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
+    fixed = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
+    return {**node, **accepted, **fixed, **({"TERM": terminal} if terminal else {})}

@@ -36,14 +36,14 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
         return [_sick(name, f"its folder {layout.node_folder(nodes_folder, name)} is gone") for name in node_names]
     if not is_held(nodes_folder / layout.LOCK):
         return [_sick(name, "the process that hosts the nodes has ended") for name in node_names]
-    known = {name: layout.read_json(layout.description(nodes_folder, name)) for name in node_names}
-    ports = {name: record["port"] for name, record in known.items() if record and isinstance(record.get("port"), int)}
-    said = _first_lines(ports.values())
+    records = {name: layout.read_json(layout.description(nodes_folder, name)) for name in node_names}
+    ports = {name: record["port"] for name, record in records.items() if record and isinstance(record.get("port"), int)}
+    first_lines = _first_lines(ports.values())
     uid = str((layout.read_json(nodes_folder / layout.HOST) or {}).get("uid", ""))
-    machines = any(record and record.get("private_address") != _ADDRESS for record in known.values())
+    machines = any(record and record.get("private_address") != _ADDRESS for record in records.values())
     daemons = machines or (nodes_folder / layout.SLURM).is_dir()
     inside = ask_host(nodes_folder, "check", {}, timeout_s=_CHECK_S) if daemons else {}
-    judged = [_judge(nodes_folder, name, uid, ports.get(name), said) for name in node_names]
+    judged = [_judge(nodes_folder, name, uid, ports.get(name), first_lines) for name in node_names]
     return [_sick(health.node, str(inside[health.node])) if inside.get(health.node) else health for health in judged]
 
 
@@ -55,7 +55,7 @@ def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: floa
         # Through the open folder the name is short, however long the folder's own is.
         at = f"/proc/self/fd/{folder}/{control.SOCKET}"
         return dict(json.loads(control.ask(verb, json.dumps(document), timeout_s=timeout_s, at=at)[1]))
-    except (control.NobodyAnswers, control.HostStuck):
+    except (control.HostAbsent, control.HostStuck):
         return {}
     finally:
         os.close(folder)
@@ -68,9 +68,9 @@ def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[L
         for mark in _marks(uid)
         for pid in processes.list_carriers(mark)
     ]
-    ours = f"gpucourse_{_plain(uid)}_"
+    prefix = f"gpucourse_{_plain(uid)}_"
     for port, line in sorted(_first_lines(ports).items()):
-        if line.startswith("SSH-2.0-") and ours in line:
+        if line.startswith("SSH-2.0-") and prefix in line:
             leftovers.append(
                 Leftover(kind="port", id=f"{_ADDRESS}:{port}", remove=f"end the process that listens: lsof -i tcp:{port}")
             )
@@ -103,10 +103,10 @@ def _files(nodes_folder: Path, uid: str) -> list[Path]:
     return inside + [path for path in (layout.sockets(uid),) if path.is_dir()] + layout.find_links(nodes_folder)
 
 
-def _judge(folder: Path, name: str, uid: str, port: int | None, said: dict[int, str]) -> NodeHealth:
+def _judge(folder: Path, name: str, uid: str, port: int | None, first_lines: dict[int, str]) -> NodeHealth:
     if port is None:
         return _sick(name, f"its description {layout.description(folder, name)} is missing or damaged")
-    line = said.get(port)
+    line = first_lines.get(port)
     if line is None:
         return _sick(name, f"nothing answers on port {port}")
     if not line.startswith("SSH-2.0-") or not line.endswith(banner(uid, name)):
@@ -124,29 +124,29 @@ def _first_lines(ports: Iterable[int]) -> dict[int, str]:
     """Return what the process that listens on each port sends first; empty if it is silent. Ports without a listener are left
     out."""
     lines: dict[int, str] = {}
-    asked: dict[int, tuple[int, socket.socket]] = {}
+    connections: dict[int, tuple[int, socket.socket]] = {}
     for port in ports:
         line = socket.socket()
         line.setblocking(False)
         line.connect_ex((_ADDRESS, port))
-        asked[line.fileno()] = (port, line)
+        connections[line.fileno()] = (port, line)
     deadline = time.monotonic() + _PATIENCE_S
     try:
         poll = select.poll()
-        for handle in asked:
+        for handle in connections:
             poll.register(handle, select.POLLIN)
-        waiting = set(asked)
-        while waiting and (left := deadline - time.monotonic()) > 0:
-            for handle, _event in poll.poll(left * 1000):
-                port, line = asked[handle]
+        waiting = set(connections)
+        while waiting and (remaining_s := deadline - time.monotonic()) > 0:
+            for handle, _event in poll.poll(remaining_s * 1000):
+                port, line = connections[handle]
                 text = _hear(line)
                 if text is not None:
                     lines[port] = text
                 poll.unregister(handle)
                 waiting.discard(handle)
-        lines.update({asked[handle][0]: "" for handle in waiting})
+        lines.update({connections[handle][0]: "" for handle in waiting})
     finally:
-        for _port, line in asked.values():
+        for _port, line in connections.values():
             line.close()
     return lines
 

@@ -90,9 +90,9 @@ class Host:
     async def _restore(self, spec: Spec) -> None:
         node = self.nodes[spec.name] = self._make(spec)
         file = layout.description(self.folder, spec.name)
-        before = layout.read_json(file)
+        earlier = layout.read_json(file)
         await node.open()
-        if before is not None and before != node.describe():
+        if earlier is not None and earlier != node.describe():
             layout.write_json(file, node.describe())
 
     def _make(self, spec: Spec) -> HostedNode | MachineNode:
@@ -120,21 +120,21 @@ class Host:
     async def _answer(self, verb: str, document: str) -> str:
         if verb == "ping":
             return "here"
-        asked = json.loads(document)
+        request = json.loads(document)
         if verb in {"check", "logs"}:
             return f"found {json.dumps(await self._look(verb))}"
         if verb in {"power", "run"}:
-            return f"done {json.dumps(await self._at_machine(verb, asked))}"
+            return f"done {json.dumps(await self._control_machine(verb, request))}"
         self._changes += 1
         try:
             if verb == "add":
-                return await self._add(Spec.read(asked))
+                return await self._add(Spec.read(request))
             if verb in {"remove", "trim"}:
-                uid = str(asked["uid"])
+                uid = str(request["uid"])
                 if verb == "trim":
-                    await self._trim(uid, asked.get("count"))
+                    await self._trim(uid, request.get("count"))
                 else:
-                    await self._remove(uid, layout.check_name(asked["name"]))
+                    await self._remove(uid, layout.check_name(request["name"]))
                 return "kept" if self.nodes or self._changes > 1 else self._end_with_the_last()
         finally:
             self._changes -= 1
@@ -145,16 +145,16 @@ class Host:
         states = (await self._namespace.ask(verb))["found"] if self._namespace.alive else {}
         return {**(await self._cluster.check() if verb == "check" else self._cluster.meanings()), **states}
 
-    async def _at_machine(self, verb: str, asked: dict[str, Any]) -> dict[str, Any]:
+    async def _control_machine(self, verb: str, request: dict[str, Any]) -> dict[str, Any]:
         """Cut a machine's power or restore it, or run a command in it as its root."""
-        node = self.nodes.get(str(asked["name"]))
+        node = self.nodes.get(str(request["name"]))
         if isinstance(node, MachineNode) and verb == "run":
-            return await self._namespace.ask("run", name=node.spec.name, argv=asked["argv"])
+            return await self._namespace.ask("run", name=node.spec.name, argv=request["argv"])
         if isinstance(node, MachineNode):
-            await node.power(str(asked["way"]))
+            await node.power(str(request["way"]))
             await self._lead_from_heads()
             return {}
-        raise ValueError(f"{asked['name']} is not a separate machine")
+        raise ValueError(f"{request['name']} is not a separate machine")
 
     def _end_with_the_last(self) -> str:
         self._awaited = True
@@ -192,7 +192,7 @@ class Host:
         node = self.nodes.pop(name)
         await node.end()
         await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
-        if isinstance(node, MachineNode) and not any(isinstance(other, MachineNode) for other in self.nodes.values()):
+        if isinstance(node, MachineNode) and not any(isinstance(candidate, MachineNode) for candidate in self.nodes.values()):
             self._namespace.end()
 
     async def _remove(self, uid: str, name: str) -> None:
@@ -203,9 +203,9 @@ class Host:
         async with self._turns[name]:
             if (node := self.nodes.pop(name, None)) is not None:
                 await node.end()
-            _ended, left = await asyncio.to_thread(processes.end, mark)
-            if left:  # its files stay: a repeated `trim` finds the node by them
-                raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
+            _ended_pids, survivors = await asyncio.to_thread(processes.end, mark)
+            if survivors:  # its files stay: a repeated `trim` finds the node by them
+                raise RuntimeError(f"processes {', '.join(map(str, survivors))} of {name} do not end")
             await asyncio.to_thread(layout.remove_node_files, self.folder, name)
 
     async def _trim(self, uid: str, count: object) -> None:
@@ -233,9 +233,9 @@ class Host:
             self.nodes.clear()
 
     def _end_and_remove(self, names: list[str]) -> None:
-        _ended, left = processes.end(processes.marker(processes.STACK, self.uid))
-        if left:
-            raise RuntimeError(f"processes {', '.join(map(str, left))} do not end")
+        _ended_pids, survivors = processes.end(processes.marker(processes.STACK, self.uid))
+        if survivors:
+            raise RuntimeError(f"processes {', '.join(map(str, survivors))} do not end")
         for name in names:
             layout.remove_node_files(self.folder, name)
 
@@ -247,8 +247,8 @@ class Host:
             await asyncio.sleep(_LOOK_S)
             if self.nodes or self._changes:
                 busy = loop.time()
-            gone = not is_same_file(self._lock, self.folder / layout.LOCK) or not (self.folder / layout.SOCKET).exists()
-            if gone or loop.time() - busy > _IDLE_S:
+            is_gone = not is_same_file(self._lock, self.folder / layout.LOCK) or not (self.folder / layout.SOCKET).exists()
+            if is_gone or loop.time() - busy > _IDLE_S:
                 self.stop()
                 return
 
@@ -305,9 +305,9 @@ def _forget_signals() -> None:
 def _raise_limit() -> None:
     """Raise the limit of open files: 64 nodes with a few sessions each need more than the 256 that macOS allows at first."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    target = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
 def _tell(ready: int) -> None:

@@ -120,15 +120,15 @@ class HostedNode:
 
     async def _serve(self, channel: SessionChannel) -> None:
         kind = channel.terminal.kind if channel.terminal else None
-        asked = environment.of_session(self._environment(), channel.environment, kind)
-        await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=asked)
+        session_environment = environment.make_session_environment(self._environment(), channel.environment, kind)
+        await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=session_environment)
 
     def _environment(self) -> dict[str, str]:
         """Return the environment that every session starts with. Commands on a simulated node put temporary files into the
         stack's folder."""
         simulated = is_simulated(self.spec.mode)
         temporary = {"TMPDIR": str(layout.make_temporary(self.spec.uid, self.spec.name))} if simulated else {}
-        return temporary | environment.of_node(
+        return temporary | environment.make_node_environment(
             name=self.spec.name,
             uid=self.spec.uid,
             user=self.spec.user,
@@ -148,10 +148,10 @@ class HostedNode:
 
 def prepare(folder: Path, spec: Spec) -> int:
     """Create what is missing in the node's folder; return its earlier port, 0 if it had none."""
-    before = layout.read_json(layout.spec_file(folder, spec.name)) or {}
-    if before and before.get("uid") != spec.uid:
+    earlier = layout.read_json(layout.spec_file(folder, spec.name)) or {}
+    if earlier and earlier.get("uid") != spec.uid:
         layout.remove_node_files(folder, spec.name)  # an earlier stack's
-        before = {}
+        earlier = {}
     home = layout.home(folder, spec.name)
     for folder_to_make in (layout.node_folder(folder, spec.name), home, home / ".ssh"):
         folder_to_make.mkdir(mode=0o700, exist_ok=True)
@@ -165,7 +165,7 @@ def prepare(folder: Path, spec: Spec) -> int:
         # A login shell reads the machine's /etc/profile first, which sets PATH.
         path = extend_path(f"{bin_folder}:$PATH")
         profile.write_text(f"PATH={path}\nPS1='[{spec.name}] \\w \\$ '\n", encoding="utf-8")
-    port = before.get("port", 0)
+    port = earlier.get("port", 0)
     return port if isinstance(port, int) else 0
 
 

@@ -29,29 +29,29 @@ class StillAlive(Exception):
 def start_host(folder: str, spec: str) -> bool:
     """Start the host of the folder and wait until it listens. Return False if another process holds the lock, so that a host
     exists already, or soon will. Raises HostDied, OSError."""
-    here = Path(folder)
-    lock = take(here / layout.LOCK)
+    directory = Path(folder)
+    lock = take(directory / layout.LOCK)
     if lock is None:
         return False
-    ready, told = os.pipe()
-    log = os.open(here / layout.LOG, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    ready, writer = os.pipe()
+    log = os.open(directory / layout.LOG, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("host.py")), str(lock), str(told)],
-            cwd=here,
+            [sys.executable, str(Path(__file__).with_name("host.py")), str(lock), str(writer)],
+            cwd=directory,
             env=_environment(json.loads(spec)["uid"]),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=(lock, told),
+            pass_fds=(lock, writer),
             start_new_session=True,
         )
     finally:
-        for handle in (lock, told, log):
+        for handle in (lock, writer, log):
             os.close(handle)
     try:
         if not _says_ready(ready):
-            raise HostDied(f"the process that hosts the simulated nodes did not start: {_last_words(here / layout.LOG)}")
+            raise HostDied(f"the process that hosts the simulated nodes did not start: {_last_words(directory / layout.LOG)}")
     finally:
         os.close(ready)
     return True
@@ -59,32 +59,32 @@ def start_host(folder: str, spec: str) -> bool:
 
 def end_stuck_host(folder: str) -> None:
     """Kill the host that the folder names, if that process really is one."""
-    known = layout.read_json(Path(folder) / layout.HOST) or {}
-    pid = known.get("pid")
-    if isinstance(pid, int) and processes.has_marker(pid, processes.marker(processes.STACK, str(known.get("uid")))):
+    record = layout.read_json(Path(folder) / layout.HOST) or {}
+    pid = record.get("pid")
+    if isinstance(pid, int) and processes.has_marker(pid, processes.marker(processes.STACK, str(record.get("uid")))):
         processes.send(pid, signal.SIGKILL)
 
 
 def remove_by_hand(folder: str, spec: str) -> bool:
     """End, without a host, the processes and remove the files of the node that `spec` names, or of every node from its `count`
     on; with the last node everything of the stack. Return False if another process holds the lock. Raises StillAlive."""
-    here, wanted = Path(folder), json.loads(spec)
-    if not here.is_dir():
-        _end_nodes(wanted, _list_removed(here, wanted))
-        layout.remove(layout.sockets(wanted["uid"]))
+    directory, request = Path(folder), json.loads(spec)
+    if not directory.is_dir():
+        _end_nodes(request, _list_removed(directory, request))
+        layout.remove(layout.sockets(request["uid"]))
         return True
-    lock = take(here / layout.LOCK, wait_s=_LOCK_S)
+    lock = take(directory / layout.LOCK, wait_s=_LOCK_S)
     if lock is None:
         return False
     try:
-        names = _list_removed(here, wanted)
-        _end_nodes(wanted, names)
+        names = _list_removed(directory, request)
+        _end_nodes(request, names)
         for name in names:
-            layout.remove_node_files(here, name)
-        if not layout.node_names(here):
-            _end(processes.marker(processes.STACK, wanted["uid"]))
-            beside = (layout.sockets(wanted["uid"]), *layout.find_links(here))
-            for path in (*(here / name for name in layout.HOST_FILES), *beside):
+            layout.remove_node_files(directory, name)
+        if not layout.node_names(directory):
+            _end(processes.marker(processes.STACK, request["uid"]))
+            beside = (layout.sockets(request["uid"]), *layout.find_links(directory))
+            for path in (*(directory / name for name in layout.HOST_FILES), *beside):
                 layout.remove(path)
     finally:
         os.close(lock)
@@ -93,36 +93,36 @@ def remove_by_hand(folder: str, spec: str) -> bool:
 
 def list_removals(spec: str) -> list[str]:
     """Return the requests that remove the nodes of the current folder from the `count` in `spec` on, one node each."""
-    wanted = json.loads(spec)
-    return [json.dumps({"uid": wanted["uid"], "name": name}) for name in _list_removed(Path.cwd(), wanted)]
+    request = json.loads(spec)
+    return [json.dumps({"uid": request["uid"], "name": name}) for name in _list_removed(Path.cwd(), request)]
 
 
-def _list_removed(folder: Path, wanted: dict[str, Any]) -> list[str]:
-    if "name" in wanted:
-        return [layout.check_name(wanted["name"])]
-    return layout.select_beyond(layout.node_names(folder), wanted.get("count"))
+def _list_removed(folder: Path, request: dict[str, Any]) -> list[str]:
+    if "name" in request:
+        return [layout.check_name(request["name"])]
+    return layout.select_beyond(layout.node_names(folder), request.get("count"))
 
 
-def _end_nodes(wanted: dict[str, Any], names: list[str]) -> None:
+def _end_nodes(request: dict[str, Any], names: list[str]) -> None:
     """End what runs on these nodes: if no node stays, by looking at all processes once instead of once for each node."""
-    uid = wanted["uid"]
-    if wanted.get("count") == 0:
+    uid = request["uid"]
+    if request.get("count") == 0:
         _end(processes.marker(processes.STACK, uid))
     else:
         _end(*(processes.marker(processes.NODE, f"{uid}/{name}") for name in names))
 
 
 def _end(*marks: str) -> None:
-    left = [pid for mark in marks for pid in processes.end(mark)[1]]
-    if left:
-        raise StillAlive(f"processes {', '.join(map(str, left))} do not end")
+    survivors = [pid for mark in marks for pid in processes.end(mark)[1]]
+    if survivors:
+        raise StillAlive(f"processes {', '.join(map(str, survivors))} do not end")
 
 
 def _environment(uid: str) -> dict[str, str]:
     """Return the caller's environment, without variables of Terraform or of a node whose shell started this; with the stack's
     mark."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "TF_"))}
-    return {**kept, processes.STACK: uid}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "TF_"))}
+    return {**inherited, processes.STACK: uid}
 
 
 def _says_ready(ready: int) -> bool:

@@ -49,19 +49,19 @@ class MachineNode:
         self._close_jumps()  # of a machine that went off by itself
         await self._namespace.ask("on", machine=self._machine())
 
-    async def lead_to(self, others: Iterable[MachineNode]) -> None:
+    async def lead_to(self, machines: Iterable[MachineNode]) -> None:
         """Have 127.0.0.1 on this machine lead to the others by their ports on this computer: `ssh -J` connects to those from
         the machine in the middle. A port that is not free there is left out: every machine can be reached directly, too."""
         async with self._turn:
-            for other in others:
-                if other is self or other.port in self._jumps:
+            for machine in machines:
+                if machine is self or machine.port in self._jumps:
                     continue
                 try:
-                    line = await self._namespace.listen(self.spec.name, other.port)
+                    line = await self._namespace.listen(self.spec.name, machine.port)
                 except NamespaceFailed as error:
-                    logger.info("no way from %s to %s: %s", self.spec.name, other.spec.name, error)
+                    logger.info("no way from %s to %s: %s", self.spec.name, machine.spec.name, error)
                     continue
-                self._jumps[other.port] = await asyncio.start_server(other.attend, sock=line)
+                self._jumps[machine.port] = await asyncio.start_server(machine.attend, sock=line)
 
     def _close_jumps(self) -> None:
         """Close the jump ports: their sockets would keep the network of a machine that is off."""
@@ -180,7 +180,7 @@ def _programs(python: str) -> list[str]:
     from."""
     prefixes = {Path(python).parent.parent, Path(os.path.realpath(python)).parent.parent, Path(sys.base_prefix)}
     outside = sorted(path for path in prefixes if not path.is_relative_to("/usr") and len(path.parts) > 1)
-    return [str(path) for path in outside if not any(other in path.parents for other in outside)]
+    return [str(path) for path in outside if not any(parent in path.parents for parent in outside)]
 
 
 def _sshd_config(spec: Spec) -> str:

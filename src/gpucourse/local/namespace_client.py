@@ -37,7 +37,7 @@ class NamespaceClient:
 
     @property
     def alive(self) -> bool:
-        """Whether there is a namespace."""
+        """Return whether there is a namespace."""
         return self._line is not None
 
     async def ask(self, verb: str, **document: object) -> dict[str, Any]:
@@ -79,19 +79,19 @@ class NamespaceClient:
     async def _start(self) -> None:
         self.end()
         (self._folder / layout.MACHINES).mkdir(mode=0o700, exist_ok=True)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         program = Path(__file__).parent / "machines" / "namespace.py"
-        with theirs:
+        with child_end:
             self._process = subprocess.Popen(  # noqa: ASYNC220 (it must die with this thread, and starting takes a millisecond)
-                [sys.executable, str(program), str(theirs.fileno()), str(self._folder)],
+                [sys.executable, str(program), str(child_end.fileno()), str(self._folder)],
                 stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(child_end.fileno(),),
                 start_new_session=True,
             )
-        ours.setblocking(False)
-        self._line = ours
+        own_end.setblocking(False)
+        self._line = own_end
         ready = self._waiting[0] = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().add_reader(ours.fileno(), self._hear)
+        asyncio.get_running_loop().add_reader(own_end.fileno(), self._hear)
         try:
             await asyncio.wait_for(ready, _START_S)
         except (TimeoutError, NamespaceFailed) as error:
@@ -108,14 +108,14 @@ class NamespaceClient:
             await asyncio.get_running_loop().sock_sendall(
                 self._line, json.dumps({"id": number, "verb": verb, **document}).encode()
             )
-            said, handles = await asyncio.wait_for(answer, _ANSWER_S)
+            reply, handles = await asyncio.wait_for(answer, _ANSWER_S)
         except (TimeoutError, OSError) as error:
             raise NamespaceFailed(f"the namespace of the simulated machines does not answer: {error}") from error
         finally:
             self._waiting.pop(number, None)
-        if "error" in said:
-            raise NamespaceFailed(str(said["error"]))
-        return said, handles
+        if "error" in reply:
+            raise NamespaceFailed(str(reply["error"]))
+        return reply, handles
 
     def _hear(self) -> None:
         if self._line is None:
@@ -132,10 +132,10 @@ class NamespaceClient:
         handles = array.array("i")
         for _level, _kind, data in rights:
             handles.frombytes(data)
-        said = json.loads(text)
-        waiting = self._waiting.pop(said["id"], None)
+        reply = json.loads(text)
+        waiting = self._waiting.pop(reply["id"], None)
         if waiting is not None and not waiting.done():
-            waiting.set_result((said, list(handles)))
+            waiting.set_result((reply, list(handles)))
         else:  # the caller has given up
             for handle in handles:
                 os.close(handle)

@@ -35,11 +35,11 @@ def marker(variable: str, value: str) -> str:
 def list_carriers(mark: str, *, spare: str | None = None) -> list[int]:
     """Return the processes whose environment holds exactly the variable `mark` (`NAME=value`), without this process and its
     ancestors. Those that have a variable of the name `spare` are left out."""
-    own = _line_of_descent()
-    return sorted(pid for pid, environment in _environments() if pid not in own and holds(environment, mark, spare))
+    ancestry = _line_of_descent()
+    return sorted(pid for pid, environment in _environments() if pid not in ancestry and holds(environment, mark, spare))
 
 
-def of_session(mark: str, group: int | None, spare: str) -> list[int]:
+def list_session_processes(mark: str, group: int | None, spare: str) -> list[int]:
     """Return the processes that carry `mark`, and those of the process group `group` that hide their environment; without those
     that have a variable of the name `spare`."""
     members = set(list_carriers(mark, spare=spare))
@@ -71,24 +71,24 @@ def end(
 ) -> tuple[list[int], list[int]]:
     """End every process that carries `mark`, and its descendants: SIGTERM, `grace_s` to clean up, then SIGKILL until none is
     seen, at most for `kill_s`. Return the ids of those that were there, and of those that still are."""
-    seen: set[int] = set()
-    told: set[int] = set()
+    seen_pids: set[int] = set()
+    signalled: set[int] = set()
     bare = _bare(mark, spare)
-    started = time.monotonic()
-    while alive := [*list_carriers(mark, spare=spare), *(pid for pid, began in bare.items() if _read_beginning(pid) == began)]:
-        seen.update(alive)
-        waited = time.monotonic() - started
-        if waited >= grace_s + kill_s:
+    start_s = time.monotonic()
+    while alive := [*list_carriers(mark, spare=spare), *(pid for pid, start in bare.items() if _read_beginning(pid) == start)]:
+        seen_pids.update(alive)
+        elapsed_s = time.monotonic() - start_s
+        if elapsed_s >= grace_s + kill_s:
             break
         for pid in alive:
-            if waited >= grace_s:
+            if elapsed_s >= grace_s:
                 signal_process(pid, signal.SIGKILL)
-            elif pid not in told:
+            elif pid not in signalled:
                 signal_process(pid, signal.SIGTERM)
                 signal_process(pid, signal.SIGCONT)  # a stopped one could not act on the first signal
-                told.add(pid)
+                signalled.add(pid)
         time.sleep(_POLL_S)
-    return sorted(seen), sorted(alive)
+    return sorted(seen_pids), sorted(alive)
 
 
 def send_group(leader: int, number: int) -> None:
@@ -118,21 +118,21 @@ def _bare(mark: str, spare: str | None) -> dict[int, str]:
     """Return unmarked descendants of processes with `mark`, with their start times, in case a number is reused. Linux only."""
     if not _PROC.joinpath("self").exists():
         return {}
-    environments, own = dict(_environments()), _line_of_descent()
-    carriers = {pid for pid, environment in environments.items() if pid not in own and holds(environment, mark, spare)}
+    environments, ancestry = dict(_environments()), _line_of_descent()
+    carriers = {pid for pid, environment in environments.items() if pid not in ancestry and holds(environment, mark, spare)}
     if not carriers:
         return {}
-    others = {
+    unrelated = {
         pid for pid, environment in environments.items() if _has(environment, STACK) or (spare and _has(environment, spare))
     } - carriers
-    parents = {pid: _parent(pid) for pid in environments.keys() - others - own}
+    parents = {pid: _parent(pid) for pid in environments.keys() - unrelated - ancestry}
 
     def belongs(pid: int) -> bool:
         while pid in parents and pid not in carriers:
             pid = parents[pid]
         return pid in carriers
 
-    return {pid: began for pid in parents.keys() - carriers if belongs(pid) and (began := _read_beginning(pid))}
+    return {pid: start for pid in parents.keys() - carriers if belongs(pid) and (start := _read_beginning(pid))}
 
 
 def _read_beginning(pid: int) -> str:
@@ -156,7 +156,7 @@ def _environments() -> list[tuple[int, bytes]]:
     if _PROC.joinpath("self").exists():
         until = time.monotonic() + _STARTS_S
         return [(int(path.name), read_environment(path, until)) for path in _PROC.iterdir() if path.name.isdigit()]
-    return list(_from_ps())
+    return list(_read_ps())
 
 
 def read_environment(process: Path, until: float, pause: Callable[[float], None] = time.sleep) -> bytes:
@@ -186,7 +186,7 @@ def _has_no_program(stat: list[bytes]) -> bool:
     return len(stat) <= _ENVIRONMENT_END or stat[0] in {b"Z", b"X"} or bool(int(stat[_FLAGS]) & _KERNEL_THREAD)
 
 
-def _from_ps() -> list[tuple[int, bytes]]:
+def _read_ps() -> list[tuple[int, bytes]]:
     """Return each process with its environment from `ps`: on macOS it follows the command, in one line; the markers' values
     never hold a blank."""
     import subprocess

@@ -27,10 +27,10 @@ async def read_some(handle: int) -> bytes:
 async def write_all(handle: int, data: bytes) -> None:
     """Write every byte. Raises BrokenPipeError if no process reads any more."""
     loop = asyncio.get_running_loop()
-    left = memoryview(data)
-    while left:
+    remaining = memoryview(data)
+    while remaining:
         try:
-            left = left[os.write(handle, left) :]
+            remaining = remaining[os.write(handle, remaining) :]
         except BlockingIOError:
             await _ready(handle, loop.add_writer, loop.remove_writer)
 

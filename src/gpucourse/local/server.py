@@ -143,17 +143,17 @@ class _Channels(dict[int, Any]):
     """
 
     def __getitem__(self, number: int) -> Any:
-        there = self.get(number)
-        return _Nobody(number) if getattr(there, "_recv_state", "closed") in {"close_pending", "closed"} else there
+        channel = self.get(number)
+        return _ClosedChannel(number) if getattr(channel, "_recv_state", "closed") in {"close_pending", "closed"} else channel
 
 
-class _Nobody:
+class _ClosedChannel:
     """The replacement for a channel that does not exist."""
 
     def __init__(self, number: int) -> None:
         self._number = number
 
-    def log_received_packet(self, *_told: object) -> None:
+    def log_received_packet(self, *_packet: object) -> None:
         """Ignore it: there is nothing to note."""
 
     def process_packet(self, kind: int, *_packet: object) -> bool:
@@ -194,7 +194,7 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
             try:
                 self._connection.set_authorized_keys(str(self._door.authorized_keys))
             except (OSError, ValueError) as error:
-                logger.warning("nobody can log in with %s: %s", self._door.authorized_keys, error)
+                logger.warning("no login is possible with %s: %s", self._door.authorized_keys, error)
         return True
 
     def public_key_auth_supported(self) -> bool:
@@ -254,13 +254,13 @@ class _SshChannel:
         await self._process.channel.wait_closed()
 
     def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:
-        def handle_exception(what: Exception) -> None:
-            if isinstance(what, asyncssh.SignalReceived):
-                on_signal(what.signal)
-            elif isinstance(what, asyncssh.BreakReceived):
+        def handle_exception(exception: Exception) -> None:
+            if isinstance(exception, asyncssh.SignalReceived):
+                on_signal(exception.signal)
+            elif isinstance(exception, asyncssh.BreakReceived):
                 on_signal("INT")
-            elif isinstance(what, asyncssh.TerminalSizeChanged):
-                on_size(what.width, what.height)
+            elif isinstance(exception, asyncssh.TerminalSizeChanged):
+                on_size(exception.width, exception.height)
 
         # The library passes these to its own redirections only, and its signals reach one process, not the group.
         process: Any = self._process

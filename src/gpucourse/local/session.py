@@ -71,22 +71,22 @@ async def serve(channel: SessionChannel, *, shell: str, home: Path, environment:
 
 async def _attend(channel: SessionChannel, child: Child, session: str) -> None:
     feeding = asyncio.create_task(_feed(channel, child))
-    gone = asyncio.create_task(channel.wait_closed())
-    over = asyncio.create_task(_until_silent(channel, child))
+    disconnect = asyncio.create_task(channel.wait_closed())
+    over = asyncio.create_task(_wait_until_silent(channel, child))
     try:
-        await asyncio.wait({gone, over}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({disconnect, over}, return_when=asyncio.FIRST_COMPLETED)
         if over.done() and over.exception() is None:
             _tell_exit(channel, over.result())
         else:
             await _end(child, session)
     finally:
-        for task in (feeding, gone, over):
+        for task in (feeding, disconnect, over):
             task.cancel()
-        await asyncio.gather(feeding, gone, over, return_exceptions=True)
+        await asyncio.gather(feeding, disconnect, over, return_exceptions=True)
         child.close()
 
 
-async def _until_silent(channel: SessionChannel, child: Child) -> int:
+async def _wait_until_silent(channel: SessionChannel, child: Child) -> int:
     """Return the exit code, once every byte that the process and its children wrote has been sent on."""
     pumps = [_copy(child.stdout, channel, to_errors=False)]
     if child.errors is not None:
@@ -135,12 +135,12 @@ async def _end(child: Child, session: str) -> None:
     mark = processes.marker(processes.SESSION, session)
     for number, patience_s in _PATIENCE_S:
         deadline = loop.time() + patience_s
-        told: set[int] = set()
-        while alive := await asyncio.to_thread(processes.of_session, mark, _group(child), processes.DETACHED_RUN):
+        signalled: set[int] = set()
+        while alive := await asyncio.to_thread(processes.list_session_processes, mark, _group(child), processes.DETACHED_RUN):
             for pid in alive:
-                if pid not in told or number == signal.SIGKILL:
+                if pid not in signalled or number == signal.SIGKILL:
                     processes.send(pid, number)
-                    told.add(pid)
+                    signalled.add(pid)
             if loop.time() >= deadline:
                 break
             await asyncio.sleep(_POLL_S)

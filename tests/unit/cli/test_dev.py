@@ -55,7 +55,7 @@ def test_dev_with_wrong_words_names_them(learning: Learning) -> None:
     for words, code, said in (
         (["dev", "check", "/nowhere"], 3, "DIR is /nowhere, which is no folder"),
         (["dev", "check", "/nowhere"], 3, "modules/ and exercises/: gpucourse dev check DIR"),
-        (["dev", "check", "/"], 3, "DIR is /, where there is no folder modules/"),
+        (["dev", "check", "/"], 3, "DIR is /, which has no folder modules/"),
         (["dev", "check", "--module", "1"], 2, "--module goes with --run"),
         (["dev", "cheque"], 2, "'cheque'"),
         (["dev", "new", "x", "--run"], 2, "--run goes with dev check"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.gpu_record import for_plots, write
-from gpucourse.course.gpu_record import FOLDER, MOST_ROWS, find_faulty_records, find_recorded_plots
+from gpucourse.course.gpu_record import FOLDER, MAX_ROWS, find_faulty_records, find_recorded_plots
 from gpucourse.model.manifest import Exercise
 
 GPU = "Imaginary GPU 1 (a test's)"
@@ -74,9 +74,9 @@ def test_find_recorded_plots_takes_the_newest(tmp_path: Path) -> None:
 
 
 def test_for_plots_keeps_a_bounded_number_of_rows() -> None:
-    rows = [{"size": size, "gb_per_s": 1.0} for size in range(3 * MOST_ROWS + 1)]
+    rows = [{"size": size, "gb_per_s": 1.0} for size in range(3 * MAX_ROWS + 1)]
     kept = for_plots(exercise(), {"rows": rows})["speed"]["rows"]
-    assert MOST_ROWS / 2 < len(kept) <= MOST_ROWS
+    assert MAX_ROWS / 2 < len(kept) <= MAX_ROWS
     assert for_plots(exercise(), {"rows": []}) == {}
 
 
@@ -95,7 +95,7 @@ def plot_of(document: dict[str, Any]) -> dict[str, Any]:
         (lambda document: document.update(versions={str(n): "1" for n in range(9)}), "more than 8 versions"),
         (lambda document: document.update(versions={"torch": 2}), "does not hold what it must"),
         (lambda document: plot_of(document).update(rows=[{"size": [1]}]), "does not hold what it must"),
-        (lambda document: plot_of(document).update(rows=[{}] * (MOST_ROWS + 1)), f"more than {MOST_ROWS} rows"),
+        (lambda document: plot_of(document).update(rows=[{}] * (MAX_ROWS + 1)), f"more than {MAX_ROWS} rows"),
     ],
 )
 def test_record_that_cannot_be_right_is_named_and_not_used(change: Change, reason: str, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_lint_names_files_that_no_exercise_uses(clean_course: Any) -> None:
     clean_course.put("exercises/07-rivers/__pycache__/source.pyc", "")
     assert lint(clean_course.load()) == [
         "exercises/07-rivers/old.py: no exercise uses it",
-        "exercises/99-gone/x.py: lies in a folder of no module",
+        "exercises/99-gone/x.py: its folder belongs to no module",
     ]
 
 

@@ -18,7 +18,7 @@ def test_of_node_makes_an_environment_without_secrets() -> None:
         "PYTHONPATH": "/x",
         "HOME": "/root",
     }
-    node = environment.of_node(
+    node = environment.make_node_environment(
         name="node1", uid="u", user="ann", python="/venv/bin/python", home=Path("/n/home"), shell="/bin/bash", host=host
     )
     assert node["PATH"] == "/venv/bin:/usr/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -31,7 +31,7 @@ def test_of_node_makes_an_environment_without_secrets() -> None:
 @pytest.mark.parametrize("real", [True, False])
 def test_of_node_keeps_the_visible_gpus_of_this_computer(real: bool) -> None:
     host = {"PATH": "/usr/bin", "CUDA_VISIBLE_DEVICES": "1", "HF_HOME": "/models", "AWS_SECRET_ACCESS_KEY": "s"}
-    node = environment.of_node(
+    node = environment.make_node_environment(
         name="node0", uid="u", user="ann", python="/v/bin/python", home=Path("/h"), shell="/bin/sh", host=host, real=real
     )
     assert ({"CUDA_VISIBLE_DEVICES", "HF_HOME"} <= set(node)) == real
@@ -42,6 +42,6 @@ def test_of_session_sets_only_what_a_client_may_change() -> None:
     node = {"PATH": "/bin", "LANG": "C", "LC_ALL": "C", "GPUCOURSE_NODE": "node0", "HOME": "/h"}
     asked = {"LANG": "de", "LC_ALL": "de", "RANK": "1", "NCCL_DEBUG": "INFO", "GPUCOURSE_RUN_DIR": "/r"}
     refused = {"PATH": "/evil", "GPUCOURSE_NODE": "x", "HOME": "/", "LD_PRELOAD": "/x", "RANKS": "1", "PYTHONPATH": "/x"}
-    got = environment.of_session(node, {**asked, **refused}, "xterm")
+    got = environment.make_session_environment(node, {**asked, **refused}, "xterm")
     assert got == {**node, **asked, "TERM": "xterm"}
-    assert "TERM" not in environment.of_session(node, {}, None)
+    assert "TERM" not in environment.make_session_environment(node, {}, None)

@@ -99,8 +99,8 @@ def test_of_session_finds_members_that_hide_their_environment(nursery: Nursery) 
         "import os, subprocess; os.environ.clear(); subprocess.Popen(['/bin/sleep', '600'], env={}); " + MEEK
     )
     mark = processes.marker(processes.STACK, uuid4().hex)
-    assert processes.of_session(mark, None, processes.DETACHED_RUN) == []
-    members = processes.of_session(mark, leader, processes.DETACHED_RUN)
+    assert processes.list_session_processes(mark, None, processes.DETACHED_RUN) == []
+    members = processes.list_session_processes(mark, leader, processes.DETACHED_RUN)
     os.killpg(leader, signal.SIGKILL)
     assert len(members) == 2
     assert leader in members

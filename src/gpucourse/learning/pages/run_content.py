@@ -1,4 +1,4 @@
-"""What the page of one run shows."""
+"""The content of the page of one run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 LOG_BYTES = 64 << 10
 """The most that a page contains of one log: a quarter from its beginning, the rest from its end."""
 
-ALL_LOGS_BYTES, LEAST_LOG_BYTES, MOST_LOGS = 512 << 10, 2 << 10, 256
+ALL_LOGS_BYTES, MIN_LOG_BYTES, MAX_LOGS = 512 << 10, 2 << 10, 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class RunContent:
     """One run: its record, what it measured and its verdict.
 
     `exercise` is None for a script of the learner and for an exercise that the course no longer has. `logs_left_out` counts
-    logs beyond MOST_LOGS. `trouble` has a sentence for each file that cannot be read, `edits` what the learner changed in the
+    logs beyond MAX_LOGS. `trouble` has a sentence for each file that cannot be read, `edits` what the learner changed in the
     exercise's files before the run, `recorded` what a GPU measured for the plots, by their files.
     """
 
@@ -144,7 +144,7 @@ def read_run(context: Context, record: RunRecord) -> RunContent:
         prediction=prediction,
         environment=_read_nodes(environment),
         logs=tuple(_read_logs(files, trouble)),
-        logs_left_out=max(0, len(logs) - MOST_LOGS),
+        logs_left_out=max(0, len(logs) - MAX_LOGS),
         trouble=tuple(dict.fromkeys(trouble)),
         edits=read_edits(context, exercise, record) if exercise else (),
     )
@@ -156,8 +156,8 @@ def _read_nodes(environment: object) -> dict[str, Mapping[str, Any]]:
 
 
 def _read_logs(files: RunPaths, trouble: list[str]) -> Iterator[LogExcerpt]:
-    logs = list(files.all_logs().items())[:MOST_LOGS]
-    room = max(LEAST_LOG_BYTES, min(LOG_BYTES, ALL_LOGS_BYTES // max(1, len(logs))))
+    logs = list(files.all_logs().items())[:MAX_LOGS]
+    room = max(MIN_LOG_BYTES, min(LOG_BYTES, ALL_LOGS_BYTES // max(1, len(logs))))
     for (node, rank), path in sorted(logs, key=lambda item: (item[0][1] is None, item[0][1] or 0, item[0][0])):
         try:
             begin, end, size = read_ends(path, room // 4, room - room // 4)

@@ -20,7 +20,7 @@ ADDRESS = "127.0.0.1"
 HOSTS = frozenset({ADDRESS, "localhost"})
 """Host names that a request may use. A web page that points its own name to loopback uses another one."""
 
-LARGEST = 64 << 20  # bytes of one file
+MAX_BYTES = 64 << 20  # bytes of one file
 PATIENCE_S = 10.0  # for a request that never ends
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
@@ -93,14 +93,14 @@ class _Request(BaseHTTPRequestHandler):
 
     def _read(self) -> bytes | None:
         """Return the file that the path names; None for a wrong token, and for everything that is not a page."""
-        _, _, rest = self.path.partition("/")
-        token, _, name = rest.partition("?")[0].partition("/")
+        _, _, path = self.path.partition("/")
+        token, _, name = path.partition("?")[0].partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             return None
         name = unquote(name) or "index.html"
         if not name.endswith(".html"):
             return None
         try:
-            return read_bounded(file_inside(self.server.folder, name), LARGEST)
+            return read_bounded(file_inside(self.server.folder, name), MAX_BYTES)
         except (OSError, OutsideError):
             return None

@@ -13,10 +13,10 @@ from gpucourse.outside.names import printable
 from gpucourse.report import grids
 
 MOST_RUNS = 8
-"""How many runs are put side by side: the newest."""
+"""The largest number of runs that are put side by side: the newest."""
 
-MOST_ROWS = 24
-"""How many rows of one table of a run are compared: the first."""
+MAX_ROWS = 24
+"""The largest number of rows of one table of a run that are compared: the first."""
 
 NOISE = "≈ "
 """Before a difference that may be noise: the spreads of both values overlap, or of the times that they are computed from."""
@@ -30,7 +30,7 @@ MEASURED = "measured"
 SAME_FACTOR = 0.005
 """The relative difference of two factors that are equal except for rounding."""
 
-LONGEST = 120  # characters of a text that is compared
+MAX_TEXT = 120  # characters of a text that is compared
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _list_scalars(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | float
     """Yield what a script wrote beside the keys that this program knows: only single values, each under its key."""
     for name, value in metrics.items():
         if isinstance(value, int | float | str) and name not in {"mode", "schema", "device"}:
-            yield printable(name, LONGEST), value
+            yield printable(name, MAX_TEXT), value
 
 
 def put_side_by_side(runs: Sequence[Values]) -> dict[str, list[ComparedRow]]:
@@ -156,8 +156,8 @@ def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tupl
     """Yield the values of a run's table, each named by its row and its column."""
     first, *others = table.columns
     first_time: Spread | None = None
-    for number, row in enumerate(grids.rows_of(table.rows, metrics)[:MOST_ROWS], 1):
-        name = printable(str(row.get(first.key)), LONGEST) if others else f"row {number}"
+    for number, row in enumerate(grids.rows_of(table.rows, metrics)[:MAX_ROWS], 1):
+        name = printable(str(row.get(first.key)), MAX_TEXT) if others else f"row {number}"
         if others and isinstance(row.get(first.key), int | float):
             name = f"{first.title} {name}"
         time = _read_time(row)
@@ -200,7 +200,7 @@ def _number(value: float, digits: int | None = None) -> ComparedValue:
 
 
 def _text(value: object) -> ComparedValue:
-    return ComparedValue(text=printable(str(value), LONGEST))
+    return ComparedValue(text=printable(str(value), MAX_TEXT))
 
 
 def _tell_difference(base: ComparedValue | None, value: ComparedValue | None) -> str:

@@ -16,8 +16,8 @@ from gpucourse.workspace import runs
 from gpucourse.workspace.files import check_record, read_metrics, read_record
 from gpucourse.workspace.paths import RunPaths
 
-MOST_SWEEPS = 40
-"""How many sweeps are on the page: the newest."""
+MAX_SWEEPS = 40
+"""The largest number of sweeps on the page: the newest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ def list_sweeps(context: Context) -> tuple[list[SweepContent], list[str]]:
     folders = [RunPaths(folder) for folder in runs.list_folders(context.paths) if RunPaths(folder).sweep.is_file()]
     sweeps: list[SweepContent] = []
     errors: list[str] = []
-    for files in sorted(folders, key=lambda item: item.folder.name, reverse=True)[:MOST_SWEEPS]:
+    for files in sorted(folders, key=lambda item: item.folder.name, reverse=True)[:MAX_SWEEPS]:
         try:
             sweeps += [_read_sweep(context, files)]
         except GpucourseError as error:

@@ -1,1 +1,1 @@
-"""What an instructor checks in a bundle: what was edited, and whether its runs repeat their results."""
+"""The checks of an instructor on a bundle: its edits, and whether its runs repeat their results."""

@@ -15,7 +15,7 @@ def type_command(environment: Mapping[str, str], *words: str) -> tuple[int, dict
     """Run a command of this program; return its exit code and its JSON document. If it prints none, the document is an error
     with the end of its stderr; if no command line can hold the words, an error with the reason."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "gpucourse", *words, "--json"],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
@@ -25,7 +25,7 @@ def type_command(environment: Mapping[str, str], *words: str) -> tuple[int, dict
     except (ValueError, OSError) as error:  # a null character, too long, no UTF-8: words of a bundle may be anything
         return int(ExitCode.USAGE), {"error": {"what": f"it cannot be typed: {error}"}}
     try:
-        document = json.loads(done.stdout)
+        document = json.loads(process.stdout)
     except ValueError:
-        document = {"error": {"what": done.stderr.decode(errors="replace").strip()[-2000:]}}
-    return done.returncode, document if isinstance(document, dict) else {}
+        document = {"error": {"what": process.stderr.decode(errors="replace").strip()[-2000:]}}
+    return process.returncode, document if isinstance(document, dict) else {}

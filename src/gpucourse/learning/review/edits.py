@@ -1,5 +1,5 @@
-"""What a learner changed in the scripts of the runs that count, and the parts that are handed in; a bundle with its points and
-these edits."""
+"""The changes of a learner in the scripts of the runs that count, and the parts that are handed in; a bundle with its points
+and these edits."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
         record = None
     behind_run = read_edits(context, exercise, record) if record else ()
     handed_in = {edit.file: edit for edit in _read_handed_in(context, exercise)}
-    others = [edit for edit in behind_run if edit.file not in handed_in or edit.lines != handed_in[edit.file].lines]
-    return (*others, *handed_in.values())
+    differing = [edit for edit in behind_run if edit.file not in handed_in or edit.lines != handed_in[edit.file].lines]
+    return (*differing, *handed_in.values())
 
 
 def _read_handed_in(context: Context, exercise: Exercise) -> Iterator[FileEdit]:

@@ -84,7 +84,7 @@ def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> It
 
     Raises UnknownName. Whatever happens, nothing keeps running, and the workspace is removed.
     """
-    wanted = _choose(bundle, only)
+    choices = _choose(bundle, only)
     with tempfile.TemporaryDirectory(prefix="gpucourse-rerun-") as folder:
         paths = WorkspacePaths(Path(folder) / "workspace")
         with writing(paths.settings) as target:
@@ -93,9 +93,9 @@ def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> It
         place = _Place(bundle, paths, make_environment(bundle.environ, paths, home), original)
         try:
             for module in bundle.catalog.modules:
-                due = {exercise.id: (exercise, record) for exercise, record in wanted if exercise in module.exercises}
-                for done in _rerun_module(place, module, tuple(due.values())):
-                    yield _judge_parts(place, module, due[done.exercise][0], done)
+                due_runs = {exercise.id: (exercise, record) for exercise, record in choices if exercise in module.exercises}
+                for repeated in _rerun_module(place, module, tuple(due_runs.values())):
+                    yield _judge_parts(place, module, due_runs[repeated.exercise][0], repeated)
         finally:
             if paths.deployments.is_dir():
                 place.types("destroy", "--all", "--yes", "--discard")
@@ -107,18 +107,18 @@ def _choose(bundle: Context, only: Sequence[str]) -> _Due:
     names = set(only)
     for name in only:
         names |= set(bundle.catalog.exercise(name)[1].builds_on)
-    due: list[tuple[Exercise, RunRecord | None]] = []
+    choices: list[tuple[Exercise, RunRecord | None]] = []
     for exercise in (exercise for exercise in every if not only or exercise.id in names):
         try:
             record = evidence.find_counting_run(bundle, exercise)
         except GpucourseError:  # a record that cannot be read: the grade says so
             record = None
         if record is not None or _list_handed_in(bundle, exercise):
-            due.append((exercise, record))
-    missing = [name for name in only if name not in {exercise.id for exercise, _ in due}]
+            choices.append((exercise, record))
+    missing = [name for name in only if name not in {exercise.id for exercise, _ in choices}]
     if missing:
-        raise UnknownName("run or part of", missing[0], [exercise.id for exercise, _ in due])
-    return due
+        raise UnknownName("run or part of", missing[0], [exercise.id for exercise, _ in choices])
+    return choices
 
 
 def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ...]:
@@ -151,18 +151,18 @@ def make_home(environ: Mapping[str, str], home: Path) -> Path:
 
 def make_environment(environ: Mapping[str, str], paths: WorkspacePaths, home: Path) -> dict[str, str]:
     """Return the part of this environment that the commands see: enough to start, and no credentials."""
-    kept = {name: value for name, value in environ.items() if name in _KEPT}
+    passed_on = {name: value for name, value in environ.items() if name in _KEPT}
     packages = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}  # of pip install --user
-    return {**kept, **packages, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(paths.root)}
+    return {**passed_on, **packages, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(paths.root)}
 
 
-def _rerun_module(place: _Place, module: Module, due: _Due) -> Iterator[Rerun]:
+def _rerun_module(place: _Place, module: Module, due_runs: _Due) -> Iterator[Rerun]:
     able: list[tuple[Exercise, RunRecord]] = []
-    for exercise, record in due:
+    for exercise, record in due_runs:
         if record is None:
             yield Rerun(exercise=exercise.id, run="", verdict="skipped", why="no run that counts")
-        elif why := _find_obstacle(place, module, exercise, record):
-            yield Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=why)
+        elif obstacle := _find_obstacle(place, module, exercise, record):
+            yield Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=obstacle)
         else:
             able.append((exercise, record))
     if not able:
@@ -194,12 +194,12 @@ def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: Ru
         return "it was measured on a GPU; simulated nodes have none"
     if _count_nodes(record) > module.lab.local.max_nodes:
         return f"it ran on {_count_nodes(record)} nodes; {module.lab.local.max_nodes} can be simulated"
-    kept = runs.files_of(place.bundle.paths, record)
+    files = runs.files_of(place.bundle.paths, record)
     parts = {part.file for part in exercise.yours}
     for name in record.edited if not place.original else ():
         if name not in parts and name in place.bundle.catalog.sources(module, exercise):
             try:
-                file_inside(kept.folder, f"edited/{name}")
+                file_inside(files.folder, f"edited/{name}")
             except OutsideError:
                 return f"{name} was edited, and is not in the bundle"
     return ""
@@ -212,59 +212,61 @@ def _count_nodes(record: RunRecord) -> int:
 def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> Rerun:
     _lay_out(place, module, exercise, record)
     nodes = _count_nodes(record)
-    counted = () if exercise.launch.traits.by_slurm and nodes == exercise.launch.nodes else ("--nodes", str(nodes))
-    code, document = place.types("run", exercise.id, *counted, *list_settings(exercise, record), *list_start_options(record))
+    nodes_option = () if exercise.launch.traits.by_slurm and nodes == exercise.launch.nodes else ("--nodes", str(nodes))
+    code, document = place.types(
+        "run", exercise.id, *nodes_option, *list_settings(exercise, record), *list_start_options(record)
+    )
     run = document.get("run") or {}
     if code == _MISSING and not run:
         return Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=_say_error(document))
     if run.get("state") != "succeeded":
-        why = f"it does not run again: {_say_error(document) or run.get('state') or 'no run'}"
-        return Rerun(exercise=exercise.id, run=record.id, verdict="differs", why=why)
+        reason = f"it does not run again: {_say_error(document) or run.get('state') or 'no run'}"
+        return Rerun(exercise=exercise.id, run=record.id, verdict="differs", why=reason)
     files = RunPaths(Path(document["folder"]))
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
     try:
-        before = material(place.bundle, record)
-        again = {"metrics": read_metrics(files.metrics), "plan": plan, "run": run}
-        figures = tuple(compare_figures(exercise, before, again))
-        why = compare_checks(place.bundle, exercise, record, (document.get("verdict") or {}).get("checks") or ())
+        original = material(place.bundle, record)
+        repeated = {"metrics": read_metrics(files.metrics), "plan": plan, "run": run}
+        figures = tuple(compare_figures(exercise, original, repeated))
+        reason = compare_checks(place.bundle, exercise, record, (document.get("verdict") or {}).get("checks") or ())
     except GpucourseError as error:
         return Rerun(exercise=exercise.id, run=record.id, verdict="differs", why=error.what)
-    differs = why or any(figure.verdict == "differs" for figure in figures)
-    return Rerun(exercise=exercise.id, run=record.id, verdict="differs" if differs else "agrees", figures=figures, why=why)
+    differs = reason or any(figure.verdict == "differs" for figure in figures)
+    return Rerun(exercise=exercise.id, run=record.id, verdict="differs" if differs else "agrees", figures=figures, why=reason)
 
 
-def _judge_parts(place: _Place, module: Module, exercise: Exercise, done: Rerun) -> Rerun:
+def _judge_parts(place: _Place, module: Module, exercise: Exercise, repeated: Rerun) -> Rerun:
     """Judge the handed-in parts again; return the repeated exercise with their results."""
     handed_in = _list_handed_in(place.bundle, exercise)
     if not handed_in:
-        return done
+        return repeated
     place.bundle.watch(Note(text=f"{exercise.id}: judging again what is handed in"))
     places = place.bundle.catalog.part_places(module, exercise)
     shutil.rmtree(place.paths.exercises, ignore_errors=True)
     for result in handed_in:
         copy_file(place.bundle.paths.yours_file(exercise.id, result.file), place.paths.exercises / places[result.id])
     _, document = place.types("try", exercise.id)
-    again = {str(part.get("id")): part for part in document.get("parts") or ()}
-    if not again:
-        return replace(done, why="; ".join(filter(None, (done.why, f"parts not judged: {_say_error(document)}"))))
-    figures = tuple(compare_part(exercise, result, again.get(result.id, {})) for result in handed_in)
-    differs = done.verdict == "differs" or any(figure.verdict == "differs" for figure in figures)
-    verdict: RerunVerdict = "differs" if differs else done.verdict if done.run else "agrees"
-    return replace(done, verdict=verdict, figures=(*done.figures, *figures))
+    by_id = {str(part.get("id")): part for part in document.get("parts") or ()}
+    if not by_id:
+        return replace(repeated, why="; ".join(filter(None, (repeated.why, f"parts not judged: {_say_error(document)}"))))
+    figures = tuple(compare_part(exercise, result, by_id.get(result.id, {})) for result in handed_in)
+    differs = repeated.verdict == "differs" or any(figure.verdict == "differs" for figure in figures)
+    verdict: RerunVerdict = "differs" if differs else repeated.verdict if repeated.run else "agrees"
+    return replace(repeated, verdict=verdict, figures=(*repeated.figures, *figures))
 
 
-def compare_part(exercise: Exercise, result: PartResult, again: Mapping[str, Any]) -> RepeatedFigure:
+def compare_part(exercise: Exercise, result: PartResult, repeated: Mapping[str, Any]) -> RepeatedFigure:
     """Compare what a bundle says of a part with what its judge says here, in `try --json`. A part that failed by checks of a
     run may pass its judge."""
-    word = str(again.get("verdict") or "not judged")
+    word = str(repeated.get("verdict") or "not judged")
     decided_by_check = result.way in next(part.checks for part in exercise.yours if part.id == result.id)
-    expected = "failed" if result.verdict == "failed" and not decided_by_check else "passed"
+    expectation = "failed" if result.verdict == "failed" and not decided_by_check else "passed"
     return RepeatedFigure(
         value=f"part {result.id}",
         bundle=result.verdict,
         again=word,
-        verdict="agrees" if word == expected else "differs",
-        note=str(again.get("says") or "")[:300] if word != expected else "",
+        verdict="agrees" if word == expectation else "differs",
+        note=str(repeated.get("says") or "")[:300] if word != expectation else "",
     )
 
 
@@ -274,10 +276,10 @@ def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecor
     files = runs.files_of(place.bundle.paths, record)
     sources = place.bundle.catalog.sources(module, exercise)
     places = place.bundle.catalog.part_places(module, exercise)
-    wanted = {f"yours/{part.file}": places[part.id] for part in exercise.yours}
+    targets = {f"yours/{part.file}": places[part.id] for part in exercise.yours}
     if not place.original:
-        wanted |= {f"edited/{name}": sources[name] for name in record.edited if name in sources}
-    for name, target in wanted.items():
+        targets |= {f"edited/{name}": sources[name] for name in record.edited if name in sources}
+    for name, target in targets.items():
         try:
             copy_file(file_inside(files.folder, name), place.paths.exercises / target)
         except OutsideError:  # a part that was left out of the run: the course's own is used
@@ -300,21 +302,21 @@ def list_start_options(record: RunRecord) -> list[str]:
     return [*variables, *(["--torchrun", record.torchrun] if record.torchrun else [])]
 
 
-def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, again: Sequence[Mapping[str, Any]]) -> str:
-    """Return which checks that need no GPU have another result, in a sentence; empty if none has. `again` are the checks of the
-    new run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as
+def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, repeated: Sequence[Mapping[str, Any]]) -> str:
+    """Return which checks that need no GPU have another result, in a sentence; empty if none has. `repeated` are the checks of
+    the new run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as
     `one-group`."""
-    words = {str(check.get("id")): str(check.get("verdict")) for check in again}
-    before = verdict_on(bundle, exercise, record).checks
+    words = {str(check.get("id")): str(check.get("verdict")) for check in repeated}
+    original = verdict_on(bundle, exercise, record).checks
     sentences = [
         f"check {check.id}: {check.verdict} in the bundle, {words.get(check.id, 'passed')} again"
-        for check in before
+        for check in original
         if check.evidence == "logic"
         and check.verdict in {"passed", "failed"}
         and words.get(check.id, "passed") != check.verdict
     ]
-    names = {check.id for check in before}
-    new = [check for check in again if check.get("evidence") == "logic" and str(check.get("id")) not in names]
+    names = {check.id for check in original}
+    new = [check for check in repeated if check.get("evidence") == "logic" and str(check.get("id")) not in names]
     sentences += [f"check {check['id']}: not in the bundle, failed again" for check in new if check.get("verdict") == "failed"]
     return "; ".join(sentences)
 

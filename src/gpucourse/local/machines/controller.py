@@ -24,8 +24,8 @@ class SlurmController:
 
     def output(self, argv: Sequence[str]) -> dict[str, Any]:
         """Return the result of a command: its `code`, `output` and `errors`."""
-        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, errors="replace", check=False)
-        return {"code": done.returncode, "output": done.stdout, "errors": done.stderr}
+        process = subprocess.run(argv, env=self.environment, capture_output=True, text=True, errors="replace", check=False)
+        return {"code": process.returncode, "output": process.stdout, "errors": process.stderr}
 
     def state(self, name: str) -> str:
         """Return what is wrong with this node, according to Slurm."""
@@ -38,19 +38,20 @@ class SlurmController:
         """
         listed = self.output(_SINFO)
         if listed["code"]:
-            said = f"Slurm does not answer: {listed['errors'].strip()[-200:]}"
-            return {**daemon_states, head: daemon_states[head] or reports.explain(said, meanings.get(head, ""))}
+            complaint = f"Slurm does not answer: {listed['errors'].strip()[-200:]}"
+            return {**daemon_states, head: daemon_states[head] or reports.explain(complaint, meanings.get(head, ""))}
         states = reports.states(listed["output"])
-        if held := self._list_held_jobs():
-            states[head] = f"Slurm holds back job {', '.join(held)}: its start had failed"
+        if held_jobs := self._list_held_jobs():
+            states[head] = f"Slurm holds back job {', '.join(held_jobs)}: its start had failed"
         return {
-            name: what or reports.explain(states.get(name, ""), meanings.get(name, "")) for name, what in daemon_states.items()
+            name: state or reports.explain(states.get(name, ""), meanings.get(name, ""))
+            for name, state in daemon_states.items()
         }
 
     def release(self) -> None:
         """Release the jobs that Slurm holds because a node failed to start them."""
-        if held := self._list_held_jobs():
-            self.output(["scontrol", "release", ",".join(held)])
+        if held_jobs := self._list_held_jobs():
+            self.output(["scontrol", "release", ",".join(held_jobs)])
 
     def resume(self, name: str) -> None:
         """Put this node back to use if a person, or Slurm itself, took it out."""

@@ -46,14 +46,14 @@ def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
     """Make every daemon run with the configuration of `machine`: a missing one starts; one with another configuration or named
     in `anew` restarts. Return whether anything had to start. Raises Dead, OSError."""
     stale = _configure(machine) | set(anew)
-    started = False
+    has_started = False
     for name in list_daemons(machine):
         if name in stale:
             _stop(name)
         if find_process(name) is None:
             _start(name, machine)
-            started = True
-    return started
+            has_started = True
+    return has_started
 
 
 def find_process(name: str, at: str = "") -> int | None:
@@ -97,9 +97,9 @@ def _start(name: str, machine: Mapping[str, Any]) -> None:
     environment = {"PATH": PATH, "LANG": "C.UTF-8", **machine["marks"]}
     # Not a pipe: sshd keeps its end open as long as it lives. Not a new session either: if sshd is a child of the first process
     # and has its own session, it assumes that it is a daemon already, and does not return.
-    said = Path(f"/run/{name}.out")
-    with said.open("wb") as output:
-        done = subprocess.run(
+    output_file = Path(f"/run/{name}.out")
+    with output_file.open("wb") as output:
+        process = subprocess.run(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -112,8 +112,8 @@ def _start(name: str, machine: Mapping[str, Any]) -> None:
             timeout=_START_S,
             check=False,
         )
-    if done.returncode or not _appears(name):
-        raise Dead(f"{name} does not start: {_last_words(name, said.read_text(encoding='utf-8', errors='replace'))}")
+    if process.returncode or not _appears(name):
+        raise Dead(f"{name} does not start: {_last_words(name, output_file.read_text(encoding='utf-8', errors='replace'))}")
 
 
 def _appears(name: str) -> bool:
@@ -134,8 +134,8 @@ def _stop(name: str) -> None:
             time.sleep(_POLL_S)
 
 
-def _last_words(name: str, said: str) -> str:
-    lines = said.strip().splitlines()
+def _last_words(name: str, text: str) -> str:
+    lines = text.strip().splitlines()
     with contextlib.suppress(OSError, KeyError):
         lines += Path(LOGS[name]).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
     return " / ".join(lines[-3:]) or "it said nothing"

@@ -34,10 +34,10 @@ def enter(handle: int) -> None:
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     """Mount `source` at `target`."""
-    done = _libc.mount(
+    result = _libc.mount(
         source.encode(), os.fsencode(target), kind.encode() or None, ctypes.c_ulong(flags), options.encode() or None
     )
-    _check(done, f"mount {kind or source} at {target}")
+    _check(result, f"mount {kind or source} at {target}")
 
 
 def bind(source: str, target: str, *, read_only: bool = False, recursive: bool = False) -> None:
@@ -52,7 +52,7 @@ def find_mounts_below(folder: str) -> list[str]:
     lines = Path("/proc/self/mounts").read_bytes().splitlines()
     named = (re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[1]) for line in lines)
     below = sorted({place for place in map(os.fsdecode, named) if place.startswith(f"{folder}/") and Path(place).is_dir()})
-    return [place for place in below if not any(place.startswith(f"{other}/") for other in below)]
+    return [place for place in below if not any(place.startswith(f"{parent}/") for parent in below)]
 
 
 def keep_mounts_private() -> None:
@@ -85,7 +85,7 @@ def _read_locked_flags(target: str) -> int:
     return os.statvfs(target).f_flag & (NO_SETUID | NO_DEVICES | 8 | 1024 | 2048)
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, action: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{action}: {os.strerror(number)}")

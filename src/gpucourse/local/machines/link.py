@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 _UNITS = {"kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
 _SLOWEST, _FASTEST = 1_000_000, 100_000_000_000
-_LONGEST_MS = 1000.0
+_MAX_MS = 1000.0
 _BURST_S = 0.001  # how much may pass at once, in time at full rate: with more, a short message would cost nothing
-_LEAST_BURST = 131_072  # bytes: above one segment of 64 KiB, which the kernel passes on in one piece
+_MIN_BURST = 131_072  # bytes: above one segment of 64 KiB, which the kernel passes on in one piece
 _QUEUE_MS = 50  # what waits longer is dropped, as in a switch
 
 
@@ -24,7 +24,7 @@ class NetworkLink:
     @property
     def burst(self) -> int:
         """Bytes that may pass at once after a pause, faster than the rate: a limit in software needs them."""
-        return max(_LEAST_BURST, round(self.bits / 8 * _BURST_S))
+        return max(_MIN_BURST, round(self.bits / 8 * _BURST_S))
 
     def __str__(self) -> str:
         unit, size = next((u, s) for u, s in reversed(_UNITS.items()) if self.bits % s == 0 or u == "kbit")
@@ -59,6 +59,6 @@ def shape(link: NetworkLink, interface: str, *, delayed: bool) -> list[str]:
 def _milliseconds(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms)", text)
     value = float(match[1]) / (1000 if match[2] == "us" else 1) if match else -1.0
-    if not 0 < value <= _LONGEST_MS:
-        raise ValueError(f"{text!r} is not a delay: write 200us to {_LONGEST_MS:g}ms")
+    if not 0 < value <= _MAX_MS:
+        raise ValueError(f"{text!r} is not a delay: write 200us to {_MAX_MS:g}ms")
     return value

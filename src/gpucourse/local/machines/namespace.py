@@ -2,8 +2,8 @@
 
 Whatever runs on the machines descends from it, so its end is the end of every process, mount, network and name in it: the
 kernel ensures that. It ends with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that receives one
-document for each request and answers each, in any order; the folder `machines` in FOLDER is where the machines' disks are
-mounted.
+document for each request and answers each, in any order; the machines' disks are mounted in the folder `machines` of
+FOLDER.
 """
 
 from __future__ import annotations
@@ -63,89 +63,89 @@ class MachineNamespace:
         text = self._line.recv(_MESSAGE)
         if not text:
             os._exit(0)  # the host has gone, so none of this is needed
-        asked = json.loads(text)
+        request = json.loads(text)
         try:
-            getattr(self, f"_do_{asked['verb']}")(asked)
+            getattr(self, f"_do_{request['verb']}")(request)
         except Exception as error:  # noqa: BLE001 (a request that fails must not take the machines down)
-            self._answer(asked, {"error": str(error) or type(error).__name__})
+            self._answer(request, {"error": str(error) or type(error).__name__})
 
-    def _answer(self, asked: Document, answer: Document, handles: tuple[int, ...] = ()) -> None:
+    def _answer(self, request: Document, answer: Document, handles: tuple[int, ...] = ()) -> None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))] if handles else []
-        self._line.sendmsg([json.dumps({"id": asked["id"], **answer}).encode()], rights)
+        self._line.sendmsg([json.dumps({"id": request["id"], **answer}).encode()], rights)
 
-    def _do_on(self, asked: Document) -> None:
+    def _do_on(self, request: Document) -> None:
         """Boot the machine, or repair what is missing in it."""
-        name, wanted = asked["machine"]["name"], {**asked["machine"], "munge_key": self._key}
-        self._machines[name] = wanted
+        name, spec = request["machine"]["name"], {**request["machine"], "munge_key": self._key}
+        self._machines[name] = spec
         if name in self._first:
-            self._visit(asked, name, lambda: _ensure_daemons(wanted))
+            self._visit(request, name, lambda: _ensure_daemons(spec))
         else:
-            self._fork(asked, lambda tell: machine.boot(f"{self._folder}/machines/{name}", wanted, tell), boots=name)
+            self._fork(request, lambda tell: machine.boot(f"{self._folder}/machines/{name}", spec, tell), boots=name)
 
-    def _do_off(self, asked: Document) -> None:
+    def _do_off(self, request: Document) -> None:
         """Cut the power."""
-        pid = self._first.pop(asked["name"], None)
-        if asked.get("forget"):
-            self._machines.pop(asked["name"], None)
+        pid = self._first.pop(request["name"], None)
+        if request.get("forget"):
+            self._machines.pop(request["name"], None)
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):  # it switched itself off just now
                 os.kill(pid, signal.SIGKILL)
-        self._answer(asked, {"was_on": pid is not None})
+        self._answer(request, {"was_on": pid is not None})
 
-    def _do_dial(self, asked: Document) -> None:
+    def _do_dial(self, request: Document) -> None:
         """Answer with a socket in the namespace's network that is connecting to a machine. The caller finds out whether it
         succeeds."""
         line = socket.socket()
         line.setblocking(False)
-        line.connect_ex((asked["address"], asked["port"]))
-        self._answer(asked, {}, (line.fileno(),))
+        line.connect_ex((request["address"], request["port"]))
+        self._answer(request, {}, (line.fileno(),))
         line.close()
 
-    def _do_listen(self, asked: Document) -> None:
+    def _do_listen(self, request: Document) -> None:
         """Answer with a socket that listens at a port of a machine's own 127.0.0.1. The caller serves it."""
-        if asked["name"] not in self._first:
-            raise ConnectionRefusedError(f"{asked['name']} is off")
-        owners = (self._first[asked["name"]], "self")
+        if request["name"] not in self._first:
+            raise ConnectionRefusedError(f"{request['name']} is off")
+        owners = (self._first[request["name"]], "self")
         inside, outside = (os.open(f"/proc/{owner}/ns/net", os.O_RDONLY | os.O_CLOEXEC) for owner in owners)
         try:
             kernel.enter(inside)
-            line = socket.create_server(("127.0.0.1", asked["port"]))
+            line = socket.create_server(("127.0.0.1", request["port"]))
         finally:
             kernel.enter(outside)
             os.close(inside)
             os.close(outside)
-        self._answer(asked, {}, (line.fileno(),))
+        self._answer(request, {}, (line.fileno(),))
         line.close()
 
-    def _do_run(self, asked: Document) -> None:
+    def _do_run(self, request: Document) -> None:
         """Run a command inside a machine, as its root."""
-        self._visit(asked, asked["name"], lambda: _SLURM.output(asked["argv"]))
+        self._visit(request, request["name"], lambda: _SLURM.output(request["argv"]))
 
-    def _do_check(self, asked: Document) -> None:
+    def _do_check(self, request: Document) -> None:
         """Answer what is wrong with each machine, in words; empty if nothing is."""
         states = {}
-        for name, wanted in self._machines.items():
+        for name, spec in self._machines.items():
             pid = self._first.get(name)
-            states[name] = self._wrong_with(wanted, pid) if pid else "it is off"
-        heads = [name for name, wanted in self._machines.items() if "slurmctld" in daemons.list_daemons(wanted)]
+            states[name] = self._wrong_with(spec, pid) if pid else "it is off"
+        heads = [name for name, spec in self._machines.items() if "slurmctld" in daemons.list_daemons(spec)]
         if not heads or states[heads[0]]:
-            self._answer(asked, {"found": states})
+            self._answer(request, {"found": states})
         else:
             meanings = self._meanings()
-            self._visit(asked, heads[0], lambda: {"found": _SLURM.judge_nodes(states, heads[0], meanings)})
+            self._visit(request, heads[0], lambda: {"found": _SLURM.judge_nodes(states, heads[0], meanings)})
 
-    def _wrong_with(self, wanted: Document, pid: int) -> str:
-        if absent := reports.list_absent(wanted, pid):
+    def _wrong_with(self, spec: Document, pid: int) -> str:
+        if absent := reports.list_absent(spec, pid):
             return reports.describe_ended_daemons(absent)
-        if not wanted.get("slurm"):
+        if not spec.get("slurm"):
             return ""
         if not reports.has_key(pid, self._key):
             return reports.OTHER_KEY
-        return "" if wanted["role"] == "head" else reports.find_distrust(reports.log_of(pid, "slurmd"))
+        return "" if spec["role"] == "head" else reports.find_distrust(reports.log_of(pid, "slurmd"))
 
-    def _do_logs(self, asked: Document) -> None:
+    def _do_logs(self, request: Document) -> None:
         """Answer what the logs of each machine's daemons mean, if that is known."""
-        self._answer(asked, {"found": self._meanings()})
+        self._answer(request, {"found": self._meanings()})
 
     def _meanings(self) -> dict[str, str]:
         meanings = {}
@@ -156,43 +156,43 @@ class MachineNamespace:
             meanings[name] = next(filter(None, map(reports.symptom, texts)), "")
         return meanings
 
-    def _visit(self, asked: Document, name: str, action: Callable[[], Document]) -> None:
+    def _visit(self, request: Document, name: str, action: Callable[[], Document]) -> None:
         pid = self._first.get(name)
         if pid is None:
-            self._answer(asked, {"error": f"{name} is off"})
+            self._answer(request, {"error": f"{name} is off"})
         else:
-            self._fork(asked, lambda tell: machine.visit(pid, action, tell))
+            self._fork(request, lambda tell: machine.visit(pid, action, tell))
 
-    def _fork(self, asked: Document, work: Callable[[Callable[[Document], None]], None], boots: str = "") -> None:
+    def _fork(self, request: Document, work: Callable[[Callable[[Document], None]], None], boots: str = "") -> None:
         """Do the work in a child; its last report is the answer."""
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
-            _in_child(work, writing)
+            _work_in_child(work, writing)
         os.close(writing)
         if boots:
             self._outer[child] = boots
-        heard = bytearray()
+        buffer = bytearray()
 
         def hear() -> None:
             data = os.read(reading, _MESSAGE)
-            heard.extend(data)
-            *lines, rest = bytes(heard).split(b"\n")
-            heard[:] = rest
+            buffer.extend(data)
+            *lines, incomplete = bytes(buffer).split(b"\n")
+            buffer[:] = incomplete
             for document in map(json.loads, lines):
                 if "pid" in document:
                     self._first[boots] = document["pid"]
                 else:
                     self._selector.unregister(reading)
                     os.close(reading)
-                    self._answer(asked, document)
+                    self._answer(request, document)
                     if boots and "error" in document:
                         self._first.pop(boots, None)
                     return
             if not data:
                 self._selector.unregister(reading)
                 os.close(reading)
-                self._answer(asked, {"error": "it ended before it was ready"})
+                self._answer(request, {"error": "it ended before it was ready"})
 
         self._selector.register(reading, selectors.EVENT_READ, hear)
 
@@ -210,7 +210,7 @@ class MachineNamespace:
                 self._first.pop(name, None)
 
 
-def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) -> None:
+def _work_in_child(work: Callable[[Callable[[Document], None]], None], writing: int) -> None:
     """Do the work and never return. A child's report goes to its namespace, which then waits for nothing more."""
 
     def tell(document: Document) -> None:
@@ -229,15 +229,15 @@ def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) 
         os._exit(0)
 
 
-def _ensure_daemons(wanted: Document) -> Document:
-    started = daemons.ensure(wanted)
-    if wanted.get("slurm") and wanted["role"] == "head":
+def _ensure_daemons(spec: Document) -> Document:
+    has_started = daemons.ensure(spec)
+    if spec.get("slurm") and spec["role"] == "head":
         _SLURM.release()
-    elif wanted.get("slurm"):
-        if not started and ("*" in _SLURM.state(wanted["name"]) or reports.find_distrust(reports.log_of("self", "slurmd"))):
+    elif spec.get("slurm"):
+        if not has_started and ("*" in _SLURM.state(spec["name"]) or reports.find_distrust(reports.log_of("self", "slurmd"))):
             # All of them run, but the head and this machine do not reach each other: one of them has a fault.
-            daemons.ensure(wanted, anew=("munged", "slurmd"))
-        _SLURM.resume(wanted["name"])
+            daemons.ensure(spec, anew=("munged", "slurmd"))
+        _SLURM.resume(spec["name"])
     return {}
 
 

@@ -40,15 +40,15 @@ def cut(name: str) -> None:
     subprocess.run(["ip", "link", "delete", f"c-{name}"], capture_output=True, check=False)
 
 
-def machine_lines(own: str) -> list[str]:
+def machine_lines(address: str) -> list[str]:
     """Return the lines for the machine's end of the cable. There is no route to the outside: a name that is not in /etc/hosts
     fails at once."""
-    return ["link set lo up", f"address add {own}/{_PREFIX} dev eth0", "link set eth0 up"]
+    return ["link set lo up", f"address add {address}/{_PREFIX} dev eth0", "link set eth0 up"]
 
 
-def run(program: str, lines: Iterable[str], *, before: Sequence[str] = ()) -> None:
+def run(program: str, lines: Iterable[str], *, prefix: Sequence[str] = ()) -> None:
     """Pass lines to `ip` or `tc`. Raises OSError with its first error."""
     text = "".join(f"{line}\n" for line in lines)
-    done = subprocess.run([*before, program, "-batch", "-"], input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise OSError(f"{program}: {done.stderr.strip().splitlines()[0] if done.stderr.strip() else text.strip()}")
+    process = subprocess.run([*prefix, program, "-batch", "-"], input=text, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise OSError(f"{program}: {process.stderr.strip().splitlines()[0] if process.stderr.strip() else text.strip()}")

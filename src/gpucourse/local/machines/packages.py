@@ -22,7 +22,7 @@ from gpucourse.workspace.lock import hold_lock
 _LIST = "packages.txt"
 _LONGEST_S = 600.0
 _ALTERNATIVES = ("slurmctld", "slurmd", "slurmstepd")  # Debian's packages leave creating these names to update-alternatives
-_MERGED = ("bin", "sbin", "lib", "lib64")  # where packages may still put files that belong into /usr
+_MERGED = ("bin", "sbin", "lib", "lib64")  # folders into which packages may still put files that belong into /usr
 _OUT_OF_DATE = re.compile(r"Unable to locate package|has no installation candidate|404 +Not Found|Can't find a source")
 _NO_NETWORK = re.compile(r"resolving|resolve|[Cc]ould not connect|Unable to connect|[Nn]etwork is unreachable|timed out")
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|not have enough free space|don't have enough free space")
@@ -33,7 +33,7 @@ class ListsOutOfDate(MissingError):
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder where packages are unpacked, with a folder for each version of Slurm."""
+    """Return the folder in which packages are unpacked, with a folder for each version of Slurm."""
     return personal_cache(environ) / "slurm"
 
 
@@ -51,7 +51,7 @@ def find_unpacked(environ: Mapping[str, str]) -> Path | None:
     return max(folders, key=lambda folder: (folder / _LIST).stat().st_mtime_ns, default=None)
 
 
-def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) -> Path:
+def unpack(environ: Mapping[str, str], packages: Sequence[str], watch: Watcher) -> Path:
     """Fetch these packages and whatever they need that this system lacks; return the folder in which they are unpacked.
 
     If another command is doing the same, return its result. Raises MissingError, StorageError.
@@ -60,11 +60,11 @@ def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) ->
     with hold_lock(base / "lock", "unpacking Slurm's packages", wait_s=_LONGEST_S), storing(base):
         if (unpacked_before := find_unpacked(environ)) is not None:
             return unpacked_before
-        for left in base.glob(".new-*"):  # left by a command that was killed
-            shutil.rmtree(left)
+        for leftover in base.glob(".new-*"):  # left by a command that was killed
+            shutil.rmtree(leftover)
         aside = Path(tempfile.mkdtemp(prefix=".new-", dir=base))
         try:
-            files = _fetch_packages(environ, wanted, aside, watch)
+            files = _fetch_packages(environ, packages, aside, watch)
             layer = aside / "layer"
             _lay_out(environ, files, layer)
             (layer / _LIST).write_text("".join(f"{file.stem}\n" for file in files), encoding="utf-8")
@@ -75,26 +75,26 @@ def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) ->
     return folder
 
 
-def _fetch_packages(environ: Mapping[str, str], wanted: Sequence[str], aside: Path, watch: Watcher) -> list[Path]:
+def _fetch_packages(environ: Mapping[str, str], packages: Sequence[str], aside: Path, watch: Watcher) -> list[Path]:
     """Return the files of the packages. If the system's package lists are missing or old, fetch new ones beside them."""
     try:
-        return _download(environ, wanted, aside / "packages")
+        return _download(environ, packages, aside / "packages")
     except ListsOutOfDate:
         watch(Note(text="apt's lists of packages are missing or old here: fetching new ones, for this once"))
-    own = aside / "apt"
-    (own / "lists" / "partial").mkdir(parents=True)
-    own_lists = ("-o", f"Dir::State::Lists={own / 'lists'}", "-o", f"Dir::Cache={own}")
+    apt_folder = aside / "apt"
+    (apt_folder / "lists" / "partial").mkdir(parents=True)
+    own_lists = ("-o", f"Dir::State::Lists={apt_folder / 'lists'}", "-o", f"Dir::Cache={apt_folder}")
     _run(environ, ["apt-get", "-q", *own_lists, "update"], aside)
-    return _download(environ, wanted, aside / "packages", own_lists)
+    return _download(environ, packages, aside / "packages", own_lists)
 
 
-def _download(environ: Mapping[str, str], wanted: Sequence[str], folder: Path, options: Sequence[str] = ()) -> list[Path]:
-    said = _run(environ, ["apt-get", *options, "install", "-s", "--no-install-recommends", *wanted], folder.parent)
-    names = re.findall(r"^Inst (\S+)", said, re.MULTILINE)
+def _download(environ: Mapping[str, str], packages: Sequence[str], folder: Path, options: Sequence[str] = ()) -> list[Path]:
+    listing = _run(environ, ["apt-get", *options, "install", "-s", "--no-install-recommends", *packages], folder.parent)
+    names = re.findall(r"^Inst (\S+)", listing, re.MULTILINE)
     if not names:
         raise MissingError(
-            f"apt-get takes {', '.join(wanted)} for installed here, but not all of their programs are there",
-            hint=f"sudo apt-get install --reinstall {' '.join(wanted)}",
+            f"apt-get reports {', '.join(packages)} as installed here, but not all of their programs are there",
+            hint=f"sudo apt-get install --reinstall {' '.join(packages)}",
         )
     folder.mkdir(exist_ok=True)
     # As root, apt-get would download as a user of its own, who may not write here.
@@ -124,7 +124,7 @@ def _version(files: Sequence[Path]) -> str:
 def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
     """Run the command and return its output. Raises MissingError or StorageError with its last output, and what to do."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             argv,
             cwd=folder,
             env={**environ, "LC_ALL": "C"},
@@ -144,20 +144,20 @@ def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
         raise MissingError(
             f"{argv[0]} is still at work after {_LONGEST_S:.0f} s", hint="look at the network; then again"
         ) from error
-    if done.returncode:
-        raise _failure(argv[0], f"{done.stdout}\n{done.stderr}", cache_folder(environ))
-    return done.stdout
+    if process.returncode:
+        raise _failure(argv[0], f"{process.stdout}\n{process.stderr}", cache_folder(environ))
+    return process.stdout
 
 
-def _failure(program: str, said: str, folder: Path) -> MissingError:
-    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["nothing"]
+def _failure(program: str, output: str, folder: Path) -> MissingError:
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["nothing"]
     first = next((line for line in lines if line.startswith(("E: ", "dpkg", "tar: "))), lines[-1])
-    what = f"Slurm's packages cannot be fetched: {program} says: {first[:300]}"
-    if _NO_SPACE.search(said):
+    message = f"Slurm's packages cannot be fetched: {program} says: {first[:300]}"
+    if _NO_SPACE.search(output):
         return StorageError(
             f"no space left to unpack Slurm's packages in {folder}", hint=f"free 100 MB there: df -h '{folder}'"
         )
     kind = ListsOutOfDate if _OUT_OF_DATE.search(first) else MissingError
-    if _NO_NETWORK.search(said):
-        return kind(what, hint="connect this computer to the internet, then type the command again")
-    return kind(what, hint="`apt-get install -s slurmctld slurmd` shows more; the package may be in `universe`")
+    if _NO_NETWORK.search(output):
+        return kind(message, hint="connect this computer to the internet, then type the command again")
+    return kind(message, hint="`apt-get install -s slurmctld slurmd` shows more; the package may be in `universe`")

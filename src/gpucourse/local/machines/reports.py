@@ -34,10 +34,10 @@ def list_absent(machine: Mapping[str, Any], pid: int) -> list[str]:
 
 def describe_ended_daemons(absent: Sequence[str]) -> str:
     """Describe a node whose daemons of these names do not run."""
-    what = f"{' and '.join(absent)} of it ended"
+    text = f"{' and '.join(absent)} of it ended"
     if "slurmctld" in absent:
-        what += ": Slurm takes no commands; running jobs continue, one just submitted may restart or be lost"
-    return what
+        text += ": Slurm accepts no commands; running jobs continue, one just submitted may restart or be lost"
+    return text
 
 
 def symptom(logs: str) -> str:
@@ -65,10 +65,10 @@ def has_key(pid: int, key: str) -> bool:
         return False
 
 
-def explain(what: str, meaning: str) -> str:
+def explain(state: str, meaning: str) -> str:
     """Return what is wrong with a node according to Slurm, and what its logs or the reason mean."""
-    meaning = meaning or symptom(what)
-    return f"{what} ({meaning})" if what and meaning else what
+    meaning = meaning or symptom(state)
+    return f"{state} ({meaning})" if state and meaning else state
 
 
 def log_of(pid: int | str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What simulated machines need of this computer, tested rather than guessed, and the exact command that adds what is
+"""The requirements of simulated machines on this computer, tested rather than guessed, and the exact command that adds what is
 missing."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SWITCHES = (  # settings of the kernel: the value that forbids, and one that al
 class Lacking(Exception):
     """This computer lacks something; the message says what, `remedy` what to type."""
 
-    def __init__(self, what: str, remedy: str) -> None:
-        super().__init__(what)
+    def __init__(self, text: str, remedy: str) -> None:
+        super().__init__(text)
         self.remedy = remedy
 
 
@@ -57,7 +57,7 @@ def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
 
 def install_command(*, slurm: bool, packages: set[str]) -> str:
     """Return the command to type on this computer."""
-    return f"sudo apt-get install --no-install-recommends {' '.join(_with_library(packages) if slurm else sorted(packages))}"
+    return f"sudo apt-get install --no-install-recommends {' '.join(_add_library(packages) if slurm else sorted(packages))}"
 
 
 def has_account() -> bool:
@@ -82,7 +82,7 @@ def slurm_missing() -> set[str]:
 
 def unpackable() -> list[str]:
     """Return the packages of a Slurm cluster that are not installed here, and that machines can use without being installed."""
-    return _with_library(set(_list_missing(_INSIDE | _SLURM, _PATH).values()))
+    return _add_library(set(_list_missing(_INSIDE | _SLURM, _PATH).values()))
 
 
 def find_program(name: str, path: str = _PATH) -> str:
@@ -94,7 +94,7 @@ def _list_missing(programs: dict[str, str], path: str) -> dict[str, str]:
     return {name: package for name, package in programs.items() if not find_program(name, path)}
 
 
-def _with_library(packages: set[str]) -> list[str]:
+def _add_library(packages: set[str]) -> list[str]:
     # Without this library 23.11 fails to load a plugin and then reports wrong reasons for waiting jobs.
     return sorted(packages | ({_pmix()} if packages & set(_SLURM.values()) else set()))
 
@@ -122,12 +122,12 @@ def _require_namespaces() -> None:
             lend = f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {os.getuid()}"
             raise NoNamespaces(str(error), lend if has_account() else account_command()) from error
         flags = ["-U", "-r", *flags]
-    tried = subprocess.run(
+    trial = subprocess.run(
         ["unshare", *flags, "sh", "-c", _TRIAL], env={"PATH": _PATH}, capture_output=True, text=True, check=False
     )
-    if tried.returncode:
+    if trial.returncode:
         raise NoNamespaces(
-            f"this computer does not let you create namespaces: {tried.stderr.strip()[:160] or 'unshare refused'}",
+            f"this computer does not let you create namespaces: {trial.stderr.strip()[:160] or 'unshare refused'}",
             _way_to_allow(),
         )
 
@@ -135,16 +135,16 @@ def _require_namespaces() -> None:
 def _require_layer(layer: Path) -> None:
     """Check that Slurm's programs start with the packages mounted over /usr, as in the machines. Raises Lacking."""
     flags = ["-m"] if os.geteuid() == 0 else ["-m", "-U", "-r"]
-    tried = subprocess.run(
+    trial = subprocess.run(
         ["unshare", *flags, "sh", "-c", _LAYER_TRIAL, "sh", str(layer)],
         env={"PATH": _PATH}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if tried.returncode:
-        said = tried.stderr.strip()[:200] or "they do not start"
+    if trial.returncode:
+        reason = trial.stderr.strip()[:200] or "they do not start"
         remedy = install_command(slurm=True, packages=set(unpackable()))
-        if "mount" not in said:  # not the system that they were fetched for
+        if "mount" not in reason:  # not the system that they were fetched for
             remedy = f"rm -r '{layer}', then type it again with --unpack-slurm; or: {remedy}"
-        raise Lacking(f"the packages in {layer} cannot be used: {said}", remedy)
+        raise Lacking(f"the packages in {layer} cannot be used: {reason}", remedy)
 
 
 def _way_to_allow() -> str:
@@ -161,17 +161,17 @@ def _way_to_allow() -> str:
     return "root has no CAP_SYS_ADMIN or CAP_NET_ADMIN here: start the container with docker run --privileged"
 
 
-def _require_link(wanted: link.NetworkLink) -> None:
-    lines = "".join(f"{line}\n" for line in link.shape(wanted, "trial", delayed=True))
+def _require_link(speed: link.NetworkLink) -> None:
+    lines = "".join(f"{line}\n" for line in link.shape(speed, "trial", delayed=True))
     flags = [] if os.geteuid() == 0 else ["-U", "-r"]
-    tried = subprocess.run(
+    trial = subprocess.run(
         ["unshare", *flags, "-n", "sh", "-c", "ip link add trial type veth peer name other && tc -batch -"],
         env={"PATH": _PATH}, input=lines, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if tried.returncode and wanted.delay_ms:
+    if trial.returncode and speed.delay_ms:
         raise Lacking(
             "this kernel has no netem, so a link cannot have a delay",
-            f"the speed alone: {link.NetworkLink(bits=wanted.bits)}, or: sudo modprobe sch_netem",
+            f"the speed alone: {link.NetworkLink(bits=speed.bits)}, or: sudo modprobe sch_netem",
         )
-    if tried.returncode:
-        raise Lacking(f"this kernel cannot limit a link: {tried.stderr.strip()[:120]}", "sudo modprobe sch_tbf")
+    if trial.returncode:
+        raise Lacking(f"this kernel cannot limit a link: {trial.stderr.strip()[:120]}", "sudo modprobe sch_tbf")

@@ -97,12 +97,12 @@ def _mount_programs(root: str, layer: str) -> None:
     else:
         kernel.bind("/usr", f"{root}/usr", read_only=True, recursive=True)
     for name in _LINKED:
-        there = Path("/") / name
-        if there.is_symlink() and not os.path.lexists(f"{root}/{name}"):
-            os.symlink(os.readlink(there), f"{root}/{name}")
-        elif there.is_dir() and not there.is_symlink():
+        system_path = Path("/") / name
+        if system_path.is_symlink() and not os.path.lexists(f"{root}/{name}"):
+            os.symlink(os.readlink(system_path), f"{root}/{name}")
+        elif system_path.is_dir() and not system_path.is_symlink():
             os.makedirs(f"{root}/{name}", exist_ok=True)
-            kernel.bind(str(there), f"{root}/{name}", read_only=True, recursive=True)
+            kernel.bind(str(system_path), f"{root}/{name}", read_only=True, recursive=True)
 
 
 def _mount_system(root: str, *, gpus: int) -> None:

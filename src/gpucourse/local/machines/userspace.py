@@ -19,12 +19,12 @@ def become_root() -> None:
     nothing as root. Raises OSError, with what is missing."""
     if os.geteuid() == 0 or _INSIDE in os.environ:
         return
-    maps = {name: _ranges(own, f"/etc/sub{name}") for name, own in (("uid", os.getuid()), ("gid", os.getgid()))}
+    maps = {name: _ranges(own_id, f"/etc/sub{name}") for name, own_id in (("uid", os.getuid()), ("gid", os.getgid()))}
     outside = os.getpid()
-    told, tells = os.pipe()
+    reader, tells = os.pipe()
     helper = os.fork()
     if helper == 0:
-        os._exit(_map(outside, maps, told))
+        os._exit(_map(outside, maps, reader))
     kernel.unshare(kernel.NEW_USER)
     os.write(tells, b"\n")
     if os.waitpid(helper, 0)[1]:
@@ -36,28 +36,28 @@ def become_root() -> None:
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, _INSIDE: "1"})
 
 
-def _map(pid: int, maps: dict[str, list[str]], told: int) -> int:
-    os.read(told, 1)
+def _map(pid: int, maps: dict[str, list[str]], reader: int) -> int:
+    os.read(reader, 1)
     return max(subprocess.run([f"new{name}map", str(pid), *ranges], check=False).returncode for name, ranges in maps.items())
 
 
-def _ranges(own: int, file: str) -> list[str]:
+def _ranges(own_id: int, file: str) -> list[str]:
     """Return inside, outside, how many: root is the first number that was lent; then come the user's own and the rest."""
-    start, count = read_lent_ids(file, own)
-    rest = [own + 1, start + own, count - own - 1] if count > own + 1 else []
-    below = [0, start, min(own, count)]
-    return [str(number) for number in (*below, own, own, 1, *rest)]
+    start, count = read_lent_ids(file, own_id)
+    above = [own_id + 1, start + own_id, count - own_id - 1] if count > own_id + 1 else []
+    below = [0, start, min(own_id, count)]
+    return [str(number) for number in (*below, own_id, own_id, 1, *above)]
 
 
-def read_lent_ids(file: str, own: int) -> tuple[int, int]:
+def read_lent_ids(file: str, own_id: int) -> tuple[int, int]:
     """Return the numbers that the system lends to this user: the first, and how many. Raises OSError if it lends none."""
     try:
-        names = {str(own), pwd.getpwuid(os.getuid()).pw_name}
+        names = {str(own_id), pwd.getpwuid(os.getuid()).pw_name}
     except KeyError as error:
         raise OSError(f"user {os.getuid()} has no account on this computer, and {file} lends numbers to accounts") from error
     for line in Path(file).read_text(encoding="utf-8").splitlines():
-        who, _, rest = line.partition(":")
-        if who in names and rest.count(":") == 1:
-            first, count = map(int, rest.split(":"))
+        name, _, numbers = line.partition(":")
+        if name in names and numbers.count(":") == 1:
+            first, count = map(int, numbers.split(":"))
             return first, min(count, _MOST)
     raise OSError(f"{file} lends no numbers to this user")

@@ -53,12 +53,12 @@ class SlurmDaemons:
         """Make the daemons of this node run, with all those that the configuration of `spec` names; called again, also put the
         node back to use if Slurm excludes it. Raises Dead, OSError, NoneFree."""
         async with self._turn:
-            again = spec.name in self._members
+            is_member = spec.name in self._members
             self._members[spec.name] = spec
-            started = await self._bring_up(spec)
-        if again:
+            has_started = await self._bring_up(spec)
+        if is_member:
             await asyncio.to_thread(self._mend, spec)
-            if not started and "*" in await asyncio.to_thread(self._controller.state, spec.name):
+            if not has_started and "*" in await asyncio.to_thread(self._controller.state, spec.name):
                 async with self._turn:  # both run, and do not reach each other
                     await self._daemons[spec.name].stop()
                     await self._bring_up(spec)
@@ -108,34 +108,34 @@ class SlurmDaemons:
     async def _bring_up(self, spec: Spec) -> bool:
         """Configure, start what is missing, and wait for this node's daemons; return whether anything had to start. A port that
         another process takes between the check and its use is replaced by another."""
-        for left in reversed(range(_ATTEMPTS)):
-            chosen = await self._configure(spec.slurm)
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            port_numbers = await self._configure(spec.slurm)
             try:
-                started = await self._start_missing(chosen)
+                has_started = await self._start_missing(port_numbers)
                 for key in _list_daemons(spec):
                     await self._daemons[key].ready()
             except PortTaken:
-                if not left:
+                if not attempts_left:
                     raise
             else:
                 break
-        return started
+        return has_started
 
     async def _configure(self, files: Mapping[str, str]) -> dict[str, int]:
         """Write the daemons' configuration, and stop those for which it changed; return the ports."""
         if not self._daemons:
             layout.remove(self._folder / "state")  # of an earlier host: every job ended with it
         self._make_folders()
-        kept = self._folder / "ports.json"
-        held = {key for key, daemon in self._daemons.items() if daemon.alive}
-        chosen = ports.choose_ports(configuration.daemons(files), layout.read_json(kept) or {}, held)
-        layout.write_json(kept, chosen)
+        ports_file = self._folder / "ports.json"
+        running = {key for key, daemon in self._daemons.items() if daemon.alive}
+        port_numbers = ports.choose_ports(configuration.daemons(files), layout.read_json(ports_file) or {}, running)
+        layout.write_json(ports_file, port_numbers)
         texts = configuration.fill_in(
             files,
             host=socket.gethostname().split(".")[0],
             user=pwd.getpwuid(os.getuid()).pw_name,
             folder=self._short,
-            ports=chosen,
+            ports=port_numbers,
             first_job=configuration.first_job(self._uid),
         )
         changes = [self._write(name, text) for name, text in texts.items()]
@@ -146,7 +146,7 @@ class SlurmDaemons:
         self._write(configuration.TASK, task, mode=0o755)
         if not (self._folder / "munge.key").exists():
             self._write("munge.key", make_key(), mode=0o400)
-        return chosen
+        return port_numbers
 
     def _write(self, name: str, text: str, *, mode: int = 0o644) -> bool:
         return root.write(str(self._folder / name), text, mode=mode, owner=(os.getuid(), os.getgid()))
@@ -161,16 +161,16 @@ class SlurmDaemons:
             layout.remove(link)
             link.symlink_to(self._folder)
 
-    async def _start_missing(self, chosen: Mapping[str, int]) -> bool:
+    async def _start_missing(self, port_numbers: Mapping[str, int]) -> bool:
         """Start what does not run, all at once. The head's must serve first: a slurmd that finds no slurmctld waits a second
         before it tries again."""
-        missing = [key for key in (MUNGED, *chosen) if not self._runs(key)]
+        missing = [key for key in (MUNGED, *port_numbers) if not self._runs(key)]
         for key in missing:
             if key in self._daemons:
                 self._daemons[key].kill()
             if key == MUNGED:
                 layout.remove(self._munge_socket)  # of one that was killed
-            self._daemons[key] = daemon = self._daemon(key, chosen)
+            self._daemons[key] = daemon = self._daemon(key, port_numbers)
             marks = {processes.STACK: self._uid, **({} if key in _HEAD else {processes.NODE: f"{self._uid}/{key}"})}
             daemon.start(self._command(key), {**self._controller.environment, **marks})
             if key in _HEAD:
@@ -180,10 +180,10 @@ class SlurmDaemons:
     def _runs(self, key: str) -> bool:
         return key in self._daemons and self._daemons[key].alive and (key != MUNGED or self._munge_socket.is_socket())
 
-    def _daemon(self, key: str, chosen: Mapping[str, int]) -> Daemon:
+    def _daemon(self, key: str, port_numbers: Mapping[str, int]) -> Daemon:
         if key == MUNGED:
             return Daemon(key, self._log(key), lambda _pid: self._munge_socket.is_socket())
-        return Daemon(_kind(key), self._folder / "log" / f"{key}.out", lambda pid: ports.listens(pid, chosen[key]))
+        return Daemon(_kind(key), self._folder / "log" / f"{key}.out", lambda pid: ports.listens(pid, port_numbers[key]))
 
     def _command(self, key: str) -> list[str]:
         if key == MUNGED:

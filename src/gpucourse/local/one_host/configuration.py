@@ -27,7 +27,7 @@ def fill_in(
     """Return the files as the daemons read them. `folder` replaces @FOLDER@."""
     values = {"@HOST@": host, "@USER@": user, "@FOLDER@": str(folder), "@FIRST@": str(first_job)}
     values |= {f"@PORT_{name}@": str(port) for name, port in ports.items()}
-    return {name: _with(text, values) for name, text in files.items()}
+    return {name: _fill_in(text, values) for name, text in files.items()}
 
 
 def first_job(uid: str) -> int:
@@ -52,7 +52,7 @@ def task(uid: str, nodes: Path, slurm_conf: Path) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _with(text: str, values: Mapping[str, str]) -> str:
+def _fill_in(text: str, values: Mapping[str, str]) -> str:
     for mark, value in values.items():
         text = text.replace(mark, value)
     return text

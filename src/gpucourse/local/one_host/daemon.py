@@ -23,32 +23,32 @@ class PortTaken(Dead):
 class Daemon:
     """A daemon from `start` to `kill`. `answers` tests whether its process serves, `said` is the file for its output."""
 
-    def __init__(self, name: str, said: Path, answers: Callable[[int], bool]) -> None:
+    def __init__(self, name: str, output: Path, answers: Callable[[int], bool]) -> None:
         self.name = name
-        self._said = said
+        self._said = output
         self._answers = answers
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def well(self) -> bool:
-        """Whether it runs and serves."""
+        """Return whether it runs and serves."""
         return self.alive and self._process is not None and self._answers(self._process.pid)
 
     @property
     def alive(self) -> bool:
-        """Whether its process is there."""
+        """Return whether its process is there."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start its process. Raises OSError."""
-        with self._said.open("wb") as said:
+        with self._said.open("wb") as output:
             # In this thread, which lives as long as the host: the kernel ends a child with the thread that started it.
             self._process = subprocess.Popen(
                 command,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
                 preexec_fn=partial(kernel.die_with_parent, signal.SIGKILL),  # noqa: PLW1509 (it is one call of the kernel)
             )

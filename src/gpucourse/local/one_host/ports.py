@@ -29,21 +29,21 @@ def is_free(port: int) -> bool:
 
 
 def choose_ports(
-    names: Sequence[str], before: Mapping[str, int], held: Collection[str], free: Callable[[int], bool] = is_free
+    names: Sequence[str], earlier: Mapping[str, int], running: Collection[str], free: Callable[[int], bool] = is_free
 ) -> dict[str, int]:
-    """Return a port for each of `names`: the one that it had, unless another process took it meanwhile; those in `held` listen
-    on theirs themselves. Raises NoneFree."""
-    kept = {name: before[name] for name in names if name in before and (name in held or free(before[name]))}
-    taken = set(kept.values())
+    """Return a port for each of `names`: the one that it had, unless another process took it meanwhile; those in `running`
+    listen on theirs themselves. Raises NoneFree."""
+    reusable = {name: earlier[name] for name in names if name in earlier and (name in running or free(earlier[name]))}
+    used = set(reusable.values())
     start = random.randrange(len(_RANGE))  # so that two clusters that start together do not try the same ports
-    offered = (_RANGE[(start + step) % len(_RANGE)] for step in range(len(_RANGE)))
+    candidates = (_RANGE[(start + step) % len(_RANGE)] for step in range(len(_RANGE)))
     ports = {}
     for name in names:
-        port = kept.get(name) or next((port for port in offered if port not in taken and free(port)), None)
+        port = reusable.get(name) or next((port for port in candidates if port not in used and free(port)), None)
         if port is None:
             raise NoneFree(f"every port from {_RANGE.start} to {_RANGE.stop - 1} is taken")
         ports[name] = port
-        taken.add(port)
+        used.add(port)
     return ports
 
 

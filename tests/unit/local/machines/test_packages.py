@@ -132,7 +132,7 @@ def test_unpack_fetches_lists_of_its_own_when_those_of_the_system_are_old(tmp_pa
         ({"full": "dpkg-deb: tar: ./usr: Cannot write: No space left on device"}, StorageError, "no space left", "df -h"),
         ({"full": "dpkg-deb: error: not a Debian format archive"}, MissingError, "not a Debian format", "universe"),
         ({"complaint": "E: Unmet dependencies."}, MissingError, "apt-get says: E: Unmet dependencies.", "universe"),
-        ({"closure": "0 upgraded, 0 newly installed\n"}, MissingError, "for installed here", "--reinstall munge"),
+        ({"closure": "0 upgraded, 0 newly installed\n"}, MissingError, "as installed here", "--reinstall munge"),
     ],
 )
 def test_unpack_names_what_went_wrong_and_leaves_nothing(
