@@ -6,6 +6,7 @@ import pytest
 
 from gpucourse.coach.evidence import Log
 from gpucourse.coach.recognise import recognise
+from gpucourse.coach.states import diagnose_ends, diagnose_join
 from gpucourse.model.diagnosis import Silence
 from gpucourse.model.record import NodeExit
 from tests.unit.coach.test_recognise import evidence, log
@@ -40,6 +41,37 @@ def test_several_silent_ranks_are_named_together() -> None:
 def test_run_past_its_limit_without_a_silent_rank_was_only_too_long() -> None:
     logs = [log(rank, "step 7\n", code=143, ended=True) for rank in (0, 1)]
     assert recognise(evidence(*logs, state="timed_out"))[0].symptom == "time-limit"
+
+
+def wait(rank: int, missing: int) -> Log:
+    """A rank that waited at the rendezvous for the key of a missing rank."""
+    return log(rank, f"DistStoreError: wait timeout after 9000ms, keys: /default_pg/0//cpu//{missing}\n")
+
+
+@pytest.mark.parametrize(
+    ("logs", "symptom", "ranks", "title"),
+    [
+        ((wait(0, 1), log(1, "begins\n", code=143, ended=True)), "hang-at-init", [1], "Rank 1 on node1 did not join"),
+        ((log(0, "DistStoreError: 1/2 clients joined.\n"),), "hang-at-init", [1], "Rank 1 on node1 did not join"),
+        ((wait(0, 3), wait(1, 3)), "wrong-world-size", [0, 1], "waited for a rank 3 that nobody started"),
+        ((log(0, "DistStoreError: 2/4 clients joined.\n"),), "wrong-world-size", [0], "Rank 0 waited for a rank 3"),
+        ((wait(0, 1), wait(1, 1)), "rank-mismatch", [0, 1], "nobody is rank 1"),
+    ],
+)
+def test_diagnose_join_names_the_rank_that_others_waited_for(
+    logs: tuple[Log, ...], symptom: str, ranks: list[int], title: str
+) -> None:
+    (diagnosis,) = diagnose_join(evidence(*logs))
+    assert (diagnosis.symptom, diagnosis.ranks) == (symptom, ranks)
+    assert title in diagnosis.title
+    assert diagnosis.seen[0].line == logs[0].text.strip()
+
+
+def test_diagnose_ends_names_a_rank_that_ended_well_while_others_needed_it() -> None:
+    victim, early = log(0, "Connection closed by peer\n"), log(1, "my share is done\n", code=0)
+    (diagnosis,) = diagnose_ends(evidence(victim, early), victims=[victim])
+    assert (diagnosis.symptom, diagnosis.ranks, diagnosis.seen[0].line) == ("left-early", [1], "my share is done")
+    assert diagnose_ends(evidence(victim, early), victims=[]) == []
 
 
 def test_rank_that_never_started_is_named() -> None:

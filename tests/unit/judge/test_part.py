@@ -1,13 +1,22 @@
-"""Part: how a judge file compares what a learner's functions return, and names the wrong way."""
+"""Part: how a judge file calls a learner's functions, compares what they return, and names the wrong way."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpucourse.judge import Case, Part, Verdict, Way
+
+RIGHT = "def answer(n):\n    return n + 1\n"
+
+
+def make_part(folder: Path, text: str, **more: Any) -> Part:
+    (folder / "my_part.py").write_bytes(text.encode())
+    return Part(folder / "my_part.py", **more)
 
 
 def test_compare_asks_for_the_return_only_if_nothing_is_ever_returned() -> None:
@@ -51,3 +60,75 @@ def test_compare_names_a_way_in_each_of_its_forms(form: str) -> None:
     with pytest.raises(Verdict) as verdict:
         part.compare([Case("one", ways["way", form], 1, ways)])
     assert (verdict.value.way, verdict.value.says) == ("way", f"it gave {ways['way', form]}")
+
+
+def test_call_returns_what_the_function_of_the_learner_returns(tmp_path: Path) -> None:
+    part = make_part(tmp_path, "\ufeff" + RIGHT.replace("\n", "\r\n"))
+    assert part.call(part.function("answer"), n=1) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "way", "says"),
+    [
+        ("def answer(n):\n    raise NotImplementedError('how?')\n", "open", "", "how?"),
+        ("def answer(n):\n    exit(3)\n", "failed", "exit", "my_part.py:2: it ended the program (exit 3): return instead"),
+        ("def anwser(n):\n    return 2\n", "failed", "no-function", "it has anwser: keep its name"),
+        ("def answer(n)\n    return 2\n", "failed", "not-python", "my_part.py:1: expected ':'"),
+        ("def answer(n):\n    return '\0'\n", "failed", "not-text", "save it again as UTF-8"),
+        ("import numpie\n\n\n" + RIGHT, "failed", "no-library", "my_part.py:1: it imports numpie, which is missing"),
+        ("def answer(n):\n    raise MemoryError\n", "failed", "memory", "my_part.py:2: it asked for more memory"),
+        ("def answer(n):\n    return 1 / (n - 1)\n", "failed", "error", "my_part.py:2: ZeroDivisionError: division by zero"),
+        (
+            "class Odd(Exception):\n    def __str__(self): raise self\n\n\ndef answer(n):\n    raise Odd\n",
+            "failed", "error", "my_part.py:6: Odd: ",
+        ),
+    ],
+    ids=["open", "exit", "renamed", "syntax", "binary", "library", "memory", "error", "odd error"],
+)  # fmt: skip
+def test_make_verdict_names_the_line_and_what_went_wrong(tmp_path: Path, text: str, word: str, way: str, says: str) -> None:
+    part = make_part(tmp_path, text)
+    with pytest.raises(Verdict) as verdict:
+        part.call(part.function("answer"), 1, case="n = 1")
+    assert (verdict.value.word, verdict.value.way) == (word, way)
+    assert says in verdict.value.says
+
+
+def test_make_verdict_prints_the_traceback_of_the_learners_file_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = make_part(tmp_path, "def answer(n):\n    return helper(n)\n\n\ndef helper(n):\n    return n.missing\n")
+    with pytest.raises(Verdict, match="AttributeError") as verdict:
+        part.call(part.function("answer"), 1, case="n = 1")
+    assert verdict.value.case == "n = 1"
+    printed = capsys.readouterr().out
+    assert [line.strip() for line in printed.splitlines() if "return" in line] == ["return helper(n)", "return n.missing"]
+    assert "judge/part.py" not in printed
+
+
+def test_document_names_the_line_that_is_not_yaml(tmp_path: Path) -> None:
+    assert make_part(tmp_path, "nodes: 2\n").document.data == {"nodes": 2}
+    with pytest.raises(Verdict, match=r"my_part.py:2: .*twice"):
+        _ = make_part(tmp_path, "nodes: 2\nnodes: 3\n").document
+
+
+def test_function_alone_takes_one_function_out_of_a_script_that_cannot_be_imported(tmp_path: Path) -> None:
+    part = make_part(tmp_path, f"import no_such_module\n\n\n@no_such_module.fast\n{RIGHT.replace('+ 1', '+ STEP')}")
+    assert part.function_alone("answer", STEP=5)(1) == 6
+    with pytest.raises(Verdict, match="has no function share: keep its name"):
+        part.function_alone("share")
+
+
+def test_on_ranks_gives_ranks_no_more_time_than_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+
+    def start_ranks(
+        call: Callable[..., Any], size: int, body: Callable[[int, int], Any], limit_s: float, name: str
+    ) -> list[Any]:
+        limits.append(limit_s)
+        return [call(body, rank, size) for rank in range(size)] + [name]
+
+    monkeypatch.setattr("time.monotonic", lambda: 100.0)
+    for times, deadline in ((1.0, 200.0), (5.0, 200.0), (5.0, 121.0)):
+        part = Part(Path("my_part.py"), start_ranks=start_ranks, times=times, deadline=deadline)
+        assert part.on_ranks(2, lambda rank, size: (rank, size), limit_s=15.0) == [(0, 2), (1, 2), "my_part.py"]
+    assert limits == [15.0, 75.0, 20.0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gpucourse.local.machines import reports
@@ -28,6 +30,17 @@ def test_symptom_explains_a_log(log: str, word: str) -> None:
 
 def test_symptom_is_the_newest_one() -> None:
     assert "munge.key" in reports.symptom("Expired credential\nlater: Invalid credential\n")
+
+
+def test_end_of_returns_the_last_bytes_of_a_log_as_text(tmp_path: Path) -> None:
+    log = tmp_path / "slurmd.log"
+    log.write_bytes(b"x" * 20_000 + "é".encode() + b"\xff end\n")
+    text = reports.end_of(log)
+    assert text.endswith("xé\ufffd end\n")
+    assert len(text.encode("utf-8", "replace").replace(b"\xef\xbf\xbd", b"?")) == 16_384
+    log.write_bytes(b"short\n")
+    assert reports.end_of(log) == "short\n"
+    assert reports.end_of(tmp_path / "missing.log") == ""
 
 
 def test_states_explains_each_node() -> None:
