@@ -95,7 +95,7 @@ def draw_mesh_on_nodes() -> Canvas:
 
 
 def draw_step_limits() -> Canvas:
-    """A stage's step of 0.1 s of computing, with its sums over two links, and with the bubble of two pipelines."""
+    """Draw a stage's step of 0.1 s of computing, with its sums over two links, and with the bubble of two pipelines."""
     computing, sums, stages = 100.0, 4 * 10 * 65e6, 2
     links = {"NVLink, 300 GB/s": 300e9, "network, 12.5 GB/s": 12.5e9}
     rows: list[tuple[str, float, float]] = [("computing alone", 0.0, 0.0)]
