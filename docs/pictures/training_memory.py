@@ -131,7 +131,7 @@ def draw_checkpoint() -> Canvas:
 
 
 def draw_message() -> Canvas:
-    """Draw the GPU of the example message: what is allocated, cached, the context's and free, and the tensor that does not fit."""
+    """Draw the GPU of the example message: allocated, cached, the context's, free, and the tensor that does not fit."""
     capacity, free, process, allocated, cached, asked = 14.56, 1.41, 13.13, 12.40, 412 / 1024, 3.07
     context = process - allocated - cached
     picture = Canvas(

@@ -92,7 +92,7 @@ def draw_steps() -> Canvas:
 
 
 def draw_weights_of_a_step(ranks: int = 4) -> Canvas:
-    """Draw the weights that one rank holds over a step of FSDP's stage 2: its shard all the time, the whole ones for a while."""
+    """Draw the weights that one rank holds over a step of FSDP's stage 2: its shard always, the whole ones for a while."""
     picture = Canvas(
         "The weights of a rank over a step at stage 2",
         f"Two rows over the time of a step. The shard, a quarter of the weights on {ranks} ranks, 4 P / n bytes, is there all "
