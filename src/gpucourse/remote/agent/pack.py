@@ -103,11 +103,16 @@ def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple
     sent_folders = [outputs, work] if EVERYTHING in globs else [outputs]
     wrong = [pattern for pattern in globs if pattern.startswith("/") or ".." in pattern.split("/")]
     refused = [_make_refusal(pattern, "the pattern leads out of the work folder") for pattern in wrong]
-    matches = chain.from_iterable(_match(work, pattern) for pattern in globs if pattern not in wrong)
+    matches = (
+        (name, path)
+        for pattern in globs
+        if pattern not in wrong
+        for name, path in _match(work, pattern)
+        if "__pycache__" not in name.split("/") and not is_unchanged(path, uploads.get(name))
+    )
     offers: dict[str, str] = {}
     for name, path in chain(walk(outputs, ""), matches):
-        is_module = "__pycache__" in name.split("/")
-        if name in offers or is_module or is_unchanged(path, uploads.get(name)) or _leads_into(path, sent_folders):
+        if name in offers or _leads_into(path, sent_folders):
             continue
         if max(len(offers), len(refused)) >= max_files:
             refused.append(_make_refusal(name, f"more than {max_files} files: no more are taken"))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.remote.agent import job, pack
+from tests.unit.remote.agent.stored import begin
 
 
 def pack_and_list(
@@ -98,3 +99,10 @@ def test_pack_names_a_file_that_changes_while_it_is_sent(work: Path, monkeypatch
         assert closing is not None
         assert json.load(closing) == {"changed": ["short", "long"]}
         assert {member.size for member in archive if member.name.startswith("files/")} == {1000}
+
+
+def test_list_offers_has_an_upload_only_if_it_is_in_outputs(store_folder: Path) -> None:
+    run, work = begin("20260101-000000-otter")
+    (Path(run.path("outputs")) / "small.py").hardlink_to(work / "small.py")
+    assert store_folder.is_dir()
+    assert pack.list_offers(run, ["**", "*.py"]) == ({"small.py": run.path("outputs", "small.py")}, [])
