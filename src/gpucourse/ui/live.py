@@ -62,10 +62,10 @@ class Live:
         self._out, self._colour, self._clock, self._log_file = out, colour, clock, log
         self._quiet, self._brief, self._fold = quiet, brief, not verbose
         self._moving = moving and not quiet
-        self._progress = Progress(at_once=not self._moving, verbose=verbose)
+        self._region = Region(out, colour=colour)
+        self._progress = Progress(at_once=not self._moving, verbose=verbose, columns=self._region.columns)
         self._screen = LogScreen(fold=self._fold)
         self._pipe = LogPipe(out, fold=self._fold, most=LONGEST if out.terminal else LONGEST_IN_PIPE)
-        self._region = Region(out, colour=colour)
         self._lock = threading.RLock()
         self._above: list[Text] = []
         self._kept: deque[tuple[float, Text]] = deque(maxlen=KEPT)

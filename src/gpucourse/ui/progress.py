@@ -19,8 +19,8 @@ MAX_AT_ONCE = 40  # so many parts of a stage are listed as they end; later ones 
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
-_NAMES = 40  # columns of the names, so that times are under each other
-_MIN_NAME = 20  # columns; a bar that leaves less is not shown
+_NAMES, _MIN_NAME = 40, 20  # columns of the names, so that times are under each other
+_TIMES = 12  # columns of a time, and of the sign before the name
 _BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left by its colour alone.
 _GOOD, _BAD, _BROKEN_OFF = (UNICODE.good, "good"), (UNICODE.bad, "bad"), (UNICODE.absent, "warn")
 
@@ -72,10 +72,11 @@ class Progress:
     """Receives the events of one command; returns the lines that are finished, and those that still change.
 
     A stage that ends well and soon is one line; `verbose`: its resources and nodes are always listed. `at_once`: they are
-    listed as they end, below their stage, for a reader who sees no lines change in place.
+    listed as they end, below their stage, for a reader who sees no lines change in place. `columns`: how long a line may be.
     """
 
-    def __init__(self, *, at_once: bool = False, verbose: bool = False) -> None:
+    def __init__(self, *, at_once: bool = False, verbose: bool = False, columns: int = 80) -> None:
+        self._names = min(_NAMES, max(_MIN_NAME, columns - _TIMES))
         self._at_once, self._verbose = at_once, verbose
         self._open: dict[str, OpenStage] = {}
         self._planned: set[str] = set()
@@ -93,7 +94,7 @@ class Progress:
             word = "done" if event.ok else "failed"
             return [
                 *self._count_unlisted(ended),
-                line("  ", self._render_end(word, event.seconds, _sign(event.ok), _NAMES - 2)),
+                self._render_end(word, event.seconds, _sign(event.ok), indent="  "),
             ]
         end = self._render_end(event.text, event.seconds, _sign(event.ok))
         listed = self._verbose or not event.ok or not ended.went_well or event.seconds > LISTED_AFTER_S
@@ -187,8 +188,9 @@ class Progress:
     def _current(self) -> OpenStage | None:
         return next(reversed(self._open.values()), None)
 
-    def _render_end(self, text: str, seconds: float, sign: tuple[str, str], width: int = _NAMES) -> Text:
-        return line(sign, " ", (pad(clean_line(text), width), "strong"), (f"{format_seconds(seconds):>10}", "dim"))
+    def _render_end(self, text: str, seconds: float, sign: tuple[str, str], indent: str = "") -> Text:
+        name = pad(clean_line(text), self._names - len(indent))
+        return line(indent, sign, " ", (name, "strong"), (f"{format_seconds(seconds):>10}", "dim"))
 
     def _draw_stage(self, stage: OpenStage, now: float, spinner: str, width: int) -> Text:
         elapsed = f" {_format_growing(now - stage.began):>9}"

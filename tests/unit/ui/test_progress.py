@@ -35,3 +35,9 @@ def test_stage_with_a_long_name_keeps_its_time_and_the_bar_that_has_room(width: 
     assert row.cell_len <= width
     assert row.plain.endswith(ending)
     assert "0.0 s" in row.plain
+
+
+def test_stage_that_ends_fits_a_narrow_terminal() -> None:
+    (row,) = Progress(columns=39).stage(Stage(name="plan", text="planning", seconds=0.3), 0.0)
+    assert row.plain.endswith("0.30 s")
+    assert row.cell_len == 39
