@@ -24,7 +24,7 @@ class Question:
         )
 
     def holds(self, first: int, last: int) -> bool:
-        """Whether the ranks from `first` to `last` are exactly this node's; the ranks of earlier nodes come first."""
+        """Return whether the ranks from `first` to `last` are exactly this node's; the ranks of earlier nodes come first."""
         return first == self.node * self.gpus and last == first + self.gpus - 1
 
 

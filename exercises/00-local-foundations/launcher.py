@@ -24,7 +24,7 @@ from pathlib import Path
 
 import challenge
 
-MOST = 32  # processes; each takes about 230 MB, because it loads torch
+MAX_RANKS = 32  # processes; each takes about 230 MB, because it loads torch
 
 # --- knobs ------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="start nnodes times nproc-per-node processes, each told who it is")
@@ -34,8 +34,8 @@ parser.add_argument("--question", type=int, default=1, help="number of the rank-
 parser.add_argument("--answer", type=str, default="", help="your answer to it, first and last rank: 40-47")
 args = parser.parse_args()
 world_size = args.nnodes * args.nproc_per_node
-if min(args.nnodes, args.nproc_per_node) < 1 or world_size > MOST:
-    parser.error(f"{args.nnodes} nodes of {args.nproc_per_node} processes: there must be 1 to {MOST} processes in all")
+if min(args.nnodes, args.nproc_per_node) < 1 or world_size > MAX_RANKS:
+    parser.error(f"{args.nnodes} nodes of {args.nproc_per_node} processes: there must be 1 to {MAX_RANKS} processes in all")
 try:
     verdict = challenge.judge(args.question, args.answer)
 except ValueError as error:
@@ -73,42 +73,42 @@ def describe_process(node: int, local_rank: int) -> dict[str, str]:
 
 # --- start all of them at once ----------------------------------------------------------------------------------------
 worker = [sys.executable, "-u", str(Path(__file__).resolve().parent / "worker.py")]
-asked = json.dumps({"nnodes": args.nnodes, "nproc_per_node": args.nproc_per_node, "challenge": verdict})
+settings = json.dumps({"nnodes": args.nnodes, "nproc_per_node": args.nproc_per_node, "challenge": verdict})
 common = {**os.environ, "OMP_NUM_THREADS": "1"}  # many processes share these cores
 if address == "127.0.0.1":
     common.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
 running: dict[int, subprocess.Popen[bytes]] = {}
 
 
-def stop(why: int) -> None:
+def stop(signal_number: int) -> None:
     """When asked to end, end the processes too: a launcher leaves nothing behind."""
     for process in running.values():
         process.terminate()
-    sys.exit(128 + why)
+    sys.exit(128 + signal_number)
 
 
 for number in (signal.SIGTERM, signal.SIGINT):
-    signal.signal(number, lambda why, _frame: stop(why))
+    signal.signal(number, lambda received, _frame: stop(received))
 for node in nodes:
     for local_rank in range(args.nproc_per_node):
-        own = describe_process(node, local_rank)
-        process = subprocess.Popen([*worker, asked], env={**common, **own})
+        variables = describe_process(node, local_rank)
+        process = subprocess.Popen([*worker, settings], env={**common, **variables})
         running[process.pid] = process
-        words = " ".join(f"{name}={value}" for name, value in own.items())
+        words = " ".join(f"{name}={value}" for name, value in variables.items())
         print(f"node {node}: started process {process.pid} with {words}", flush=True)
 
 # --- wait for them; if one fails, end the others, which would wait for it in vain -------------------------------------
 failed = 0
 while running:
-    ended = [process for process in running.values() if process.poll() is not None]
-    for process in ended:
+    finished = [process for process in running.values() if process.poll() is not None]
+    for process in finished:
         del running[process.pid]
         if process.returncode and not failed:
             failed = process.returncode
             print(f"process {process.pid} failed first, with code {failed}; the others are ended", flush=True)
-            for other in running.values():
-                other.terminate()
-    time.sleep(0 if ended else 0.02)
+            for sibling in running.values():
+                sibling.terminate()
+    time.sleep(0 if finished else 0.02)
 if failed:
     sys.exit(1)
 

@@ -73,11 +73,11 @@ def fingerprint(model: nn.Module) -> str:
 
 
 # --- DDP: rank 0's weights go to all ranks ----------------------------------------------------------------------------
-own = build()
-made = fingerprint(own)
-model = DistributedDataParallel(own, device_ids=[device] if device.type == "cuda" else None)
+model_alone = build()
+fingerprint_alone = fingerprint(model_alone)
+model = DistributedDataParallel(model_alone, device_ids=[device] if device.type == "cuda" else None)
 wrapped = fingerprint(model.module)
-say(f"rank {rank}: I made the weights {made}, and DDP gave me {wrapped}")
+say(f"rank {rank}: I made the weights {fingerprint_alone}, and DDP gave me {wrapped}")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 sampler = DistributedSampler(numbers, num_replicas=size, rank=rank, seed=SEED)
 loader = DataLoader(TensorDataset(numbers, features, labels), batch_size=args.batch_size, sampler=sampler)
@@ -90,23 +90,23 @@ loss_before = loss_on(model.module, args.samples)
 for epoch in range(args.epochs):
     sampler.set_epoch(epoch)  # another order in every epoch, the same on all ranks; without it each epoch has the same shares
     shares.append([])
-    for chosen, x, y in loader:
-        shares[-1] += chosen.tolist()
+    for sample_numbers, x, y in loader:
+        shares[-1] += sample_numbers.tolist()
         loss = loss_of(model.module, x, y)  # without DDP: this gradient stays on this rank
-        mine = flat(torch.autograd.grad(loss, list(model.module.parameters())))
+        own_gradients = flat(torch.autograd.grad(loss, list(model.module.parameters())))
         optimizer.zero_grad()
         loss_of(model, x, y).backward()  # with DDP: the gradients of all ranks, averaged
-        ours = flat(weight.grad for weight in model.parameters())
+        mean_gradients = flat(weight.grad for weight in model.parameters())
         optimizer.step()
-        mean = world.over_ranks(mine, dist.ReduceOp.SUM) / size
-        error = ((ours - mean).abs().max() / mean.abs().max()).item()
-        apart.append([world.difference(ours), error, world.difference(mine)])
+        mean = world.reduce(own_gradients, dist.ReduceOp.SUM) / size
+        error = ((mean_gradients - mean).abs().max() / mean.abs().max()).item()
+        apart.append([world.difference(mean_gradients), error, world.difference(own_gradients)])
         steps.append({"rank": rank, "step": len(steps) + 1, "epoch": epoch + 1, "loss": loss.item()})
-        steps[-1] |= {"gradient_mine": mine.norm().item(), "gradient_ours": ours.norm().item()}
-        first = " ".join(f"{number:>4}" for number in chosen[:4].tolist())
+        steps[-1] |= {"gradient_mine": own_gradients.norm().item(), "gradient_ours": mean_gradients.norm().item()}
+        first = " ".join(f"{number:>4}" for number in sample_numbers[:4].tolist())
         say(
             f"epoch {epoch + 1}  step {len(steps):>3}  rank {rank}  samples {first} ...  loss {loss.item():.4f}  "
-            f"gradient {mine.norm():.4f}, averaged {ours.norm():.4f}"
+            f"gradient {own_gradients.norm():.4f}, averaged {mean_gradients.norm():.4f}"
         )
 
 # --- what each rank leaves behind -------------------------------------------------------------------------------------
@@ -121,10 +121,11 @@ parameter_difference = world.difference(weights)
 probe = min(args.batch_size, args.samples)
 same_samples_loss = loss_on(model.module, probe)
 loss_difference = world.difference(torch.tensor([same_samples_loss], dtype=torch.float64, device=device))
-say(f"rank {rank}: on samples 0 to {probe - 1}, which nobody chose for me, my loss is {same_samples_loss:.6f}")
+say(f"rank {rank}: on samples 0 to {probe - 1}, which no sampler chose, my loss is {same_samples_loss:.6f}")
 row = {
     "rank": rank, "pid": os.getpid(), "host": bench.node_label(), "samples": len(shares[0]),
-    "first_samples": " ".join(map(str, shares[0][:4])), "made": made, "wrapped": wrapped, "trained": fingerprint(model.module),
+    "first_samples": " ".join(map(str, shares[0][:4])), "made": fingerprint_alone, "wrapped": wrapped,
+    "trained": fingerprint(model.module),
     "loss_first_step": steps[0]["loss"], "loss_last_step": steps[-1]["loss"], "loss_same_samples": same_samples_loss,
 }  # fmt: skip
 rows, every_share, every_step = world.gather(row), world.gather(shares), world.gather(steps)
@@ -132,17 +133,17 @@ rows, every_share, every_step = world.gather(row), world.gather(shares), world.g
 # --- the record: rank 0 puts the ranks side by side -------------------------------------------------------------------
 if rank == 0:
     by_epoch = [[share[epoch] for share in every_share] for epoch in range(args.epochs)]
-    seen = [set().union(*epoch) for epoch in by_epoch]
+    sample_sets = [set().union(*epoch) for epoch in by_epoch]
     worst = torch.tensor(apart).amax(dim=0).tolist()  # a NaN stays one
     repeated = sum(share == every_share[0][0] for share in every_share[0][1:])
-    telling = args.epochs > 1 and rows[0]["samples"] > 7  # with few samples, an order can come twice by chance
+    is_telling = args.epochs > 1 and rows[0]["samples"] > 7  # with few samples, an order can come twice by chance
     moved = [len(set(shares[1]) - set(shares[0])) for shares in every_share if args.epochs > 1]
     metrics = {
         **vars(args), "backend": dist.get_backend(), "ranks": rows, "steps": [step for steps in every_step for step in steps],
-        "samples_missing": max(args.samples - len(numbers) for numbers in seen),
-        "samples_twice": max(sum(map(len, epoch)) - len(numbers) for epoch, numbers in zip(by_epoch, seen, strict=True)),
+        "samples_missing": max(args.samples - len(numbers) for numbers in sample_sets),
+        "samples_twice": max(sum(map(len, epoch)) - len(numbers) for epoch, numbers in zip(by_epoch, sample_sets, strict=True)),
         "samples_twice_expected": math.ceil(args.samples / size) * size - args.samples,
-        "samples_new_in_second_epoch": moved or None, "epochs_in_the_order_of_the_first": repeated if telling else None,
+        "samples_new_in_second_epoch": moved or None, "epochs_in_the_order_of_the_first": repeated if is_telling else None,
         "gradient_difference_across_ranks": worst[0],
         "gradient_error_to_mean": worst[1], "own_gradient_difference_across_ranks": worst[2],
         "parameter_difference_across_ranks": parameter_difference, "loss_difference_on_same_samples": loss_difference,

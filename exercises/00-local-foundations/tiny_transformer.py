@@ -52,9 +52,9 @@ device = torch.device("cuda" if on_gpu else "cpu")
 torch.set_num_threads(1)  # for matrices this small a second core does not help, and on a busy machine it costs time
 text = (Path(__file__).resolve().parent / "stories.txt").read_text(encoding="utf-8")
 letters = sorted(set(text))
-vocabulary, kept = len(letters), len(text) * 9 // 10
+vocabulary, training_length = len(letters), len(text) * 9 // 10
 numbers = torch.tensor([letters.index(letter) for letter in text])
-training, held_out = numbers[:kept], numbers[kept:]
+training, held_out = numbers[:training_length], numbers[training_length:]
 if vocabulary < 2 or len(training) < (args.batch_size + 2) * CONTEXT or len(held_out) < 2 * CONTEXT:
     sys.exit(
         f"stories.txt has {len(text):,} characters: too few for a step of {args.batch_size} pieces of {CONTEXT} (--batch-size)"
@@ -65,14 +65,14 @@ def pieces(source: torch.Tensor, first: int = 0) -> tuple[torch.Tensor, torch.Te
     """Return the text in pieces of CONTEXT characters, and the same one character later: what is seen, and what has to be
     guessed."""
     usable = (len(source) - first - 1) // CONTEXT * CONTEXT
-    seen, wanted = source[first : first + usable], source[first + 1 : first + 1 + usable]
-    return seen.view(-1, CONTEXT).to(device), wanted.view(-1, CONTEXT).to(device)
+    inputs, targets = source[first : first + usable], source[first + 1 : first + 1 + usable]
+    return inputs.view(-1, CONTEXT).to(device), targets.view(-1, CONTEXT).to(device)
 
 
-def loss_of(model: nn.Module, seen: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+def loss_of(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Return the mean surprise at the next character, in nats: minus the logarithm of the probability that the model gave
     it."""
-    return nn.functional.cross_entropy(model(seen).flatten(0, 1), wanted.flatten())
+    return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
 
 # --- the loop: nothing is hidden in a trainer -------------------------------------------------------------------------
@@ -82,11 +82,11 @@ def train(model: nn.Module, layers: int) -> list[dict]:
     steps: list[dict] = []
     busy_s, line = 0.0, f"{layers} layers"
     for epoch in range(args.epochs):
-        seen, wanted = pieces(training, first=int(torch.randint(CONTEXT, (1,), generator=order)))
-        shuffled = torch.randperm(len(seen), generator=order).to(device)
-        for chosen in shuffled[: len(seen) // args.batch_size * args.batch_size].split(args.batch_size):
+        inputs, targets = pieces(training, first=int(torch.randint(CONTEXT, (1,), generator=order)))
+        shuffled = torch.randperm(len(inputs), generator=order).to(device)
+        for places in shuffled[: len(inputs) // args.batch_size * args.batch_size].split(args.batch_size):
             begin = time.perf_counter()
-            loss = loss_of(model, seen[chosen], wanted[chosen])  # forward: guess, and see how wrong the guess was
+            loss = loss_of(model, inputs[places], targets[places])  # forward: guess, and see how wrong the guess was
             optimizer.zero_grad()
             loss.backward()  # backward: for each parameter, which way would have been less wrong?
             optimizer.step()  # step: go a little that way
@@ -107,23 +107,24 @@ def surprise(model: nn.Module) -> float:
 
 @torch.no_grad()
 def change_by_the_future(model: nn.Module) -> float:
-    """How much the guesses for the first half of a piece change when its second half does. Anything but 0 is cheating."""
-    seen = pieces(held_out)[0][:1]
-    other = seen.clone()
-    other[:, CONTEXT // 2 :] = (other[:, CONTEXT // 2 :] + 1) % vocabulary
-    return (model(seen) - model(other))[:, : CONTEXT // 2].abs().max().item()
+    """Return how much the guesses for the first half of a piece change when its second half does. Anything but 0 is
+    cheating."""
+    original = pieces(held_out)[0][:1]
+    changed = original.clone()
+    changed[:, CONTEXT // 2 :] = (changed[:, CONTEXT // 2 :] + 1) % vocabulary
+    return (model(original) - model(changed))[:, : CONTEXT // 2].abs().max().item()
 
 
 @torch.no_grad()
 def make_up(model: nn.Module, length: int = 240) -> str:
     """Draw the next character from the model's probabilities, append it, and repeat."""
-    dice, written = torch.Generator().manual_seed(SEED), [int(numbers[0])]  # the first character of the text
+    dice, numbers_so_far = torch.Generator().manual_seed(SEED), [int(numbers[0])]  # the first character of the text
     for _ in range(length):
-        chances = model(torch.tensor([written[-CONTEXT:]], device=device))[0, -1].softmax(dim=-1).cpu()
+        chances = model(torch.tensor([numbers_so_far[-CONTEXT:]], device=device))[0, -1].softmax(dim=-1).cpu()
         if not chances.isfinite().all():
             return "nothing: its guesses are not finite numbers"
-        written.append(int(torch.multinomial(chances, 1, generator=dice)))
-    return "".join(letters[number] for number in written)
+        numbers_so_far.append(int(torch.multinomial(chances, 1, generator=dice)))
+    return "".join(letters[number] for number in numbers_so_far)
 
 
 # --- the experiment: the same data, steps and seed for both depths ----------------------------------------------------
@@ -135,13 +136,13 @@ models, curve, samples = [], [], []
 for layers in (args.layers, args.compare_layers):
     torch.manual_seed(SEED)
     model = TinyTransformer(vocabulary, CONTEXT, layers, args.hidden, HEADS).to(device)
-    before, steps = surprise(model), train(model, layers)
+    loss_before, steps = surprise(model), train(model, layers)
     warm = bench.spread_ms(
         [step["took_s"] for step in steps[len(steps) // 10 :]]
     )  # the first tenth includes allocating memory and handles
     row = {
         "layers": layers, "parameters": sum(weight.numel() for weight in model.parameters()), "steps": len(steps),
-        "loss_before": before, "loss_after": surprise(model),
+        "loss_before": loss_before, "loss_after": surprise(model),
         "loss_last_steps": bench.percentile([step["loss"] for step in steps[-10:]], 50),
         "training_s": steps[-1]["at_s"], "tokens_per_s": args.batch_size * CONTEXT / warm["median_ms"] * 1e3, **warm,
         "change_by_the_future": change_by_the_future(model),
@@ -150,12 +151,12 @@ for layers in (args.layers, args.compare_layers):
     models.append(row)
     curve += steps
     samples.append(f"{layers} layers wrote:\n{make_up(model).strip()}\n")
-    say(f"{layers} layers: held-out loss {before:.3f} before, {row['loss_after']:.3f} after; {samples[-1]}")
+    say(f"{layers} layers: held-out loss {loss_before:.3f} before, {row['loss_after']:.3f} after; {samples[-1]}")
 
 # --- what the losses are compared with: lines in the plot -------------------------------------------------------------
 lines = {f"guessing, {guessing:.2f}": guessing, f"counting, {counting:.2f}": counting}
-if text == (written := stories.write())[0]:  # of another text nobody knows how much is random
-    lines[f"no model is better, {written[1]:.2f}"] = written[1]
+if text == (made_up := stories.write())[0]:  # of another text it is not known how much is random
+    lines[f"no model is better, {made_up[1]:.2f}"] = made_up[1]
 ends = [{"step": 1, "at_s": 0.0}, {key: max(row[key] for row in curve) for key in ("step", "at_s")}]
 curve += [{"layers": None, "line": line, **end, "took_s": None, "loss": loss} for line, loss in lines.items() for end in ends]
 

@@ -1,4 +1,4 @@
-"""What launcher.py starts: a process that reads from its environment who it is, meets the others, and reports.
+"""The worker that launcher.py starts: a process that reads from its environment who it is, meets the others, and reports.
 
 You will learn    that a rank is told everything: nothing in here counts processes or looks for other nodes
 You will produce  a line from each process; rank 0 writes rank_table.txt and metrics.json
@@ -32,7 +32,7 @@ os.environ.setdefault("NODE_RANK", os.environ.get("GROUP_RANK", ""))  # torchrun
 
 # --- who am I? --------------------------------------------------------------------------------------------------------
 if missing := [name for name in (*NAMES, "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]:
-    sys.exit(f"nobody told me {', '.join(missing)}: start launcher.py, or set them by hand")
+    sys.exit(f"not set: {', '.join(missing)}. Start launcher.py, or set them by hand")
 me = {name.lower(): int(os.environ[name]) for name in NAMES}
 me |= {"master": f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}", "pid": os.getpid(), "parent": os.getppid()}
 place = f"[node {me['node_rank']}, rank {me['rank']}]"
@@ -55,21 +55,22 @@ say(f"{place} all {world_size} are here; 1 + 2 + ... + {world_size} = {total.ite
 
 # --- the record -------------------------------------------------------------------------------------------------------
 if me["rank"] == 0:
-    asked = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    settings = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     for row in everyone:
         row["should_be"] = row["node_rank"] * row["local_world_size"] + row["local_rank"]
     metrics = {
-        "nnodes": asked.get("nnodes"), "nproc_per_node": asked.get("nproc_per_node"), "challenge": asked.get("challenge"),
-        "asked_ranks": asked["nnodes"] * asked["nproc_per_node"] if asked else world_size, "ranks": everyone,
+        "nnodes": settings.get("nnodes"), "nproc_per_node": settings.get("nproc_per_node"),
+        "challenge": settings.get("challenge"),
+        "asked_ranks": settings["nnodes"] * settings["nproc_per_node"] if settings else world_size, "ranks": everyone,
         "nodes": len({row["node_rank"] for row in everyone}), "processes": len({row["pid"] for row in everyone}),
         "wrong_ranks": sum(row["rank"] != row["should_be"] for row in everyone),
         "twice_on_a_node": world_size - len({(row["node_rank"], row["local_rank"]) for row in everyone}),
         "expected_sum": world_size * (world_size + 1) / 2,
     }  # fmt: skip
     titles = {name.lower(): name for name in NAMES} | {"master": "MASTER_ADDR:PORT"}
-    shown = bench.table(everyone, titles)
+    table_text = bench.table(everyone, titles)
     path = bench.write_metrics("launcher/1", torch.device("cpu"), world_size=world_size, seed=SEED, metrics=metrics)
-    path.with_name("rank_table.txt").write_text(shown + "\n", encoding="utf-8")
+    path.with_name("rank_table.txt").write_text(table_text + "\n", encoding="utf-8")
     bench.say_table(everyone, titles)
     bench.say_end(path, torch.device("cpu"))
 

@@ -50,19 +50,19 @@ if not MODELS[args.model].hub:
     say("The tiny model has random weights: its text is noise, but its times are real.")
 
 
-def row(what: str, answers: list[Answer]) -> dict:
+def row(kind: str, answers: list[Answer]) -> dict:
     """Medians over answers of one kind, and the resulting speed, which is refused if it is impossible."""
     tokens = min(answer.tokens for answer in answers)
     ttft, e2e = (statistics.median(times) for times in zip(*((a.ttft_s, a.e2e_s) for a in answers), strict=True))
     tpot = statistics.median(answer.tpot_s or 0.0 for answer in answers)
     speed = tokens / e2e
-    ceiling = limits.of(1, answers[0].prompt_tokens, tokens)
-    allowed = ceilings.limit_to_possible(speed, ceiling)
+    ceiling = limits.find(1, answers[0].prompt_tokens, tokens)
+    possible_speed = ceilings.limit_to_possible(speed, ceiling)
     return {
-        "what": what, "tokens": tokens, "requests": len(answers), "ttft_ms": ttft * 1e3, "tpot_ms": tpot * 1e3,
-        "e2e_ms": e2e * 1e3, "tok_per_s": allowed, "refused": allowed is None, "ceiling": ceiling.reason,
-        "ceiling_tok_per_s": ceiling.tok_per_s, "share_of_ceiling_percent": allowed and ceiling.tok_per_s
-        and 100 * allowed / ceiling.tok_per_s,
+        "what": kind, "tokens": tokens, "requests": len(answers), "ttft_ms": ttft * 1e3, "tpot_ms": tpot * 1e3,
+        "e2e_ms": e2e * 1e3, "tok_per_s": possible_speed, "refused": possible_speed is None, "ceiling": ceiling.reason,
+        "ceiling_tok_per_s": ceiling.tok_per_s, "share_of_ceiling_percent": possible_speed and ceiling.tok_per_s
+        and 100 * possible_speed / ceiling.tok_per_s,
     }  # fmt: skip
 
 
@@ -90,14 +90,14 @@ text = warm[-1].text
 # --- the record ----------------------------------------------------------------------------------------------------------
 engine_version, numbers = engines.version(kind), 2 if device.type == "cuda" else 4
 predicted = rows[2]["ttft_ms"] + (args.max_tokens - 1) * rows[2]["tpot_ms"]  # from the short answers alone
-asked = [*[args.max_tokens] * (1 + REPEATS), *[args.max_tokens // 2] * (REPEATS + len(likeliest))]
+lengths = [*[args.max_tokens] * (1 + REPEATS), *[args.max_tokens // 2] * (REPEATS + len(likeliest))]
 metrics = {
     **vars(args), "engine": kind, "engine_version": engine_version, "rows": rows,
     "load_s": engine.load_s, "text": text, "prompt_tokens": cold.prompt_tokens,
     **{key: rows[1][key] for key in ("ttft_ms", "tpot_ms", "e2e_ms", "tok_per_s", "ceiling_tok_per_s")},
     "e2e_over_half": rows[1]["e2e_ms"] / rows[2]["e2e_ms"],
-    "requests": len(asked), "ceiling_reason": rows[1]["ceiling"], "predicted_e2e_ms": predicted,
-    "tokens_missing": sum(abs(a.tokens - n) for a, n in zip([cold, *warm, *half, *likeliest], asked, strict=True)),
+    "requests": len(lengths), "ceiling_reason": rows[1]["ceiling"], "predicted_e2e_ms": predicted,
+    "tokens_missing": sum(abs(a.tokens - n) for a, n in zip([cold, *warm, *half, *likeliest], lengths, strict=True)),
     "not_streamed": sum(answer.events < 2 or answer.ttft_s >= answer.e2e_s for answer in [cold, *warm]),
     "greedy_answers_differ": int(likeliest[0].text != likeliest[1].text), "refused": sum(row["refused"] for row in rows),
     "engine_memory_bytes": memory, "weight_bytes": MODELS[args.model].weight_bytes(numbers),
@@ -108,7 +108,7 @@ titles = {"what": "request", "tokens": "tokens", "ttft_ms": "TTFT ms", "tpot_ms"
           "tok_per_s": "tokens/s", "ceiling_tok_per_s": "ceiling tokens/s"}  # fmt: skip
 bench.say_table(rows, titles)
 say(f"by the shorter answers, {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
-for refused in (row for row in rows if row["refused"]):
-    say(f"refused: the figure of '{refused['what']}' is above what is possible ({refused['ceiling']})")
+for refused_row in (row for row in rows if row["refused"]):
+    say(f"refused: the figure of '{refused_row['what']}' is above what is possible ({refused_row['ceiling']})")
 path = bench.write_metrics("first_inference/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device, f"{kind} {engine_version}")

@@ -85,18 +85,18 @@ def watch_other() -> int:
 
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
-done: dict[str, loads.Work] = {}
+work_by_phase: dict[str, loads.Work] = {}
 with telemetry.Recorder(read, args.hz) as recorder:
     for name, load in loads.LOADS.items():
         with recorder.during(name):
-            done[name] = load(device, args.seconds)
+            work_by_phase[name] = load(device, args.seconds)
         say(f"{recorder.seconds:6.1f} s  {name} done")
     picture = nvidia_smi.screen() if device.type == "cuda" else None
     say(f"{recorder.seconds:6.1f} s  now exercise {args.watched}, watched:\n")
     watching = f"exercise {args.watched}"
     with recorder.during(watching):
         exit_code = watch_other()
-    due = int(recorder.seconds * args.hz)
+    ticks = int(recorder.seconds * args.hz)
 
 samples = [{**sample, "memory_used_mib": (sample["memory_used_bytes"] or 0) / MIB or None} for sample in recorder.samples]
 if picture:
@@ -107,17 +107,17 @@ with (out / "samples.csv").open("w", newline="", encoding="utf-8") as file:
     writer.writerows(samples)
 
 
-def over(phase: str, key: str) -> list[float]:
+def select(phase: str, key: str) -> list[float]:
     """Return the values of `key` in a phase; the first sample is left out, because it describes the time before."""
     return [sample[key] for sample in [row for row in samples if row["phase"] == phase][1:] if sample[key] is not None]
 
 
 def figures(phase: str) -> dict:
     """One row: the monitor's readings, and the work done."""
-    busy, power, heat = over(phase, "utilisation_percent"), over(phase, "power_w"), over(phase, "temperature_c")
-    memory, work = over(phase, "memory_used_bytes"), done.get(phase)
+    busy, power, heat = select(phase, "utilisation_percent"), select(phase, "power_w"), select(phase, "temperature_c")
+    memory, work = select(phase, "memory_used_bytes"), work_by_phase.get(phase)
     tflops = work and work.operations / work.seconds / 1e12
-    refused = bool(tflops and limit_tflops and tflops > limit_tflops)
+    is_refused = bool(tflops and limit_tflops and tflops > limit_tflops)
     return {
         "phase": phase, "samples": len(busy),
         "utilisation_min_percent": min(busy, default=None), "utilisation_max_percent": max(busy, default=None),
@@ -125,8 +125,8 @@ def figures(phase: str) -> dict:
         "utilisation_p95_percent": bench.percentile(busy, 95) if busy else None,
         "memory_max_mib": max(memory) / MIB if memory else None, "memory_min_mib": min(memory) / MIB if memory else None,
         "power_mean_w": sum(power) / len(power) if power else None, "temperature_max_c": max(heat, default=None),
-        "gflop_per_s": None if refused or tflops is None else 1e3 * tflops,
-        "gb_per_s": work.moved / work.seconds / 1e9 if work else None, "refused": refused,
+        "gflop_per_s": None if is_refused or tflops is None else 1e3 * tflops,
+        "gb_per_s": work.moved / work.seconds / 1e9 if work else None, "refused": is_refused,
     }  # fmt: skip
 
 
@@ -137,18 +137,18 @@ if (by_load["idle"] or 0.0) > BUSY_PERCENT:
     say(f"While nothing of this ran, the device was at {by_load['idle']:.0f}%: other programs use it, and are in every figure")
 best = max((row["gflop_per_s"] or 0.0) for row in phases)
 for row in phases:
-    known = row["gflop_per_s"] is not None and best
-    row["work_percent"] = 100 * row["gflop_per_s"] / best if known else None  # of the arithmetic that the device just did
+    is_measured = row["gflop_per_s"] is not None and best
+    row["work_percent"] = 100 * row["gflop_per_s"] / best if is_measured else None  # of the arithmetic that the device just did
 metrics = {
     "hz": args.hz, "with": args.watched, "seconds": args.seconds, "model": args.model if args.watched == "1.2" else None,
     "source": first.source, "watched_device": first.device,
     "source_is_the_devices": (first.source == "cpu") == (device.type == "cpu"), "phases": phases, "samples": samples,
     "load_samples": [sample for sample in samples if sample["phase"] in loads.LOADS],
     "busywork_utilisation_percent": by_load["busywork"], "idle_utilisation_percent": by_load["idle"],
-    "samples_due": due, "samples_taken_percent": 100 * len(samples) / max(1, due), "samples_late": recorder.missed,
+    "samples_due": ticks, "samples_taken_percent": 100 * len(samples) / max(1, ticks), "samples_late": recorder.missed,
     "watched": phases[-1], "watched_exit_code": exit_code, "refused": sum(row["refused"] for row in phases),
     "least_samples": min(row["samples"] for row in phases),
-    "busywork_gflop_per_s": done["busywork"].operations / done["busywork"].seconds / 1e9,
+    "busywork_gflop_per_s": work_by_phase["busywork"].operations / work_by_phase["busywork"].seconds / 1e9,
     "arithmetic_gflop_per_s": phases[2]["gflop_per_s"], "copying_gb_per_s": phases[1]["gb_per_s"],
     "simulated": None if device.type == "cuda" else "the CPU is watched instead of a GPU",
 }  # fmt: skip

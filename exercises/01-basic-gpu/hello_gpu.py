@@ -39,7 +39,8 @@ if not 1 <= args.small < args.size or args.repeats < 1:
 
 
 def slow_here(dtype: torch.dtype) -> bool:
-    """Whether a product in `dtype` takes over ten times as long here as in float32: the CPU has no fast kernel for it."""
+    """Return whether a product in `dtype` takes over ten times as long here as in float32: the CPU has no fast kernel for
+    it."""
     a = torch.ones(128, 128)
     wide, narrow = (min(bench.measure(lambda m=m: m @ m, CPU, budget_s=0.02, threads=1)) for m in (a, a.to(dtype)))
     return narrow > 10 * wide
@@ -78,18 +79,18 @@ rows: list[dict] = []
 allocations: list[dict] = []
 
 
-def record(n: int, who: str, what: str, seconds: list[float], wrong: float) -> float:
+def record(n: int, processor: str, kind: str, seconds: list[float], wrong: float) -> float:
     """Add one line to the table; returns the median in seconds."""
     median = bench.percentile(seconds, 50)
     tflops = gpus.matmul_tflops(n, median)
-    peak = gpu and who == "GPU" and gpu.peak_tflops(args.dtype)
+    peak = gpu and processor == "GPU" and gpu.peak_tflops(args.dtype)
     single = reference_dtype == torch.float32  # then every product on the CPU is in float32
-    limit = peak or (gpus.cpu_limit_tflops(os.cpu_count() or 1) if who != "GPU" and single else None)
-    refused = limit is not None and tflops > limit  # faster than the hardware can be: the measurement is wrong
+    limit = peak or (gpus.cpu_limit_tflops(os.cpu_count() or 1) if processor != "GPU" and single else None)
+    is_refused = limit is not None and tflops > limit  # faster than the hardware can be: the measurement is wrong
     rows.append({
-        "size": n, "device": who, "what": what, "name": f"{n}: {who}, {what}", **bench.spread_ms(seconds),
-        "gflop_per_s": None if refused else 1e3 * tflops, "refused": refused,
-        "percent_of_peak": 100 * tflops / peak if peak and not refused else None,
+        "size": n, "device": processor, "what": kind, "name": f"{n}: {processor}, {kind}", **bench.spread_ms(seconds),
+        "gflop_per_s": None if is_refused else 1e3 * tflops, "refused": is_refused,
+        "percent_of_peak": 100 * tflops / peak if peak and not is_refused else None,
         "error": wrong, "error_of_allowed": wrong / TOLERANCE[args.dtype],
     })  # fmt: skip
     return median
@@ -100,15 +101,17 @@ def experiment(n: int) -> dict:
     """All rows of one size, and the speed-up of the fast device."""
     source = torch.Generator().manual_seed(SEED)
     a, b = (torch.randn(n, n, generator=source).to(dtype) for _ in range(2))  # random: a GPU is faster with zeros
-    before = torch.cuda.memory_allocated(device) if on_gpu else 0
+    baseline = torch.cuda.memory_allocated(device) if on_gpu else 0
     x, y = a.to(device), b.to(device)
     product = torch.empty(n, n, dtype=dtype, device=device)
-    held = [x, y, product]
-    counted = sum(tensor.untyped_storage().nbytes() for tensor in held)
-    seen = torch.cuda.memory_allocated(device) - before if on_gpu else None
-    allocations.append({"size": n, "bytes": counted, "expected_bytes": 3 * n * n * dtype.itemsize, "allocator_bytes": seen})
+    tensors = [x, y, product]
+    tensor_bytes = sum(tensor.untyped_storage().nbytes() for tensor in tensors)
+    allocator_bytes = torch.cuda.memory_allocated(device) - baseline if on_gpu else None
+    allocations.append(
+        {"size": n, "bytes": tensor_bytes, "expected_bytes": 3 * n * n * dtype.itemsize, "allocator_bytes": allocator_bytes}
+    )
 
-    def to_device_and_back() -> torch.Tensor:
+    def copy_there_and_back() -> torch.Tensor:
         """Both matrices to the device, the product back. It ends with a copy to the CPU, which waits: a clock is enough."""
         return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
 
@@ -122,14 +125,14 @@ def experiment(n: int) -> dict:
     flush = bench.cache_flush(device)
     warm = bench.measure(lambda: torch.mm(x, y, out=product), device, at_least=args.repeats, flush=flush)
     fast_s = record(n, fast, "warm", warm, error(product, a, b))
-    with_copies = bench.measure(to_device_and_back, CPU, budget_s=0.2)
-    copies_s = record(n, fast, WITH_COPIES, with_copies, error(to_device_and_back(), a, b))
+    with_copies = bench.measure(copy_there_and_back, CPU, budget_s=0.2)
+    copies_s = record(n, fast, WITH_COPIES, with_copies, error(copy_there_and_back(), a, b))
     copies = bench.measure(
         copies_only, CPU, budget_s=0.1
     )  # measured separately: the difference of two noisy times can be negative
-    left, right = a.to(reference_dtype), b.to(reference_dtype)
-    slow = bench.measure(lambda: left @ right, CPU, budget_s=0.2, threads=cores if on_gpu else 1)
-    slow_s = record(n, reference, "warm", slow, error(left @ right, a, b))
+    exact_a, right = a.to(reference_dtype), b.to(reference_dtype)
+    slow = bench.measure(lambda: exact_a @ right, CPU, budget_s=0.2, threads=cores if on_gpu else 1)
+    slow_s = record(n, reference, "warm", slow, error(exact_a @ right, a, b))
     return {"size": n, "first_call_ms": 1e3 * cold[0], "warm_ms": 1e3 * fast_s, "with_copies_ms": 1e3 * copies_s,
             "reference_ms": 1e3 * slow_s, "speedup": slow_s / fast_s, "speedup_with_copies": slow_s / copies_s,
             "copies_ms": 1e3 * bench.percentile(copies, 50), "slow_least_s": min(slow),

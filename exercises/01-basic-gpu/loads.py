@@ -13,7 +13,7 @@ import torch
 
 @dataclass(frozen=True)
 class Work:
-    """What a load did in `seconds`: floating-point operations, and bytes that were read or written."""
+    """The work of a load in `seconds`: floating-point operations, and bytes that were read or written."""
 
     seconds: float
     operations: float = 0.0
@@ -48,10 +48,10 @@ def busywork(device: torch.device, seconds: float) -> Work:
     if device.type == "cuda":
         _, took = _repeat(lambda: torch.cuda._sleep(20_000_000), device, seconds)  # noqa: SLF001 (a kernel of one thread)
         return Work(took)
-    begun, text = time.perf_counter(), bytes(4 << 20)
+    start, text = time.perf_counter(), bytes(4 << 20)
 
     def hashes() -> None:
-        while time.perf_counter() - begun < seconds:
+        while time.perf_counter() - start < seconds:
             hashlib.sha256(text)  # releases the interpreter's lock, so that all cores work
 
     threads = [threading.Thread(target=hashes) for _ in range(torch.get_num_threads())]
@@ -59,7 +59,7 @@ def busywork(device: torch.device, seconds: float) -> Work:
         thread.start()
     for thread in threads:
         thread.join()
-    return Work(time.perf_counter() - begun)
+    return Work(time.perf_counter() - start)
 
 
 LOADS = {"idle": idle, "copying": copying, "arithmetic": arithmetic, "busywork": busywork}
@@ -67,11 +67,11 @@ LOADS = {"idle": idle, "copying": copying, "arithmetic": arithmetic, "busywork":
 
 def _repeat(call: Callable[[], object], device: torch.device, seconds: float) -> tuple[int, float]:
     """Make as many calls as fit; returns their number, and the seconds until the last has really ended."""
-    count, begun = 0, time.perf_counter()
-    while time.perf_counter() - begun < seconds:
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
         for _ in range(4):  # a few at a time, so that the device does not wait after each
             call()
         count += 4
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-    return count, time.perf_counter() - begun
+    return count, time.perf_counter() - start

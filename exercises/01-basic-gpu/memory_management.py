@@ -40,8 +40,10 @@ if args.size < 16 or args.steps < 1 or args.budget_mib < 0:
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = torch.device("cpu") if args.budget_mib else bench.here()
 memory = GpuMemory() if device.type == "cuda" else SimulatedMemory((args.budget_mib or 256) * MIB, CONTEXT_MIB * MIB)
-what = f"a simulated device of {memory.capacity() / MIB:,.0f} MiB" if memory.simulated else torch.cuda.get_device_name(device)
-say(f"memory of {what}")
+device_text = (
+    f"a simulated device of {memory.capacity() / MIB:,.0f} MiB" if memory.simulated else torch.cuda.get_device_name(device)
+)
+say(f"memory of {device_text}")
 nbytes = args.size * args.size * 4
 timeline: list[dict] = []
 
@@ -50,8 +52,8 @@ def note(step: str) -> None:
     """Add one line to the timeline: all three answers, in MiB."""
     row = {
         "step": step, "number": len(timeline), "allocated_mib": memory.allocated() / MIB,
-        "reserved_mib": memory.reserved() / MIB, "driver_mib": memory.in_use() / MIB,
-        "driver_free_mib": (memory.capacity() - memory.in_use()) / MIB,
+        "reserved_mib": memory.reserved() / MIB, "driver_mib": memory.used() / MIB,
+        "driver_free_mib": (memory.capacity() - memory.used()) / MIB,
     }  # fmt: skip
     timeline.append(row)
     say(f"{step:<34} allocated {row['allocated_mib']:>10,.1f}   reserved {row['reserved_mib']:>10,.1f}   "
@@ -60,13 +62,13 @@ def note(step: str) -> None:
 
 def grow(at_most: int) -> int:
     """Keep one more tensor at each step. Returns how many there were at the end, if memory was enough."""
-    held = []
+    tensors = []
     for step in range(at_most):
-        held.append(torch.empty(args.size, args.size, device=device))
+        tensors.append(torch.empty(args.size, args.size, device=device))
         if step < 3 or (step & (step + 1)) == 0:
-            note(f"{len(held)} tensor{'s' if len(held) > 1 else ''}")
-        steps_done[0] = len(held)
-    return len(held)
+            note(f"{len(tensors)} tensor{'s' if len(tensors) > 1 else ''}")
+        steps_done[0] = len(tensors)
+    return len(tensors)
 
 
 def load(first: int, count: int) -> torch.Tensor:
@@ -87,7 +89,7 @@ def right_sums(rows: int) -> torch.Tensor:
 # --- the experiment ----------------------------------------------------------------------------------------------------
 steps_done, rows_loaded, caught = [0], [0], None
 table_rows = int(1.2 * memory.capacity() / (4 * COLUMNS))  # a fifth more than fits, even on an empty device
-expected = right_sums(table_rows)
+reference = right_sums(table_rows)
 with memory:
     baseline = memory.allocated()
     note("at the beginning")
@@ -102,7 +104,7 @@ with memory:
     note("cache emptied")
     fell_at_empty = reserved_deleted - memory.reserved()
 
-    predicted = min(args.steps, (memory.capacity() - memory.in_use()) // nbytes)  # free by the driver, not by allocated
+    predicted = min(args.steps, (memory.capacity() - memory.used()) // nbytes)  # free by the driver, not by allocated
     say(f"\nby the driver's figure there is room for {predicted} tensors of {nbytes / MIB:,.1f} MiB; allocating ...")
     try:
         grow(args.steps)
@@ -117,11 +119,11 @@ with memory:
     note("the error let go")
     memory.empty_cache()
     note("cache emptied again")
-    left = memory.allocated() - baseline
-    again = torch.empty(args.size, args.size, device=device)
-    recovered = again.numel() == args.size**2
+    remaining = memory.allocated() - baseline
+    repeated = torch.empty(args.size, args.size, device=device)
+    recovered = repeated.numel() == args.size**2
     note("one tensor again")
-    del again
+    del repeated
     memory.empty_cache()
 
     # --- a table a fifth larger than the device: the plain way, then your fix ------------------------------------------
@@ -152,8 +154,8 @@ with memory:
     wrong = None
     if sums is not None:
         sums = torch.as_tensor(sums).detach().double().cpu()
-        same = sums.shape == expected.shape
-        wrong = ((sums - expected).abs().max() / expected.max()).item() if same else float("inf")
+        same = sums.shape == reference.shape
+        wrong = ((sums - reference).abs().max() / reference.max()).item() if same else float("inf")
         say(f"your fix ran; peak {fix_peak / MIB:,.1f} MiB, largest error {wrong:.1e} of the largest sum")
     if rows_loaded[0] != table_rows and not ran_out and not is_open:
         say(f"it read {rows_loaded[0]:,} rows of {table_rows:,}")
@@ -162,20 +164,20 @@ with memory:
 metrics = {
     **vars(args), "timeline": timeline, "capacity_bytes": memory.capacity(), "tensor_bytes": nbytes,
     "steps_that_fitted": steps_done[0], "steps_predicted": predicted, "prediction_off": abs(steps_done[0] - predicted),
-    "out_of_memory": name is not None, "exception": name, "held_by_error_bytes": held_by_error, "left_bytes": left,
+    "out_of_memory": name is not None, "exception": name, "held_by_error_bytes": held_by_error, "left_bytes": remaining,
     "recovered": recovered, "reserved_fell_at_del_bytes": fell_at_del, "reserved_fell_at_empty_cache_bytes": fell_at_empty,
     "peak_mib": max(row["allocated_mib"] for row in timeline), "fix_rows": table_rows,
     "plain_out_of_memory": plain_ran_out, "fix_out_of_memory": None if is_open else ran_out,
     "fix_broken": None if is_open else broken or "no", "fix_peak_bytes": fix_peak,
     "fix_peak_mib": None if wrong is None else fix_peak / MIB,
     "fix_rows_loaded": None if ran_out or broken or is_open else rows_loaded[0], "fix_error": wrong,
-    "simulated": what if memory.simulated else None,
+    "simulated": device_text if memory.simulated else None,
 }  # fmt: skip
 if memory.simulated:
     say("\nThe device is simulated: its size is only a limit, but its error has the same class as on a GPU. (local mode)")
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-if (own := Path(my_fix.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_fix.py")  # keep what was judged with the result
+if (part_file := Path(my_fix.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / "my_fix.py")  # keep what was judged with the result
 path = bench.write_metrics("memory_management/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Sample(NamedTuple):
-    """What the monitor read at one moment: milliseconds on its clock, watts, percent. None if it got no answer."""
+    """The monitor's readings at one moment: milliseconds on its clock, watts, percent. None if it got no answer."""
 
     at_ms: float
     power_w: float | None

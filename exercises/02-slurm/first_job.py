@@ -34,10 +34,10 @@ if args.seconds <= 0 or args.size < 1:
     parser.error("--seconds and --size must be more than 0")
 
 # --- who am I? Slurm's environment variables say so -------------------------------------------------------------------
-began = time.perf_counter()
+start = time.perf_counter()
 job = os.environ.get("SLURM_JOB_ID", "by-hand")
 node = os.environ.get("SLURMD_NODENAME") or bench.node_label()
-given = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]
+visible_gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]
 on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
 device = torch.device("cuda" if on_gpu else "cpu")
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
@@ -47,18 +47,18 @@ def uuid() -> str | None:
     """Return the unique id of the GPU; None without a GPU."""
     if not on_gpu:
         return None
-    asked = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader", f"--id={given[0] if given else 0}"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip() or None
+    command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader", f"--id={visible_gpus[0] if visible_gpus else 0}"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None
 
 
 say(f"job {job} in the partition {os.environ.get('SLURM_JOB_PARTITION', '-')} is on {node}")
-say(f"it may use GPU number {', '.join(given) or 'none'} there (CUDA_VISIBLE_DEVICES), and computes on {device}")
+say(f"it may use GPU number {', '.join(visible_gpus) or 'none'} there (CUDA_VISIBLE_DEVICES), and computes on {device}")
 
 # --- the work: one matrix product after another, until the time is up ---------------------------------------------------
 a, b = torch.randn(2, args.size, args.size, device=device)
 seconds = bench.time_calls(lambda: a @ b, device, budget_s=min(0.5, args.seconds))
 products = 0
-while time.perf_counter() - began < args.seconds:
+while time.perf_counter() - start < args.seconds:
     bench.time_each(lambda: a @ b, device, 20)
     products += 20
 row = bench.spread_ms(seconds)
@@ -66,7 +66,7 @@ say(f"a product of two {args.size} by {args.size} matrices takes {row['median_ms
 
 # --- the record: one file for each job, in the folder that all nodes share ----------------------------------------------
 record = {
-    "host": node, "gpus_given": len(given), "gpu_uuid": uuid(), "device": bench.environment(device)["device"],
+    "host": node, "gpus_given": len(visible_gpus), "gpu_uuid": uuid(), "device": bench.environment(device)["device"],
     "matmul_ms": row["median_ms"], "size": args.size, "cores": os.cpu_count(),
     "tf32_allowed": torch.backends.cuda.matmul.allow_tf32,
     "restarts_seen": int(os.environ.get("SLURM_RESTART_COUNT", "0")),
@@ -74,4 +74,4 @@ record = {
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 (out / f"job-{job}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-say(f"written: job-{job}.json, after {time.perf_counter() - began:.1f} s")
+say(f"written: job-{job}.json, after {time.perf_counter() - start:.1f} s")

@@ -43,8 +43,8 @@ titles |= {"seconds": "seconds", "steps": "steps", "samples_seen": "samples", "h
 bench.say_table(rows, titles)
 smallest = f"{args.sweep} {best['value']:g} has the smallest mean loss, {best['final_loss']:.5f}"
 if equal:
-    others = ", ".join(f"{row['value']:g}" for row in equal)
-    say(f"{smallest}; its {best['low_loss']:.5f} to {best['high_loss']:.5f} overlaps with {others}")
+    values_text = ", ".join(f"{row['value']:g}" for row in equal)
+    say(f"{smallest}; its {best['low_loss']:.5f} to {best['high_loss']:.5f} overlaps with {values_text}")
     say("no value is best by these seeds: another seed could reverse the order")
 else:
     say(f"best {smallest}: its highest is below the lowest of every other value")

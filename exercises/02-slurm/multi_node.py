@@ -41,18 +41,18 @@ slurm = {name: os.environ.get(f"SLURM_{name}") for name in ("PROCID", "NODEID", 
 host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 say(f"SLURM_PROCID {slurm['PROCID']} of {slurm['NTASKS']} is on {host}, machine {slurm['NODEID']} of {slurm['JOB_NODELIST']}")
 
-began = time.perf_counter()
+start = time.perf_counter()
 world = ranks.join()
-say(f"rank {world.rank} of {world.size}: joined after {time.perf_counter() - began:.2f} s")
+say(f"rank {world.rank} of {world.size}: joined after {time.perf_counter() - start:.2f} s")
 if world.device.type == "cpu" and torch.cuda.is_available():
     say(f"rank {world.rank} computes on the CPU, with gloo: NCCL needs a GPU for each process, and there are fewer")
 
 # --- the experiment: rank r contributes r + 1 in every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 ----------------
-expected = world.size * (world.size + 1) / 2
+right_sum = world.size * (world.size + 1) / 2
 tensor = torch.full((args.elements,), float(world.rank + 1), device=world.device)
 dist.all_reduce(tensor)
-wrong = int((tensor != expected).sum())
-say(f"rank {world.rank}: contributed {world.rank + 1}, the sum is {tensor[0].item():g}, expected {expected:g}")
+wrong = int((tensor != right_sum).sum())
+say(f"rank {world.rank}: contributed {world.rank + 1}, the sum is {tensor[0].item():g}, expected {right_sum:g}")
 
 zeros = torch.zeros(args.elements, device=world.device)
 mine_s = bench.time_calls(
@@ -60,22 +60,23 @@ mine_s = bench.time_calls(
 )
 sync = bench.spread_ms(world.slowest(mine_s))
 
-mine = {
+own_facts = {
     "rank": world.rank, "procid": int(slurm["PROCID"] or 0), "nodeid": int(slurm["NODEID"] or 0),
     "localid": int(slurm["LOCALID"] or 0), "host": host, "machine": socket.gethostname(), "pid": os.getpid(),
     "device": str(world.device), "sum": tensor[0].item(), "wrong": wrong,
     "gpus_given": len([gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]),
 }  # fmt: skip
-rows = world.gather(mine)
+rows = world.gather(own_facts)
 
 
 def computers() -> int:
-    """How many computers this job's nodes are, as Slurm reports it; 0 if it cannot be asked. Usually one for each node."""
-    asked = ["scontrol", "--oneliner", "show", "node", slurm["JOB_NODELIST"] or ""]
-    if not slurm["JOB_NODELIST"] or shutil.which(asked[0]) is None:
+    """Return how many computers this job's nodes are, as Slurm reports it; 0 if it cannot be asked. Usually one for each
+    node."""
+    command = ["scontrol", "--oneliner", "show", "node", slurm["JOB_NODELIST"] or ""]
+    if not slurm["JOB_NODELIST"] or shutil.which(command[0]) is None:
         return 0
-    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    return len(set(re.findall(r"NodeHostName=(\S+)", said)))
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return len(set(re.findall(r"NodeHostName=(\S+)", output)))
 
 
 # --- the record: rank 0 writes it, and the table comes from the same rows --------------------------------------------------
@@ -85,7 +86,7 @@ if world.rank == 0:
     if not could_differ:
         say(f"Slurm's {nodes} nodes share computers ({behind} in all), so only SLURMD_NODENAME tells them apart, not hostname")
     metrics = {
-        "backend": dist.get_backend(), "elements": args.elements, "ranks": rows, "expected_sum": expected,
+        "backend": dist.get_backend(), "elements": args.elements, "ranks": rows, "expected_sum": right_sum,
         "hosts": nodes, "machines": len({row["machine"] for row in rows}) if could_differ else None, "computers": behind,
         "wrong_elements": sum(row["wrong"] for row in rows),
         "misplaced": sum(row["rank"] != row["procid"] for row in rows),

@@ -71,9 +71,9 @@ if not FILE.is_file():
     say(f"trained a model and kept it in {FILE}")
 
 # --- load it, and use it ---------------------------------------------------------------------------------------------------
-began = time.perf_counter()
+start = time.perf_counter()
 net.load_state_dict(torch.load(FILE, map_location=device, weights_only=True))
-load_ms = (time.perf_counter() - began) * 1e3
+load_ms = (time.perf_counter() - start) * 1e3
 inputs, kinds = pictures(256, args.noise)
 with torch.no_grad():
     latency = bench.spread_ms(bench.time_calls(lambda: net(inputs[:1]), device, budget_s=0.2))

@@ -58,14 +58,14 @@ on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "g
 device = torch.device("cuda" if on_gpu else "cpu")
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
 points = torch.rand(SAMPLES + HELD_OUT, 2) * 4 - 2
-wanted = torch.sin(2 * points[:, :1]) * torch.cos(points[:, 1:]) + 0.05 * torch.randn(SAMPLES + HELD_OUT, 1)
-points, wanted = points.to(device), wanted.to(device)
+targets = torch.sin(2 * points[:, :1]) * torch.cos(points[:, 1:]) + 0.05 * torch.randn(SAMPLES + HELD_OUT, 1)
+points, targets = points.to(device), targets.to(device)
 
 
 @torch.no_grad()
 def held_out_loss(model: nn.Module) -> float:
     """Return the loss on samples that were never trained on."""
-    return nn.functional.mse_loss(model(points[SAMPLES:]), wanted[SAMPLES:]).item()
+    return nn.functional.mse_loss(model(points[SAMPLES:]), targets[SAMPLES:]).item()
 
 
 def batches(order: torch.Generator) -> Iterator[torch.Tensor]:
@@ -79,22 +79,22 @@ def train(seed: int) -> tuple[float, float]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
-    before = held_out_loss(model)
+    loss_before = held_out_loss(model)
     for batch in islice(batches(torch.Generator().manual_seed(seed)), steps):
         optimizer.zero_grad()
-        nn.functional.mse_loss(model(points[batch]), wanted[batch]).backward()
+        nn.functional.mse_loss(model(points[batch]), targets[batch]).backward()
         optimizer.step()
-    after = held_out_loss(model)
-    say(f"task {task}: seed {seed}, loss {before:.4f} before, {after:.5f} after {steps} steps")
-    return before, after
+    loss_after = held_out_loss(model)
+    say(f"task {task}: seed {seed}, loss {loss_before:.4f} before, {loss_after:.5f} after {steps} steps")
+    return loss_before, loss_after
 
 
 # --- the experiment -----------------------------------------------------------------------------------------------------------
 node = os.environ.get("SLURMD_NODENAME") or bench.node_label()
 say(f"task {task} on {node}: {args.sweep} {value:g}, {args.seeds} seeds")
-began = time.perf_counter()
+start = time.perf_counter()
 losses = [train(seed) for seed in range(args.seeds)]
-seconds = time.perf_counter() - began
+seconds = time.perf_counter() - start
 starts, ends = ([pair[place] for pair in losses] for place in (0, 1))
 finite = all(math.isfinite(loss) for loss in ends)
 

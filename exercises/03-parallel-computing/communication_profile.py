@@ -50,7 +50,7 @@ world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 if size < 2:
     sys.exit(
-        "one rank has nobody to talk to: start two (gpucourse run 3.3 --nodes 2). With one GPU in all, they can talk on CPUs: "
+        "one rank has no partner: start two (gpucourse run 3.3 --nodes 2). With one GPU in all, they can talk on CPUs: "
         "GPUCOURSE_BACKEND=gloo torchrun --nproc-per-node=2 communication_profile.py --max-bytes 4194304"
     )
 say(f"rank {rank} of {size} is on {bench.node_label()} ({device})")
@@ -60,7 +60,7 @@ scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_te
 
 
 def can_scatter() -> bool:
-    """Whether this backend has ReduceScatter: older versions of gloo do not, and every rank gets an error at once."""
+    """Return whether this backend has ReduceScatter: older versions of gloo do not, and every rank gets an error at once."""
     try:
         scatter(torch.zeros(1, device=device), torch.zeros(size, device=device))
     except (RuntimeError, NotImplementedError) as error:
@@ -77,19 +77,19 @@ def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Te
     part = slice(count // size * rank, count // size * (rank + 1))
     pattern = torch.arange(count, dtype=torch.int32, device=device).remainder_(PERIOD).float()
     total = size * pattern + size * (size + 1) / 2  # exact in float32
-    brought = pattern + (rank + 1)
+    contribution = pattern + (rank + 1)
     if collective == "all_reduce":
-        return lambda: dist.all_reduce(brought), brought, brought, total
+        return lambda: dist.all_reduce(contribution), contribution, contribution, total
     if collective == "broadcast":
-        return lambda: dist.broadcast(brought, src=0), brought, brought, pattern + 1
+        return lambda: dist.broadcast(contribution, src=0), contribution, contribution, pattern + 1
     if collective == "all_gather":
-        mine, every = brought[: count // size].clone(), torch.full_like(pattern, math.nan)
-        expected = torch.cat([pattern[: count // size] + (other + 1) for other in range(size)])
-        return lambda: gather(every, mine), mine, every, expected
+        own_share, every = contribution[: count // size].clone(), torch.full_like(pattern, math.nan)
+        expectation = torch.cat([pattern[: count // size] + (other_rank + 1) for other_rank in range(size)])
+        return lambda: gather(every, own_share), own_share, every, expectation
     if not scatters:
-        return lambda: dist.all_reduce(brought), brought, brought[part], total[part]
-    kept = torch.full_like(pattern[part], math.nan)
-    return lambda: scatter(kept, brought), brought, kept, total[part]
+        return lambda: dist.all_reduce(contribution), contribution, contribution[part], total[part]
+    received = torch.full_like(pattern[part], math.nan)
+    return lambda: scatter(received, contribution), contribution, received, total[part]
 
 
 # --- the experiment: every size is first checked, then timed -----------------------------------------------------------
@@ -104,11 +104,13 @@ counts = sorted({max(1, step // (4 * size)) * size for step in steps})  # float3
 sweep: list[dict] = []
 for collective in collectives:
     for count in counts:
-        call, source, result, expected = prepare(collective, count)
+        call, source, result, right_values = prepare(collective, count)
         call()
-        wrong = int(world.over_ranks(float((result != expected).sum()), dist.ReduceOp.SUM))  # NaN differs from everything
+        wrong = int(world.reduce(float((result != right_values).sum()), dist.ReduceOp.SUM))  # NaN differs from everything
         source.zero_()  # AllReduce works in place: repeated, any other sum would grow without limit
-        seconds = bench.time_calls(call, device, budget_s=0.1, agree=lambda mine: world.slowest([mine])[0], before=dist.barrier)
+        seconds = bench.time_calls(
+            call, device, budget_s=0.1, agree=lambda value: world.slowest([value])[0], prepare=dist.barrier
+        )
         slowest = world.slowest(seconds)  # all begin together (the barrier), and the last one to finish ends the call
         median = bench.percentile(slowest, 50)
         row = {
@@ -145,7 +147,7 @@ for collective in collectives:
 
 
 def above_link(row: dict) -> bool:
-    """Whether more bytes crossed the busiest link than it can have carried in the time."""
+    """Return whether more bytes crossed the busiest link than it can have carried in the time."""
     crossed = row["busbw_gb_per_s"] * row["median_us"] * 1e3  # GB/s times us, in bytes
     return link is not None and crossed - burst > 1.000001 * link * row["median_us"] * 1e3
 
@@ -153,9 +155,9 @@ def above_link(row: dict) -> bool:
 # --- comparison with NVIDIA's own program, if this node has it -----------------------------------------------------------
 hosts = len(set(world.gather(socket.gethostname())))
 if rank == 0:
-    ours = {row["bytes"]: row["busbw_gb_per_s"] for row in sweep if row["collective"] == "AllReduce"}
+    own_busbw = {row["bytes"]: row["busbw_gb_per_s"] for row in sweep if row["collective"] == "AllReduce"}
     gpus = size if device.type == "cuda" else 0
-    beside, why_not = nccl_tests.beside(ours, high=largest, factor=args.factor, gpus=gpus, hosts=hosts)
+    beside, why_not = nccl_tests.compare(own_busbw, high=largest, factor=args.factor, gpus=gpus, hosts=hosts)
 world.wait_for_all()
 
 # --- the record ----------------------------------------------------------------------------------------------------------

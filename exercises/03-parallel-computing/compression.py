@@ -23,15 +23,15 @@ def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
 
     Vogels, Karimireddy and Jaggi, "PowerSGD", 2019.
     """
-    sent = 0
+    numbers = 0
     for shape in shapes:
         n, m = shape[0], _elements(shape) // shape[0]
         r = min(n, m, rank)
-        sent += r * (n + m) if r * (n + m) * PAYS_FROM < n * m else n * m
-    return 4 * sent
+        numbers += r * (n + m) if r * (n + m) * PAYS_FROM < n * m else n * m
+    return 4 * numbers
 
 
-def on_the_wire(size: float, ranks: int) -> float:
+def count_wire_bytes(size: float, ranks: int) -> float:
     """Return the bytes that each rank sends in an AllReduce of `size` bytes: 2 (n - 1) / n of them."""
     return 2 * (ranks - 1) / ranks * size
 
@@ -49,8 +49,8 @@ def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[
     """Return a hook's row compared with no compression: the bytes that it saves, what that costs, and below which link speed it
     pays.
 
-    `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent. Where a difference is
-    below zero, what it stands for is too short to be measured, and counts as 0.
+    `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent. If a difference is
+    below zero, its time is too short to be measured, and counts as 0.
     """
     compressing = max(0.0, row["without_network_ms"] - plain["without_network_ms"])
     communication = max(0.0, row["median_ms"] - row["without_network_ms"])
@@ -61,7 +61,7 @@ def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[
         "communication_ms": communication,
         "communication_per_compute": communication / row["without_network_ms"],
         "pays_below_gbps": pays_below_gbps(
-            on_the_wire(plain["bytes_per_step"], ranks) - on_the_wire(row["bytes_per_step"], ranks), compressing
+            count_wire_bytes(plain["bytes_per_step"], ranks) - count_wire_bytes(row["bytes_per_step"], ranks), compressing
         ),
         "loss_gap_percent": 100 * (row["loss_after"] / plain["loss_after"] - 1),
     }

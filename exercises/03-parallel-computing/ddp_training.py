@@ -62,7 +62,7 @@ def build(*, parallel: bool) -> nn.Module:
 
 
 def learning_rate() -> float:
-    """Smaller where RATE would diverge: few samples (of all ranks) give a noisy gradient, a wide layer a steep one."""
+    """Smaller if RATE would diverge: few samples (of all ranks) give a noisy gradient, a wide layer a steep one."""
     return RATE * min(1, args.batch_size * size / NOISY_BELOW) * min(1, STEEP_ABOVE / args.hidden)
 
 
@@ -84,15 +84,15 @@ def whole_loss(model: nn.Module) -> float:
 
 # --- proof: the average of all shares' gradients is the gradient of the whole batch --------------------------------------
 say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {args.batch_size} of {args.batch_size * size} samples per step")
-model, mine = build(parallel=True), slice(args.batch_size * rank, args.batch_size * (rank + 1))
-backward(model, images[mine], labels[mine])
+model, own_share = build(parallel=True), slice(args.batch_size * rank, args.batch_size * (rank + 1))
+backward(model, images[own_share], labels[own_share])
 averaged = flat(weight.grad for weight in model.parameters())
 gradient_difference, gradient_error = world.difference(averaged), None
 if rank == 0:
     single, whole = build(parallel=False), slice(args.batch_size * size)
     backward(single, images[whole], labels[whole])
-    expected = flat(weight.grad for weight in single.parameters())
-    gradient_error = ((averaged - expected).abs().max() / expected.abs().max()).item()
+    reference = flat(weight.grad for weight in single.parameters())
+    gradient_error = ((averaged - reference).abs().max() / reference.abs().max()).item()
     say(f"rank 0: DDP's gradient is off the whole batch's by {gradient_error:.1e} of its largest element")
 
 # --- training: each rank on its own share of every epoch -------------------------------------------------------------------
@@ -103,15 +103,15 @@ optimizer, epochs, orders, loss_before = new_optimizer(model), [], [], whole_los
 for epoch in range(args.epochs):
     sampler.set_epoch(epoch)  # without it every epoch would see the same order
     begin, losses, order = time.perf_counter(), [], []
-    for chosen, x, y in loader:
-        order.append(chosen)
+    for sample_numbers, x, y in loader:
+        order.append(sample_numbers)
         losses.append(backward(model, x, y))
         optimizer.step()
     loss = torch.stack(losses).mean().item()  # reading a value waits for the GPU, so the clock below is right
     seconds = time.perf_counter() - begin
     say(f"epoch {epoch + 1}/{args.epochs}  rank {rank}  loss {loss:.4f} on my {len(sampler):,} samples  {seconds:.2f} s")
     orders.append(torch.cat(order).tolist())
-    mean = world.over_ranks(loss, dist.ReduceOp.SUM).item() / size
+    mean = world.reduce(loss, dist.ReduceOp.SUM).item() / size
     epochs.append({"epoch": epoch + 1, "loss": mean, "seconds": world.slowest([seconds])[0]})
 loss_after, weights = whole_loss(model.module), flat(model.parameters())
 parameter_difference = world.difference(weights)
@@ -140,7 +140,7 @@ with (silent := build(parallel=True)).no_sync():  # the same steps without AllRe
     own_s = time_steps(silent, args.batch_size)  # each rank alone: this shows a slow rank; above, all have its pace
 buffer = torch.zeros(sum(weight.numel() for weight in silent.parameters()), device=device)  # as large as all gradients
 allreduce_s = world.slowest(
-    bench.time_calls(lambda: dist.all_reduce(buffer), device, budget_s=0.2, agree=lambda mine: world.slowest([mine])[0])
+    bench.time_calls(lambda: dist.all_reduce(buffer), device, budget_s=0.2, agree=lambda value: world.slowest([value])[0])
 )
 silent_s, own_ms = world.slowest(own_s), world.gather(1e3 * sum(own_s) / len(own_s))
 nodes = world.gather(bench.node_label())
@@ -174,8 +174,8 @@ if rank == 0:
         "strong_efficiency_percent": rows[2]["efficiency_percent"] if size > 1 else None,
         "own_steps": [{"rank": r, "node": node, "mean_ms": ms} for r, (node, ms) in enumerate(zip(nodes, own_ms, strict=True))],
         "rule_of_thumb": [  # for two T4, one worker each; only two GPUs can be compared with it
-            {"what": what, "expected": expected, "ideal": ideal, "measured": measured if two_gpus else None}
-            for what, expected, ideal, measured in (
+            {"what": label, "expected": reference, "ideal": ideal, "measured": measured if two_gpus else None}
+            for label, reference, ideal, measured in (
                 ("speed-up of 2 GPUs, weak", 1.8, 2.0, rows[min(1, size - 1)]["speedup"]),
                 ("scaling efficiency (%)", 90.0, 100.0, rows[min(1, size - 1)]["efficiency_percent"]),
                 ("exposed communication (%)", 10.0, 0.0, exposed),

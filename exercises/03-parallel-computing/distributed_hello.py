@@ -44,7 +44,7 @@ on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "g
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 timeout = timedelta(seconds=float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "120")))
 
-started = time.perf_counter()
+start = time.perf_counter()
 if on_gpu and local_rank >= torch.cuda.device_count():  # NCCL would hang, or fail with a less clear message
     sys.exit(
         f"rank {os.environ['RANK']} is process {local_rank + 1} of its node, with {torch.cuda.device_count()} GPUs: start one "
@@ -56,7 +56,7 @@ if on_gpu:
 else:
     dist.init_process_group("gloo", timeout=timeout)
 rank, world = dist.get_rank(), dist.get_world_size()
-init_s = time.perf_counter() - started
+init_s = time.perf_counter() - start
 
 
 def slowest(seconds: list[float]) -> list[float]:
@@ -66,9 +66,9 @@ def slowest(seconds: list[float]) -> list[float]:
     return times.tolist()
 
 
-def wrong_elements(tensor: torch.Tensor, expected: float) -> int:
-    """How many elements are not exactly the expected one. NaN differs from everything, so it counts."""
-    return int((tensor != expected).sum())
+def wrong_elements(tensor: torch.Tensor, right: float) -> int:
+    """Return how many elements are not exactly the expected one. NaN differs from everything, so it counts."""
+    return int((tensor != right).sum())
 
 
 # --- the experiment: rank r contributes r + 1 in every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 ---------------
@@ -76,21 +76,21 @@ say(f"rank {rank} of {world} is on {bench.node_label()} ({device}), process {os.
 expected_sum, expected_mean = world * (world + 1) / 2, (world + 1) / 2
 
 tensor = torch.full((args.elements,), float(rank + 1), device=device)
-before = tensor[0].item()
+value_before = tensor[0].item()
 dist.all_reduce(tensor, op=dist.ReduceOp.SUM)
-after, wrong = tensor[0].item(), wrong_elements(tensor, expected_sum)
+value_after, wrong = tensor[0].item(), wrong_elements(tensor, expected_sum)
 average = tensor / world  # what DDP does with gradients; AllReduce itself only sums
 wrong_average = wrong_elements(average, expected_mean)
 verdict = "right on every element" if wrong + wrong_average == 0 else f"WRONG on {wrong + wrong_average} elements"
-say(f"rank {rank}: before {before:g}, after the sum {after:g}, as an average {average[0].item():g}: {verdict}")
+say(f"rank {rank}: before {value_before:g}, after the sum {value_after:g}, as an average {average[0].item():g}: {verdict}")
 
-mine = {
+own_facts = {
     "rank": rank, "local_rank": local_rank, "host": bench.node_label(), "machine": socket.gethostname(),
     "pid": os.getpid(), "device": str(device), "init_s": round(init_s, 4),
-    "before": before, "sum": after, "average": average[0].item(), "wrong": wrong + wrong_average,
+    "before": value_before, "sum": value_after, "average": average[0].item(), "wrong": wrong + wrong_average,
 }  # fmt: skip
 ranks: list[dict[str, object]] = [{}] * world
-dist.all_gather_object(ranks, mine)
+dist.all_gather_object(ranks, own_facts)
 
 # --- how long does it take? Warm, many times, the slowest rank, one size after another ---------------------------------
 sizes = [4**power for power in range(16) if 4**power < args.elements] + [args.elements]

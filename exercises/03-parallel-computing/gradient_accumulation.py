@@ -100,7 +100,7 @@ def gradient(way: str, count: int, *, by_k: bool = False) -> torch.Tensor:
     return flat(weight.grad for weight in model.parameters()).cpu()
 
 
-def off(by_way: dict[str, torch.Tensor], way: str) -> float | None:
+def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
     """Return the error of `way` against the big batch: the largest difference of any element, as a share of the largest
     element."""
     if BIG not in by_way:
@@ -109,12 +109,12 @@ def off(by_way: dict[str, torch.Tensor], way: str) -> float | None:
 
 
 def compute_saving(key: str) -> float:
-    """How many times less no_sync sends than a sync after every micro-step; infinite if it sends nothing at all."""
+    """Return how many times less no_sync sends than a sync after every micro-step; infinite if it sends nothing at all."""
     return rows[1][key] / rows[2][key] if rows[2][key] else math.inf
 
 
 def big_batch_fits() -> bool:
-    """Whether it does on every rank: one without room for it would leave the others waiting in the all-reduce."""
+    """Return whether it does on every rank: one without room for it would leave the others waiting in the all-reduce."""
     (model, optimizer, _), too_big = build(), False
     try:
         with model.no_sync():
@@ -124,7 +124,7 @@ def big_batch_fits() -> bool:
     return not any(world.gather(too_big))
 
 
-# --- proof: the gradient of the pieces is the gradient of the whole, also where the last group is not full ---------------
+# --- proof: the gradient of the pieces is the gradient of the whole, also if the last group is not full -----------------
 group = f"{args.accumulation_steps} x {args.micro_batch} samples per group"
 say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {group}")
 ways = [NONE, EACH, LAST, BIG] if big_batch_fits() else [NONE, EACH, LAST]
@@ -152,13 +152,13 @@ for way in ways:
         "allreduce_bytes": traffic["sent"] / args.steps, **bench.spread_ms(seconds),
         "samples_per_s": size * per_group / bench.percentile(seconds, 50),
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
-        "gradient_error": off(gradients, way), "last_group_error": off(last, way),
+        "gradient_error": find_error(gradients, way), "last_group_error": find_error(last, way),
     }  # fmt: skip
     rows.append(row)
     say(f"rank {rank}: {way:<22} {row['median_ms']:>8.2f} ms per group, {row['allreduce_calls']:.0f} all-reduces")
     del model, optimizer, take
 for row in rows:
-    row["weights_error"] = off(weights, row["way"])
+    row["weights_error"] = find_error(weights, row["way"])
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 if rank == 0:
@@ -167,13 +167,16 @@ if rank == 0:
         **vars(args), "backend": dist.get_backend(), "parameters": weights[LAST].numel(), "samples_a_group": size * per_group,
         "gradient_bytes": 4 * weights[LAST].numel(), "ways": rows, "accumulated": [every, quietly], "no_sync": quietly,
         "big_batch": big, "gradient_differences_across_ranks": across, "last_group_samples": size * short,
-        "last_group_error_by_k": off(last, "by k"), "no_sync_speedup": every["median_ms"] / quietly["median_ms"],
+        "last_group_error_by_k": find_error(last, "by k"), "no_sync_speedup": every["median_ms"] / quietly["median_ms"],
         "calls_saved_times": compute_saving("allreduce_calls"), "bytes_saved_times": compute_saving("allreduce_bytes"),
     }  # fmt: skip
     titles = {"way": "way", "updates": "updates", "allreduce_calls": "calls", "allreduce_bytes": "bytes", "median_ms": "ms"}
     bench.say_table(rows, titles | {"peak_gpu_memory_bytes": "peak bytes", "gradient_error": "gradient off by"})
     if big:
-        say(f"last group, not full: off by {quietly['last_group_error']:.0e}, and by {off(last, 'by k'):.2g} if divided by k")
+        say(
+            f"last group, not full: off by {quietly['last_group_error']:.0e}, "
+            f"and by {find_error(last, 'by k'):.2g} if divided by k"
+        )
     else:
         say("The big batch does not fit on every rank, so there is no comparison: run once with a smaller --micro-batch.")
     if device.type == "cpu":

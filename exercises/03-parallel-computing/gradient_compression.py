@@ -60,15 +60,15 @@ images = torch.randn(args.batch_size * size, PIXELS, generator=source)
 labels = (
     (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1).to(device)
 )  # a teacher network gives the labels
-images, mine = images.to(device), slice(args.batch_size * rank, args.batch_size * (rank + 1))
+images, own_share = images.to(device), slice(args.batch_size * rank, args.batch_size * (rank + 1))
 sent_bytes, sent_calls, all_reduce = 0, 0, dist.all_reduce
 
 
-def counting_all_reduce(tensor: torch.Tensor, *rest, **named):
+def counting_all_reduce(tensor: torch.Tensor, *arguments, **named):
     """Hooks send only with all_reduce. Count what each gives to it, then send it as usual."""
     global sent_bytes, sent_calls
     sent_bytes, sent_calls = sent_bytes + tensor.numel() * tensor.element_size(), sent_calls + (tensor.numel() > 0)
-    return all_reduce(tensor, *rest, **named)
+    return all_reduce(tensor, *arguments, **named)
 
 
 dist.all_reduce = counting_all_reduce
@@ -79,8 +79,8 @@ def one_bucket_at_a_time(hook):
     buckets at the same time it would deadlock. NCCL has no such threads."""
 
     def patient(state, bucket):
-        (done := hook(state, bucket)).wait()
-        return done
+        (future := hook(state, bucket)).wait()
+        return future
 
     return patient
 
@@ -98,8 +98,8 @@ def why_not(name: str) -> str | None:
 # --- one training: the same model and data every time, only the hook differs ------------------------------------------------
 def train(name: str, group: dist.ProcessGroup) -> dict[str, object]:
     torch.manual_seed(SEED)
-    hidden = args.hidden
-    layers = (nn.Linear(PIXELS, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, CLASSES))
+    width = args.hidden
+    layers = (nn.Linear(PIXELS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, CLASSES))
     model = DistributedDataParallel(nn.Sequential(*layers).to(device), process_group=group, bucket_cap_mb=args.bucket_mb)
     state, hook = group, HOOKS[name][0]
     if name.startswith("powersgd"):  # by default it waits 1,000 steps, and a short training would compress nothing
@@ -110,7 +110,7 @@ def train(name: str, group: dist.ProcessGroup) -> dict[str, object]:
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.cross_entropy(model(images[mine]), labels[mine])
+        loss = nn.functional.cross_entropy(model(images[own_share]), labels[own_share])
         loss.backward()  # here the hook gets each bucket of gradients as soon as it is complete
         optimizer.step()
         losses.append(loss.detach())
@@ -133,7 +133,7 @@ def row_of(name: str) -> dict[str, object]:
     everyone = train(name, dist.group.WORLD)
     alone = train(name, only_me)  # a group of one: the hook compresses as usual, but nothing has to be sent
     step_s, alone_s = world.slowest(everyone["seconds"]), world.slowest(alone["seconds"])
-    curve = (world.over_ranks(everyone["losses"], dist.ReduceOp.SUM) / size).tolist()
+    curve = (world.reduce(everyone["losses"], dist.ReduceOp.SUM) / size).tolist()
     curves.extend({"hook": name, "step": number, "loss": loss} for number, loss in enumerate(curve, 1))
     say(f"rank {rank}: {name}: {everyone['bytes'][0]:,} bytes in the first step, {everyone['bytes'][-1]:,} in the last")
     return {
@@ -145,9 +145,9 @@ def row_of(name: str) -> dict[str, object]:
 
 
 curves: list[dict[str, object]] = []
-wanted = list(HOOKS) if args.hook == "all" else list(dict.fromkeys(["none", args.hook]))
-left_out = [{"hook": name, "reason": reason} for name in wanted if (reason := why_not(name))]
-rows = [row_of(name) for name in wanted if name not in {missing["hook"] for missing in left_out}]
+hook_names = list(HOOKS) if args.hook == "all" else list(dict.fromkeys(["none", args.hook]))
+left_out = [{"hook": name, "reason": reason} for name in hook_names if (reason := why_not(name))]
+rows = [row_of(name) for name in hook_names if name not in {missing["hook"] for missing in left_out}]
 hosts = world.gather(bench.node_label())
 
 # --- the record: saved bytes, and the time that saving them took -----------------------------------------------------------

@@ -114,9 +114,11 @@ def train(mesh: DeviceMesh | None) -> dict[str, object]:
         step()
     messages = sum(count for name, count in noted.get_comm_counts().items() if "all_reduce" in str(name))
     seconds = bench.time_each(step, device, args.steps - 1)[2:]
-    held = {"parameter": [*model.parameters()], "gradient": [weight.grad for weight in model.parameters()]}
-    held["optimizer"] = [state["momentum_buffer"] for state in optimizer.state.values()]
-    sizes = {f"{what}_bytes": sum(local(t).numel() * t.element_size() for t in tensors) for what, tensors in held.items()}
+    tensors_by_kind = {"parameter": [*model.parameters()], "gradient": [weight.grad for weight in model.parameters()]}
+    tensors_by_kind["optimizer"] = [state["momentum_buffer"] for state in optimizer.state.values()]
+    sizes = {
+        f"{kind}_bytes": sum(local(t).numel() * t.element_size() for t in tensors) for kind, tensors in tensors_by_kind.items()
+    }
     return {
         "losses": torch.stack(losses).double(), "seconds": seconds, "weights": ranks.flat(map(whole, model.parameters())),
         "messages": messages, "bytes": sizes | {"state_bytes": sum(sizes.values())},
@@ -129,7 +131,7 @@ def layout(dp: int, tp: int) -> dict[str, object]:
     copy, slice_ = mesh.get_coordinate()
     say(f"rank {rank} on {hosts[rank]}: copy {copy} of {dp}, slice {slice_} of {tp}")
     result, places = train(mesh), world.gather({"rank": rank, "host": hosts[rank], "dp": copy, "tp": slice_})
-    loss, step_s = world.over_ranks(result["losses"], dist.ReduceOp.SUM) / size, world.slowest(result["seconds"])
+    loss, step_s = world.reduce(result["losses"], dist.ReduceOp.SUM) / size, world.slowest(result["seconds"])
     sliced_bytes = parameter_bytes(VOCABULARY, args.length, args.width, args.layers, slices=tp)
     row = {
         "layout": f"dp {dp} x tp {tp}", "dp": dp, "tp": tp, "ranks": places, **bench.spread_ms(step_s),
@@ -148,11 +150,13 @@ def layout(dp: int, tp: int) -> dict[str, object]:
 
 
 # --- one process, on rank 0 alone; then the requested layout, and the others that this number of ranks allows ----------------
-warnings.filterwarnings("ignore", message="Full backward hook is firing")  # CommDebugMode's, where a model begins with tokens
+warnings.filterwarnings("ignore", message="Full backward hook is firing")  # CommDebugMode's, if a model begins with tokens
 solo = train(None) if rank == 0 else None
 world.wait_for_all()
-others = [(size // tp, tp) for tp in range(1, size + 1) if size % tp == args.heads % tp == args.batch_size % (size // tp) == 0]
-layouts = [layout(dp, tp) for dp, tp in dict.fromkeys([(args.dp, args.tp), *others])]
+further_layouts = [
+    (size // tp, tp) for tp in range(1, size + 1) if size % tp == args.heads % tp == args.batch_size % (size // tp) == 0
+]
+layouts = [layout(dp, tp) for dp, tp in dict.fromkeys([(args.dp, args.tp), *further_layouts])]
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 if rank == 0:

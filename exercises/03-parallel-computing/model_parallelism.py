@@ -60,7 +60,7 @@ torch.set_num_threads(1)  # on CPUs one thread for each rank, so that its CPU ti
 torch.backends.cuda.matmul.allow_tf32 = False
 first, last, everything = rank == 0, rank == size - 1, range(args.layers)
 shares = [range(args.layers * r // size, args.layers * (r + 1) // size) for r in range(size)]
-mine = shares[rank]  # of the layers
+layers = shares[rank]  # of the layers
 
 
 class Layer(nn.Module):
@@ -83,27 +83,27 @@ def build(share: range) -> nn.Sequential:
 source = torch.Generator().manual_seed(SEED)
 x, loss_of = torch.randn(args.batch_size, args.hidden, generator=source), nn.functional.cross_entropy
 y = (x @ torch.randn(args.hidden, CLASSES, generator=source)).argmax(dim=1).to(device)  # a teacher network gives the labels
-x, part, watch = x.to(device), build(mine), stages.Watch(device)
-say(f"rank {rank} of {size} on {bench.node_label()} ({device}) has layers {mine.start} to {mine.stop - 1} of {args.layers}")
+x, part, watch = x.to(device), build(layers), stages.Watch(device)
+say(f"rank {rank} of {size} on {bench.node_label()} ({device}) has layers {layers.start} to {layers.stop - 1} of {args.layers}")
 
 
 # --- the naive way, by hand: receive, compute, send. A rank that has received nothing yet waits ----------------------------
 def naive_step() -> torch.Tensor | None:
-    given, loss = x, None
+    received, loss = x, None
     if not first:
-        given = torch.empty_like(x, requires_grad=True)
-        dist.recv(given.detach(), rank - 1)
+        received = torch.empty_like(x, requires_grad=True)
+        dist.recv(received.detach(), rank - 1)
     with watch.piece(bubble.FORWARD, 0):
-        made = part(given)
+        output = part(received)
     if last:
-        made, gradient = (loss := loss_of(made, y)), torch.ones((), device=device)
+        output, gradient = (loss := loss_of(output, y)), torch.ones((), device=device)
     else:
-        dist.send(made.detach(), rank + 1)
-        dist.recv(gradient := torch.empty_like(made), rank + 1)
+        dist.send(output.detach(), rank + 1)
+        dist.recv(gradient := torch.empty_like(output), rank + 1)
     with watch.piece(bubble.BACKWARD, 0):
-        made.backward(gradient)
+        output.backward(gradient)
     if not first:
-        dist.send(given.grad, rank - 1)
+        dist.send(received.grad, rank - 1)
     return loss
 
 
@@ -127,7 +127,7 @@ def whole_step(model: nn.Module) -> torch.Tensor:
 
 
 def mine_of(model: nn.Sequential) -> Iterator[nn.Parameter]:
-    return model[mine.start : mine.stop + last].parameters()
+    return model[layers.start : layers.stop + last].parameters()
 
 
 def measure(way: str, micro_batches: int, step: Callable[[], torch.Tensor | None]) -> dict[str, object]:

@@ -15,11 +15,11 @@ import torch
 import torch.distributed as dist  # noqa: F401  # for what you write
 
 
-def half_hook(kept: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
+def half_hook(errors: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
     """Return the mean of all ranks' gradients in this bucket, sent as torch.float16: a communication hook of DDP.
 
     `bucket.buffer()` is a flat float32 tensor, this rank's gradients; `bucket.index()` is the number of the bucket. DDP calls
-    the hook in every step for every bucket, always with the same `kept`, which is empty at first and is yours to use: store
+    the hook in every step for every bucket, always with the same `errors`, which is empty at first and is yours to use: store
     there the rounding error of this rank's numbers in one step, and add it in the next (error feedback).
 
     Return a future of the mean over all ranks, in float32. It may be the bucket's own buffer. Gradients may be as large as

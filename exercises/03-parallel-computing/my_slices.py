@@ -14,7 +14,7 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 from torch.nn.functional import linear  # noqa: F401  # x @ weight.T + bias, or without a bias
 
 PLAN = {"attention.qkv": "?", "attention.out": "?", "mlp.up": "?", "mlp.down": "?"}
-"""How each Linear in a layer of the transformer is cut, by "columns" or "rows", so that a layer needs 2 sums forward."""
+"""The cut of each Linear in a layer of the transformer, by "columns" or "rows", so that a layer needs 2 sums forward."""
 
 
 def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -28,49 +28,53 @@ class Row:
     wrong: int | None
 
 
-def beside(
-    ours: Mapping[int, float], *, high: int, factor: int, gpus: int, hosts: int
+def compare(
+    own_speeds: Mapping[int, float], *, high: int, factor: int, gpus: int, hosts: int
 ) -> tuple[list[dict[str, float | int | None]], str | None]:
-    """Its bus bandwidth beside `ours` (GB/s by size in bytes), a row a size; and why there is none, or None.
+    """Its bus bandwidth beside `own_speeds` (GB/s by size in bytes), a row a size; and why there is none, or None.
 
     `gpus` is how many ranks have one; over several hosts the program would need MPI, which is not assumed.
     """
     program = find()
     if program is None:
         return [], "all_reduce_perf is not on this node"
-    if not ours or gpus < 2 or hosts > 1:
+    if not own_speeds or gpus < 2 or hosts > 1:
         return [], f"{program} was not run: " + (
-            "AllReduce was not measured" if not ours else "it needs two GPUs" if gpus < 2 else "over several nodes it needs MPI"
+            "AllReduce was not measured"
+            if not own_speeds
+            else "it needs two GPUs"
+            if gpus < 2
+            else "over several nodes it needs MPI"
         )
     try:
-        theirs = measure(program, low=min(ours), high=high, factor=factor, gpus=gpus)
+        program_rows = measure(program, low=min(own_speeds), high=high, factor=factor, gpus=gpus)
     except (RuntimeError, ValueError) as error:
         return [], str(error)
     rows = [
-        {"bytes": row.size, "ours_gb_per_s": ours[row.size], "theirs_gb_per_s": row.busbw, "their_wrong": row.wrong,
-         "ours_percent": 100 * ours[row.size] / row.busbw if row.busbw else None}
-        for row in theirs if row.size in ours
+        {"bytes": row.size, "ours_gb_per_s": own_speeds[row.size], "theirs_gb_per_s": row.busbw, "their_wrong": row.wrong,
+         "ours_percent": 100 * own_speeds[row.size] / row.busbw if row.busbw else None}
+        for row in program_rows if row.size in own_speeds
     ]  # fmt: skip
     return rows, None if rows else f"{program} measured other sizes"
 
 
 def find() -> str | None:
-    """Where the program is on this node, or None."""
-    known = [str(path) for place in PLACES for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
-    return shutil.which("all_reduce_perf") or next(iter(known), None)
+    """Return where the program is on this node, or None."""
+    candidates = [str(path) for place in PLACES for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
+    return shutil.which("all_reduce_perf") or next(iter(candidates), None)
 
 
 def measure(program: str, *, low: int, high: int, factor: int, gpus: int, timeout_s: float = 600) -> list[Row]:
     """AllReduce over the GPUs of this node, from `low` to `high` bytes. Raises RuntimeError with the end of what it said."""
     command = [program, "-b", str(low), "-e", str(high), "-f", str(factor), "-g", str(gpus), "-n", "20", "-w", "5"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RuntimeError(f"{program}: {error}") from error
-    rows = parse(done.stdout)
-    if done.returncode or not rows:
-        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
-        raise RuntimeError(f"{program} ended with {done.returncode} and {len(rows)} rows; its last line: {said}")
+    rows = parse(process.stdout)
+    if process.returncode or not rows:
+        last_line = (process.stderr.strip() or process.stdout.strip() or "nothing").splitlines()[-1]
+        raise RuntimeError(f"{program} ended with {process.returncode} and {len(rows)} rows; its last line: {last_line}")
     return rows
 
 

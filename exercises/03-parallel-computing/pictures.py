@@ -26,7 +26,7 @@ class NoPictures(Exception):
 def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """`count` pictures (3 channels) and their labels: each class is a soft pattern of its own, shifted about and under noise.
 
-    The same on every machine with the same PyTorch and seed. Where a pattern stands is chance: its form must be learned.
+    The same on every machine with the same PyTorch and seed. The place of a pattern is chance: its form must be learned.
     """
     chance = torch.Generator().manual_seed(seed)
     coarse = torch.randn(CLASSES, CHANNELS, 8, 8, generator=chance)
@@ -39,11 +39,11 @@ def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return shifted + torch.randn(shifted.shape, generator=chance), labels
 
 
-def from_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the first `count` pictures of a set such as MNIST, one channel, framed to 32x32, brightness with mean 0 and
     deviation 1.
 
-    Raises NoPictures with the reason where the folder does not hold such a set, or one of fewer than `at_least`.
+    Raises NoPictures with the reason if the folder does not hold such a set, or one of fewer than `at_least`.
     """
     images, labels = read_idx(_first(Path(folder), IMAGES)), read_idx(_first(Path(folder), LABELS))
     if images.dim() != 3 or labels.dim() != 1 or len(images) != len(labels) or not len(images):
@@ -80,8 +80,8 @@ def read_idx(path: Path) -> torch.Tensor:
 
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path:
-    known = [folder / (name + ending) for name in names for ending in ("", ".gz")]
-    path = next((path for path in known if path.is_file()), None)
+    candidates = [folder / (name + ending) for name in names for ending in ("", ".gz")]
+    path = next((path for path in candidates if path.is_file()), None)
     if path is None:
         raise NoPictures(f"{folder}: has no {names[0]}, packed by gzip or not")
     return path

@@ -53,10 +53,12 @@ torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False 
 torch.backends.cudnn.deterministic = True  # two trainings are compared loss by loss
 rank_batch = max(1, args.batch_size // size)  # pictures of one rank in strong scaling
 batch = rank_batch * size  # of one worker alone: the batch size, cut so that it divides among the ranks
-needed, problem = max(5, math.ceil(batch * size * 5 / 4)), None  # a batch of each rank, and a fifth more to hold out
-wanted = max(needed, args.images * 5 // 4)
+least_images, problem = max(5, math.ceil(batch * size * 5 / 4)), None  # a batch of each rank, and a fifth more to hold out
+image_count = max(least_images, args.images * 5 // 4)
 try:
-    images, labels = pictures.from_folder(args.data, wanted, needed) if args.data else pictures.generate(wanted, SEED)
+    images, labels = (
+        pictures.read_folder(args.data, image_count, least_images) if args.data else pictures.generate(image_count, SEED)
+    )
 except pictures.NoPictures as error:
     problem = str(error)
 world.give_up_together(problem)
@@ -73,8 +75,8 @@ def build() -> nn.Module:
     """Three times convolution, ReLU, half the side; then a linear layer. No BatchNorm: it would tie a result to its batch."""
     torch.manual_seed(SEED)
     layers, channels = [], [images.shape[1], args.width, 2 * args.width, 2 * args.width]
-    for before, after in itertools.pairwise(channels):
-        layers += [nn.Conv2d(before, after, kernel_size=3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    for inputs, outputs in itertools.pairwise(channels):
+        layers += [nn.Conv2d(inputs, outputs, kernel_size=3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels[-1] * 4 * 4, classes)).to(device)
 
 
@@ -86,8 +88,8 @@ def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tenso
         sampler.set_epoch(epoch)
         share = torch.tensor(list(sampler), device=device)
         for begin in range(0, len(share) - count + 1, count):
-            chosen = share[begin : begin + count]
-            yield images[chosen], labels[chosen]
+            places = share[begin : begin + count]
+            yield images[places], labels[places]
 
 
 def evaluate(model: nn.Module) -> tuple[float, float]:
@@ -153,7 +155,7 @@ differences = []
 for case, count in [(f"{size} workers, strong", rank_batch), (f"{size} workers, weak", batch)][: min(size, 2)]:
     result = training(case, size, count)
     result["train_s"], *result["seconds"] = world.slowest([result["train_s"], *result["seconds"]])
-    result["losses"] = world.over_ranks(result["losses"], dist.ReduceOp.SUM) / size  # of all ranks together
+    result["losses"] = world.reduce(result["losses"], dist.ReduceOp.SUM) / size  # of all ranks together
     differences.append(world.difference(result["weights"]))
     results.append(result)
 
@@ -164,11 +166,11 @@ if rank == 0:
     first_gap = (results[1]["losses"][: len(first)] - first).abs().max().item()
     rows, epochs_done = [], []
     for result in results if size > 1 else results[:1]:  # speed-up S = samples/s over one worker's; efficiency E = S / n
-        done = result["ranks"] * result["batch_per_rank"] * result["steps"] / result["train_s"]
-        speedup = done / rows[0]["samples_per_s"] if rows else 1.0
-        row = {"samples_per_s": done, "speedup": speedup, "efficiency_percent": 100 * speedup / result["ranks"]}
-        kept = {key: value for key, value in result.items() if key not in {"seconds", "losses", "weights"}}
-        rows.append(kept | bench.spread_ms(result["seconds"]) | row)
+        images_per_s = result["ranks"] * result["batch_per_rank"] * result["steps"] / result["train_s"]
+        speedup = images_per_s / rows[0]["samples_per_s"] if rows else 1.0
+        row = {"samples_per_s": images_per_s, "speedup": speedup, "efficiency_percent": 100 * speedup / result["ranks"]}
+        summary = {key: value for key, value in result.items() if key not in {"seconds", "losses", "weights"}}
+        rows.append(summary | bench.spread_ms(result["seconds"]) | row)
         means = enumerate(result["losses"].reshape(args.epochs, -1).mean(dim=1).tolist(), start=1)
         epochs_done += [{"case": result["case"], "epoch": epoch, "loss": loss} for epoch, loss in means]
     metrics = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def counts(most: int) -> list[int]:
-    """How many workers to measure: 1, 2, 4, 8 ... and `most` itself."""
+    """Return how many workers to measure: 1, 2, 4, 8 ... and `most` itself."""
     return sorted({2**power for power in range(most.bit_length())} | {most})
 
 
@@ -23,7 +23,7 @@ def efficiency_percent(times: float, workers: int) -> float:
 def serial_percent(times: float, workers: int) -> float | None:
     """Return the serial share of the work that this speed-up implies: (1/S - 1/n) / (1 - 1/n).
 
-    Karp and Flatt, "Measuring parallel processor performance", 1990. Where it grows with n, the loss is not a part that stays
+    Karp and Flatt, "Measuring parallel processor performance", 1990. If it grows with n, the loss is not a part that stays
     serial (Amdahl) but overhead: communication, shared hardware. None for one worker, which says nothing about it.
     """
     return 100 * (1 / times - 1 / workers) / (1 - 1 / workers) if workers > 1 else None

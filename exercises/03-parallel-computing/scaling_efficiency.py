@@ -54,8 +54,8 @@ say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {', '.join(map(s
 
 def build(group: dist.ProcessGroup | None) -> nn.Module:
     torch.manual_seed(SEED)
-    hidden = [layer for _ in range(args.depth - 1) for layer in (nn.Linear(args.hidden, args.hidden), nn.ReLU())]
-    model = nn.Sequential(nn.Linear(PIXELS, args.hidden), nn.ReLU(), *hidden, nn.Linear(args.hidden, CLASSES)).to(device)
+    hidden_layers = [layer for _ in range(args.depth - 1) for layer in (nn.Linear(args.hidden, args.hidden), nn.ReLU())]
+    model = nn.Sequential(nn.Linear(PIXELS, args.hidden), nn.ReLU(), *hidden_layers, nn.Linear(args.hidden, CLASSES)).to(device)
     if group is None:
         return model
     return DistributedDataParallel(model, process_group=group, device_ids=[device] if device.type == "cuda" else None)
@@ -68,8 +68,8 @@ def backward(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
 
 # --- one trial: the first n ranks are the workers; the others wait without using a core -------------------------------------
 def trial(n: int, batch: int, group: dist.ProcessGroup | None) -> dict[str, object]:
-    whole, mine = slice(batch * n), slice(batch * rank, batch * (rank + 1))
-    x, y, trained = images[mine].to(device), labels[mine].to(device), 0
+    whole, own_share = slice(batch * n), slice(batch * rank, batch * (rank + 1))
+    x, y, trained = images[own_share].to(device), labels[own_share].to(device), 0
     model = build(group)
     backward(model, x, y)
     gradient, error = flat(weight.grad for weight in model.parameters()), None
@@ -104,9 +104,9 @@ def measure(mode: str, n: int) -> dict[str, object]:
     """Return the trial of n workers as a row: times are the slowest worker's; the rates are added when one worker is known."""
     batch = args.batch_size if mode == "weak" else args.batch_size // n
     group = dist.new_group(range(n)) if n > 1 else None  # every rank must call this, also those that are not in the group
-    mine = trial(n, batch, group) if rank < n else None
+    own_trial = trial(n, batch, group) if rank < n else None
     world.wait_for_all()  # the others leave the machine to the workers
-    workers = world.gather(mine)[:n]
+    workers = world.gather(own_trial)[:n]
     step_s = slowest([worker["seconds"] for worker in workers])
     silent_s = slowest([worker["silent"] for worker in workers]) if n > 1 else None
     if rank < n:
@@ -141,11 +141,11 @@ if rank == 0:
         row["speedup"] = scaling.speedup(row["samples_per_s"], rows[0]["samples_per_s"])
         row["efficiency_percent"] = scaling.efficiency_percent(row["speedup"], n)
         if n > 1:
-            row.update(lost := scaling.losses_ms(row["median_ms"], row["silent_ms"], baseline["median_ms"], share))
+            row.update(losses := scaling.losses_ms(row["median_ms"], row["silent_ms"], baseline["median_ms"], share))
             row["noise_ms"] = (
                 row["p80_ms"] - row["p20_ms"] + row["silent_spread_ms"] + share * (baseline["p80_ms"] - baseline["p20_ms"])
             )
-            row["bottleneck"] = scaling.name_bottleneck(lost, row["noise_ms"])
+            row["bottleneck"] = scaling.name_bottleneck(losses, row["noise_ms"])
         slow, fast = baseline["p20_ms"] / row["p80_ms"], baseline["p80_ms"] / row["p20_ms"]
         row["efficiency_low_percent"], row["efficiency_high_percent"] = 100 * share * slow, 100 * share * fast
         row["serial_share"] = scaling.describe_serial_share(n * share * slow, n * share * fast, n)

@@ -91,8 +91,8 @@ for price in listed:
         "break_even": costs.break_even(hour, base),
         "kwh_per_million": costs.kwh_per_million(run["power_w"], run["tok_per_s"]) if run and run["power_w"] else None,
     })  # fmt: skip
-known = [row for row in rows if row["usd_per_million"] is not None]
-really = [row for row in known if row["from"] != "what if"]
+priced_rows = [row for row in rows if row["usd_per_million"] is not None]
+really = [row for row in priced_rows if row["from"] != "what if"]
 cheapest = min(really, key=lambda row: row["usd_per_million"], default=None)
 
 # --- the record ------------------------------------------------------------------------------------------------------------
@@ -100,12 +100,12 @@ of_reference = next(row for row in rows if row["instance"] == args.instance)
 l4 = next(price for price in listed if price.instance == "g6.xlarge")
 t4 = next(price for price in listed if price.instance == "g4dn.xlarge")
 metrics = {
-    **vars(args), "model": model, "rows": rows, "known": known, "measured": measured,
+    **vars(args), "model": model, "rows": rows, "known": priced_rows, "measured": measured,
     "measured_runs": len(measured), "prices": sources,
     "prices_date": sources["on_demand"]["date"], "prices_source": sources["on_demand"]["source"],
     "price_given": bool(args.price_per_hour), "reference_usd_per_hour": base, "reference_tok_per_s": of_reference["tok_per_s"],
     "reference_usd_per_million": of_reference["usd_per_million"], "cheapest_measured": cheapest and cheapest["instance"],
-    "rows_with_cost": len(known), "measured_in_rows": len(really), "golden_usd": costs.usd_per_million(0.526, 200),
+    "rows_with_cost": len(priced_rows), "measured_in_rows": len(really), "golden_usd": costs.usd_per_million(0.526, 200),
     "break_even_l4_t4": costs.break_even(l4.usd_per_hour, t4.usd_per_hour),
     "break_even_a100": next(row["break_even"] for row in rows if row["instance"] == "p4d.24xlarge"),
     "costs_of_what_was_not_measured": sum(row["usd_per_million"] is not None and row["instance"] != args.instance
@@ -121,7 +121,7 @@ bench.say_table(rows, titles)
 say(f"on demand: {sources['on_demand']['source']}, {sources['on_demand']['date']}"
     + (f" ({args.instance}: as you gave it)" if args.price_per_hour else ""))  # fmt: skip
 if any(price.gpus > 1 for price in listed):
-    say("Where an instance has several GPUs, the row is for one of them; you have to rent the whole instance.")
+    say("If an instance has several GPUs, the row is for one of them; you have to rent the whole instance.")
 say(f"spot, lowest zone of {sources['spot']['region']}: {sources['spot']['source']}; it changes by the hour")
 if not really:
     say(f"No GPU was measured: the row of {args.instance} says what a million tokens would cost if it were as fast. (what if)")

@@ -1,4 +1,4 @@
-"""What tokens cost, from a price per hour and tokens per second. The prices are in gpus.json, with date and source."""
+"""The cost of tokens, from a price per hour and tokens per second. The prices are in gpus.json, with date and source."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ def usd_per_million(usd_per_hour: float, tok_per_s: float, utilisation_percent: 
     return usd_per_hour / (tok_per_s * 3600 * utilisation_percent / 100) * 1e6
 
 
-def break_even(price: float, other: float) -> float:
-    """How many times as fast as a GPU at `other` dollars an hour one at `price` must be to generate tokens as cheaply."""
-    return price / other
+def break_even(price: float, other_price: float) -> float:
+    """Return how many times as fast as a GPU at `other_price` dollars an hour one at `price` must be to generate tokens as
+    cheaply."""
+    return price / other_price
 
 
 def kwh_per_million(watts: float, tok_per_s: float) -> float:

@@ -34,8 +34,8 @@ sheet, spec_rows = None, []
 if device.type == "cuda":
     props = torch.cuda.get_device_properties(device)
     sheet = gpus.find(props.name)
-    asked = (nvidia_smi.query(specs.ASKED) or [{}])[0]
-    spec_rows = specs.rows(props, asked, sheet)
+    driver_facts = (nvidia_smi.query(specs.ASKED) or [{}])[0]
+    spec_rows = specs.rows(props, driver_facts, sheet)
     say(f"{props.name}: {'in the table' if sheet else 'not in the table, so it is compared with nothing'}")
 else:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

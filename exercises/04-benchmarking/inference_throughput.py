@@ -68,14 +68,14 @@ out.mkdir(parents=True, exist_ok=True)
 kind, device = engines.choose(args.engine), bench.here()
 limits = ceilings.Ceilings(model, device)
 chance = random.Random(SEED)
-asked: set[tuple[int, ...]] = set()
+used_prompts: set[tuple[int, ...]] = set()
 
 
 def prompts(count: int) -> list[list[int]]:
     """Random tokens, never the same twice, so that no engine can answer from its cache."""
-    made = [[chance.randrange(3, model.vocabulary) for _ in range(args.input_len)] for _ in range(count)]
-    asked.update(map(tuple, made))
-    return made
+    new_prompts = [[chance.randrange(3, model.vocabulary) for _ in range(args.input_len)] for _ in range(count)]
+    used_prompts.update(map(tuple, new_prompts))
+    return new_prompts
 
 
 def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float], memory: int | None) -> dict:
@@ -83,17 +83,17 @@ def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float]
     power_w = sum(watts) / len(watts) if watts else None
     answers = [answer for answered, _ in rounds for answer in answered]
     speeds = [sum(answer.tokens for answer in answered) / wall for answered, wall in rounds]
-    ceiling, speed = limits.of(batch, args.input_len, args.output_len), statistics.median(speeds)
-    allowed = ceilings.limit_to_possible(speed, ceiling)
+    ceiling, speed = limits.find(batch, args.input_len, args.output_len), statistics.median(speeds)
+    rate = ceilings.limit_to_possible(speed, ceiling)
     ttft, tpot = [answer.ttft_s * 1e3 for answer in answers], [(answer.tpot_s or 0.0) * 1e3 for answer in answers]
     per_request = args.input_len / args.output_len  # prompt tokens for each generated token
     return {
-        "batch": batch, "requests": len(answers), "rounds": len(rounds), "output_tok_per_s": allowed,
-        "low_tok_per_s": allowed and min(speeds), "high_tok_per_s": allowed and max(speeds),
-        "total_tok_per_s": allowed and allowed * (1 + per_request), "requests_per_s": allowed and allowed / args.output_len,
+        "batch": batch, "requests": len(answers), "rounds": len(rounds), "output_tok_per_s": rate,
+        "low_tok_per_s": rate and min(speeds), "high_tok_per_s": rate and max(speeds),
+        "total_tok_per_s": rate and rate * (1 + per_request), "requests_per_s": rate and rate / args.output_len,
         "ttft_p50_ms": bench.percentile(ttft, 50), "ttft_p99_ms": bench.percentile(ttft, 99),
         "tpot_p50_ms": bench.percentile(tpot, 50), "tpot_p99_ms": bench.percentile(tpot, 99),
-        "ceiling_tok_per_s": ceiling.tok_per_s, "ceiling": ceiling.reason, "refused": allowed is None,
+        "ceiling_tok_per_s": ceiling.tok_per_s, "ceiling": ceiling.reason, "refused": rate is None,
         "memory_mib": memory / MIB if memory else None, "power_w": power_w,
         "cache_mib": batch * model.kv_bytes(args.input_len + args.output_len, limits.number) / MIB,
     }  # fmt: skip
@@ -137,15 +137,15 @@ for case in rows:
     case["gain"] = case["output_tok_per_s"] / alone["output_tok_per_s"] if alone and case["output_tok_per_s"] else None
     case["ideal_tok_per_s"] = alone["output_tok_per_s"] * case["batch"] if alone else None
 
-# --- vLLM's own benchmark to compare with, where it is asked for ----------------------------------------------------------
+# --- vLLM's own benchmark to compare with, if it is requested ------------------------------------------------------------
 beside, why_not = None, "only with vLLM" if kind != "vllm" else "not asked for: --cross-check" if not args.cross_check else None
 if best and not why_not:
-    written = out / "vllm-bench.json"
+    bench_file = out / "vllm-bench.json"
     words = vllm_bench.command(
         engine.model, input_len=args.input_len, output_len=args.output_len, at_a_time=best["batch"], prompts=4 * best["batch"],
-        out=written, more=engines.vllm_words(eager=args.eager, kv_share=args.kv_share),
+        out=bench_file, more=engines.vllm_words(eager=args.eager, kv_share=args.kv_share),
     )  # fmt: skip
-    beside, why_not = vllm_bench.beside(words, written, args.input_len, args.output_len)
+    beside, why_not = vllm_bench.compare(words, bench_file, args.input_len, args.output_len)
 say(f"compared with vllm bench throughput: {why_not or beside}")
 
 engine_version = engines.version(kind)
@@ -155,7 +155,7 @@ metrics = {
     **vars(args), "engine": kind, "engine_version": engine_version,
     "gpu": limits.gpu.gpu if limits.gpu else None, "rows": rows, "load_s": engine.load_s,
     "batches_measured": len(rows), "batches_asked": len(batches), "tokens_missing": missing,
-    "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats), "prompts_distinct": len(asked),
+    "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats), "prompts_distinct": len(used_prompts),
     "refused": sum(row["refused"] for row in rows), "most_tok_per_s": most,
     "weights_mib": model.weight_bytes(limits.number) / MIB,
     "best_candidates": candidates, "best_is_clear": int(len(candidates) == 1), "largest_cache_mib": rows[-1]["cache_mib"],
@@ -171,8 +171,8 @@ titles = {"batch": "at a time", "output_tok_per_s": "tokens/s", "ttft_p50_ms": "
           "tpot_p99_ms": "p99", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
           "ceiling_tok_per_s": "ceiling"}  # fmt: skip
 bench.say_table(rows, titles)
-for refused in (row for row in rows if row["refused"]):
-    say(f"refused: {refused['batch']} at a time would be above what is possible ({refused['ceiling']})")
+for refused_row in (row for row in rows if row["refused"]):
+    say(f"refused: {refused_row['batch']} at a time would be above what is possible ({refused_row['ceiling']})")
 if best:
     say(f"best setting: {best['batch']} at a time, with {100 * best['output_tok_per_s'] / most:.0f}% of the highest throughput")
     if len(candidates) > 1:

@@ -1,4 +1,4 @@
-"""What a GPU reports, what follows from that, and what its data sheet says: one row for each property.
+"""The facts that a GPU reports, what follows from that, and what its data sheet says: one row for each property.
 
 Only arithmetic: the device's answers come in, rows go out. A property that the device does not report is None.
 """
@@ -25,8 +25,8 @@ def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]
     """Peaks from the device's own numbers: cores, clock, bus. None if a number is missing."""
     capability = f"{props.major}.{props.minor}"
     clock_khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
-    own = getattr(props, "clock_rate", None)
-    ghz = clock_mhz / 1e3 if clock_mhz else own / 1e6 if own else None
+    device_clock = getattr(props, "clock_rate", None)
+    ghz = clock_mhz / 1e3 if clock_mhz else device_clock / 1e6 if device_clock else None
     cores = cores_per_sm(capability)
     return {
         "cores": props.multi_processor_count * cores if cores else None,
@@ -36,9 +36,9 @@ def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]
     }
 
 
-def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str, Any]]:
+def rows(props: Any, driver_facts: dict[str, Any], sheet: Gpu | None) -> list[dict[str, Any]]:
     """One row for each property: what the device reports (or what follows from it), what the sheet says, and if they agree."""
-    peaks = derive_peaks(props, asked.get("clocks.max.sm"))
+    peaks = derive_peaks(props, driver_facts.get("clocks.max.sm"))
     sheet_row = sheet.__dict__ if sheet else {}
     cache = getattr(props, "L2_cache_size", None)
     listed: list[tuple[str, Any, Any, str, float | None]] = [
@@ -51,14 +51,14 @@ def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str,
         ("memory", props.total_memory / 1e9, sheet_row.get("memory_gb"), "GB", 12.0),
         ("memory bandwidth, derived", peaks["gb_per_s"], sheet_row.get("gb_per_s"), "GB/s", 3.0),
         ("L2 cache", cache / 2**20 if cache else None, sheet_row.get("l2_mb"), "MiB", 5.0),
-        ("power limit", asked.get("power.limit"), sheet_row.get("tdp_w"), "W", 5.0),
-        ("driver", asked.get("driver_version"), None, "", None),
-        ("PCIe, at most", _link(asked), sheet_row.get("link"), "", None),
-        ("ECC", asked.get("ecc.mode.current"), None, "", None),
-        ("MIG", asked.get("mig.mode.current"), None, "", None),
+        ("power limit", driver_facts.get("power.limit"), sheet_row.get("tdp_w"), "W", 5.0),
+        ("driver", driver_facts.get("driver_version"), None, "", None),
+        ("PCIe, at most", _link(driver_facts), sheet_row.get("link"), "", None),
+        ("ECC", driver_facts.get("ecc.mode.current"), None, "", None),
+        ("MIG", driver_facts.get("mig.mode.current"), None, "", None),
         ("formats in hardware", " ".join(dtypes((props.major, props.minor))), sheet and _formats(sheet), "", 0.0),
     ]
-    if sheet is None and (most := derive(props, asked.get("clocks.max.sm"))):
+    if sheet is None and (most := derive(props, driver_facts.get("clocks.max.sm"))):
         listed.append(("float16 peak, derived: at most", most.tflops["float16"], None, "TFLOP/s", None))
     above = ("clock, highest", "float32 peak, derived") if sheet and sheet.clock_may_exceed else ()
     return [_row(*fields, may_exceed=fields[0] in above) for fields in listed]
@@ -86,25 +86,25 @@ def similar_names(gpus: list[Gpu]) -> list[str]:
 
 
 def _formula(gpu: Gpu) -> float | None:
-    known = gpu.tensor_fma_per_clock and gpu.boost_ghz
-    return tensor_peak_tflops(gpu.sms, gpu.tensor_fma_per_clock, gpu.boost_ghz) if known else None
+    has_numbers = gpu.tensor_fma_per_clock and gpu.boost_ghz
+    return tensor_peak_tflops(gpu.sms, gpu.tensor_fma_per_clock, gpu.boost_ghz) if has_numbers else None
 
 
 def _formats(gpu: Gpu) -> str:
     return " ".join(name for name in ("fp16", "tf32", "bf16", "fp8") if getattr(gpu, name))
 
 
-def _link(asked: dict[str, Any]) -> str | None:
-    generation, width = asked.get("pcie.link.gen.max"), asked.get("pcie.link.width.max")
+def _link(driver_facts: dict[str, Any]) -> str | None:
+    generation, width = driver_facts.get("pcie.link.gen.max"), driver_facts.get("pcie.link.width.max")
     return f"PCIe {generation} x{width}" if generation and width else None
 
 
-def _row(name: str, device: Any, sheet: Any, unit: str, allowed: float | None, *, may_exceed: bool = False) -> dict[str, Any]:
-    """Return a row of the table. `allowed` is by how many percent the two may differ, or None if they are not compared. With
+def _row(name: str, device: Any, sheet: Any, unit: str, tolerance: float | None, *, may_exceed: bool = False) -> dict[str, Any]:
+    """Return a row of the table. `tolerance` is by how many percent the two may differ, or None if they are not compared. With
     `may_exceed` the device may be above the sheet by any amount."""
     off, larger = None, may_exceed and None not in {device, sheet} and device > sheet
-    if allowed is not None and device is not None and sheet is not None:
+    if tolerance is not None and device is not None and sheet is not None:
         numbers = isinstance(device, (int, float)) and isinstance(sheet, (int, float))
         off = abs(device / sheet - 1) * 100 if numbers else float(device != sheet) * 100
     return {"spec": name, "device": device, "sheet": sheet, "unit": unit, "off_percent": off,
-            "agrees": None if off is None or allowed is None else off <= allowed + 1e-9 or larger}  # fmt: skip
+            "agrees": None if off is None or tolerance is None else off <= tolerance + 1e-9 or larger}  # fmt: skip

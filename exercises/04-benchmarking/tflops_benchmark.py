@@ -59,11 +59,11 @@ elif gpu is None:
     say(f"{torch.cuda.get_device_name(device)} is not in the table: its peak is unknown, so there is no percentage")
 derived = None
 if on_gpu and gpu is None:
-    asked = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[0]
-    derived = gpus.derive(torch.cuda.get_device_properties(device), asked.get("clocks.max.sm"))
+    driver_facts = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[0]
+    derived = gpus.derive(torch.cuda.get_device_properties(device), driver_facts.get("clocks.max.sm"))
 if derived:
-    shown = (f"{dtype} {gpus.format_flops(peak)}" for dtype, peak in derived.tflops.items() if peak)
-    say(f"derived from its processors and clock, it can do at most: {', '.join(shown)}")
+    peak_texts = (f"{dtype} {gpus.format_flops(peak)}" for dtype, peak in derived.tflops.items() if peak)
+    say(f"derived from its processors and clock, it can do at most: {', '.join(peak_texts)}")
 
 
 def limit(dtype: str) -> float | None:
@@ -80,10 +80,10 @@ def speed(dtype: str, n: int, seconds: list[float]) -> dict:
     """Return the speed that times of one product show, refused if it is above the limit."""
     peak, median = (gpu.peak_tflops(dtype) if gpu else None), bench.percentile(seconds, 50)
     tflops, most = gpus.matmul_tflops(n, median), limit(dtype)
-    refused = most is not None and tflops > most
-    allowed = None if refused else tflops
-    return {**bench.spread_ms(seconds), "tflops": allowed, "speed": gpus.format_flops(allowed), "refused": refused,
-            "peak_tflops": peak, "percent_of_peak": 100 * tflops / peak if peak and not refused else None}  # fmt: skip
+    is_refused = most is not None and tflops > most
+    shown_tflops = None if is_refused else tflops
+    return {**bench.spread_ms(seconds), "tflops": shown_tflops, "speed": gpus.format_flops(shown_tflops), "refused": is_refused,
+            "peak_tflops": peak, "percent_of_peak": 100 * tflops / peak if peak and not is_refused else None}  # fmt: skip
 
 
 def summarize(samples: list[dict]) -> dict:
@@ -94,14 +94,14 @@ def summarize(samples: list[dict]) -> dict:
             "limiter": ", ".join(limiters) if limiters else "none" if samples else None}  # fmt: skip
 
 
-def for_a_while(call: Callable[[], object], seconds: float) -> tuple[list[float], list[dict]]:
+def time_long_run(call: Callable[[], object], seconds: float) -> tuple[list[float], list[dict]]:
     """Return times of the second half of a long run, and what the GPU did meanwhile."""
-    durations, ended, recorder = [], time.monotonic() + seconds, None
+    durations, deadline, recorder = [], time.monotonic() + seconds, None
     if read:
         with telemetry.Recorder(read, 2.0) as recorder:
-            while time.monotonic() < ended:
+            while time.monotonic() < deadline:
                 durations += bench.time_each(call, device, 20)
-    while not read and time.monotonic() < ended:
+    while not read and time.monotonic() < deadline:
         durations += bench.time_each(call, device, 2)
     return durations[len(durations) // 2 :], recorder.samples[len(recorder.samples) // 2 :] if recorder else []
 
@@ -112,11 +112,11 @@ def published_runs() -> list[dict]:
             for row in gpus.table() if row.measured_fp16]  # fmt: skip
 
 
-def beside_published(summary: list[dict]) -> list[dict]:
+def compare_published(summary: list[dict]) -> list[dict]:
     """Return what was measured here and what others published, for a plot: the fastest run, and how slow the slowest was."""
-    where = "GPU" if on_gpu else "processor"
-    here = next((row for row in summary if row["dtype"] == "float16"), summary[0])
-    rows = [{"name": f"this {where}, {here['dtype']}", "tflops": here["best_tflops"]}]
+    processor = "GPU" if on_gpu else "processor"
+    fastest = next((row for row in summary if row["dtype"] == "float16"), summary[0])
+    rows = [{"name": f"this {processor}, {fastest['dtype']}", "tflops": fastest["best_tflops"]}]
     return rows + [{"name": row["gpu"], "tflops": row["fastest"], "low": row["slowest"], "high": row["fastest"]}
                    for row in published_runs()]  # fmt: skip
 
@@ -132,9 +132,9 @@ rows: list[dict] = []
 sustained: list[dict] = []
 skipped: list[dict] = []
 for dtype in dtypes:
-    if why := matmuls.impossible(dtype, device):
-        skipped.append({"dtype": dtype, "reason": why})
-        say(f"{dtype:<14} skipped: {why}")
+    if reason := matmuls.impossible(dtype, device):
+        skipped.append({"dtype": dtype, "reason": reason})
+        say(f"{dtype:<14} skipped: {reason}")
         continue
     for n in [*sizes, sizes[-1] - 1]:  # the size that is not a multiple of 8 comes last
         if dtype == "float8_e4m3fn" and n % 16:
@@ -154,16 +154,16 @@ if not rows:
 # The long runs heat the device and bring it to its power limit, so they come after all bursts.
 for dtype in dict.fromkeys(row["dtype"] for row in rows) if args.sustained_s else ():
     say(f"{dtype:<14} {sizes[-1]:>6}² for {args.sustained_s:g} s ...")
-    times, samples = for_a_while(matmuls.prepare(dtype, sizes[-1], device, SEED).call, args.sustained_s)
+    times, samples = time_long_run(matmuls.prepare(dtype, sizes[-1], device, SEED).call, args.sustained_s)
     sustained.append({"dtype": dtype, "size": sizes[-1], **speed(dtype, sizes[-1], times), **summarize(samples)})
 
 # --- the summary ---------------------------------------------------------------------------------------------------------
 summary = []
 for dtype in dict.fromkeys(row["dtype"] for row in rows):
-    mine = [row for row in rows if row["dtype"] == dtype and row["tflops"] is not None]
-    best = max((row for row in mine if row["aligned"]), key=lambda row: row["tflops"], default=None)
-    odd = next((row for row in mine if not row["aligned"]), None)
-    even = next((row for row in mine if row["size"] == sizes[-1]), None)
+    dtype_rows = [row for row in rows if row["dtype"] == dtype and row["tflops"] is not None]
+    best = max((row for row in dtype_rows if row["aligned"]), key=lambda row: row["tflops"], default=None)
+    odd = next((row for row in dtype_rows if not row["aligned"]), None)
+    even = next((row for row in dtype_rows if row["size"] == sizes[-1]), None)
     long = next((row for row in sustained if row["dtype"] == dtype), {})
     summary.append({
         "dtype": dtype, "best_tflops": best and best["tflops"], "best_size": best and best["size"],
@@ -190,7 +190,7 @@ metrics = {
     "best_float32_tflops": best_float32, "best_float32_size": single.get("best_size"),
     "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
     "usual_float16_tflops": gpu.measured_fp16 if gpu else None, "long_runs": len(sustained) if args.sustained_s else None,
-    "published": published_runs(), "beside_published": beside_published(summary),
+    "published": published_runs(), "beside_published": compare_published(summary),
     "simulated": None if on_gpu else "a processor instead of a GPU: the arithmetic is right, the speeds are the processor's",
 }  # fmt: skip
 titles = {"dtype": "format", "best": "best", "best_size": "at", "sustained": "sustained",

@@ -37,12 +37,12 @@ def read(text: str, input_len: int, output_len: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-def beside(words: list[str], out: Path, input_len: int, output_len: int) -> tuple[dict[str, float] | None, str | None]:
+def compare(words: list[str], out: Path, input_len: int, output_len: int) -> tuple[dict[str, float] | None, str | None]:
     """Run it and return its figures, or None and the reason."""
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        sys.stdout.write("\n".join(done.stdout.splitlines()[-10:]) + "\n")
-        return None, f"vllm bench ended with code {done.returncode}"
+    process = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if process.returncode:
+        sys.stdout.write("\n".join(process.stdout.splitlines()[-10:]) + "\n")
+        return None, f"vllm bench ended with code {process.returncode}"
     try:
         return read(out.read_text(encoding="utf-8"), input_len, output_len), None
     except (OSError, ValueError) as error:

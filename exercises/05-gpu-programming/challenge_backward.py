@@ -24,8 +24,8 @@ class LargestTensor(TorchDispatchMode):
 
     def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
         results = operation(*arguments, **(named or {}))
-        made = (item.nbytes for item in tree_iter(results) if isinstance(item, torch.Tensor))
-        self.bytes = max([self.bytes, *made])
+        sizes = (item.nbytes for item in tree_iter(results) if isinstance(item, torch.Tensor))
+        self.bytes = max([self.bytes, *sizes])
         return results
 
 
@@ -35,10 +35,10 @@ def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, 
     rows = []
     for n in LENGTHS:
         for causal in (False, True):
-            inputs, given, right = make_case(n, heads, d, device, causal)
+            inputs, saved, right = make_case(n, heads, d, device, causal)
             kernels = [item for item in vars(module).values() if hasattr(item, "pre_run_hooks")] if interpreted else []
             with limit_time(SECONDS), KernelMemory(*kernels) if kernels else nullcontext(), LargestTensor() as largest:
-                gradients = module.backward(*inputs, *given, causal, block)
+                gradients = module.backward(*inputs, *saved, causal, block)
             rows += compare(gradients, right, n, causal, largest.bytes)
     return rows
 
@@ -66,10 +66,10 @@ def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, lar
     return [
         {
             "length": n, "kind": "causal" if causal else "full", "gradient": name,
-            "error": (given.double() - exact).abs().max().nan_to_num(float("inf")).item(), "limit": LIMIT,
+            "error": (gradient.double() - exact).abs().max().nan_to_num(float("inf")).item(), "limit": LIMIT,
             "largest_bytes": largest, "scores_bytes": 4 * heads * n * n,
         }
-        for name, given, exact in zip("qkv", gradients, right, strict=True)
+        for name, gradient, exact in zip("qkv", gradients, right, strict=True)
     ]  # fmt: skip
 
 

@@ -56,7 +56,7 @@ inputs, labels = loops.make_data(args.batch_size)
 
 
 def choose_dtype() -> torch.dtype:
-    """bfloat16 if the device computes with it; a GPU before Ampere has only float16."""
+    """Return bfloat16 if the device computes with it; a GPU before Ampere has only float16."""
     if args.precision != "auto":
         return DTYPES[args.precision]
     return torch.float16 if on_gpu and not torch.cuda.is_bf16_supported(including_emulation=False) else torch.bfloat16
@@ -78,26 +78,26 @@ def time_training(train, steps: int, dtype: torch.dtype) -> tuple[float, torch.T
     train(WARMUP, dtype)
     if on_gpu:
         torch.cuda.synchronize()
-    begun = time.perf_counter()
-    given = train(steps, dtype)
+    start = time.perf_counter()
+    outcome = train(steps, dtype)
     if on_gpu:
         torch.cuda.synchronize()
-    return time.perf_counter() - begun, loops.as_losses(given)
+    return time.perf_counter() - start, loops.convert_losses(outcome)
 
 
-def run_way(way: str, train, dtype: torch.dtype, where: torch.device) -> dict:
+def run_way(way: str, train, dtype: torch.dtype, place: torch.device) -> dict:
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     seconds, losses = time_training(train, args.steps, dtype)
-    speed = limit_samples_per_s(args.batch_size * args.steps / seconds, loops.make_model(args.hidden), where, dtype)
+    speed = limit_samples_per_s(args.batch_size * args.steps / seconds, loops.make_model(args.hidden), place, dtype)
     row = {
-        "way": way, "device": where.type, "dtype": str(dtype).removeprefix("torch."),
+        "way": way, "device": place.type, "dtype": str(dtype).removeprefix("torch."),
         "loss_first": losses[0].item(), "loss_last": losses[-1].item(), "losses": losses[:COMPARED].tolist(),
         "step_ms": 1e3 * seconds / args.steps, "samples_per_s": speed,
-        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated() if where.type == "cuda" else None,
+        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated() if place.type == "cuda" else None,
     }  # fmt: skip
-    shown = f"{speed:>12,.0f}" if speed else "     refused: more than the device can do,"
-    say(f"{way:<18} {shown} samples/s   loss {row['loss_first']:.4f} -> {row['loss_last']:.4f}")
+    speed_text = f"{speed:>12,.0f}" if speed else "     refused: more than the device can do,"
+    say(f"{way:<18} {speed_text} samples/s   loss {row['loss_first']:.4f} -> {row['loss_last']:.4f}")
     return row
 
 
@@ -116,14 +116,14 @@ def count_zero_gradients(scale: float) -> float:
 
 
 def divide(first: dict, second: dict) -> float | None:
-    """How many times as fast as the second way the first is; None if a speed was refused."""
+    """Return how many times as fast as the second way the first is; None if a speed was refused."""
     return first["samples_per_s"] / second["samples_per_s"] if first["samples_per_s"] and second["samples_per_s"] else None
 
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
 mixed = choose_dtype()
-where = torch.cuda.get_device_name(device) if on_gpu else "the CPU"
-say(f"training on {where}: {args.steps} steps of {args.batch_size} samples, hidden layers of {args.hidden}")
+device_text = torch.cuda.get_device_name(device) if on_gpu else "the CPU"
+say(f"training on {device_text}: {args.steps} steps of {args.batch_size} samples, hidden layers of {args.hidden}")
 state_bytes = loops.measure_training_bytes(args.hidden)
 say(f"parameters, gradients and AdamW's state: {state_bytes / 1e6:,.2f} MB")
 
@@ -155,8 +155,8 @@ profile = take_profile(lambda: profiled(PROFILED, mixed), device, top=args.top, 
 (out / "profile.txt").write_text(profile.text, encoding="utf-8")
 side = "processor" if profile.gpu_busy_percent is None else "GPU"
 titles = {"operation": "operation", "calls": "calls", "self_ms": "own ms", "self_percent": "%"}
-shown = [row | {"operation": row["operation"][:44]} for row in profile.rows]
-bench.say_table(shown, titles, title=f"Where the time of {PROFILED} steps went, on the {side}:")
+short_rows = [row | {"operation": row["operation"][:44]} for row in profile.rows]
+bench.say_table(short_rows, titles, title=f"Where the time of {PROFILED} steps went, on the {side}:")
 say("trace.json.gz: open it in https://ui.perfetto.dev")
 
 # --- the record ----------------------------------------------------------------------------------------------------------
@@ -185,8 +185,8 @@ metrics = {
     "profile": profile.rows, "top_operation_percent": profile.rows[0]["self_percent"],
     "gpu_busy_percent": profile.gpu_busy_percent, "refused": sum(row["samples_per_s"] is None for row in runs),
 }  # fmt: skip
-if (own := Path(my_loop.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_loop.py")  # what was judged, to keep with the verdict
+if (part_file := Path(my_loop.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / "my_loop.py")  # what was judged, to keep with the verdict
 if not on_gpu:
     say("\nSpeeds are those of this processor. What is moved, waited for and cast is the same on a GPU. (device: cpu)")
 path = bench.write_metrics("cpu_to_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)

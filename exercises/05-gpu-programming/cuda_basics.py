@@ -24,7 +24,7 @@ import emulator
 import findings
 
 HERE = Path(__file__).resolve().parent
-MOST_IN_EMULATOR = 65536  # elements
+MAX_EMULATED = 65536  # elements
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="kernels and what their warps ask memory for")
@@ -41,7 +41,7 @@ if args.elements < 1 or args.elements > 1 << 28 or not 1 <= args.stride <= 64:
 if emulator.find_compiler() is None:
     sys.exit("the emulator needs g++, which is not installed here: apt-get install g++ (or dnf install gcc-c++)")
 setting = findings.Setting(block=args.block, stride=args.stride)
-sizes = list(dict.fromkeys([*findings.SIZES, *([args.elements] if args.elements <= MOST_IN_EMULATOR else [])]))
+sizes = list(dict.fromkeys([*findings.SIZES, *([args.elements] if args.elements <= MAX_EMULATED else [])]))
 
 # --- compile: three programs at a time, while torch is imported ----------------------------------------------------------
 folder = Path(tempfile.mkdtemp(prefix="cuda-basics-"))
@@ -74,9 +74,9 @@ for name in findings.FILES:
     except emulator.Unsupported as error:
         sys.exit(f"{error}")
     for kernel, body in bodies.items():
-        whose = "course" if name not in findings.LEARNERS else "as delivered" if findings.is_open(body or "") else "yours"
+        author = "course" if name not in findings.LEARNERS else "as delivered" if findings.is_open(body or "") else "yours"
         try:
-            row = {"whose": whose, **findings.examine(program, kernel, setting, sizes)}
+            row = {"whose": author, **findings.examine(program, kernel, setting, sizes)}
         except (emulator.Endless, emulator.TooMuchOutput) as error:
             broken[name] = f"{kernel}: {error}"
             say(broken[name])
@@ -88,7 +88,7 @@ for name in findings.FILES:
 times = cuda_times.time_all(compiled, rows, args.elements, args.block, args.stride)
 rows = [row | times.rows.get(row["kernel"], cuda_times.NOT_MEASURED) for row in rows]
 say(times.note)
-if args.elements > MOST_IN_EMULATOR:
+if args.elements > MAX_EMULATED:
     say(f"the emulator ran {max(*sizes, findings.COUNTED):,} elements at most: more take minutes, and the counts are the same")
 pool.shutdown()
 shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What nvcc reports about the kernels of 5.1, and on a GPU their times: GB/s by the bytes that a kernel must move."""
+"""Facts that nvcc reports about the kernels of 5.1, and on a GPU their times: GB/s by the bytes that a kernel must move."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import gpus
 import nvcc
 import torch
 
-ARCH = "sm_75"  # for registers and occupancy where there is no GPU: that of a T4
+ARCH = "sm_75"  # for registers and occupancy if there is no GPU: that of a T4
 LIMIT_S = 120.0
 OF_NVCC = {"registers": None, "shared_bytes": None, "spill_bytes": None, "occupancy_percent": None}
 NOT_MEASURED = {
@@ -32,7 +32,7 @@ TIMED = ("copy", "shifted_copy", "strided_copy", "read_field", "vector_add", "bl
 
 @dataclass
 class Compilation:
-    """What nvcc compiles, by file: kernels for their registers, and on a GPU the programs to time."""
+    """The sources for nvcc, by file: kernels for their registers, and on a GPU the programs to time."""
 
     arch: str
     device: torch.device
@@ -64,7 +64,7 @@ class Compilation:
 
 
 def start(pool: ThreadPoolExecutor, files: list[Path], device: torch.device, folder: Path) -> Compilation:
-    """Start to compile with nvcc, where it is installed; on a GPU for its own architecture, and whole programs as well."""
+    """Start to compile with nvcc, if it is installed; on a GPU for its own architecture, and whole programs as well."""
     arch = ARCH
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -130,18 +130,18 @@ def _time(program: Path, kernel: str, elements: int, block: int, stride: int) ->
     """Return the median of many warm launches, and the bytes that the kernel must move in that time."""
     count = max(1, elements // {"strided_copy": stride, "read_field": 4}.get(kernel, 1))  # arrays of the same length
     words = [str(program), "time", kernel, str(block), str(stride), str(count)]
-    done = _call(words)
-    answers = [json.loads(line) for line in done.splitlines() if line.startswith("{")]
+    output = _call(words)
+    answers = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     timed = next((answer for answer in answers if "seconds" in answer), None)
     if timed is None or any(answer.get("wrong") for answer in answers):
-        bench.say(f"{kernel} was not timed: it did not end well, or its numbers are wrong: {done.strip()[-200:]}")
+        bench.say(f"{kernel} was not timed: it did not end well, or its numbers are wrong: {output.strip()[-200:]}")
         return dict(NOT_MEASURED)
     if kernel == "transpose":
         rows, columns = findings.shape_of_transpose(count)
         count = rows * columns
     spread = bench.spread_ms(timed["seconds"])
-    needed = findings.count_bytes(kernel, count) or 0
-    return {**NOT_MEASURED, "median_ms": spread["median_ms"], "gb_per_s": needed / spread["median_ms"] / 1e6}
+    needed_bytes = findings.count_bytes(kernel, count) or 0
+    return {**NOT_MEASURED, "median_ms": spread["median_ms"], "gb_per_s": needed_bytes / spread["median_ms"] / 1e6}
 
 
 def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, int | None]:
@@ -157,9 +157,9 @@ def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, 
 
 
 def _call(words: list[str]) -> str:
-    """Return what a program printed, or a message where it took too long."""
+    """Return what a program printed, or a message if it took too long."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
+        process = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
         return f"it did not end within {LIMIT_S:g} s"
-    return done.stdout + done.stderr
+    return process.stdout + process.stderr

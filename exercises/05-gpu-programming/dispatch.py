@@ -1,4 +1,4 @@
-"""What a program asks of torch, operation by operation: counted in a place that every call passes, on any device.
+"""The operations that a program asks of torch, one by one: counted in a place that every call passes, on any device.
 
 It uses two modes of torch. A dispatch mode sees each operation that reaches a backend, also those of backward and of an
 optimizer; a function mode sees the calls of Python, such as `tolist`, which reads a tensor on the CPU without any operation.
@@ -50,11 +50,11 @@ class Reads(TorchFunctionMode):
         name = getattr(function, "__name__", "")
         if name in READERS:
             self._note()
-        before, self.inside = self.inside, name
+        enclosing, self.inside = self.inside, name
         try:
             return function(*args, **(kwargs or {}))
         finally:
-            self.inside = before
+            self.inside = enclosing
 
 
 class Operations(TorchDispatchMode):
@@ -111,7 +111,7 @@ class Operations(TorchDispatchMode):
         if self.model is not None and name in COPIES:
             self._note_copy(args[COPIES[name]], caller)
         result = function(*args, **(kwargs or {}))
-        if any(isinstance(made, torch.Tensor) and made.dtype is torch.float64 for made in tree_iter(result)):
+        if any(isinstance(tensor, torch.Tensor) and tensor.dtype is torch.float64 for tensor in tree_iter(result)):
             self.float64_results += 1
         return result
 
@@ -126,12 +126,12 @@ class Operations(TorchDispatchMode):
             self.values_read += 1
             self._count_line(self.lines_read, caller)
 
-    def _note_move(self, tensor: torch.Tensor, how: dict[str, Any], caller: Caller) -> None:
-        device = how.get("device")
+    def _note_move(self, tensor: torch.Tensor, options: dict[str, Any], caller: Caller) -> None:
+        device = options.get("device")
         if device is None or torch.device(device).type == tensor.device.type or caller[1]:
             return
         pinned = tensor.device.type == "cpu" and torch.cuda.is_available() and tensor.is_pinned()
-        self.moves.append(Move(tensor.numel() * tensor.element_size(), bool(how.get("non_blocking")), pinned))
+        self.moves.append(Move(tensor.numel() * tensor.element_size(), bool(options.get("non_blocking")), pinned))
 
     def _note_copy(self, tensor: torch.Tensor, caller: Caller) -> None:
         line, of_library = caller

@@ -72,5 +72,5 @@ def _time_plans(signals: torch.Tensor, length: int, device: torch.device) -> dic
     counts."""
     cache = torch.backends.cuda.cufft_plan_cache[device.index or 0]
     cache.clear()
-    first, again = bench.time_each(lambda: torch.fft.rfft(signals, length), device, 2)
-    return {"plan_first_ms": 1e3 * first, "plan_again_ms": 1e3 * again, "plans_kept": cache.size}
+    first, second = bench.time_each(lambda: torch.fft.rfft(signals, length), device, 2)
+    return {"plan_first_ms": 1e3 * first, "plan_again_ms": 1e3 * second, "plans_kept": cache.size}

@@ -29,7 +29,7 @@ import transforms
 from bench import say
 from transforms import TransformCounter, correlate_directly, find_fast_length, largest_prime_factor, score_error
 
-SEED, ROUNDS, COMPARED, MOST_PRODUCTS = 0, 3, 64, 10**9
+SEED, ROUNDS, COMPARED, MAX_PRODUCTS = 0, 3, 64, 10**9
 OF_OWN_BEST, PEAK_TRIES = 1.05, 20  # a figure may be 1.05 times the best product, which is measured again up to 20 times
 AWKWARD = 100  # from this prime factor on, the length surely costs the time
 
@@ -49,8 +49,8 @@ if args.signals < 16 or args.template < 8 or args.plan_cache < 0:
     parser.error("--signals must be at least 16, --template at least 8, and --plan-cache at least 0")
 if args.template > args.samples:
     parser.error(f"--template {args.template} is longer than a signal: at most --samples {args.samples}")
-if args.samples * args.template > MOST_PRODUCTS:
-    parser.error(f"--samples times --template must be at most {MOST_PRODUCTS:,}: the direct sum would take minutes")
+if args.samples * args.template > MAX_PRODUCTS:
+    parser.error(f"--samples times --template must be at most {MAX_PRODUCTS:,}: the direct sum would take minutes")
 if not 1 <= batch_sizes[0] <= batch_sizes[-1] <= args.signals:
     parser.error(f"--batch-sizes {args.batch_sizes}: each must be from 1 to --signals {args.signals}")
 
@@ -67,7 +67,7 @@ recording = transforms.record(args.signals, args.samples, args.template, SEED)
 signals, template = recording.signals.to(device), recording.template.to(device)
 plain = args.samples + args.template - 1  # room for every score without a ring
 fast, power = find_fast_length(plain), 1 << (plain - 1).bit_length()
-refused = 0
+refused_count = 0
 
 
 def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
@@ -75,8 +75,8 @@ def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
     length = these.shape[1] + pulse.shape[0] - 1
     scores = []
     for signal in these:
-        wanted = torch.fft.rfft(pulse, length).conj()
-        scores.append(torch.fft.irfft(torch.fft.rfft(signal, length) * wanted, length)[: these.shape[1]])
+        template_spectrum = torch.fft.rfft(pulse, length).conj()
+        scores.append(torch.fft.irfft(torch.fft.rfft(signal, length) * template_spectrum, length)[: these.shape[1]])
     return torch.stack(scores)
 
 
@@ -98,21 +98,21 @@ def seconds_of(call: Callable[[], object], budget_s: float = 0.06) -> float:
 
 
 def limit_gflops(gflop_per_s: float) -> float | None:
-    """Return the figure, or None (and counted as refused) where the device cannot compute that fast. A CPU's own best may have
+    """Return the figure, or None (and counted as refused) if the device cannot compute that fast. A CPU's own best may have
     been measured while the computer was busy with something else: it is measured again before a figure is refused."""
-    global refused, own_best
+    global refused_count, own_best
     for _ in range(0 if on_gpu else PEAK_TRIES):
         if gflop_per_s <= OF_OWN_BEST * own_best:
             break
         own_best = max(own_best, measure_product_gflops())
     ceiling = (gpu.fp32 * 1e3 if gpu else None) if on_gpu else OF_OWN_BEST * own_best
     possible = ceiling is None or gflop_per_s <= ceiling
-    refused += not possible
+    refused_count += not possible
     return gflop_per_s if possible else None
 
 
 def find_percent(scores: torch.Tensor) -> float:
-    """In how many signals the largest score is where the pulse begins, in percent."""
+    """Return in how many signals the largest score is at the place of the pulse, in percent."""
     return 100 * (scores.argmax(dim=1).cpu() == recording.places).float().mean().item()
 
 
@@ -146,12 +146,12 @@ ways: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 broken, yours, counter = None, None, TransformCounter()
 try:
     my_filter.matched_filter(signals[:1].clone(), template.clone())
-    given = signals.clone()
+    signals_copy = signals.clone()
     with counter:
-        yours = my_filter.matched_filter(given, template.clone())
+        yours = my_filter.matched_filter(signals_copy, template.clone())
     if not isinstance(yours, torch.Tensor) or yours.shape != signals.shape or yours.is_complex():
         raise TypeError(f"matched_filter must return real scores of shape {tuple(signals.shape)}")
-    if not torch.equal(given, signals):
+    if not torch.equal(signals_copy, signals):
         raise ValueError("matched_filter changed the signals that it was given")
     ways["yours"] = my_filter.matched_filter
 except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
@@ -199,30 +199,30 @@ bench.say_table(by_batch, titles)
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 best = min(by_batch, key=lambda row: row["us_per_signal"])
-mine = by_way.get("yours", {})
+own_way = by_way.get("yours", {})
 sums = by_way["direct sum"]["us_per_signal"]
 metrics = {
     **vars(args), "gpu": gpu.gpu if gpu else None, "ways": rows, "by_length": by_length, "by_batch": by_batch,
-    "refused": refused, "plain_length": plain, "fast_length": fast, "length_speedup": length_us[plain] / length_us[fast],
+    "refused": refused_count, "plain_length": plain, "fast_length": fast, "length_speedup": length_us[plain] / length_us[fast],
     "awkward_times": length_us[plain] / length_us[fast] if largest_prime_factor(plain) >= AWKWARD else None,
     "delivered_error": by_way["as delivered"]["error"],
     "delivered_transforms": delivered_counter.forward_rows // 16 * args.signals,
     "ring_error": by_way["on a ring"]["error"], "ring_wrong_scores": int(ring_wrong.any(dim=0).sum()),
     "ring_found_percent": by_way["on a ring"]["found_percent"], "best_batch": best["batch"],
-    "filter_broken": broken or "no error", "error": mine.get("error"), "found_percent": mine.get("found_percent"),
-    "speedup": by_way["as delivered"]["us_per_signal"] / mine["us_per_signal"] if mine else None,
-    "times_direct": sums / mine["us_per_signal"] if mine else None,
-    "transform_length": max(counter.lengths, default=None) if mine else None,
-    "largest_prime_factor": max(map(largest_prime_factor, counter.lengths), default=None) if mine else None,
-    "template_transforms": counter.template_transforms if mine and counter.inverse_rows else None,
-    "transforms": counter.forward_rows if mine else None,
-    "calls": counter.forward_calls + counter.inverse_calls if mine else None,
-    "signals_per_call": counter.inverse_rows / counter.inverse_calls if mine and counter.inverse_calls else None,
-    **fft_copies.measure_copies(recording, my_filter.matched_filter if mine else filter_slowly, fast, device),
+    "filter_broken": broken or "no error", "error": own_way.get("error"), "found_percent": own_way.get("found_percent"),
+    "speedup": by_way["as delivered"]["us_per_signal"] / own_way["us_per_signal"] if own_way else None,
+    "times_direct": sums / own_way["us_per_signal"] if own_way else None,
+    "transform_length": max(counter.lengths, default=None) if own_way else None,
+    "largest_prime_factor": max(map(largest_prime_factor, counter.lengths), default=None) if own_way else None,
+    "template_transforms": counter.template_transforms if own_way and counter.inverse_rows else None,
+    "transforms": counter.forward_rows if own_way else None,
+    "calls": counter.forward_calls + counter.inverse_calls if own_way else None,
+    "signals_per_call": counter.inverse_rows / counter.inverse_calls if own_way and counter.inverse_calls else None,
+    **fft_copies.measure_copies(recording, my_filter.matched_filter if own_way else filter_slowly, fast, device),
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-if (own := Path(my_filter.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_filter.py")  # what was measured, to keep with the figures
+if (part_file := Path(my_filter.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / "my_filter.py")  # what was measured, to keep with the figures
 path = bench.write_metrics("fft_pipeline/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

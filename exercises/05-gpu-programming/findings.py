@@ -1,4 +1,4 @@
-"""What the emulator finds in the kernels of 5.1: each is run at several sizes and in several orders of its threads.
+"""Findings of the emulator in the kernels of 5.1: each is run at several sizes and in several orders of its threads.
 
 The script and the judges of the learner's parts use the same words and figures. Needs the emulator, but no torch.
 """
@@ -30,7 +30,7 @@ LIMIT_S = 8.0  # of one run, which takes a few hundredths of a second
 
 @dataclass(frozen=True)
 class Setting:
-    """How kernels are started: threads per block, the stride of strided_copy."""
+    """The settings for the start of kernels: threads per block, the stride of strided_copy."""
 
     block: int = 256
     stride: int = 2
@@ -60,7 +60,7 @@ def list_kernels(text: str) -> list[str]:
 
 
 def is_open(body: str) -> bool:
-    """Whether a kernel's body still has the line that marks it as the course's."""
+    """Return whether a kernel's body still has the line that marks it as the course's."""
     return re.search(r"\bOPEN\s*\(", body) is not None
 
 
@@ -81,19 +81,19 @@ def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Seq
     """
     plain_sizes = [size for size in sizes if size != COUNTED]
     plain = _start(program, kernel, setting, plain_sizes)
-    others = [_start(program, kernel, setting, SIZES[-1:], order) for order in ORDERS]
-    counted = _start(program, kernel, setting, (COUNTED,))
-    wrong = [row for row in [*plain.rows, *counted.rows] if row["wrong"]]
-    faults = [run.kernel for run in (plain, *others, counted) if run.kernel is not None]
+    reordered = [_start(program, kernel, setting, SIZES[-1:], order) for order in ORDERS]
+    counted_run = _start(program, kernel, setting, (COUNTED,))
+    wrong = [row for row in [*plain.rows, *counted_run.rows] if row["wrong"]]
+    faults = [run.kernel for run in (plain, *reordered, counted_run) if run.kernel is not None]
     return {
         "kernel": kernel,
         "sizes": [*plain_sizes, COUNTED],
         "wrong_sizes": len(wrong),
         "wrong": _describe(kernel, wrong[0]) if wrong else "",
         "wrong_rows": [[row["size"], row["wrong"], row["first_wrong"], row["given"]] for row in wrong],
-        "max_error": max((row["error"] for row in [*plain.rows, *counted.rows]), default=None),
-        "orders_wrong": sum(any(row["wrong"] for row in run.rows) or bool(run.ended) for run in others),
-        "ended": next((run.ended for run in (plain, *others, counted) if run.ended), ""),
+        "max_error": max((row["error"] for row in [*plain.rows, *counted_run.rows]), default=None),
+        "orders_wrong": sum(any(row["wrong"] for row in run.rows) or bool(run.ended) for run in reordered),
+        "ended": next((run.ended for run in (plain, *reordered, counted_run) if run.ended), ""),
         "out_of_bounds": sum(item.out_of_bounds + item.used_after_free for item in faults),
         "where": _first(item.where or item.freed for item in faults),
         "races": sum(item.races for item in faults),
@@ -102,7 +102,7 @@ def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Seq
         "unwritten": _first(item.unwritten for item in faults),
         "barrier_divergence": sum(item.barrier_divergence for item in faults),
         "diverged": _first(item.diverged for item in faults),
-        **_count(counted.kernel, kernel, counted.rows[0]["blocks"] if counted.rows else 1),
+        **_count(counted_run.kernel, kernel, counted_run.rows[0]["blocks"] if counted_run.rows else 1),
     }
 
 
@@ -117,13 +117,13 @@ def _start(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequ
     words = [kernel, str(setting.block), str(setting.stride), *map(str, sizes)]
     result = program.run(*words, order=order, limit_s=LIMIT_S)
     rows = [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
-    ended = next((row["cuda_error"] for row in rows if "cuda_error" in row), "")
+    error_text = next((row["cuda_error"] for row in rows if "cuda_error" in row), "")
     item = result.kernels.get(kernel)
     if item is not None and item.illegal:
-        ended = item.illegal
-    elif result.code and not ended:
-        ended = result.crash or f"the program ended with code {result.code}"
-    return _Run([row for row in rows if "size" in row], ended, item)
+        error_text = item.illegal
+    elif result.code and not error_text:
+        error_text = result.crash or f"the program ended with code {result.code}"
+    return _Run([row for row in rows if "size" in row], error_text, item)
 
 
 def _describe(kernel: str, row: dict[str, Any]) -> str:
@@ -140,14 +140,14 @@ def _first(texts: Any) -> str:
 
 
 def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, Any]:
-    """Return what the warps asked for, where every block and every tile is full."""
+    """Return what the warps asked for, if every block and every tile is full."""
     keys = (
         "load_sectors_per_request", "store_sectors_per_request", "lanes_per_request", "bank_conflicts_per_request",
         "shared_loads", "atomics", "atomics_per_block", "bytes", "bytes_needed", "bytes_too_many",
     )  # fmt: skip
     if item is None:
         return dict.fromkeys(keys)
-    load, store, needed = item.global_load, item.global_store, count_bytes(kernel, COUNTED)
+    load, store, needed_bytes = item.global_load, item.global_store, count_bytes(kernel, COUNTED)
     in_memory = load.requests + store.requests
     conflicts = [counts.conflicts_per_request for counts in (item.shared_load, item.shared_store) if counts.requests]
     return {
@@ -159,8 +159,8 @@ def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, 
         "atomics": item.atomics,
         "atomics_per_block": item.atomics / blocks,
         "bytes": load.bytes + store.bytes,
-        "bytes_needed": needed,
-        "bytes_too_many": None if needed is None else load.bytes + store.bytes - needed,
+        "bytes_needed": needed_bytes,
+        "bytes_too_many": None if needed_bytes is None else load.bytes + store.bytes - needed_bytes,
     }
 
 

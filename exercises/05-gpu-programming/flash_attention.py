@@ -100,10 +100,10 @@ def make_inputs(n: int, dtype: torch.dtype) -> list[torch.Tensor]:
 def attend_exactly(inputs: list[torch.Tensor], causal: bool) -> torch.Tensor:
     """Return the result in float64, one head at a time."""
     n, results = inputs[0].shape[1], []
-    hidden = torch.ones(n, n, dtype=torch.bool, device=device).triu(1) if causal else None
+    mask = torch.ones(n, n, dtype=torch.bool, device=device).triu(1) if causal else None
     for q, k, v in zip(*(tensor.double() for tensor in inputs), strict=True):
         scores = q @ k.T * scale
-        results.append((scores if hidden is None else scores.masked_fill(hidden, float("-inf"))).softmax(-1) @ v)
+        results.append((scores if mask is None else scores.masked_fill(mask, float("-inf"))).softmax(-1) @ v)
     return torch.stack(results)
 
 
@@ -133,11 +133,11 @@ except Exception as error:  # noqa: BLE001 (the learner's code may fail in any w
     softmax_broken = explain(error)
 
 # --- the experiment: the kernel, value by value and byte by byte -----------------------------------------------------------
-cases, by_length, broken, written = [], [], None, True
+cases, by_length, broken, is_written = [], [], None, True
 for n in lengths:
     for dtype_name, limit in LIMITS.items():
         inputs = make_inputs(n, getattr(torch, dtype_name))
-        counted = {}
+        counts = {}
         for causal in (False, True):
             row = {"length": n, "dtype": dtype_name, "kind": "causal" if causal else "full", "limit": limit, "error": None}
             cases.append(row)
@@ -149,19 +149,19 @@ for n in lengths:
                     raise TypeError(f"attention must return a tensor of shape {tuple(inputs[0].shape)}")
                 row["error"] = (out.double() - attend_exactly(inputs, causal)).abs().max().nan_to_num(float("inf")).item()
             except NotImplementedError as error:
-                if written:
+                if is_written:
                     say(f"my_attention.py: not written yet ({error})")
-                written = False
+                is_written = False
             except Exception as error:  # noqa: BLE001 (as above)
                 broken = broken or explain(error)
                 continue
-            counted[causal] = memory.loaded_bytes() + memory.stored_bytes() if memory else None
-            row["bytes"] = counted[causal]
+            counts[causal] = memory.loaded_bytes() + memory.stored_bytes() if memory else None
+            row["bytes"] = counts[causal]
         itemsize = inputs[0].element_size()
         formula, operations = predict_tiles(n, itemsize, False), count_plain(n, inputs[0].dtype)
-        causal_bytes = counted.get(True) if written else None
+        causal_bytes = counts.get(True) if is_written else None
         plain_bytes = sum(item["read_bytes"] + item["written_bytes"] for item in operations)
-        tiled = counted.get(False)
+        tiled = counts.get(False)
         by_length.append({
             "length": n, "dtype": dtype_name, "plain_bytes": plain_bytes,
             "tiled_bytes": tiled or formula, "counted_bytes": tiled,
@@ -178,8 +178,8 @@ say(f"{longest['length']} keys in float32: plain moves {longest['plain_bytes']:,
     f"{longest['saving']:.2f} times fewer")  # fmt: skip
 
 # --- the experiment: how fast, on a GPU? -----------------------------------------------------------------------------------
-timed, refused = [], 0
-if not interpreted and written and broken is None:
+timed, refused_count = [], 0
+if not interpreted and is_written and broken is None:
     flush, props = bench.cache_flush(device), torch.cuda.get_device_properties(device)
     sheet = gpus.find(props.name)
     derived = None if sheet else gpus.derive(props, None)
@@ -195,15 +195,15 @@ if not interpreted and written and broken is None:
         }
         for way, function in ways.items():
             torch.cuda.reset_peak_memory_stats(device)
-            before = torch.cuda.memory_allocated(device)
+            baseline = torch.cuda.memory_allocated(device)
             median = bench.percentile(bench.measure(function, device, flush=flush), 50)
             tflops = 4 * args.heads * n * n * args.d / (2 if "causal" in way else 1) / median / 1e12
             if peak is not None and tflops > peak:
-                refused += 1
+                refused_count += 1
                 say(f"refused: {way}, {n} keys: {tflops:,.0f} TFLOP/s, and its peak in float16 is {peak:,.0f}")
                 tflops = None
             timed.append({"length": n, "way": way, "median_ms": 1e3 * median, "tflops": tflops,
-                          "extra_mib": (torch.cuda.max_memory_allocated(device) - before) / 2**20})  # fmt: skip
+                          "extra_mib": (torch.cuda.max_memory_allocated(device) - baseline) / 2**20})  # fmt: skip
 at_longest = {row["way"]: row["median_ms"] for row in timed if row["length"] == max(lengths)}
 
 # --- the experiment: what does it become? ----------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ sizes = {"heads": 2, "d": args.d, "block": 16, "interpreted": interpreted}
 challenge = challenge_backward.attempt(my_backward, device, say, explain, **sizes)
 
 # --- the record ----------------------------------------------------------------------------------------------------------
-done = written and broken is None
+is_done = is_written and broken is None
 
 
 def worst(dtype_name: str) -> float | None:
@@ -243,20 +243,20 @@ metrics = {
     **vars(args), "cases": cases, "by_length": by_length, "single": single, "plain": operations, "timed": timed,
     "ptx": texts, "challenge": challenge["state"], "gradients": challenge["rows"],
     "interpreted": interpreted, "why_interpreted": no_gpu, "softmax_broken": softmax_broken,
-    "softmax_error": softmax_error, "broken": broken or ("no error" if written else None), "error_float32": worst("float32"),
+    "softmax_error": softmax_error, "broken": broken or ("no error" if is_written else None), "error_float32": worst("float32"),
     "error_float16": worst("float16"), "saving": longest["saving"], "saving_limit": longest["limit"],
     "plain_bytes": longest["plain_bytes"], "tiled_bytes": longest["tiled_bytes"],
     "bytes_off": largest("bytes_off"), "causal_off": largest("causal_off"), "causal_percent": longest["causal_percent"],
     "scores_mib": longest["scores_bytes"] / 2**20,
-    "compiled_for": len(compiled) if done else None, "compilations_wanted": len(texts),
-    "tf32_products": sum(item["tf32_products"] for item in compiled) if done else None,
-    "half_products": min((item["tensor_products"] for item in halves), default=None) if done else None,
-    "refused": refused,
+    "compiled_for": len(compiled) if is_done else None, "compilations_wanted": len(texts),
+    "tf32_products": sum(item["tf32_products"] for item in compiled) if is_done else None,
+    "half_products": min((item["tensor_products"] for item in halves), default=None) if is_done else None,
+    "refused": refused_count,
     "speedup": at_longest["plain"] / at_longest["yours"] if at_longest else None,
     "percent_of_torch": 100 * at_longest["torch's own"] / at_longest["yours"] if at_longest else None,
 }  # fmt: skip
 for module in (my_softmax, my_attention, my_backward):
-    if (own := Path(module.__file__)).parent.resolve() != out.resolve():
-        shutil.copyfile(own, out / own.name)  # what was judged, to keep with the verdict
+    if (part_file := Path(module.__file__)).parent.resolve() != out.resolve():
+        shutil.copyfile(part_file, out / part_file.name)  # what was judged, to keep with the verdict
 path = bench.write_metrics("flash_attention/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

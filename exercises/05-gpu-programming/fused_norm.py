@@ -2,7 +2,7 @@
 
 You will learn    what fusing saves and why, how dropout works without a stored mask, what makes a load a vector load
 You will produce  errors and kept shares at several row lengths, the bytes of both ways, and your kernel as PTX for two GPUs
-Run it            python fused_norm.py --rows 64 --columns 200,1000,1024   (in Triton's interpreter where there is no GPU)
+Run it            python fused_norm.py --rows 64 --columns 200,1000,1024   (in Triton's interpreter if there is no GPU)
                   python fused_norm.py                                     (a GPU; then both ways are timed, too)
 Your part         my_norm.py: repair the variance, add dropout, and decide how stride and n are passed
 Reading           modules/05-gpu-programming/lesson-8-fusion.md
@@ -27,7 +27,7 @@ import triton_device
 from bench import limit_time, say
 from ptx import Compilation, Variant
 
-SEED, EPS, FEW, SIGMAS, MOST_INTERPRETED, LIMIT_S = 7, 1e-5, 8, 4, 1 << 18, 60.0
+SEED, EPS, FEW, SIGMAS, MAX_INTERPRETED, LIMIT_S = 7, 1e-5, 8, 4, 1 << 18, 60.0
 TYPES = dict.fromkeys(("x_ptr", "weight_ptr", "bias_ptr", "y_ptr"), "*fp32") | {
     "stride": "i32", "n": "i32", "eps": "fp32", "p": "fp32", "seed": "i32", "BLOCK": "i32",
 }  # fmt: skip
@@ -62,9 +62,9 @@ def numbers_of(n: int) -> dict[str, int]:
     return {"stride": n, "n": n, "seed": SEED, "BLOCK": 1024}
 
 
-def pass_as(what: str, n: int, *constants: str) -> Variant:
+def pass_as(label: str, n: int, *constants: str) -> Variant:
     """Your kernel for rows of n numbers, with these parameters as constants of the compiler, for the first GPU."""
-    return Variant(what, "norm_dropout", archs[0], TYPES, numbers_of(n), ("BLOCK", *constants))
+    return Variant(label, "norm_dropout", archs[0], TYPES, numbers_of(n), ("BLOCK", *constants))
 
 
 compilation = Compilation("my_norm", [
@@ -109,19 +109,19 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
 
 
 def judge_mask(inputs: tuple, norm: torch.Tensor, row: dict) -> None:
-    """Add what dropout keeps, drops and repeats to the row of this length. A place of y is 0 only where it was dropped."""
+    """Add what dropout keeps, drops and repeats to the row of this length. A place of y is 0 only if it was dropped."""
     dropped = call(inputs, args.p, SEED)
     few = (inputs[0][:FEW], *inputs[1:])
-    if dropped is None or (again := call(few, args.p, SEED)) is None or (other := call(few, args.p, SEED + 1)) is None:
+    if dropped is None or (repeated := call(few, args.p, SEED)) is None or (reseeded := call(few, args.p, SEED + 1)) is None:
         return
-    kept = dropped != 0
-    sigma = (args.p * (1 - args.p) / kept.numel()) ** 0.5
-    share = kept.double().mean().item()
-    values = (dropped.double() * (1 - args.p) - norm)[kept].abs() / norm.abs().max()
+    is_kept = dropped != 0
+    sigma = (args.p * (1 - args.p) / is_kept.numel()) ** 0.5
+    share = is_kept.double().mean().item()
+    values = (dropped.double() * (1 - args.p) - norm)[is_kept].abs() / norm.abs().max()
     row |= {
         "kept_percent": 100 * share, "sigmas_off": abs(share - (1 - args.p)) / sigma,
-        "same_seed_equal": torch.equal(again, dropped[:FEW]), "other_seed_differs": not torch.equal(other, dropped[:FEW]),
-        "rows_differ": not torch.equal(kept[0], kept[1]), "scaled_error": values.max().item() if values.numel() else None,
+        "same_seed_equal": torch.equal(repeated, dropped[:FEW]), "other_seed_differs": not torch.equal(reseeded, dropped[:FEW]),
+        "rows_differ": not torch.equal(is_kept[0], is_kept[1]), "scaled_error": values.max().item() if values.numel() else None,
     }  # fmt: skip
 
 
@@ -131,7 +131,7 @@ is_open: list[bool] = []
 lengths: list[dict] = []
 eager_rows: list[dict] = []
 for n in columns:
-    rows = max(16, min(args.rows, MOST_INTERPRETED // n)) if interpreted else args.rows
+    rows = max(16, min(args.rows, MAX_INTERPRETED // n)) if interpreted else args.rows
     if rows < args.rows:
         say(f"{rows} rows of {n:,} numbers, not {args.rows:,}: the interpreter takes some milliseconds per row")
     inputs = make_rows(rows, n)
@@ -157,12 +157,12 @@ for n in columns:
         judge_mask(inputs, norm, row)
     row["saving"] = row["eager_bytes"] / (row["counted_bytes"] or row["fused_bytes"])
     lengths.append(row)
-    kept = "" if row["kept_percent"] is None else f"; with p = {args.p:g} it keeps {row['kept_percent']:.2f}%"
+    kept_text = "" if row["kept_percent"] is None else f"; with p = {args.p:g} it keeps {row['kept_percent']:.2f}%"
     if row["error_p0"] is not None:
-        say(f"rows of {n:>6,} in blocks of {row['block']:>6,}: largest error without dropout {row['error_p0']:.1e}{kept}")
+        say(f"rows of {n:>6,} in blocks of {row['block']:>6,}: largest error without dropout {row['error_p0']:.1e}{kept_text}")
 
 # --- the experiment: how fast, on a GPU? -----------------------------------------------------------------------------------
-refused = 0
+refused_count = 0
 if not interpreted:
     flush = bench.cache_flush(device)
     props = torch.cuda.get_device_properties(device)
@@ -181,15 +181,15 @@ if not interpreted:
     for row in lengths:
         inputs = make_rows(row["rows"], row["columns"])
         target, p = torch.empty_like(inputs[0]), args.p if row["kept_percent"] is not None else 0.0
-        ours = median_s(lambda: my_norm.launch(*inputs, p, SEED))  # noqa: B023
-        theirs, together = median_s(lambda: eager(*inputs, args.p)), median_s(lambda: compiled(*inputs, args.p))  # noqa: B023
+        own_s = median_s(lambda: my_norm.launch(*inputs, p, SEED))  # noqa: B023
+        eager_s, together = median_s(lambda: eager(*inputs, args.p)), median_s(lambda: compiled(*inputs, args.p))  # noqa: B023
         copy = median_s(lambda: target.copy_(inputs[0]))  # noqa: B023
         row |= {key: seconds and 1e3 * seconds
-                for key, seconds in (("median_ms", ours), ("eager_ms", theirs), ("compile_ms", together))}  # fmt: skip
-        if ours and copy:
-            rate, copy_rate = row["fused_bytes"] / ours / 1e9, 2 * target.nbytes / copy / 1e9
+                for key, seconds in (("median_ms", own_s), ("eager_ms", eager_s), ("compile_ms", together))}  # fmt: skip
+        if own_s and copy:
+            rate, copy_rate = row["fused_bytes"] / own_s / 1e9, 2 * target.nbytes / copy / 1e9
             if most is not None and max(rate, copy_rate) > most:
-                refused += 1
+                refused_count += 1
                 say(f"refused: rows of {row['columns']:,}: {max(rate, copy_rate):,.0f} GB/s; its memory has {most:,.0f}")
             else:
                 row |= {"gb_per_s": rate, "percent_of_copy": 100 * rate / copy_rate}
@@ -200,14 +200,14 @@ out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 for result in compilation.finish(limit_s=90.0):
     text = result.pop("ptx")
-    known = result["error"] is None
-    result["scalar_loads"] = result["loads"] - result["vector_loads"] if known else None
-    result["scalar_stores"] = result["stores"] - result["vector_stores"] if known else None
-    if not known:
+    is_known = result["error"] is None
+    result["scalar_loads"] = result["loads"] - result["vector_loads"] if is_known else None
+    result["scalar_stores"] = result["stores"] - result["vector_stores"] if is_known else None
+    if not is_known:
         say(f"{result['name']}, {result['arch']}: {result['error']}")
     if result["name"].startswith("yours"):
         texts.append(result)
-        if known:
+        if is_known:
             (out / f"kernel-{result['arch']}.ptx").write_text(text, encoding="utf-8")
     else:
         passing.append(result)
@@ -223,8 +223,8 @@ say(f"your one kernel moves {moved:,} bytes: PyTorch moves {longest['saving']:.3
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 yours = texts[0]
-chosen = set(yours["constants"] or ()) & {"stride", "n"}
-written = all(row["kept_percent"] is not None for row in lengths) and not broken
+fixed_names = set(yours["constants"] or ()) & {"stride", "n"}
+is_written = all(row["kept_percent"] is not None for row in lengths) and not broken
 
 
 def worst(key: str) -> float | None:
@@ -241,18 +241,18 @@ metrics = {
     "error_limit": 1e-5 if args.dtype == "float32" else 2e-2, "largest_error": worst("error_p0"),
     "sigmas_off": worst("sigmas_off"), "scaled_error": worst("scaled_error"),
     "scaled_limit": 1e-5 if args.dtype == "float32" else 2e-3,
-    "broken": (broken or ["no error"])[0] if written or broken else None,
-    "same_seed": all(row["same_seed_equal"] for row in lengths) if written else None,
-    "other_seed": all(row["other_seed_differs"] for row in lengths) if written else None,
-    "rows_differ": all(row["rows_differ"] for row in lengths) if written else None,
+    "broken": (broken or ["no error"])[0] if is_written or broken else None,
+    "same_seed": all(row["same_seed_equal"] for row in lengths) if is_written else None,
+    "other_seed": all(row["other_seed_differs"] for row in lengths) if is_written else None,
+    "rows_differ": all(row["rows_differ"] for row in lengths) if is_written else None,
     "compiled_for": sum(item["error"] is None for item in texts), "archs_wanted": len(archs),
     "numbers_scalar_loads": passing[1]["scalar_loads"], "constants_loads": passing[3]["loads"],
-    "constants": ", ".join(sorted(chosen)) or None, "scalar_left": yours["scalar_loads"] if chosen else None,
-    "refused": refused,
+    "constants": ", ".join(sorted(fixed_names)) or None, "scalar_left": yours["scalar_loads"] if fixed_names else None,
+    "refused": refused_count,
     "speedup_largest": longest["eager_ms"] / longest["median_ms"] if longest["median_ms"] and longest["eager_ms"] else None,
     "percent_of_copy": longest["percent_of_copy"],
 }  # fmt: skip
-if (own := Path(my_norm.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_norm.py")  # what was judged, to keep with the verdict
+if (part_file := Path(my_norm.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / "my_norm.py")  # what was judged, to keep with the verdict
 path = bench.write_metrics("fused_norm/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -1,4 +1,4 @@
-"""GEMM in five versions: a matrix product, counted access by access, and timed where there is a GPU.
+"""GEMM in five versions: a matrix product, counted access by access, and timed if there is a GPU.
 
 You will learn    why the order of the threads decides the speed, what tiles in shared memory save, and what registers add
 You will produce  two kernels of your own and three given ones; FLOP per byte and sectors of each; on a GPU GFLOP/s
@@ -29,7 +29,7 @@ import versions
 from bench import say
 
 SEED = 0
-MOST_COUNTED, COUNTED_ON_A_GPU = 256, 64  # n: 256 takes the emulator half a minute
+MAX_COUNTED, COUNTED_ON_A_GPU = 256, 64  # n: 256 takes the emulator half a minute
 T4_GB_PER_S, TIMED_S, RUN_LIMIT_S, COUNT_LIMIT_S = 320, 0.3, 300, 120
 HERE = Path(__file__).resolve().parent
 
@@ -56,9 +56,9 @@ if uneven := [n for n in sizes if n % unit or not 16 <= n <= 8192]:
 device = bench.here()
 compiler = nvcc.find_nvcc()
 timed_here = device.type == "cuda" and compiler is not None
-counted_sizes = [n for n in sizes if n <= MOST_COUNTED] or [COUNTED_ON_A_GPU]
-if not timed_here and sizes[-1] > MOST_COUNTED:
-    parser.error(f"--n {sizes[-1]}: without a GPU and nvcc the emulator counts, and that takes too long above {MOST_COUNTED}")
+counted_sizes = [n for n in sizes if n <= MAX_COUNTED] or [COUNTED_ON_A_GPU]
+if not timed_here and sizes[-1] > MAX_COUNTED:
+    parser.error(f"--n {sizes[-1]}: without a GPU and nvcc the emulator counts, and that takes too long above {MAX_COUNTED}")
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 defines = {"TILE": args.tile}
@@ -92,7 +92,7 @@ def describe(row: dict) -> str:
 
 def compile_kernels(folder: Path) -> list[dict]:
     """Return what nvcc reports for every kernel that is written, for every architecture; nothing without nvcc."""
-    unwritten = {row["version"] for row in counted if row["state"] == "not written yet"}
+    unwritten = {row["version"] for row in counts if row["state"] == "not written yet"}
     rows, reader = [], nvcc.find_cuobjdump(compiler)
     block = {"naive": 256, "coalesced": 256, "tensor": 32, f"tiled<{args.tile}>": args.tile**2, "registers<128, 8, 8>": 256}
     for arch in archs if compiler else ():
@@ -119,7 +119,7 @@ def compile_kernels(folder: Path) -> list[dict]:
 
 
 def time_library(n: int) -> dict[str, float]:
-    """GFLOP/s of torch's own product: in float32 with TF32 off, in float16, and in TF32 where the hardware has it."""
+    """GFLOP/s of torch's own product: in float32 with TF32 off, in float16, and in TF32 if the hardware has it."""
     formats = {"float32": (torch.float32, False), "float16": (torch.float16, False)}
     if torch.cuda.get_device_capability(device) >= (8, 0):
         formats["tf32"] = (torch.float32, True)
@@ -149,13 +149,15 @@ def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
         library += [versions.describe_library(n, name, speed, peaks[name]) for name, speed in speeds.items()]
         command = [str(program), str(n), "uniform", "-", str(TIMED_S)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=RUN_LIMIT_S, check=False)
+            process = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=RUN_LIMIT_S, check=False
+            )
         except subprocess.TimeoutExpired:
             say(f"n = {n}: did not end within {RUN_LIMIT_S} s")
             continue
-        lines, failed = versions.read_lines(done.stdout)
-        if failed or done.returncode:
-            say(f"n = {n}: ended early: {failed or done.stderr[-500:]}")
+        lines, failed = versions.read_lines(process.stdout)
+        if failed or process.returncode:
+            say(f"n = {n}: ended early: {failed or process.stderr[-500:]}")
         for version, line in lines.items():
             dtype = "float16" if version == "tensor" else "float32"
             median = bench.percentile(line["ms"], 50) if line["ms"] else None
@@ -166,14 +168,14 @@ def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
 # --- the experiment: counted, compiled, timed -------------------------------------------------------------------------------
 with tempfile.TemporaryDirectory(prefix="gemm-") as place:
     try:
-        counted = count_versions(emulator.build([harness, HERE / "my_gemm.cu"], folder=Path(place), defines=defines))
+        counts = count_versions(emulator.build([harness, HERE / "my_gemm.cu"], folder=Path(place), defines=defines))
     except emulator.CompileError as error:
         sys.exit(f"my_gemm.cu does not compile:\n{error.text}")
     except emulator.Unsupported as error:
         sys.exit(str(error))
     except (emulator.Endless, emulator.TooMuchOutput) as error:
         sys.exit(f"a kernel did not end well: {error}. Does every loop reach n?")
-    for row in counted:
+    for row in counts:
         say(describe(row))
     compiled = compile_kernels(Path(place))
     timed, library = time_versions(Path(place)) if timed_here else ([], [])
@@ -181,14 +183,14 @@ if compiler is None:
     say(nvcc.ABSENT)
 
 # --- the record ----------------------------------------------------------------------------------------------------------
-by_name = {name: versions.summarize_version(counted, name) for name in versions.VERSIONS}
+by_name = {name: versions.summarize_version(counts, name) for name in versions.VERSIONS}
 tiled, registers = by_name["tiled"], by_name["registers"]
-given, yours = ([row for name, row in by_name.items() if (name in versions.YOURS) == mine] for mine in (False, True))
+course_rows, yours = ([row for name, row in by_name.items() if (name in versions.YOURS) == is_own] for is_own in (False, True))
 last = {row["version"]: row for row in timed if row["n"] == sizes[-1]}
 metrics = {
-    **vars(args), "counted_at": counted_sizes[-1], "rows": counted, "summary": list(by_name.values()),
+    **vars(args), "counted_at": counted_sizes[-1], "rows": counts, "summary": list(by_name.values()),
     "float32": [by_name[name] for name in versions.FLOAT32],
-    **by_name, "given_error_of_allowed": versions.find_worst(given), "yours_error_of_allowed": versions.find_worst(yours),
+    **by_name, "given_error_of_allowed": versions.find_worst(course_rows), "yours_error_of_allowed": versions.find_worst(yours),
     "yours_faults": versions.count_faults(yours),
     "asked_mb": by_name["coalesced"]["load_mb"], "matrices_mb": 2 * 4 * counted_sizes[-1] ** 2 / 1e6,
     "bytes_saved_times": versions.ratio(by_name["coalesced"]["load_bytes"], tiled["load_bytes"]),

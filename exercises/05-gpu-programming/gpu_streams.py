@@ -63,8 +63,8 @@ class CudaDevice:
         stream.wait_event(event)
 
     def count_wrong(self) -> int:
-        """How many chunks hold wrong numbers. All numbers are whole and below 2**24, so they are compared exactly."""
-        return sum(not torch.equal(out, given + self.passes) for given, out in zip(self.inputs, self.outputs, strict=True))
+        """Return how many chunks hold wrong numbers. All numbers are whole and below 2**24, so they are compared exactly."""
+        return sum(not torch.equal(out, numbers + self.passes) for numbers, out in zip(self.inputs, self.outputs, strict=True))
 
     def reset(self) -> None:
         """Forget the results of an earlier pipeline."""
@@ -78,10 +78,10 @@ def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
     milliseconds, wrong = [], 0
     for _ in range(REPEATS + 1):
         device.reset()
-        begun = time.perf_counter()
+        start = time.perf_counter()
         run(device, device.chunks)
         torch.cuda.synchronize()
-        milliseconds.append(1e3 * (time.perf_counter() - begun))
+        milliseconds.append(1e3 * (time.perf_counter() - start))
         wrong = max(wrong, device.count_wrong())
     return statistics.median(milliseconds[1:]), wrong
 
@@ -108,7 +108,7 @@ def time_engines(device: CudaDevice) -> dict[str, float]:
 
 
 def count_copy_engines() -> int | None:
-    """How many copies the GPU can make at the same time; None if the driver does not say."""
+    """Return how many copies the GPU can make at the same time; None if the driver does not say."""
     try:
         value = ctypes.c_int()
         code = ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(value), ASYNC_ENGINES, 0)

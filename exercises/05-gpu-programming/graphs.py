@@ -29,7 +29,7 @@ class Graphs:
     def __init__(self, device: torch.device) -> None:
         self.device, self.captures, self.failures, self.replays, self.moved = device, 0, 0, 0, 0
         self.last: Graph | None = None  # the one that was replayed last
-        self.looks_at_addresses = True  # False where replays are timed: to look at every weight takes longer than a launch
+        self.looks_at_addresses = True  # False while replays are timed: to look at every weight takes longer than a launch
 
     def capture(self, call: Callable[[], torch.Tensor]) -> Graph:
         """Return a graph of what `call` does. Raises CaptureError if that depends on a value."""
@@ -48,7 +48,7 @@ class Graphs:
 
 
 class Graph:
-    """What was captured. `output` is the memory that every replay writes its result to."""
+    """A captured graph. `output` is the memory that every replay writes its result to."""
 
     def __init__(self, graphs: Graphs, recorder: Recorder, output: torch.Tensor, execute: Callable[[], None]) -> None:
         self._graphs, self._recorder, self._execute, self.output = graphs, recorder, execute, output
@@ -120,7 +120,7 @@ class Recorder(Mode):
         return self._outside[id(value)][1]
 
     def has_moved(self) -> bool:
-        """Whether a tensor from outside has other memory than when it was captured."""
+        """Return whether a tensor from outside has other memory than when it was captured."""
         return any(tensor.data_ptr() != memory.data_ptr() for tensor, memory in self._outside.values())
 
     def list_memory(self) -> list[torch.Tensor]:
@@ -155,8 +155,8 @@ class OperationCounter(Mode):
 
 
 def reads_a_value(function: Any, args: Any) -> bool:
-    """Whether the host must read values for this operation: for a number (item), or for the shape of the result (nonzero).
-    An index needs its values if it is a mask."""
+    """Return whether the host must read values for this operation: for a number (item), or for the shape of the result
+    (nonzero). An index needs its values if it is a mask."""
     if torch.Tag.data_dependent_output in function.tags:
         return True
     masked = any(tensor.dtype in (torch.bool, torch.uint8) for tensor in list_tensors(args[1:]))
@@ -164,12 +164,12 @@ def reads_a_value(function: Any, args: Any) -> bool:
 
 
 def is_view(function: Any, args: Any, kwargs: Any, result: Any) -> bool:
-    """Whether the result of an operation is a view of memory that it was given and does not change."""
+    """Return whether the result of an operation is a view of memory that it was given and does not change."""
     if function._schema.is_mutable:  # noqa: SLF001 (the one place that says it)
         return False
-    given = {tensor.untyped_storage().data_ptr() for tensor in list_tensors((args, kwargs))}
+    addresses = {tensor.untyped_storage().data_ptr() for tensor in list_tensors((args, kwargs))}
     tensors = list_tensors(result)
-    return bool(tensors) and all(tensor.untyped_storage().data_ptr() in given for tensor in tensors)
+    return bool(tensors) and all(tensor.untyped_storage().data_ptr() in addresses for tensor in tensors)
 
 
 def list_tensors(tree: Any) -> list[torch.Tensor]:

@@ -31,9 +31,9 @@ from bench import say
 from served_models import EarlyExit, Transformer
 
 SEED, VOCABULARY, LENGTH, TOLERANCE, LAUNCH_US = 0, 256, 16, 1e-3, 5.0
-MOST_KEPT = 64  # answers that are checked again later; more would fill the memory in a long run
+MAX_KEPT = 64  # answers that are checked again later; more would fill the memory in a long run
 BRANCHY_REQUESTS, WARM_UPS = 8, 3
-MOST_COMPILED = 8  # torch's own limit of compilations of one function
+MAX_COMPILED = 8  # torch's own limit of compilations of one function
 SERVED = 40  # requests of each batch size that are compared on a GPU, where the others are timed
 Answer = Callable[[torch.Tensor], torch.Tensor]
 
@@ -67,12 +67,12 @@ def make_tokens(size: int) -> torch.Tensor:
     return torch.randint(VOCABULARY, (size, LENGTH), generator=source).to(device)
 
 
-def count_operations(answer: Answer, size: int, made: graphs.Graphs | None = None) -> int:
-    """How many operations one warm request launches from Python; a replay counts as one."""
-    tokens, before = make_tokens(size), made.replays if made else 0
+def count_operations(answer: Answer, size: int, learner_graphs: graphs.Graphs | None = None) -> int:
+    """Return how many operations one warm request launches from Python; a replay counts as one."""
+    tokens, earlier = make_tokens(size), learner_graphs.replays if learner_graphs else 0
     with graphs.OperationCounter() as counter:
         answer(tokens)
-    return counter.count + (made.replays - before if made else 0)
+    return counter.count + (learner_graphs.replays - earlier if learner_graphs else 0)
 
 
 def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
@@ -83,10 +83,10 @@ def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
     seconds = []
     for number in range(args.requests + WARM_UPS):
         torch.cuda.synchronize()
-        begun = time.perf_counter()
+        start = time.perf_counter()
         answer(requests[number % len(requests)])
         torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - start)
     return {f"p{at}_us": 1e6 * bench.percentile(seconds[WARM_UPS:], at) for at in (50, 99)}
 
 
@@ -101,39 +101,39 @@ def find_least_us() -> float | None:
 
 def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
     """Send requests of these sizes in turn: how many answers were wrong, and how many answers and requests changed later."""
-    wrong, kept = 0, []
+    wrong, records = 0, []
     for size in sizes:
         tokens = make_tokens(size)
-        asked, given, right = tokens.clone(), answer(tokens), model(tokens)
-        wrong += given.shape != right.shape or not torch.allclose(given, right, atol=TOLERANCE)
-        if len(kept) < MOST_KEPT:
-            kept.append((tokens, asked, given, given.clone()))
+        request, result, right = tokens.clone(), answer(tokens), model(tokens)
+        wrong += result.shape != right.shape or not torch.allclose(result, right, atol=TOLERANCE)
+        if len(records) < MAX_KEPT:
+            records.append((tokens, request, result, result.clone()))
     return {
         "wrong": wrong,
-        "answers_changed": sum(not torch.equal(given, came) for _, _, given, came in kept),
-        "tokens_changed": sum(not torch.equal(tokens, asked) for tokens, asked, _, _ in kept),
+        "answers_changed": sum(not torch.equal(result, copy) for _, _, result, copy in records),
+        "tokens_changed": sum(not torch.equal(tokens, request) for tokens, request, _, _ in records),
     }
 
 
 def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.Graphs, dict[str, Any]]:
     """Return the learner's server for `model`, its graphs, and the results of these requests; `broken` says what it failed
     with."""
-    made = graphs.Graphs(device)
+    learner_graphs = graphs.Graphs(device)
     nothing = dict.fromkeys(("wrong", "answers_changed", "tokens_changed"))
     try:
-        server = my_server.Server(model, made.capture)
-        return server.answer, made, serve(server.answer, model, sizes) | {"broken": "no error"}
+        server = my_server.Server(model, learner_graphs.capture)
+        return server.answer, learner_graphs, serve(server.answer, model, sizes) | {"broken": "no error"}
     except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
         if not isinstance(error, graphs.CaptureError):
             traceback.print_exc(file=sys.stdout)
-        return None, made, nothing | {"broken": f"{type(error).__name__}: {error}"}
+        return None, learner_graphs, nothing | {"broken": f"{type(error).__name__}: {error}"}
 
 
 def compile_model() -> Answer | None:
     """Return the compiled model, with graphs that torch creates by itself; None if that fails, with the reason in the
     log."""
-    if len(batch_sizes) > MOST_COMPILED:
-        say(f"torch.compile: not measured (after {MOST_COMPILED} shapes it computes without graphs)")
+    if len(batch_sizes) > MAX_COMPILED:
+        say(f"torch.compile: not measured (after {MAX_COMPILED} shapes it computes without graphs)")
         return None
     compiled = torch.compile(model, mode="reduce-overhead", dynamic=False)
 
@@ -149,14 +149,14 @@ def compile_model() -> Answer | None:
     return answer
 
 
-def measure(way: str, answer: Answer, made: graphs.Graphs | None = None) -> list[dict[str, Any]]:
+def measure(way: str, answer: Answer, learner_graphs: graphs.Graphs | None = None) -> list[dict[str, Any]]:
     """Return a row for each batch size: operations from Python, latencies, wrong answers. What torch compiled is not
     counted."""
     return [
         {
             "batch": size,
             "way": way,
-            "operations_per_request": None if way == "compile" else count_operations(answer, size, made),
+            "operations_per_request": None if way == "compile" else count_operations(answer, size, learner_graphs),
             "wrong": serve(answer, model, [size] * 4)["wrong"],
             **time_requests(answer, size),
         }
@@ -169,11 +169,15 @@ with torch.no_grad():
     rows = measure("eager", model)
     served_each = SERVED if on_gpu else args.requests
     reserved = torch.cuda.memory_reserved() if on_gpu else 0
-    answer, made, served = try_server(model, batch_sizes * served_each)
-    graph_memory, captures, moved = torch.cuda.memory_reserved() - reserved if on_gpu else None, made.captures, made.moved
-    made.looks_at_addresses = False
+    answer, server_graphs, served = try_server(model, batch_sizes * served_each)
+    graph_memory, captures, moved = (
+        torch.cuda.memory_reserved() - reserved if on_gpu else None,
+        server_graphs.captures,
+        server_graphs.moved,
+    )
+    server_graphs.looks_at_addresses = False
     if served["broken"] == "no error":
-        rows += measure("graph", answer, made)
+        rows += measure("graph", answer, server_graphs)
     if on_gpu and (compiled := compile_model()):
         rows += measure("compile", compiled)
     sizes = [batch_sizes[number % len(batch_sizes)] for number in range(BRANCHY_REQUESTS)]
@@ -183,10 +187,10 @@ by_way = {way: [row for row in rows if row["way"] == way] for way in ("eager", "
 operations = by_way["eager"][0]["operations_per_request"]
 graph_operations = max((row["operations_per_request"] for row in by_way["graph"]), default=None)
 least_us = find_least_us()
-refused = 0
+refused_count = 0
 for row in rows:
     if row["p50_us"] is not None and least_us is not None and row["p50_us"] < least_us:
-        row["p50_us"], row["p99_us"], refused = None, None, refused + 1
+        row["p50_us"], row["p99_us"], refused_count = None, None, refused_count + 1
 fallbacks = BRANCHY_REQUESTS - branchy["wrong"] if branchy["broken"] == "no error" and not branchy_made.replays else 0
 
 columns = {"batch": "batch", "way": "way", "operations_per_request": "operations", "wrong": "wrong of 4"}
@@ -205,8 +209,8 @@ if not on_gpu:
 # --- the record ----------------------------------------------------------------------------------------------------------
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-if (own := Path(my_server.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_server.py")  # what was judged, to keep with the verdict
+if (part_file := Path(my_server.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / "my_server.py")  # what was judged, to keep with the verdict
 break_even = [eager["batch"] for eager, graph in zip(by_way["eager"], by_way["graph"], strict=False)
               if eager["p50_us"] and graph["p50_us"] and graph["p50_us"] > 0.95 * eager["p50_us"]]  # fmt: skip
 metrics = {
@@ -215,7 +219,7 @@ metrics = {
     "graph": {"operations_per_request": graph_operations}, "served": served, "weight_bytes": weight_bytes,
     "by_way": [{"way": "eager", "operations": operations}, {"way": "graph", "operations": graph_operations}],
     "branchy_requests": BRANCHY_REQUESTS, "fallbacks": fallbacks, "branchy": branchy, "branchy_failures": branchy_made.failures,
-    "smallest_eager_us": by_way["eager"][0]["p50_us"], "refused": refused, "least_us": least_us,
+    "smallest_eager_us": by_way["eager"][0]["p50_us"], "refused": refused_count, "least_us": least_us,
     "smallest_graph_us": by_way["graph"][0]["p50_us"] if by_way["graph"] else None, "graph_memory_bytes": graph_memory,
     "break_even_batch": min(break_even, default=None),
 }  # fmt: skip

@@ -1,8 +1,8 @@
-"""What a Triton kernel loads and stores in the interpreter, and what PyTorch's operations read and write.
+"""The loads and stores of a Triton kernel in the interpreter, and what PyTorch's operations read and write.
 
 The interpreter runs a kernel program by program with NumPy, and hands every load and store a block of addresses and a mask. A
 `KernelMemory` checks both before they are used. Neither a GPU nor the interpreter would complain about a load outside a
-tensor: they read whatever lies there.
+tensor: they read whatever is there.
 """
 
 from __future__ import annotations
@@ -107,27 +107,27 @@ class KernelMemory:
 
     def _learn_tensors(self, names: Sequence[str], *arguments: Any, **named: Any) -> None:
         """Store the tensors of a launch; the interpreter calls this before each, with the kernel's own arguments."""
-        given = dict(zip(names, arguments, strict=False)) | named
+        by_name = dict(zip(names, arguments, strict=False)) | named
         self._now = []
-        for name, tensor in given.items():
+        for name, tensor in by_name.items():
             if isinstance(tensor, torch.Tensor) and tensor.numel():
                 numbers = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
                 traffic = Traffic(name, tensor.data_ptr(), tensor.element_size(), numbers)
-                if (before := self.tensors.get(name)) is not None:
-                    traffic.loaded_bytes, traffic.stored_bytes = before.loaded_bytes, before.stored_bytes
+                if (earlier := self.tensors.get(name)) is not None:
+                    traffic.loaded_bytes, traffic.stored_bytes = earlier.loaded_bytes, earlier.stored_bytes
                 self.tensors[name] = traffic
                 self._now.append(traffic)
 
     def _wrap_counting(self, call: Callable[..., Any], note: Callable[..., None], *, mask_at: int) -> Callable[..., Any]:
-        def count_and_call(pointers: Any, *rest: Any) -> Any:
-            on = np.broadcast_to(rest[mask_at - 1].data, pointers.data.shape)
+        def count_and_call(pointers: Any, *arguments: Any) -> Any:
+            on = np.broadcast_to(arguments[mask_at - 1].data, pointers.data.shape)
             self._share_out(pointers.data[on], note, "loads" if mask_at == 1 else "stores")
-            return call(pointers, *rest)
+            return call(pointers, *arguments)
 
         return count_and_call
 
     def _share_out(self, addresses: np.ndarray, note: Callable[..., None], does: str) -> None:
-        """Assign each address to the tensor that it lies in; most calls have addresses of one tensor."""
+        """Assign each address to the tensor that contains it; most calls have addresses of one tensor."""
         for traffic in self._now:
             offset = addresses.astype(np.int64) - traffic.first
             inside = (offset >= 0) & (offset < traffic.numbers * traffic.itemsize)
@@ -157,15 +157,15 @@ class KernelMemory:
         traffic.loaded_bytes += int(numbers.size) * traffic.itemsize
 
     def _note_store(self, traffic: Traffic, numbers: np.ndarray) -> None:
-        own = self._program_number()
-        others = (traffic.stored_by[numbers] >= 0) & (traffic.stored_by[numbers] != own)
-        if others.any():
-            number = int(numbers[others][0])
+        program_number = self._program_number()
+        is_foreign = (traffic.stored_by[numbers] >= 0) & (traffic.stored_by[numbers] != program_number)
+        if is_foreign.any():
+            number = int(numbers[is_foreign][0])
             raise StoredTwice(
                 f"program {self._program_words()} stores number {number:,} of {traffic.name}, which another program has "
                 "stored before"
             )
-        traffic.stored_by[numbers] = own
+        traffic.stored_by[numbers] = program_number
         traffic.stored_bytes += int(numbers.size) * traffic.itemsize
 
 
@@ -182,11 +182,11 @@ class Operations(TorchDispatchMode):
     def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
         results = operation(*arguments, **(named or {}))
         read = [item for item in tree_iter((arguments, named)) if isinstance(item, torch.Tensor)]
-        written = [item for item in tree_iter(results) if isinstance(item, torch.Tensor)]
+        tensors = [item for item in tree_iter(results) if isinstance(item, torch.Tensor)]
         if not operation.is_view:
             row = {"what": str(operation).split(".")[1]}
             self.rows.append(row | {"read_bytes": sum(item.nbytes for item in read),
-                                    "written_bytes": sum(item.nbytes for item in written)})  # fmt: skip
+                                    "written_bytes": sum(item.nbytes for item in tensors)})  # fmt: skip
         return results
 
 

@@ -1,6 +1,6 @@
-"""What 5.2 tests a training loop with: data, a model, the loop as delivered, and two ways to look into a loop.
+"""The material of 5.2 to test a training loop: data, a model, the loop as delivered, and two ways to look into a loop.
 
-`run_on_meta` lets a loop run on torch's meta device, which has shapes but no data: where a tensor was not moved, or a value is
+`run_on_meta` lets a loop run on torch's meta device, which has shapes but no data: if a tensor was not moved, or a value is
 read, it stops with the line. `watch` runs a loop for real and records what it does with gradients and formats.
 """
 
@@ -35,12 +35,10 @@ def make_data(batch_size: int, batches: int = BATCHES) -> tuple[list[list[float]
     return inputs.tolist(), labels.tolist()
 
 
-def make_model(hidden: int) -> nn.Module:
+def make_model(width: int) -> nn.Module:
     """Three linear layers, on the CPU, the same at every call."""
     torch.manual_seed(SEED)
-    return nn.Sequential(
-        nn.Linear(FEATURES, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, CLASSES)
-    )
+    return nn.Sequential(nn.Linear(FEATURES, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, CLASSES))
 
 
 def train_on_cpu(
@@ -60,9 +58,9 @@ def train_on_cpu(
     return torch.tensor(losses)
 
 
-def measure_training_bytes(hidden: int) -> int:
+def measure_training_bytes(width: int) -> int:
     """Bytes of parameters, gradients and the optimizer's state after one step of AdamW."""
-    model = make_model(hidden)
+    model = make_model(width)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     model(torch.ones(1, FEATURES)).sum().backward()
     optimizer.step()
@@ -71,15 +69,15 @@ def measure_training_bytes(hidden: int) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def as_losses(given: Any) -> torch.Tensor:
+def convert_losses(result: Any) -> torch.Tensor:
     """Return what a loop returned as one float32 tensor on the CPU. Raises TypeError or ValueError if that is not
     possible."""
-    if not isinstance(given, torch.Tensor):
-        cure = ": torch.stack(losses) makes one of a list of losses" if isinstance(given, (list, tuple)) else ""
-        raise TypeError(f"it returned {type(given).__name__}, not the losses as a tensor{cure}")
-    if given.dim() != 1:
-        raise ValueError(f"it returned a tensor of shape {tuple(given.shape)}, not one loss per step")
-    return given.detach().float().cpu()
+    if not isinstance(result, torch.Tensor):
+        cure = ": torch.stack(losses) makes one of a list of losses" if isinstance(result, (list, tuple)) else ""
+        raise TypeError(f"it returned {type(result).__name__}, not the losses as a tensor{cure}")
+    if result.dim() != 1:
+        raise ValueError(f"it returned a tensor of shape {tuple(result.shape)}, not one loss per step")
+    return result.detach().float().cpu()
 
 
 # --- on the meta device ------------------------------------------------------------------------------------------------
@@ -87,7 +85,7 @@ def as_losses(given: Any) -> torch.Tensor:
 
 @dataclass
 class MetaRun:
-    """How a loop ran without data. `kind`: fine, stayed (nothing moved), left (a tensor was not moved), looked, branched
+    """The outcome of a loop without data. `kind`: fine, stayed (nothing moved), left (a tensor was not moved), looked, branched
     or broken. The counts are those of one step, once the first is over.
     """
 
@@ -129,22 +127,22 @@ def run_on_meta(train: Train) -> MetaRun:
     batch_size, model, device = 4, make_model(16), torch.device("meta")
     inputs, labels = make_data(batch_size, batches=2)
     operations, last, starts = Operations(), _LastCall(), []
-    where: set[str] = set()
+    device_kinds: set[str] = set()
 
     def note_step(*_: object) -> None:
         starts.append((len(operations.moves), operations.from_python))
 
-    model.register_forward_pre_hook(lambda _, given: where.update(tensor.device.type for tensor in given))
+    model.register_forward_pre_hook(lambda _, result: device_kinds.update(tensor.device.type for tensor in result))
     hook = register_optimizer_step_pre_hook(note_step)
     try:
         with _autocast_without_a_device(), last, operations:
-            given = train(model, inputs, labels, batch_size, device, META_STEPS, torch.float32)
+            result = train(model, inputs, labels, batch_size, device, META_STEPS, torch.float32)
     except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way
         return _explain(error, train, last.name)
     finally:
         hook.remove()
-    if where != {"meta"} or (isinstance(given, torch.Tensor) and given.device.type != "meta"):
-        kinds = ", ".join(sorted(where)) or "no device"
+    if device_kinds != {"meta"} or (isinstance(result, torch.Tensor) and result.device.type != "meta"):
+        kinds = ", ".join(sorted(device_kinds)) or "no device"
         return MetaRun("stayed", f"nothing was moved: device is meta, and the model computed on {kinds}")
     if not starts:
         return MetaRun("no-step", "the optimizer took no step")
@@ -155,7 +153,7 @@ def run_on_meta(train: Train) -> MetaRun:
 
 def _explain(error: Exception, train: Train, last_call: str) -> MetaRun:
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame.lineno for frame in frames if frame.filename == train.__code__.co_filename]
+    line_numbers = [frame.lineno for frame in frames if frame.filename == train.__code__.co_filename]
     text = (str(error).splitlines() or [""])[0][:200]
     if any(words in text for words in OTHER_DEVICE):
         kind = "left"
@@ -163,7 +161,7 @@ def _explain(error: Exception, train: Train, last_call: str) -> MetaRun:
         kind = "branched" if last_call in BRANCHES else "looked"
     else:
         kind = "broken"
-    return MetaRun(kind, f"{type(error).__name__}: {text}", own[-1] if own else None, error=error)
+    return MetaRun(kind, f"{type(error).__name__}: {text}", line_numbers[-1] if line_numbers else None, error=error)
 
 
 # --- on a device with data -----------------------------------------------------------------------------------------------
@@ -171,7 +169,7 @@ def _explain(error: Exception, train: Train, last_call: str) -> MetaRun:
 
 @dataclass
 class Observation:
-    """What a loop did while it trained.
+    """Observations of a loop while it trained.
 
     `gradient` and `gradient_at_step`: the norm of the first layer's gradient in the first step, when backward had computed it,
     and when the optimizer took it.
@@ -190,9 +188,9 @@ class Observation:
     weights: torch.Tensor  # all of them, at the end
 
 
-def watch(train: Train, device: torch.device, dtype: torch.dtype, *, hidden: int, batch_size: int, steps: int) -> Observation:
-    """Run `train` for a few steps and note what it does. Raises what it raises, and what `as_losses` does."""
-    model, data = make_model(hidden), make_data(batch_size)
+def watch(train: Train, device: torch.device, dtype: torch.dtype, *, width: int, batch_size: int, steps: int) -> Observation:
+    """Run `train` for a few steps and note what it does. Raises what it raises, and what `convert_losses` does."""
+    model, data = make_model(width), make_data(batch_size)
     weight = next(model.parameters())
     norms: dict[str, torch.Tensor] = {}
     in_backward: list[bool] = []
@@ -213,11 +211,11 @@ def watch(train: Train, device: torch.device, dtype: torch.dtype, *, hidden: int
     hook, operations = register_optimizer_step_pre_hook(note_step), Operations(train.__code__.co_filename)
     try:
         with operations, _collect_scalers() as scalers:
-            given = train(model, *data, batch_size, device, steps, dtype)
+            result = train(model, *data, batch_size, device, steps, dtype)
     finally:
         hook.remove()
     return Observation(
-        losses=as_losses(given),
+        losses=convert_losses(result),
         operations=operations,
         moves=operations.moves[moves_before[0] if moves_before else 0 :],
         half_percent=100 * operations.half_flop / operations.flop if operations.flop else 0.0,
@@ -225,7 +223,7 @@ def watch(train: Train, device: torch.device, dtype: torch.dtype, *, hidden: int
         autocast_in_backward=any(in_backward),
         gradient=float(norms.get("backward", math.nan)),
         gradient_at_step=float(norms.get("step", math.nan)),
-        keeps_graph=isinstance(given, torch.Tensor) and given.requires_grad,
+        keeps_graph=isinstance(result, torch.Tensor) and result.requires_grad,
         scalers=len(scalers),
         weights=join_weights(model),
     )

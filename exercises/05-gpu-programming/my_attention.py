@@ -3,7 +3,7 @@
 You will learn    how attention works without its matrix of scores: tiles, and the softmax of your first part
 You will produce  a kernel that writes only its result to main memory, causal or not, for any length
 Try it            gpucourse try 5.10 (in the interpreter, on the processor); gpucourse run 5.10 also counts and compiles
-Your part         the arithmetic of `attend`, and how far its loop goes where CAUSAL is true; then take out the line of
+Your part         the arithmetic of `attend`, and how far its loop goes if CAUSAL is true; then take out the line of
                   `attention` that says it is not written. Keep both names and their parameters
 Reading           modules/05-gpu-programming/lesson-12-attention.md, "Attention in tiles"
 """
@@ -23,7 +23,7 @@ def attend(
     """BLOCK_Q queries of one head for each program: out = softmax(q · kᵀ · scale) · v.
 
     q, k, v and out have the shape (heads, length, D) and are contiguous. `length` need not be a multiple of either block.
-    Where CAUSAL is true, query i sees the keys 0 to i, and a block of keys that no query of the program sees is not loaded.
+    If CAUSAL is true, query i sees the keys 0 to i, and a block of keys that no query of the program sees is not loaded.
     Compute in float32 whatever the inputs are. In float32, tl.dot rounds its inputs to 10 bits (TF32) on a GPU from sm_80 on,
     unless you write input_precision="ieee".
     """

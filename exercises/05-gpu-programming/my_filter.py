@@ -13,7 +13,7 @@ import torch
 
 
 def matched_filter(signals: torch.Tensor, template: torch.Tensor) -> torch.Tensor:
-    """How well the template fits at each place of each signal.
+    """Return how well the template fits at each place of each signal.
 
     `signals` has shape (signals, samples), `template` (points,), with no more points than samples; both float32, on one device.
     Returns scores of shape (signals, samples): score k of a signal is the sum over j of template[j] * signal[k + j], where
@@ -24,6 +24,6 @@ def matched_filter(signals: torch.Tensor, template: torch.Tensor) -> torch.Tenso
     scores = []
     for signal in signals:
         spectrum = torch.fft.rfft(signal, length)
-        wanted = torch.fft.rfft(template, length).conj()
-        scores.append(torch.fft.irfft(spectrum * wanted, length)[:samples])
+        template_spectrum = torch.fft.rfft(template, length).conj()
+        scores.append(torch.fft.irfft(spectrum * template_spectrum, length)[:samples])
     return torch.stack(scores)

@@ -3,7 +3,7 @@
 You will learn    how a Triton program works on a block with a mask, and what the lanes outside the row do to a sum
 You will produce  a kernel that reads and writes each row once, whatever its length, with the same mask for the same seed
 Try it            gpucourse try 5.6 (in the interpreter, on the processor); gpucourse run 5.6 also compiles it for GPUs
-Your part         find what is wrong where a row is shorter than the block; then add dropout to the kernel, and let `launch`
+Your part         find what is wrong if a row is shorter than the block; then add dropout to the kernel, and let `launch`
                   pass p > 0; last, decide how stride and n are passed. Keep both names and their parameters
 Reading           modules/05-gpu-programming/lesson-8-fusion.md, "A row in one program" and "Dropout without a mask"
 """

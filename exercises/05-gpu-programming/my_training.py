@@ -31,14 +31,14 @@ def train(rows: list[list[int]], labels: list[int], epochs: int, device: torch.d
         right = 0
         order = make_order(len(rows), epoch).tolist()
         for first in range(0, len(order), BATCH):
-            chosen = order[first : first + BATCH]
-            batch = [torch.tensor([(number - MEAN) / STD for number in rows[i]]) for i in chosen]
+            places = order[first : first + BATCH]
+            batch = [torch.tensor([(number - MEAN) / STD for number in rows[i]]) for i in places]
             x = torch.stack(batch).double().to(device)
-            y = torch.tensor([labels[i] for i in chosen]).to(device)
+            y = torch.tensor([labels[i] for i in places]).to(device)
             out = model(x)
-            wanted = nn.functional.one_hot(y, CLASSES).double()
+            targets = nn.functional.one_hot(y, CLASSES).double()
             shares = [out[k].exp() / out[k].exp().sum() for k in range(len(y))]
-            loss = -sum((wanted[k] * shares[k].log()).sum() for k in range(len(y))) / len(y)
+            loss = -sum((targets[k] * shares[k].log()).sum() for k in range(len(y))) / len(y)
             optimizer.zero_grad()
             loss.backward(retain_graph=True)
             optimizer.step()

@@ -1,4 +1,4 @@
-"""What nvcc reports about kernels, where it is installed: registers, shared memory, spills, instructions; and the occupancy.
+"""Facts that nvcc reports about kernels, if it is installed: registers, shared memory, spills, instructions; and the occupancy.
 
 Without nvcc nothing is guessed: `find_nvcc` returns None, and what needs it is not measured.
 """
@@ -120,7 +120,7 @@ def _find_program(name: str, folders: Sequence[Path]) -> str | None:
 
 
 def _list_pip_folders() -> list[Path]:
-    """Where pip's packages have their programs: nvidia-cuda-*, and triton, which brings cuobjdump and nvdisasm."""
+    """Return where pip's packages have their programs: nvidia-cuda-*, and triton, which brings cuobjdump and nvdisasm."""
     folders: list[Path] = []
     for package, pattern in (("nvidia", "cu*/bin"), ("triton", "backends/nvidia/bin")):
         spec = importlib.util.find_spec(package)
@@ -144,7 +144,7 @@ def build_for_gpu(nvcc: str, source: Path, arch: str, program: Path, defines: Ma
 def _call(nvcc: str, source: Path, arch: str, target: Path, defines: Mapping[str, object] | None, *more: str) -> str:
     words = [nvcc, "-std=c++17", "-O3", f"-arch={arch}", *(f"-D{name}={value}" for name, value in (defines or {}).items())]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*words, *more, "-o", str(target), str(source)],
             capture_output=True, text=True, errors="replace", timeout=COMPILE_LIMIT_S, check=False,
         )  # fmt: skip
@@ -152,10 +152,10 @@ def _call(nvcc: str, source: Path, arch: str, target: Path, defines: Mapping[str
         raise NvccFailed(f"nvcc did not end within {COMPILE_LIMIT_S:g} s") from None
     except OSError as error:
         raise NvccFailed(f"{nvcc} cannot be started: {error.strerror}") from None
-    printed = done.stdout + done.stderr
-    if done.returncode:
+    printed = process.stdout + process.stderr
+    if process.returncode:
         lines = [line for line in printed.splitlines() if line.strip()]
-        raise NvccFailed("\n".join(lines[:5]) or f"nvcc ended with exit code {done.returncode}")
+        raise NvccFailed("\n".join(lines[:5]) or f"nvcc ended with exit code {process.returncode}")
     return printed
 
 
@@ -188,29 +188,30 @@ def read_symbol(symbol: str) -> str:
     if begin is None:
         return symbol
     end = begin.end() + int(begin[1])
-    name, rest = symbol[begin.end() : end], symbol[end:]
-    arguments = re.match(r"I((?:L[ijlmb]\d+E)+)E", rest)
+    name, suffix = symbol[begin.end() : end], symbol[end:]
+    arguments = re.match(r"I((?:L[ijlmb]\d+E)+)E", suffix)
     numbers = re.findall(r"L[ijlmb](\d+)E", arguments[1]) if arguments else []
     return f"{name}<{', '.join(numbers)}>" if numbers else name
 
 
-def count_sass(cuobjdump: str, cubin: Path, wanted: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]] | None:
-    """How often each of the `wanted` instructions is in each kernel of a cubin, by symbol; None if it cannot be read."""
+def count_sass(cuobjdump: str, cubin: Path, instructions: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]] | None:
+    """Return how often each of the `instructions` instructions is in each kernel of a cubin, by symbol; None if it cannot be
+    read."""
     path = os.pathsep.join([str(Path(cuobjdump).parent), os.environ.get("PATH", "")])
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [cuobjdump, "-sass", str(cubin)], env={**os.environ, "PATH": path},
             capture_output=True, text=True, errors="replace", timeout=COMPILE_LIMIT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return read_sass(done.stdout, wanted) if done.returncode == 0 else None
+    return read_sass(process.stdout, instructions) if process.returncode == 0 else None
 
 
-def read_sass(printed: str, wanted: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]]:
+def read_sass(printed: str, instructions: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]]:
     """Return the same, from what cuobjdump printed."""
     counts = {}
     for part in printed.split("Function : ")[1:]:
         symbol, _, body = part.partition("\n")
-        counts[symbol.strip()] = {name: len(re.findall(rf"\s(?:@!?U?P\w+ )?{name}[\s.]", body)) for name in wanted}
+        counts[symbol.strip()] = {name: len(re.findall(rf"\s(?:@!?U?P\w+ )?{name}[\s.]", body)) for name in instructions}
     return counts

@@ -25,7 +25,7 @@ import my_pipeline
 import streams
 from bench import say
 
-MOST_MEGABYTES = 2048  # of page-locked host memory for the inputs; the outputs take as much again
+MAX_MEGABYTES = 2048  # of page-locked host memory for the inputs; the outputs take as much again
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="overlap copies and kernels")
@@ -38,9 +38,9 @@ parser.add_argument("--copy-out", type=float, default=1.0, help="time units of a
 args = parser.parse_args()
 if args.chunks < 2 or min(args.buffers, args.megabytes) < 1 or min(args.copy_in, args.compute, args.copy_out) <= 0:
     parser.error("--chunks must be at least 2, --buffers and --megabytes at least 1, and durations above 0")
-if args.chunks * args.megabytes > MOST_MEGABYTES:
-    wanted = f"{args.chunks} chunks of {args.megabytes} MB are {args.chunks * args.megabytes:,} MB of page-locked memory"
-    parser.error(f"{wanted}, and as much again for the results; chunks x megabytes may be at most {MOST_MEGABYTES}")
+if args.chunks * args.megabytes > MAX_MEGABYTES:
+    memory_text = f"{args.chunks} chunks of {args.megabytes} MB are {args.chunks * args.megabytes:,} MB of page-locked memory"
+    parser.error(f"{memory_text}, and as much again for the results; chunks x megabytes may be at most {MAX_MEGABYTES}")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = bench.here()
@@ -123,8 +123,8 @@ else:
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 (out / "timeline.txt").write_text(timeline, encoding="utf-8")
-if (own := Path(my_pipeline.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_pipeline.py")  # what was judged, to keep with the verdict
+if (part_file := Path(my_pipeline.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / "my_pipeline.py")  # what was judged, to keep with the verdict
 reached = broken == "no error" and not yours["hazards"] and yours["overlap_percent"] > 0
 metrics = {
     **vars(args), "best_units": best, "sequential_units": sequential, "most_speedup": sequential / best, "ways": ways,

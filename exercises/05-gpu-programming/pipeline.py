@@ -1,4 +1,4 @@
-"""What 5.9 trains: data, a model, the order of the samples, and the training as delivered, with a switch for each repair.
+"""The training of 5.9: data, a model, the order of the samples, and the training as delivered, with a switch for each repair.
 
 my_training.py imports the constants, `make_model` and `make_order` from here.
 """
@@ -67,9 +67,9 @@ def train_delivered(
         right: Any = 0
         order = make_order(len(rows), epoch).tolist()
         for first in range(0, len(order), BATCH):
-            chosen = order[first : first + BATCH]
-            x = whole[chosen] if whole is not None else _normalise(rows, chosen, precision).to(device)
-            y = torch.tensor([labels[i] for i in chosen]).to(device)
+            places = order[first : first + BATCH]
+            x = whole[places] if whole is not None else _normalise(rows, places, precision).to(device)
+            y = torch.tensor([labels[i] for i in places]).to(device)
             out = model(x)
             loss = nn.functional.cross_entropy(out, y) if 8 in repairs else _sum_losses(out, y, precision)
             optimizer.zero_grad()
@@ -85,15 +85,15 @@ def train_delivered(
     return torch.stack(losses) if 3 in repairs else losses, accuracies, model
 
 
-def _normalise(rows: list[list[int]], chosen: list[int], precision: torch.dtype) -> torch.Tensor:
-    batch = [torch.tensor([(number - MEAN) / STD for number in rows[i]]) for i in chosen]
+def _normalise(rows: list[list[int]], places: list[int], precision: torch.dtype) -> torch.Tensor:
+    batch = [torch.tensor([(number - MEAN) / STD for number in rows[i]]) for i in places]
     return torch.stack(batch).to(precision)
 
 
 def _sum_losses(out: torch.Tensor, y: torch.Tensor, precision: torch.dtype) -> torch.Tensor:
-    wanted = nn.functional.one_hot(y, CLASSES).to(precision)
+    targets = nn.functional.one_hot(y, CLASSES).to(precision)
     shares = [out[k].exp() / out[k].exp().sum() for k in range(len(y))]
-    return -sum((wanted[k] * shares[k].log()).sum() for k in range(len(y))) / len(y)
+    return -sum((targets[k] * shares[k].log()).sum() for k in range(len(y))) / len(y)
 
 
 def _count_right(out: torch.Tensor, y: torch.Tensor) -> int:

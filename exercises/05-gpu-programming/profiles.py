@@ -1,4 +1,4 @@
-"""Where the time of a call goes, by PyTorch's profiler, and the most that its device can compute."""
+"""The times inside a call, by PyTorch's profiler, and the most that its device can compute."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Profile:
 
 
 def take_profile(call: Callable[[], object], device: torch.device, *, top: int, trace: Path | None = None) -> Profile:
-    """Return the profile of one call, which should be warmed up. `trace`: where to write it as a Chrome trace."""
+    """Return the profile of one call, which should be warmed up. `trace`: the file for it as a Chrome trace."""
     on_gpu = device.type == "cuda"
-    wanted = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
-    with profile(activities=supported_activities() & wanted) as seen:
-        begun = time.perf_counter()
+    activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
+    with profile(activities=supported_activities() & activities) as profiler:
+        start = time.perf_counter()
         call()
         if on_gpu:
             torch.cuda.synchronize(device)
-        seconds = time.perf_counter() - begun
-    events = seen.key_averages()
-    on_device = any(event.self_device_time_total for event in events)  # false where the driver does not permit counting
+        seconds = time.perf_counter() - start
+    events = profiler.key_averages()
+    on_device = any(event.self_device_time_total for event in events)  # false if the driver does not permit counting
     key = "self_device_time_total" if on_device else "self_cpu_time_total"
     total = sum(getattr(event, key) for event in events)
     rows = [
@@ -53,7 +53,7 @@ def take_profile(call: Callable[[], object], device: torch.device, *, top: int, 
         for event in sorted(events, key=lambda event: getattr(event, key), reverse=True)[:top]
     ]  # fmt: skip
     if trace is not None:
-        seen.export_chrome_trace(str(trace))
+        profiler.export_chrome_trace(str(trace))
     busy = 100 * total / 1e6 / seconds if on_device else None
     return Profile(rows, events.table(sort_by=key, row_limit=ROWS) + "\n", busy)
 

@@ -36,7 +36,7 @@ class Variant:
     """One compilation of a kernel for a GPU ("sm_89"): its parameters with their types ("*fp32", "i32"), and the `values` that
     a launch would pass.
 
-    The parameters in `constants` are compiled in; where it is empty, those that the kernel declares as tl.constexpr. About all
+    The parameters in `constants` are compiled in; if it is empty, those that the kernel declares as tl.constexpr. About all
     other whole numbers the compiler learns what it would at a launch: whether each is a multiple of 16. Tensors of torch begin
     at multiples of 16.
     """
@@ -50,7 +50,7 @@ class Variant:
 
 
 def count(ptx: str) -> dict[str, int]:
-    """How often instructions of each kind are in the text. A loop appears once, however often it runs."""
+    """Return how often instructions of each kind are in the text. A loop appears once, however often it runs."""
     return {name: len(re.findall(pattern, ptx)) for name, pattern in COUNTED.items()}
 
 
@@ -107,13 +107,13 @@ def _compile(module: Any, variant: dict[str, Any]) -> dict[str, Any]:
     declared = [parameter.name for parameter in kernel.params if parameter.is_constexpr]
     constants = {key: values[key] for key in names if key in (variant["constants"] or declared)}
     signature = {key: "constexpr" if key in constants else types[key] for key in names}
-    known = {
+    attributes = {
         (place,): [["tt.divisibility", 16]]
         for place, key in enumerate(names)
         if key not in constants and (types[key][0] == "*" or (types[key][0] == "i" and values[key] % 16 == 0))
     }
     try:
-        source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=known)
+        source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
         compiled = triton.compile(source, target=GPUTarget("cuda", int(arch.removeprefix("sm_")), 32))
     except Exception as error:  # noqa: BLE001 (whatever the compiler refuses is shown in its own words)
         return _failure(name, arch, _explain(error))

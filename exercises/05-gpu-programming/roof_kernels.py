@@ -55,17 +55,19 @@ def find_last_cache(device: torch.device) -> int | None:
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).L2_cache_size)
     if sys.platform == "darwin":
-        said = subprocess.run(["/usr/sbin/sysctl", "-n", "hw.l2cachesize"], capture_output=True, text=True, check=False).stdout
-        return int(said) if said.strip().isdigit() else None
+        output = subprocess.run(
+            ["/usr/sbin/sysctl", "-n", "hw.l2cachesize"], capture_output=True, text=True, check=False
+        ).stdout
+        return int(output) if output.strip().isdigit() else None
     levels = sorted(CACHES.glob("index*/size"))
     word = levels[-1].read_text(encoding="ascii").strip() if levels else ""
     return int(word[:-1]) * {"K": 1 << 10, "M": 1 << 20}[word[-1]] if word[:-1].isdigit() and word[-1] in "KM" else None
 
 
 def choose_side(cache_bytes: int | None, most_bytes: int) -> int:
-    """Return the side of a square array of four times the last cache, at most `most_bytes`; of that where no cache is known."""
-    wanted = most_bytes if cache_bytes is None else min(most_bytes, max(4 * cache_bytes, 16 << 20))
-    return math.isqrt(wanted // 4)
+    """Return the side of a square array of four times the last cache, at most `most_bytes`; of that if no cache is known."""
+    array_bytes = most_bytes if cache_bytes is None else min(most_bytes, max(4 * cache_bytes, 16 << 20))
+    return math.isqrt(array_bytes // 4)
 
 
 def make_arrays(side: int, device: torch.device, seed: int) -> Arrays:

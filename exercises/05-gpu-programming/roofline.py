@@ -31,15 +31,15 @@ from bench import say
 from roof_kernels import Kernel, step_slowly
 from traffic import ByteCounter
 
-SEED, ROUNDS, MOST_ROUNDS, MOST_PERCENT, PLATE, C = 0, 2, 20, 105.0, 514, 0.1
-LARGEST_ARRAY = {"cpu": 64 << 20, "cuda": 256 << 20}  # bytes
+SEED, ROUNDS, MAX_ROUNDS, MAX_PERCENT, PLATE, C = 0, 2, 20, 105.0, 514, 0.1
+MAX_ARRAY_BYTES = {"cpu": 64 << 20, "cuda": 256 << 20}  # bytes
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="eight kernels under the roofs of this device")
 parser.add_argument("--size", type=int, default=0, help="side of the large arrays; 0: four times the last cache")
 parser.add_argument("--gemm-small", type=int, default=256, help="side of the small matrices")
 parser.add_argument("--gemm-large", type=int, default=4096, help="side of the large matrices")
-parser.add_argument("--threads", type=int, default=1, help="processor cores, where there is no GPU")
+parser.add_argument("--threads", type=int, default=1, help="processor cores, if there is no GPU")
 args = parser.parse_args()
 if args.size and args.size < 256:
     parser.error("--size must be 0 or at least 256: with shorter arrays you would only measure calls")
@@ -57,7 +57,7 @@ if not on_gpu:
     torch.set_num_threads(args.threads)
     say(f"No GPU here: this is the roofline of {args.threads} core{'s' * (args.threads > 1)} of this computer. (local mode)")
 cache = roof_kernels.find_last_cache(device)
-side = args.size or roof_kernels.choose_side(cache, LARGEST_ARRAY[device.type])
+side = args.size or roof_kernels.choose_side(cache, MAX_ARRAY_BYTES[device.type])
 array_mib, cache_mib = side * side * 4 / 2**20, cache / 2**20 if cache else None
 beyond_cache = cache_mib is not None and array_mib >= 3.99 * cache_mib
 say(f"arrays of {side:,} x {side:,} numbers, {array_mib:,.0f} MiB; "
@@ -111,20 +111,20 @@ def find_kernels_above() -> list[str]:
     """Return the kernels that were faster than the roofs allow."""
     named = {kernel.name: kernel for kernel in kernels} | {"stencil, yours": stencil_kernel}
     roofs = {name: min(peak, named[name].flop_per_byte * memory["gb_per_s"]) for name in best}
-    return [name for name, seconds in best.items() if named[name].flops / seconds / 1e9 > MOST_PERCENT / 100 * roofs[name]]
+    return [name for name, seconds in best.items() if named[name].flops / seconds / 1e9 > MAX_PERCENT / 100 * roofs[name]]
 
 
 def describe(kernel: Kernel, seconds: float, name: str = "") -> dict:
-    """Return a kernel under the roofs; what lies above them is refused."""
+    """Return a kernel under the roofs; what is above them is refused."""
     intensity, gflop_per_s = kernel.flop_per_byte, kernel.flops / seconds / 1e9
     roof = min(peak, intensity * memory["gb_per_s"])
     percent = 100 * gflop_per_s / roof
-    refused = percent > MOST_PERCENT
+    is_refused = percent > MAX_PERCENT
     return {
         "kernel": name or kernel.name, "n": kernel.n, "formula": kernel.formula, "flop_per_byte": intensity,
-        "bound": "memory" if intensity < ridge else "compute", "gflop_per_s": None if refused else gflop_per_s,
-        "gb_per_s": None if refused else kernel.least_bytes / seconds / 1e9,
-        "percent_of_roof": None if refused else percent, "roof_gflop_per_s": roof, "refused": refused,
+        "bound": "memory" if intensity < ridge else "compute", "gflop_per_s": None if is_refused else gflop_per_s,
+        "gb_per_s": None if is_refused else kernel.least_bytes / seconds / 1e9,
+        "percent_of_roof": None if is_refused else percent, "roof_gflop_per_s": roof, "refused": is_refused,
     }  # fmt: skip
 
 
@@ -136,7 +136,8 @@ def count_bytes(call: Callable[[], object]) -> int:
 
 
 def try_step() -> tuple[str, float | None, float | None]:
-    """How your step ended ("no error": without an error), its error against double precision, and its bytes per point."""
+    """Return how your step ended ("no error": without an error), its error against double precision, and its bytes per
+    point."""
     plate = torch.rand(PLATE, PLATE, generator=torch.Generator().manual_seed(SEED)).to(device)
     out, wide = plate.clone(), plate.double()
     try:
@@ -153,7 +154,7 @@ def try_step() -> tuple[str, float | None, float | None]:
 
 
 def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:
-    """How your counting ended (None if it is not written), and its answer for each kernel."""
+    """Return how your counting ended (None if it is not written), and its answer for each kernel."""
     try:
         return "no error", {kernel.name: str(my_bounds.find_bound(kernel.kind, kernel.n, ridge)) for kernel in kernels}
     except NotImplementedError:
@@ -176,7 +177,7 @@ for _ in range(ROUNDS):
     measure_kernels()
 measure_roofs()
 memory, peak = choose_roof(loops), find_peak()
-for _ in range(MOST_ROUNDS):  # a roof below its kernels was measured while the computer was busy
+for _ in range(MAX_ROUNDS):  # a roof below its kernels was measured while the computer was busy
     if not find_kernels_above():
         break
     measure_roofs()
@@ -188,12 +189,12 @@ roof_refused = (most_gflops is not None and peak > most_gflops) + bool(gpu and m
 say(f"\nmemory: {memory['gb_per_s']:.1f} GB/s, by {memory['loop']}; arithmetic: {peak:,.0f} GFLOP/s, by a matrix product"
     f"\nridge: {ridge:.1f} operations per byte\n")  # fmt: skip
 
-bounds_broken, told = ask_bounds(kernels)
+bounds_broken, bounds = ask_bounds(kernels)
 rows = []
 for kernel in kernels:
     row = describe(kernel, best[kernel.name])
     moved = count_bytes(kernel.call)
-    rows.append({**row, "yours": told.get(kernel.name), "moved_times": moved / kernel.least_bytes})
+    rows.append({**row, "yours": bounds.get(kernel.name), "moved_times": moved / kernel.least_bytes})
 words_right = sum(row["yours"] == row["bound"] for row in rows)
 stencil = next(row for row in rows if row["kernel"] == "stencil")
 delivered_bytes = stencil["moved_times"] * 8
@@ -203,10 +204,10 @@ if step_broken == "no error":
         "yours": None,
         "moved_times": step_bytes / 8,
     }
-shown = rows + ([improved] if improved else [])
+shown_kernels = rows + ([improved] if improved else [])
 titles = {"kernel": "kernel", "formula": "operations / bytes", "flop_per_byte": "a byte", "gflop_per_s": "GFLOP/s",
           "bound": "bound by", "percent_of_roof": "% of roof", "moved_times": "bytes, x least"}  # fmt: skip
-bench.say_table(shown, titles)
+bench.say_table(shown_kernels, titles)
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 corner = {"kernel": "the ridge", "flop_per_byte": ridge, "gflop_per_s": peak, "roof_gflop_per_s": peak}
@@ -214,10 +215,10 @@ metrics = {
     **vars(args), "side": side, "array_mib": array_mib, "last_cache_mib": cache_mib, "beyond_cache": beyond_cache,
     "gpu": gpu.gpu if gpu else None, "sheet": sheet, "loops": loops,
     "roof": {"gb_per_s": memory["gb_per_s"], "gb_by": memory["loop"], "gflop_per_s": peak, "ridge_flop_per_byte": ridge},
-    "kernels": shown, "drawn": sorted([*shown, corner], key=lambda row: row["flop_per_byte"]),
+    "kernels": shown_kernels, "drawn": sorted([*shown_kernels, corner], key=lambda row: row["flop_per_byte"]),
     "memory_bound": sum(row["bound"] == "memory" for row in rows),
     "compute_bound": sum(row["bound"] == "compute" for row in rows),
-    "refused": sum(row["refused"] for row in shown) + int(roof_refused),
+    "refused": sum(row["refused"] for row in shown_kernels) + int(roof_refused),
     "bounds_broken": bounds_broken, "words_right": words_right if bounds_broken == "no error" else None,
     "step_broken": step_broken, "stencil_error": step_error, "stencil_roof_gflop_per_s": stencil["roof_gflop_per_s"],
     "delivered_bytes": delivered_bytes, "yours_bytes": step_bytes,
@@ -229,7 +230,7 @@ metrics = {
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 for part in (my_stencil, my_bounds):
-    if (own := Path(part.__file__)).parent.resolve() != out.resolve():
-        shutil.copyfile(own, out / own.name)  # what was measured, to keep with the figures
+    if (part_file := Path(part.__file__)).parent.resolve() != out.resolve():
+        shutil.copyfile(part_file, out / part_file.name)  # what was measured, to keep with the figures
 path = bench.write_metrics("roofline/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -60,7 +60,7 @@ class EarlyExit(nn.Module):
 
 
 class OneSizeLooks(nn.Module):
-    """A model that reads a value where a batch has `size` sequences, and for no other batch size."""
+    """A model that reads a value if a batch has `size` sequences, and for no other batch size."""
 
     def __init__(self, model: Transformer, size: int) -> None:
         super().__init__()

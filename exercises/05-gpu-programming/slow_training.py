@@ -61,24 +61,24 @@ def time_training(train, data, epochs: int) -> tuple[float, object]:
 
     Raises ValueError if it did not call the model once in each step: then its result is from a file or an earlier run.
     """
-    taken: list[None] = []
+    calls: list[None] = []
 
     def count(model: torch.nn.Module) -> None:
-        model.register_forward_hook(lambda *_: taken.append(None))
+        model.register_forward_hook(lambda *_: calls.append(None))
 
     pipeline.watchers.append(count)
     try:
         if on_gpu:
             torch.cuda.synchronize()
-        begun = time.perf_counter()
+        start = time.perf_counter()
         outcome = train(*data, epochs, device)
         if on_gpu:
             torch.cuda.synchronize()
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - start
     finally:
         pipeline.watchers.remove(count)
-    if len(taken) != (right := epochs * -(-len(data[0]) // BATCH)):
-        raise ValueError(f"a timed training called the model {len(taken):,} times, instead of once in each of {right:,} steps")
+    if len(calls) != (right := epochs * -(-len(data[0]) // BATCH)):
+        raise ValueError(f"a timed training called the model {len(calls):,} times, instead of once in each of {right:,} steps")
     return seconds, outcome
 
 
@@ -97,12 +97,12 @@ def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[st
 def compare(delivered: list, yours: list) -> tuple[float, float]:
     """Return the largest difference of losses and accuracies, and of weights, over all rounds."""
     losses_off = weights_off = 0.0
-    for (_, right), (_, given) in zip(delivered, yours, strict=True):
-        *right_numbers, right_weights = training_watch.as_numbers(right)
-        *numbers, weights = training_watch.as_numbers(given)
-        for expected, number in zip(right_numbers, numbers, strict=True):
-            same = expected.shape == number.shape
-            losses_off = max(losses_off, (expected - number).abs().max().item() if same else float("inf"))
+    for (_, right), (_, outcome) in zip(delivered, yours, strict=True):
+        *right_numbers, right_weights = training_watch.convert_outcome(right)
+        *numbers, weights = training_watch.convert_outcome(outcome)
+        for right_number, number in zip(right_numbers, numbers, strict=True):
+            same = right_number.shape == number.shape
+            losses_off = max(losses_off, (right_number - number).abs().max().item() if same else float("inf"))
         same = right_weights.shape == weights.shape
         weights_off = max(weights_off, (right_weights - weights).abs().max().item() if same else float("inf"))
     return losses_off, weights_off
@@ -115,7 +115,8 @@ def summarise(measured: list[tuple[float, object]]) -> dict:
 
 
 def write_profile(train, name: str) -> float | None:
-    """Where the time goes, for Python's functions and for torch's operations, into a file; how busy the GPU is, in percent."""
+    """Return where the time goes, for Python's functions and for torch's operations, into a file; how busy the GPU is, in
+    percent."""
     data = pipeline.make_data(PROFILED, SEED)
     train(*data, 1, device)
     calls = cProfile.Profile()
@@ -136,28 +137,31 @@ def repair_one_by_one() -> list[dict]:
     best = [float("inf")] * len(versions)
     for _ in range(2):
         for place, repairs in enumerate(versions):
-            seconds, _outcome = time_training(lambda *given, done=repairs: train_delivered(*given, done), data, 2)
+            seconds, _outcome = time_training(
+                lambda *arguments, chosen_repairs=repairs: train_delivered(*arguments, chosen_repairs), data, 2
+            )
             best[place] = min(best[place], seconds)
-    none, all_repaired, *others = best
+    none, all_repaired, *partial = best
     return [
-        {"fault": number, "what": words, "alone_repaired": none / alone, "alone_left": left / all_repaired}
-        for (number, words), alone, left in zip(FAULTS.items(), others[::2], others[1::2], strict=True)
+        {"fault": number, "what": words, "alone_repaired": none / alone, "alone_left": unrepaired / all_repaired}
+        for (number, words), alone, unrepaired in zip(FAULTS.items(), partial[::2], partial[1::2], strict=True)
     ]
 
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
-where = torch.cuda.get_device_name(device) if on_gpu else "the CPU, one thread"
-say(f"training on {where}: {args.epochs} epochs of {args.samples:,} samples, {steps:,} steps of {BATCH} each")
+device_text = torch.cuda.get_device_name(device) if on_gpu else "the CPU, one thread"
+say(f"training on {device_text}: {args.epochs} epochs of {args.samples:,} samples, {steps:,} steps of {BATCH} each")
 watched = min(max(args.samples, WATCHED[0]), WATCHED[1])
-before = training_watch.watch(train_delivered, watched, SEED, 2, device)
-values_read = before.values_read_per_step * steps
+original = training_watch.watch(train_delivered, watched, SEED, 2, device)
+values_read = original.values_read_per_step * steps
 say(
-    f"as delivered, a step has {before.operations_per_step:,.0f} operations; it reads {before.values_read_per_step:,.0f} values"
+    f"as delivered, a step has {original.operations_per_step:,.0f} operations; it reads "
+    f"{original.values_read_per_step:,.0f} values"
 )
 
-measured, after, speedup, losses_off, weights_off, medal = None, None, None, None, None, None
+measured, own_watch, speedup, losses_off, weights_off, medal = None, None, None, None, None, None
 try:
-    after = training_watch.watch(my_training.train, watched, SEED, 2, device)
+    own_watch = training_watch.watch(my_training.train, watched, SEED, 2, device)
     ways = {"delivered": train_delivered, "yours": my_training.train}
     measured = time_in_turns(ways, args.samples, args.epochs, args.rounds)
     losses_off, weights_off = compare(measured["delivered"], measured["yours"])
@@ -170,11 +174,11 @@ delivered = summarise(measured["delivered"])
 yours = summarise(measured["yours"]) if not broken else None
 rows = []
 for number, words in FAULTS.items():
-    gone = not after.has(number) if after else None
+    is_gone = not own_watch.has(number) if own_watch else None
     rows.append({
-        "fault": number, "what": words, "how_found": training_watch.HOW[number], "before": before.counts[number],
-        "after": after.counts[number] if after else None, "gone": gone,
-        "line": after.lines.get(number) if after and not gone else None,
+        "fault": number, "what": words, "how_found": training_watch.HOW[number], "before": original.counts[number],
+        "after": own_watch.counts[number] if own_watch else None, "gone": is_gone,
+        "line": own_watch.lines.get(number) if own_watch and not is_gone else None,
     })  # fmt: skip
 titles = {"fault": "fault", "what": "what", "before": "before", "after": "yours", "line": "your line"}
 bench.say_table(rows, titles, title="The eight faults, as the operations that reach torch show them (per step):")
@@ -197,21 +201,21 @@ metrics = {
     "weights_off": weights_off, "score": medal,
     "score_rows": [{"training": "delivered", **delivered, "score": None}]
     + ([{"training": "yours", **yours, "score": medal}] if yours else []),
-    "samples_off": after.samples_missing + after.samples_repeated if after else None,
-    "low_precision_matmul_percent": after.half_percent if after else None,
-    "faults": rows, "faults_gone": sum(row["gone"] for row in rows) if after else None,
+    "samples_off": own_watch.samples_missing + own_watch.samples_repeated if own_watch else None,
+    "low_precision_matmul_percent": own_watch.half_percent if own_watch else None,
+    "faults": rows, "faults_gone": sum(row["gone"] for row in rows) if own_watch else None,
     "ablation": ablation, "ablation_worst": worst["fault"],
-    "items_per_step": after.values_read_per_step if after else None,
-    "operations_per_step": after.operations_per_step if after else None,
-    "float64_results": after.counts[2] if after else None,
-    "live_tensors_growth_per_step": after.counts[4] if after else None,
-    "weight_copies_per_step": after.counts[6] if after else None,
-    "blocking_moves_per_step": after.blocking_moves_per_step if after and on_gpu else None,
+    "items_per_step": own_watch.values_read_per_step if own_watch else None,
+    "operations_per_step": own_watch.operations_per_step if own_watch else None,
+    "float64_results": own_watch.counts[2] if own_watch else None,
+    "live_tensors_growth_per_step": own_watch.counts[4] if own_watch else None,
+    "weight_copies_per_step": own_watch.counts[6] if own_watch else None,
+    "blocking_moves_per_step": own_watch.blocking_moves_per_step if own_watch and on_gpu else None,
     "gpu_busy_percent": busy, "gpu_busy_percent_delivered": busy_before,
     "refused": sum(row["samples_per_s"] is None for row in (delivered, yours) if row),
 }  # fmt: skip
-if (own := Path(my_training.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_training.py")  # what was judged, to keep with the verdict
+if (part_file := Path(my_training.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / "my_training.py")  # what was judged, to keep with the verdict
 if not on_gpu:
     say("\nSpeeds are those of one core of this processor. (device: cpu)")
 path = bench.write_metrics("slow_training/1", device, world_size=1, seed=SEED, metrics=metrics)

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 COPY_IN, COMPUTE, COPY_OUT = ENGINES = ("copy in", "compute", "copy out")
-MOST_ORDERS = 16  # of the orders in which a hazard shows: one is enough for a wrong value, nearly always the first
-MOST_A_CHUNK = 100  # operations; three do the work
+MAX_ORDERS = 16  # of the orders in which a hazard shows: one is enough for a wrong value, nearly always the first
+MAX_OF_CHUNK = 100  # operations; three do the work
 NUMBERS = 16  # of each chunk that is executed
 UNTOUCHED = -1.0  # the value of memory that nothing has been copied to
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -35,7 +35,7 @@ class Stream:
 @dataclass(frozen=True)
 class Event:
     """A point in a stream: everything that was in it when the event was recorded. `after` is the last of those operations, None
-    where the stream was empty; `queued` is how many operations there were in all streams."""
+    if the stream was empty; `queued` is how many operations there were in all streams."""
 
     stream: int
     after: int | None
@@ -90,17 +90,17 @@ class ReplayedDevice:
 
     @property
     def buffers(self) -> int:
-        """How many chunks fit on the device."""
+        """Return how many chunks fit on the device."""
         return self._buffers
 
     @property
     def chunks(self) -> int:
-        """How many chunks the host has."""
+        """Return how many chunks the host has."""
         return self._chunks
 
     @property
     def units(self) -> dict[str, float]:
-        """How long each engine takes for a chunk, by the engine's name."""
+        """Return how long each engine takes for a chunk, by the engine's name."""
         return dict(self._units)
 
     def stream(self) -> Stream:
@@ -154,11 +154,11 @@ class ReplayedDevice:
         chunk: int | None = None,
     ) -> None:
         events = tuple(self._events.pop(stream.number, ()))
-        before = [self._last.get(stream.number), *(event.after for event in events)]
-        waits = tuple(sorted({number for number in before if number is not None}))
+        predecessors = [self._last.get(stream.number), *(event.after for event in events)]
+        waits = tuple(sorted({number for number in predecessors if number is not None}))
         chunk = self._inside.get(buffer) if chunk is None else chunk
         number = len(self.operations)
-        if number == MOST_A_CHUNK * self.chunks:
+        if number == MAX_OF_CHUNK * self.chunks:
             raise ValueError(f"{number:,} operations are queued for {self.chunks} chunks: does the loop end?")
         units = self.units[engine]
         self.operations.append(Operation(number, engine, stream.number, buffer, chunk, units, reads, writes, waits, events))
@@ -200,22 +200,22 @@ def _take_in_order(
         for follower in followers[number]:
             missing[follower] -= 1
             if missing[follower] == 0:
-                heapq.heappush(ready, (max(ends[before] for before in operations[follower].waits), follower))
+                heapq.heappush(ready, (max(ends[predecessor] for predecessor in operations[follower].waits), follower))
 
 
 def _link(operations: Sequence[Operation]) -> tuple[list[list[int]], list[int]]:
     """For each operation those that wait for it, and how many it waits for itself."""
     followers: list[list[int]] = [[] for _ in operations]
     for operation in operations:
-        for before in operation.waits:
-            followers[before].append(operation.number)
+        for predecessor in operation.waits:
+            followers[predecessor].append(operation.number)
     return followers, [len(operation.waits) for operation in operations]
 
 
 def find_hazards(operations: Sequence[Operation]) -> list[Hazard]:
     """Every pair that uses the same memory, writes it at least once, and is ordered by no stream and no event; by the place of
     the second in the queue."""
-    before = _find_ancestors(operations)
+    ancestors = _find_ancestors(operations)
     users: dict[str, list[Operation]] = {}
     for operation in operations:
         for memory in dict.fromkeys(operation.reads + operation.writes):
@@ -225,20 +225,20 @@ def find_hazards(operations: Sequence[Operation]) -> list[Hazard]:
         for memory, using in users.items()
         for at, second in enumerate(using)
         for first in using[:at]
-        if (memory in first.writes or memory in second.writes) and not before[second.number] >> first.number & 1
+        if (memory in first.writes or memory in second.writes) and not ancestors[second.number] >> first.number & 1
     ]
     return sorted(hazards, key=lambda hazard: (hazard.second.number, hazard.first.number))
 
 
 def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
     """For each operation those that are certain to end before it begins, as the bits of a number."""
-    before: list[int] = []
+    ancestors: list[int] = []
     for operation in operations:
         bits = 0
         for number in operation.waits:
-            bits |= before[number] | 1 << number
-        before.append(bits)
-    return before
+            bits |= ancestors[number] | 1 << number
+        ancestors.append(bits)
+    return ancestors
 
 
 def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> Iterator[list[int]]:
@@ -246,9 +246,9 @@ def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> I
     in which the second of the two comes before the first."""
     count = len(operations)
     yield _order(operations, [-number for number in range(count)])
-    before = _find_ancestors(operations)
-    for hazard in hazards[: MOST_ORDERS - 1]:
-        early = before[hazard.second.number] | 1 << hazard.second.number
+    ancestors = _find_ancestors(operations)
+    for hazard in hazards[: MAX_ORDERS - 1]:
+        early = ancestors[hazard.second.number] | 1 << hazard.second.number
         yield _order(operations, [0 if early >> number & 1 else 1 for number in range(count)])
 
 
@@ -269,12 +269,12 @@ def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
 
 
 def count_wrong(operations: Sequence[Operation], hazards: Sequence[Hazard], chunks: int, buffers: int) -> int:
-    """How many of the host's chunks are wrong in the end, in the worst of `list_orders`. The kernel computes 2x + 1."""
+    """Return how many of the host's chunks are wrong in the end, in the worst of `list_orders`. The kernel computes 2x + 1."""
     right = [[2 * number + 1 for number in _make_input(chunk)] for chunk in range(chunks)]
     worst = 0
     for order in list_orders(operations, hazards):
         outputs = _execute([operations[number] for number in order], chunks, buffers)
-        worst = max(worst, sum(given != wanted for given, wanted in zip(outputs, right, strict=True)))
+        worst = max(worst, sum(output != right_output for output, right_output in zip(outputs, right, strict=True)))
         if worst:
             break
     return worst
@@ -304,13 +304,13 @@ def best_units(chunks: int, units: Sequence[float], buffers: int) -> float:
     chunk goes from engine to engine, and comes in when a buffer is free. With three or more buffers that is chunks * max(units)
     + sum(units) - max(units)."""
     free = [0.0] * len(units)
-    left: list[float] = []  # by chunk: when it has left its buffer
+    leave_times: list[float] = []  # by chunk: when it has left its buffer
     for chunk in range(chunks):
-        at = left[chunk - buffers] if chunk >= buffers else 0.0
+        at = leave_times[chunk - buffers] if chunk >= buffers else 0.0
         for engine, duration in enumerate(units):
             at = free[engine] = max(at, free[engine]) + duration
-        left.append(at)
-    return left[-1]
+        leave_times.append(at)
+    return leave_times[-1]
 
 
 def overlap_percent(took: float, sequential: float, best: float) -> float:
@@ -319,7 +319,7 @@ def overlap_percent(took: float, sequential: float, best: float) -> float:
 
 
 def draw(spans: Replay, until: float, columns: int = 60) -> str:
-    """Return the timeline as text: a row for each engine, the chunk's number where it works, a dot where it is idle."""
+    """Return the timeline as text: a row for each engine, the chunk's number while it works, a dot while it is idle."""
     rows = []
     for engine in ENGINES:
         row = ["."] * columns

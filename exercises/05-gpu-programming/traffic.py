@@ -1,4 +1,4 @@
-"""How many bytes the operations of torch read and write: every operand once, every result once, views not at all.
+"""The bytes that the operations of torch read and write: every operand once, every result once, views not at all.
 
 What stays in a cache between two operations is counted, too: this is what a program asks for, not what memory delivers.
 """
@@ -29,10 +29,10 @@ class ByteCounter(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Every operation passes here."""
-        made = function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
         name = function.overloadpacket.__name__
         if _makes_view(function) or name.startswith(("empty", "new_empty")):
-            return made
+            return result
         reads, writes = [], []
         for argument, value in _pair_arguments(function, args, kwargs or {}):
             changed = argument.alias_info is not None and argument.alias_info.is_write
@@ -40,11 +40,11 @@ class ByteCounter(TorchDispatchMode):
             tensors = [item for item in tree_iter(value) if isinstance(item, torch.Tensor)]
             writes += tensors if changed else []
             reads += [] if only_written else tensors
-        new = [item for item in tree_iter(made) if isinstance(item, torch.Tensor) and not _is_among(item, writes)]
+        new = [item for item in tree_iter(result) if isinstance(item, torch.Tensor) and not _is_among(item, writes)]
         self.operations += 1
         self.read += sum(map(count_bytes, reads))
         self.written += sum(map(count_bytes, [*writes, *new]))
-        return made
+        return result
 
 
 def count_bytes(tensor: torch.Tensor) -> int:
@@ -64,10 +64,10 @@ def _makes_view(function: Any) -> bool:
 
 def _pair_arguments(function: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
     """Each argument of the operation's schema with its value; those that were not given are left out."""
-    wanted = function._schema.arguments  # noqa: SLF001
-    yield from zip(wanted, args, strict=False)
-    yield from ((argument, kwargs[argument.name]) for argument in wanted if argument.name in kwargs)
+    parameters = function._schema.arguments  # noqa: SLF001
+    yield from zip(parameters, args, strict=False)
+    yield from ((argument, kwargs[argument.name]) for argument in parameters if argument.name in kwargs)
 
 
-def _is_among(tensor: torch.Tensor, others: list[torch.Tensor]) -> bool:
-    return any(tensor is other for other in others)
+def _is_among(tensor: torch.Tensor, tensors: list[torch.Tensor]) -> bool:
+    return any(tensor is candidate for candidate in tensors)

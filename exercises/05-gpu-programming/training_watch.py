@@ -54,7 +54,7 @@ class _Mark:
 
 @dataclass
 class Observation:
-    """What a training did. `counts`: of each fault, by its number (see HOW); `lines`: the line at fault, where known."""
+    """Observations of a training. `counts`: of each fault, by its number (see HOW); `lines`: the line at fault, if known."""
 
     losses: torch.Tensor
     accuracies: torch.Tensor
@@ -72,11 +72,11 @@ class Observation:
     blocking_moves_per_step: float = 0.0
 
     def has(self, fault: int) -> bool:
-        """Whether that fault is still there."""
+        """Return whether that fault is still there."""
         return self.counts[fault] > (1.5 if fault == 1 else EVERY_STEP)
 
 
-def as_numbers(outcome: Any, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def convert_outcome(outcome: Any, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Losses, accuracies and all weights of what a training returned, in float64 on the CPU. Raises TypeError, ValueError."""
     if not isinstance(outcome, tuple) or len(outcome) != 3:
         raise TypeError("it has to return three things: losses, accuracies and the model")
@@ -84,13 +84,13 @@ def as_numbers(outcome: Any, device: str = "cpu") -> tuple[torch.Tensor, torch.T
     if not isinstance(model, nn.Module):
         raise TypeError(f"the third thing that it returns is {type(model).__name__}, not the model")
     weights = torch.cat([item.detach().flatten().double().to(device) for item in model.parameters()])
-    return _as_tensor(losses), _as_tensor(accuracies), weights
+    return _convert_to_tensor(losses), _convert_to_tensor(accuracies), weights
 
 
-def _as_tensor(given: Any) -> torch.Tensor:
-    if isinstance(given, (list, tuple)):
-        given = torch.stack([torch.as_tensor(item).detach().double().cpu().reshape(()) for item in given])
-    return given.detach().double().cpu().flatten()
+def _convert_to_tensor(value: Any) -> torch.Tensor:
+    if isinstance(value, (list, tuple)):
+        value = torch.stack([torch.as_tensor(item).detach().double().cpu().reshape(()) for item in value])
+    return value.detach().double().cpu().flatten()
 
 
 class _Door:
@@ -107,7 +107,7 @@ class _Door:
         model.register_forward_pre_hook(self.enter)
         model.register_forward_hook(self.leave)
 
-    def enter(self, model: nn.Module, given: tuple[torch.Tensor, ...]) -> None:
+    def enter(self, model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
         """Note that a forward begins."""
         if not torch.is_grad_enabled():
             return
@@ -115,9 +115,9 @@ class _Door:
         self.kept.append(len(self.saved))
         self.graphs.append(len(self.marks))
         self.moves.append(len(self.operations.moves))
-        self.batches.append(given[0].detach())
+        self.batches.append(inputs[0].detach())
 
-    def leave(self, _model: nn.Module, _given: object, out: torch.Tensor) -> None:
+    def leave(self, _model: nn.Module, _inputs: object, out: torch.Tensor) -> None:
         """Mark the graph that a forward has made."""
         if out.grad_fn is not None:
             mark = _Mark()
@@ -132,18 +132,18 @@ class _Door:
 
 
 def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: torch.device) -> Observation:
-    """Let `train` run on fresh data and note what it does. Raises what it raises, and what `as_numbers` does."""
+    """Let `train` run on fresh data and note what it does. Raises what it raises, and what `convert_outcome` does."""
     rows, labels = pipeline.make_data(samples, seed)
     operations = Operations(train.__code__.co_filename)
-    door, counted = _Door(operations), [Row(row) for row in rows]
+    door, counted_rows = _Door(operations), [Row(row) for row in rows]
     Row.passes = 0
     pipeline.watchers.append(door.show)
     try:
         with torch.autograd.graph.saved_tensors_hooks(door.pack, lambda saved: saved.tensor), operations:
-            outcome = train(counted, labels, epochs, device)
+            outcome = train(counted_rows, labels, epochs, device)
     finally:
         pipeline.watchers.remove(door.show)
-    losses, accuracies, weights = as_numbers(outcome)
+    losses, accuracies, weights = convert_outcome(outcome)
     steps = max(1, len(door.batches))
     counts, lines = _count(operations, door, steps, Row.passes / samples)
     missing, repeated, inputs_off = _compare_samples(rows, door.batches, epochs)
@@ -187,25 +187,26 @@ def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tu
         8: sum(loops.values()) / steps,
     }
     at_fault = {1: built, 3: single, 5: looped, 8: loops}
-    lines = {fault: max(where, key=where.__getitem__) for fault, where in at_fault.items() if where}
+    lines = {fault: max(places, key=places.__getitem__) for fault, places in at_fault.items() if places}
     if operations.copying_line:
         lines[6] = operations.copying_line
     return counts, lines
 
 
 def _compare_samples(rows: list[list[int]], batches: list[torch.Tensor], epochs: int) -> tuple[int, int, float]:
-    """How many samples came in fewer than `epochs` times, how many more often, and how far the numbers that came in are off.
+    """Return how many samples came in fewer than `epochs` times, how many more often, and how far the numbers that came in are
+    off.
 
     Each sample is recognised by its sum along one direction, which differs for each of them.
     """
     if not batches:
         return len(rows), 0, 0.0
     direction = torch.randn(pipeline.FEATURES, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
-    wanted = ((torch.tensor(rows, dtype=torch.float64) - pipeline.MEAN) / pipeline.STD) @ direction
-    ordered, places = wanted.sort()
-    given = torch.cat([batch.reshape(-1, pipeline.FEATURES).double().cpu() for batch in batches]) @ direction
-    nearest = torch.searchsorted(ordered, given).clamp(1, len(rows) - 1)
-    nearest -= ((given - ordered[nearest - 1]).abs() < (given - ordered[nearest]).abs()).long()
+    right_projections = ((torch.tensor(rows, dtype=torch.float64) - pipeline.MEAN) / pipeline.STD) @ direction
+    ordered, places = right_projections.sort()
+    projections = torch.cat([batch.reshape(-1, pipeline.FEATURES).double().cpu() for batch in batches]) @ direction
+    nearest = torch.searchsorted(ordered, projections).clamp(1, len(rows) - 1)
+    nearest -= ((projections - ordered[nearest - 1]).abs() < (projections - ordered[nearest]).abs()).long()
     times = torch.bincount(places[nearest], minlength=len(rows))
-    off = float((given - ordered[nearest]).abs().max())
+    off = float((projections - ordered[nearest]).abs().max())
     return int((times < epochs).sum()), int((times > epochs).sum()), off

@@ -1,4 +1,4 @@
-"""What 5.8 and its judge share: lengths that suit an FFT, a count of the transforms of a call, signals with a known pulse.
+"""Helpers of 5.8 and its judge: lengths that suit an FFT, a count of the transforms of a call, signals with a known pulse.
 
 Needs only torch; it is uploaded with the script.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-LARGEST_FACTOR = 7  # of a length for which FFT libraries have special code: MKL, cuFFT and pocketfft have it for 2, 3, 5 and 7
+MAX_FACTOR = 7  # of a length for which FFT libraries have special code: MKL, cuFFT and pocketfft have it for 2, 3, 5 and 7
 PEAK_OVER_NOISE = 20.0  # the score of a pulse over the standard deviation of the scores of noise
 LEFTOVER = 1.4  # amplitude of the two halves of a pulse at the ends of a signal, over that of the pulse inside
 
@@ -31,7 +31,7 @@ def largest_prime_factor(length: int) -> int:
 
 def find_fast_length(least: int) -> int:
     """Return the shortest length of at least `least` points that has no prime factors but 2, 3, 5 and 7."""
-    return next(length for length in range(least, 2 * least + 1) if largest_prime_factor(length) <= LARGEST_FACTOR)
+    return next(length for length in range(least, 2 * least + 1) if largest_prime_factor(length) <= MAX_FACTOR)
 
 
 def real_transform_flops(length: int) -> float:
@@ -53,11 +53,11 @@ class TransformCounter(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Every operation of torch passes here."""
         name = function.overloadpacket.__name__
-        made = function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
         if name in {"_fft_r2c", "_fft_c2r", "_fft_c2c"}:
-            whole = made if name == "_fft_c2r" else args[0]  # the complex side of a real transform has half the points
+            whole = result if name == "_fft_c2r" else args[0]  # the complex side of a real transform has half the points
             self._count(whole, args[1], forward=name == "_fft_r2c" or (name == "_fft_c2c" and args[3]))
-        return made
+        return result
 
     def _count(self, whole: torch.Tensor, dims: list[int], *, forward: bool) -> None:
         length = math.prod(whole.shape[dim] for dim in dims)
@@ -86,7 +86,7 @@ class Recording:
 def record(count: int, samples: int, points: int, seed: int) -> Recording:
     """Noise of standard deviation 1 with one pulse in each signal, a tone that rises from 0 to 0.4 cycles per sample.
 
-    Where a signal has room, it also holds the last half of a louder pulse at its beginning and the first half of one at its
+    If a signal has room, it also holds the last half of a louder pulse at its beginning and the first half of one at its
     end: there is no pulse there, but if you join end and beginning to a ring, you find one.
     """
     random = torch.Generator().manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Where a Triton kernel runs: on the GPU if Triton supports it, else in Triton's interpreter on the processor."""
+"""The device of a Triton kernel: on the GPU if Triton supports it, else in Triton's interpreter on the processor."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def choose() -> tuple[torch.device, str | None]:
 
 
 def _try_kernel() -> str:
-    """Why a small kernel does not run on the GPU; empty if it does."""
+    """Return why a small kernel does not run on the GPU; empty if it does."""
     command = [sys.executable, str(Path(__file__).resolve())]
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     except subprocess.TimeoutExpired:
         return f"a kernel of one line did not end within {PATIENCE_S:g} s"
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return "" if done.returncode == 0 else (lines or [f"exit code {done.returncode}"])[-1][:300]
+    lines = [line for line in process.stderr.splitlines() if line.strip()]
+    return "" if process.returncode == 0 else (lines or [f"exit code {process.returncode}"])[-1][:300]
 
 
 if __name__ == "__main__":

@@ -97,12 +97,12 @@ def _fill(version: str, n: int, state: str) -> dict[str, Any]:
 def summarize_version(rows: Sequence[Mapping[str, Any]], version: str) -> dict[str, Any]:
     """Return a version over all sizes: its worst error, its faults, what it asked for at the largest n; None if not
     written."""
-    mine = [row for row in rows if row["version"] == version]
-    last = max(mine, key=lambda row: row["n"])
-    fault = next((row["fault"] for row in mine if row["fault"]), None)
+    version_rows = [row for row in rows if row["version"] == version]
+    last = max(version_rows, key=lambda row: row["n"])
+    fault = next((row["fault"] for row in version_rows if row["fault"]), None)
     return {
-        **last, "error_of_allowed": find_worst(mine), "fault": fault,
-        **{key: _add(mine, key) for key in (*FAULTS, "shared_load_conflicts")},
+        **last, "error_of_allowed": find_worst(version_rows), "fault": fault,
+        **{key: _add(version_rows, key) for key in (*FAULTS, "shared_load_conflicts")},
     }  # fmt: skip
 
 
@@ -137,12 +137,12 @@ def time_version(
     """
     speed = 2 * row["n"] ** 3 / median_ms / 1e6 if median_ms else None
     limits = (peak_tflops and 1e3 * peak_tflops, library_gflop_per_s and TOLERANCE * library_gflop_per_s)
-    kept = limit_speed(speed, limits)
+    gflops = limit_speed(speed, limits)
     return {
-        "version": row["version"], "n": row["n"], "median_ms": median_ms, "gflop_per_s": kept, "library": library_gflop_per_s,
-        "percent_of_library": 100 * kept / library_gflop_per_s if kept and library_gflop_per_s else None,
-        "percent_of_peak": kept / peak_tflops / 10 if kept and peak_tflops else None,
-        "error_of_allowed": _find_share(row), "refused": speed != kept,
+        "version": row["version"], "n": row["n"], "median_ms": median_ms, "gflop_per_s": gflops, "library": library_gflop_per_s,
+        "percent_of_library": 100 * gflops / library_gflop_per_s if gflops and library_gflop_per_s else None,
+        "percent_of_peak": gflops / peak_tflops / 10 if gflops and peak_tflops else None,
+        "error_of_allowed": _find_share(row), "refused": speed != gflops,
     }  # fmt: skip
 
 
@@ -151,29 +151,29 @@ def limit_speed(speed: float | None, limits: Sequence[float | None]) -> float | 
     return None if speed is None or any(limit is not None and speed > limit for limit in limits) else speed
 
 
-def describe_library(n: int, what: str, speed: float, peak_tflops: float | None) -> dict[str, Any]:
+def describe_library(n: int, label: str, speed: float, peak_tflops: float | None) -> dict[str, Any]:
     """Return the row of the library's own product in one format; refused as other speeds are if it is above the data sheet."""
-    kept = limit_speed(speed, (peak_tflops and 1e3 * peak_tflops,))
-    return {"what": what, "n": n, "gflop_per_s": kept, "refused": kept is None}
+    shown_speed = limit_speed(speed, (peak_tflops and 1e3 * peak_tflops,))
+    return {"what": label, "n": n, "gflop_per_s": shown_speed, "refused": shown_speed is None}
 
 
 def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
-    """How many versions in float32 are no faster than the one before, at the largest size; None if one was not timed."""
+    """Return how many versions in float32 are no faster than the one before, at the largest size; None if one was not timed."""
     largest = max((row["n"] for row in timed), default=None)
     speed = {row["version"]: row["gflop_per_s"] for row in timed if row["n"] == largest}
     if any(speed.get(version) is None for version in FLOAT32):
         return None
-    return sum(speed[after] <= speed[before] for before, after in itertools.pairwise(FLOAT32))
+    return sum(speed[faster] <= speed[slower] for slower, faster in itertools.pairwise(FLOAT32))
 
 
 def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for each version in float32: yours in % of the library at the largest size, None if it was not timed, and
     what others measured on other cards in other computers."""
     largest = max((row["n"] for row in timed), default=None)
-    mine = {row["version"]: row["percent_of_library"] for row in timed if row["n"] == largest}
+    percentages = {row["version"]: row["percent_of_library"] for row in timed if row["n"] == largest}
     return [
         {
-            "version": version, "yours": mine.get(version),
+            "version": version, "yours": percentages.get(version),
             **{card["key"]: 100 * card[version] / card["library"] for card in PUBLISHED},
             **{f"{card['key']}_gflop_per_s": card[version] for card in PUBLISHED},
         }
@@ -181,13 +181,13 @@ def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def write_page(device: str, counted: Sequence[Mapping[str, Any]], timed: Sequence[Mapping[str, Any]]) -> str:
+def write_page(device: str, counted_rows: Sequence[Mapping[str, Any]], timed: Sequence[Mapping[str, Any]]) -> str:
     """Return the versions as a page in Markdown: your versions, and those that others published, each with its source."""
     lines = ["# GEMM in five versions", "", "## Counted by the emulator", ""]
     lines += _table(
         ("version", "n", "state", "MB asked for", "FLOP per byte", "sectors per request"),
         [(row["version"], row["n"], row["state"], _show(row["load_mb"], 3), _show(row["flop_per_byte"], 2),
-          _show(row["load_sectors_per_request"], 2)) for row in counted],
+          _show(row["load_sectors_per_request"], 2)) for row in counted_rows],
     )  # fmt: skip
     lines += ["", f"## Timed on {device}", ""]
     if timed:

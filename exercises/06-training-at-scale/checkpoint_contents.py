@@ -1,4 +1,4 @@
-"""What a checkpoint on disk holds: which tensors, in which slices, in which files; and copies of one that were cut off.
+"""The contents of a checkpoint on disk: which tensors, in which slices, in which files; and copies of one that were cut off.
 
 Read with torch's own reader from `.metadata` only: no tensor is loaded.
 """
@@ -43,8 +43,8 @@ def list_slices(contents: Metadata, tensor: str) -> list[dict[str, Any]]:
     for index, place in contents.storage_data.items():
         if index.fqn == tensor and index.offset is not None:
             begin, height = index.offset[0], sizes[tuple(index.offset)][0]
-            where = {"rows": f"{begin} to {begin + height - 1}", "file": place.relative_path}
-            rows.append({"tensor": "", "first": begin, **where, "begins": place.offset, "bytes": place.length})
+            location = {"rows": f"{begin} to {begin + height - 1}", "file": place.relative_path}
+            rows.append({"tensor": "", "first": begin, **location, "begins": place.offset, "bytes": place.length})
     return sorted(rows, key=lambda row: row["first"])
 
 
@@ -83,11 +83,11 @@ def measure_disk(world: World, root: Path, size: int) -> float | None:
     data, path, seconds = os.urandom(min(size, DISK_BYTES)), root / f"plain-{dist.get_rank()}", []
     for _ in range(2):
         world.wait_for_all()
-        begun = time.perf_counter()
+        start = time.perf_counter()
         with path.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - start)
         path.unlink()
     return world.size * len(data) / min(world.slowest(seconds)) / 1e9

@@ -1,7 +1,7 @@
 """Sharded checkpoints: a folder for each step, a file for each rank, and which folders hold a whole one.
 
 The folder after 6 steps is `step_000006`. Each rank writes its slices into its own file (`__0_0.distcp`), and
-rank 0 writes `.metadata` last, which says where each slice of each tensor lies. Needs only torch.
+rank 0 writes `.metadata` last, which says where each slice of each tensor is. Needs only torch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch.distributed.checkpoint.metadata import Metadata
 
 METADATA, SHARED, _WORD = ".metadata", Path("/shared"), ".rank-0"
 PATIENCE = timedelta(hours=1)
-"""How long ranks wait for each other's files: network storage may be slow, whereas a collective of training must not be."""
+"""The patience of ranks for each other's files: network storage may be slow, whereas a collective of training must not be."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def read_step(folder: Path) -> int | None:
 def list_whole(root: Path) -> list[Path]:
     """Return the folders in `root` that hold a whole checkpoint, in the order of their steps."""
     steps = {folder: read_step(folder) for folder in root.iterdir()} if root.is_dir() else {}
-    known = {folder: step for folder, step in steps.items() if step is not None and not find_gap(folder)}
-    return sorted(known, key=lambda folder: known[folder])
+    step_of = {folder: step for folder, step in steps.items() if step is not None and not find_gap(folder)}
+    return sorted(step_of, key=lambda folder: step_of[folder])
 
 
 def find_gap(folder: Path) -> str:
@@ -145,7 +145,7 @@ def find_gap(folder: Path) -> str:
 
 
 def read_metadata(folder: Path) -> Metadata:
-    """Which tensors a checkpoint has, and where each slice lies. Raises FileNotFoundError if it has no `.metadata`."""
+    """Return the tensors of a checkpoint, and the place of each slice. Raises FileNotFoundError if it has no `.metadata`."""
     if not (folder / METADATA).is_file():
         raise FileNotFoundError(folder / METADATA)
     return dcp.FileSystemReader(folder).read_metadata()
@@ -157,18 +157,18 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def choose_root(world: World, asked: str) -> Path:
+def choose_root(world: World, requested: str) -> Path:
     """Return the folder of this run's checkpoints, the same for all ranks and in each life of the run.
 
-    It lies in `asked`; where that is empty, in the nodes' shared storage (/shared); where there is none, in rank 0's own
+    It is `requested`; if that is empty, the nodes' shared storage (/shared); if there is none, rank 0's current
     folder, which is enough for several ranks on one computer.
 
-    Ends every rank with a message where one of them does not see what rank 0 writes there.
+    Ends every rank with a message if one of them does not see what rank 0 writes there.
     """
-    mine = _make_root(Path(asked or (SHARED if SHARED.is_mount() else Path.cwd()))) if world.rank == 0 else None
-    root, word, problem = world.gather(mine)[0]
+    own_root = _make_root(Path(requested or (SHARED if SHARED.is_mount() else Path.cwd()))) if world.rank == 0 else None
+    root, word, problem = world.gather(own_root)[0]
     world.give_up_together(problem if world.rank == 0 else None)
-    world.give_up_together(_check_root(Path(root), word, asked))
+    world.give_up_together(_check_root(Path(root), word, requested))
     return Path(root)
 
 
@@ -188,13 +188,13 @@ def _make_root(parent: Path) -> tuple[str, str, str | None]:
     return str(root), word, None
 
 
-def _check_root(root: Path, word: str, asked: str) -> str | None:
-    """Why this rank cannot use the folder that rank 0 has created, in words."""
-    seen = (root / _WORD).read_text(encoding="ascii") if (root / _WORD).is_file() else ""
-    if seen != word:
-        which = f"the folder you set, {asked}, is" if asked else "that folder is"
+def _check_root(root: Path, word: str, requested: str) -> str | None:
+    """Return why this rank cannot use the folder that rank 0 has created, in words."""
+    visible_word = (root / _WORD).read_text(encoding="ascii") if (root / _WORD).is_file() else ""
+    if visible_word != word:
+        folder_words = f"the folder you set, {requested}, is" if requested else "that folder is"
         return (
-            f"rank 0 writes checkpoints to {root}, but this node does not see them: {which} not shared by the nodes. "
+            f"rank 0 writes checkpoints to {root}, but this node does not see them: {folder_words} not shared by the nodes. "
             "Set folder to one that all of them mount (--set folder=/shared), or take one node with several ranks"
         )
     try:
@@ -207,9 +207,9 @@ def _check_root(root: Path, word: str, asked: str) -> str | None:
 
 
 def find_filesystem(path: Path) -> str:
-    """Return the type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" where the system does not say.
+    """Return the type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" if the system does not say.
 
-    A tmpfs lies in memory: its times say nothing about a disk.
+    A tmpfs is in memory: its times say nothing about a disk.
     """
     kind, longest = "unknown", -1
     with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """Distributed checkpoints: a training that all ranks save in slices continues on as many ranks, on half of them, and on one.
 
-You will learn    what a checkpoint must hold; which slice lies in which file; why fewer ranks can read it; when it is whole
+You will learn    what a checkpoint must hold; which slice is in which file; why fewer ranks can read it; when it is whole
 You will produce  the losses of each continued training and of the one that never stopped; bytes and seconds of a save
 Run it            python distributed_checkpoints.py --ranks-per-node=4 --layers 2 --width 128     (four ranks on CPUs)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
@@ -64,9 +64,11 @@ if not 2 <= size <= BATCH:
     sys.exit(few if size < 2 else f"{size} ranks, but a step has {BATCH} sequences: take {BATCH} ranks or fewer")
 sharded_training.be_repeatable(device)
 root = checkpoints.choose_root(world, args.folder)
-needed, free = 4 * 12 * parameters, shutil.disk_usage(root).free
-too_small = f"{root} has {free:,} bytes free, but this run writes up to {needed:,}: set another folder, or a smaller width"
-world.give_up_together(too_small if rank == 0 and free < needed else None)
+needed_bytes, free = 4 * 12 * parameters, shutil.disk_usage(root).free
+too_small = (
+    f"{root} has {free:,} bytes free, but this run writes up to {needed_bytes:,}: set another folder, or a smaller width"
+)
+world.give_up_together(too_small if rank == 0 and free < needed_bytes else None)
 filesystem = checkpoints.find_filesystem(root)
 hosts = world.gather(bench.node_label())
 if rank == 0:
@@ -93,7 +95,7 @@ def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any
 
 def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint] | None, float | None, str | None]:
     """Your state, saved as the run was asked to: the function that waits for its end, the seconds of a save that training waits
-    for (where it did not), and your error."""
+    for (if it did not), and your error."""
 
     def begin_save(*, asynchronous: bool) -> Callable[[], checkpoints.Checkpoint]:
         state = my_checkpoint.state(training.model, training.optimizer, args.save_at, training.generator)
@@ -116,9 +118,9 @@ def go_on(training: Training | None) -> dict[str, Any]:
 
     def load() -> tuple[dict[str, Any], float, int | None]:
         state = my_checkpoint.state(training.model, training.optimizer, 0, training.generator)
-        before, start = checkpoints.read_from_disk(), time.perf_counter()
+        earlier, start = checkpoints.read_from_disk(), time.perf_counter()
         checkpoints.load(state, folder, training.group)
-        read = None if before is None else checkpoints.read_from_disk() - before
+        read = None if earlier is None else checkpoints.read_from_disk() - earlier
         return state, time.perf_counter() - start, read
 
     def restore(state: dict[str, Any]) -> int:
@@ -133,7 +135,7 @@ def go_on(training: Training | None) -> dict[str, Any]:
     step, error = (None, error) if error else attempt(training, restore, loaded and loaded[0])
     losses = train(training, range(step, args.steps)) if training and not error else {}
     world.wait_for_all()
-    times = [mine for mine in world.gather(loaded and loaded[1:]) if mine]
+    times = [own_times for own_times in world.gather(loaded and loaded[1:]) if own_times]
     row = {"step_found": world.gather(step)[0], "error": error, "load_s": max((s for s, _ in times), default=None)}
     from_disk = sum(read or 0 for _, read in times)
     return row | {"from_disk_bytes": from_disk if times and times[0][1] is not None else None, "losses": losses}
@@ -193,9 +195,9 @@ if rank == 0:
         all_from_disk = row["from_disk_bytes"] is not None and row["from_disk_bytes"] >= saved.bytes
         row["gb_per_s"] = saved.bytes / row["load_s"] / 1e9 if all_from_disk else None
     damaged = damage(root, folder, args.steps) if saved else []
-    taken = {path.name for path in checkpoints.list_whole(root)}
+    names = {path.name for path in checkpoints.list_whole(root)}
     folders = [{"folder": path.name, "lacks": checkpoints.find_gap(path) or "nothing",
-                "taken": "yes" if path.name in taken else "no"} for path in [folder, *damaged] if saved]  # fmt: skip
+                "taken": "yes" if path.name in names else "no"} for path in [folder, *damaged] if saved]  # fmt: skip
     sharded = {"way": "all, in background" if args.asynchronous else "all ranks", "bytes": saved and saved.bytes}
     sharded |= {"files": saved and saved.files, "seconds": seconds[0], "blocked_s": seconds[1]}
     alone = {"way": "rank 0, one file", "files": 1, **one_file, "blocked_s": one_file["seconds"]}
@@ -221,7 +223,7 @@ if rank == 0:
                              "load_s": "load s", "gb_per_s": "GB/s from disk"})  # fmt: skip
     say(f"with the weights only the losses would be off by {metrics['model_only_off']:.2g}")
     if filesystem == "tmpfs":
-        say("the folder is a tmpfs, which lies in memory: the times say nothing about a disk")
+        say("the folder is a tmpfs, which is in memory: the times say nothing about a disk")
     path = bench.write_metrics("distributed_checkpoints/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
     shutil.rmtree(root)

@@ -1,7 +1,7 @@
-"""What a training will hold at its peak, only from shapes: a step with fake tensors, which have a size but no memory.
+"""The memory of a training at its peak, only from shapes: a step with fake tensors, which have a size but no memory.
 
 FakeTensorMode runs a training without its data; MemTracker adds up what each tensor would take, and for what. Both are parts of
-torch that may be removed: where they are missing, there is no estimate.
+torch that may be removed: if they are missing, there is no estimate.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Estimate:
 
     @property
     def constant_part(self) -> int:
-        """What does not depend on the batch."""
+        """Return what does not depend on the batch."""
         return self.weights + self.gradients + self.optimizer
 
     @property
@@ -75,15 +75,15 @@ def estimate(shape: Shape, technique: Technique) -> Estimate | None:
     return Estimate(kinds["PARAM"] + kinds.get("BUFFER", 0), kinds["GRAD"], kinds["OPT"], activations)
 
 
-def scale(known: Estimate, batch: int, to: int) -> Estimate:
+def scale(estimate_of_batch: Estimate, batch: int, to: int) -> Estimate:
     """Return the estimate for another batch: activations are proportional to it."""
-    return replace(known, activations=known.activations * to // batch)
+    return replace(estimate_of_batch, activations=estimate_of_batch.activations * to // batch)
 
 
-def find_largest_batch(known: Estimate, batch: int, room: int) -> int:
+def find_largest_batch(estimate_of_batch: Estimate, batch: int, room: int) -> int:
     """Return the most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them; 0 if none
     fits."""
-    return max(0, (room - known.constant_part) * batch // known.activations)
+    return max(0, (room - estimate_of_batch.constant_part) * batch // estimate_of_batch.activations)
 
 
 def room_on(name: str) -> int:
@@ -102,14 +102,14 @@ def find_gpu(size: int) -> str:
 
 def plan_large() -> dict[bool, Estimate] | None:
     """Return the estimates for LARGE, without and with every block checkpointed."""
-    known = {bool(technique.every): estimate(LARGE, technique) for technique in MENU[:2]}
-    return {key: row for key, row in known.items() if row} or None
+    estimates = {bool(technique.every): estimate(LARGE, technique) for technique in MENU[:2]}
+    return {key: row for key, row in estimates.items() if row} or None
 
 
-def list_rows(known: dict[bool, Estimate]) -> list[dict[str, object]]:
+def list_rows(estimates: dict[bool, Estimate]) -> list[dict[str, object]]:
     """For the record: what LARGE takes at each of BATCHES, in GiB, and which GPU holds that."""
     rows: list[dict[str, object]] = []
-    for checkpointing, of_one in known.items():
+    for checkpointing, of_one in estimates.items():
         for batch in BATCHES:
             row = scale(of_one, LARGE.batch, batch)
             rows.append({

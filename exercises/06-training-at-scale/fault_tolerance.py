@@ -43,7 +43,7 @@ CRASH_CODE = 9
 parser = argparse.ArgumentParser(description="a training that loses a worker and continues")
 parser.add_argument("--steps", type=int, default=200, help="steps of the training")
 parser.add_argument("--crash-at", type=int, default=130, help="the step after which a rank ends itself; one later in each life")
-parser.add_argument("--crash-rank", type=int, default=1, help="the rank that ends itself; the last one where there are fewer")
+parser.add_argument("--crash-rank", type=int, default=1, help="the rank that ends itself; the last one if there are fewer")
 parser.add_argument("--crashes", type=int, default=1, help="in how many lives it does so")
 parser.add_argument("--mtbf-s", type=float, default=40.0, help="mean time between failures, as passed to save_every")
 parser.add_argument("--step-s", type=float, default=0.2, help="a step's least time; 0: as long as it takes")
@@ -70,11 +70,11 @@ crash_rank = min(args.crash_rank, size - 1)
 text = counting_text(SEQUENCES, LENGTH, VOCABULARY, torch.Generator().manual_seed(SEED)).to(device)
 
 
-def agree(mine: object) -> object:
+def agree(value: object) -> object:
     """Return what rank 0 says, on every rank."""
-    said = [mine]
-    dist.broadcast_object_list(said, src=0, group=world.waiting_room)
-    return said[0]
+    values = [value]
+    dist.broadcast_object_list(values, src=0, group=world.waiting_room)
+    return values[0]
 
 
 def open_folder() -> Path:
@@ -86,8 +86,8 @@ def open_folder() -> Path:
     """
     root, training = checkpoints.choose_root(world, args.folder), os.environ.get("TORCHELASTIC_RUN_ID", "none")
     if rank == 0:
-        known = (root / "training.json").exists() and json.loads((root / "training.json").read_text()) == training != "none"
-        if os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0" and not known:
+        is_known = (root / "training.json").exists() and json.loads((root / "training.json").read_text()) == training != "none"
+        if os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0" and not is_known:
             for path in [*root.glob("step_*"), *root.glob("of_no_step"), *root.glob("*.json*")]:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         (root / "training.json").write_text(json.dumps(training))
@@ -107,9 +107,9 @@ def read_notes(name: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def take(seconds: float, began: float) -> None:
-    """Wait until `seconds` have passed since `began`: a small model takes hardly any time, but times should be realistic."""
-    time.sleep(max(0.0, seconds - (time.perf_counter() - began)))
+def take(seconds: float, start: float) -> None:
+    """Wait until `seconds` have passed since `start`: a small model takes hardly any time, but times should be realistic."""
+    time.sleep(max(0.0, seconds - (time.perf_counter() - start)))
 
 
 # --- the training, in which every step depends only on its number ------------------------------------------------------------
@@ -131,14 +131,14 @@ def choose_batch(step: int) -> torch.Tensor:
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> float:
     """One step; returns the loss of all ranks' sequences before it."""
-    began, batch = time.perf_counter(), choose_batch(step)
+    start, batch = time.perf_counter(), choose_batch(step)
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
     loss.backward()
     optimizer.step()
     mean = loss.detach().double()
     dist.all_reduce(mean)
-    take(args.step_s, began)
+    take(args.step_s, start)
     return (mean / size).item()
 
 
@@ -150,10 +150,10 @@ def collect_state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int)
 
 def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoint: Path) -> float:
     """Write a checkpoint: every rank writes its slices, and `.metadata` comes last. Returns the seconds that it took."""
-    began = time.perf_counter()
+    start = time.perf_counter()
     checkpoints.save(collect_state(model, optimizer, step), checkpoint, saving)
-    took_s = time.perf_counter() - began
-    take(args.save_s, began)
+    took_s = time.perf_counter() - start
+    take(args.save_s, start)
     return took_s
 
 
@@ -165,26 +165,27 @@ def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -
     return int(state["step"])
 
 
-# --- your part, and what the script does where it is wrong -------------------------------------------------------------------
+# --- your part, and what the script does if it is wrong ---------------------------------------------------------------------
 def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
-    """Where this life begins: the checkpoint, whether `latest` returned one that is not whole, and the error it raised, if any.
+    """Return where this life begins: the checkpoint, whether `latest` returned one that is not whole, and the error it raised,
+    if any.
 
     No life can load a checkpoint that was cut short: the script then takes the newest whole one instead.
     """
-    broken, chosen = None, None
+    broken, choice = None, None
     try:
-        chosen = my_resume.latest(folder)
+        choice = my_resume.latest(folder)
     except Exception as error:  # noqa: BLE001  # whatever the learner's function raises, the run says it and goes on
         traceback.print_exc()
         broken = type(error).__name__
     if args.trust_latest and broken is None:
-        return chosen, False, None
+        return choice, False, None
     whole = checkpoints.list_whole(folder)
-    half = chosen is not None and chosen not in whole
+    half = choice is not None and choice not in whole
     if half or broken:
-        say(f"latest returned {chosen}, which {'raised ' + broken if broken else 'is not whole'}: the script takes another")
+        say(f"latest returned {choice}, which {'raised ' + broken if broken else 'is not whole'}: the script takes another")
         return whole[-1] if whole else None, half, broken
-    return chosen, False, None
+    return choice, False, None
 
 
 def choose_interval(cost_s: float, step_s: float) -> tuple[int, str | None]:
@@ -203,9 +204,9 @@ def choose_interval(cost_s: float, step_s: float) -> tuple[int, str | None]:
 def begin() -> dict[str, object]:
     """Return what all lives need to know about the training. Rank 0 keeps it in a file."""
     model, optimizer = build()
-    began = time.perf_counter()
+    start = time.perf_counter()
     losses = [train_step(model, optimizer, step) for step in range(1, args.steps + 1)]
-    step_s = args.step_s or world.slowest([time.perf_counter() - began])[0] / args.steps
+    step_s = args.step_s or world.slowest([time.perf_counter() - start])[0] / args.steps
     saves = [world.slowest([save(model, optimizer, 0, folder / "of_no_step")])[0] for _ in range(3)]
     cost_s = args.save_s or sorted(saves)[1]
     every, broken = choose_interval(cost_s, step_s)
@@ -232,12 +233,12 @@ every = facts["saved_every"]
 # --- one life ----------------------------------------------------------------------------------------------------------------
 model, optimizer = build()
 checkpoint, half_written, broken = agree(choose_checkpoint() if rank == 0 else None)
-done = load(model, optimizer, checkpoint) if checkpoint is not None else 0
+steps_done = load(model, optimizer, checkpoint) if checkpoint is not None else 0
 if rank == 0:
     say(f"life {life}: {size} ranks, a save every {every} steps, from {checkpoint.name if checkpoint else 'the beginning'}")
-    note("lives.jsonl", {"life": life, "world": size, "joined": joined, "resumed_at": done, "half_written": half_written,
+    note("lives.jsonl", {"life": life, "world": size, "joined": joined, "resumed_at": steps_done, "half_written": half_written,
                          "broken": broken})  # fmt: skip
-for step in range(done + 1, args.steps + 1):
+for step in range(steps_done + 1, args.steps + 1):
     try:
         loss = train_step(model, optimizer, step)
     except RuntimeError as error:  # a collective whose other rank is gone; torch's traceback through FSDP has 40 lines
@@ -256,21 +257,21 @@ world.wait_for_all()
 # --- the record --------------------------------------------------------------------------------------------------------------
 def describe_lives() -> list[dict[str, object]]:
     """Each life: where it began, how soon its first step was done, where it ended, and what the next had to repeat."""
-    rows, every_loss, started = [], read_notes("losses.jsonl"), read_notes("lives.jsonl")
-    for noted in started:
-        mine = [row for row in every_loss if row["life"] == noted["life"]]
-        after = [row for row in started if row["life"] == noted["life"] + 1]
-        last, again = mine[-1]["step"], after[0]["resumed_at"] if after else None
+    rows, every_loss, lives = [], read_notes("losses.jsonl"), read_notes("lives.jsonl")
+    for noted in lives:
+        own_losses = [row for row in every_loss if row["life"] == noted["life"]]
+        following = [row for row in lives if row["life"] == noted["life"] + 1]
+        last, resumed_at = own_losses[-1]["step"], following[0]["resumed_at"] if following else None
         rows.append({
             "life": noted["life"], "world": noted["world"], "resumed_at": noted["resumed_at"], "last_step": last,
-            "first_step_s": mine[0]["at"] - noted["joined"], "ended": "crashed" if after else "finished",
-            "lost_steps": last - again if after else None, "began": mine[0]["at"], "until": mine[-1]["at"],
+            "first_step_s": own_losses[0]["at"] - noted["joined"], "ended": "crashed" if following else "finished",
+            "lost_steps": last - resumed_at if following else None, "began": own_losses[0]["at"], "until": own_losses[-1]["at"],
         })  # fmt: skip
     return rows
 
 
 def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
-    """How far losses are off those of the training without a crash, and how far those of repeated steps differ."""
+    """Return how far losses are off those of the training without a crash, and how far those of repeated steps differ."""
     first, repeated = {}, []
     for row in every_loss:
         if row["step"] in first:
@@ -280,11 +281,11 @@ def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
     return {"loss_off": max(off), "repeat_off": max(repeated, default=0.0), "repeated_steps": len(repeated)}
 
 
-def weigh_interval(whose: str, steps: int) -> dict[str, object]:
+def weigh_interval(owner: str, steps: int) -> dict[str, object]:
     """Return what an interval between saves costs: the time of the saves, and half an interval in each failure, in percent."""
     seconds = steps * facts["step_s"]
     saving, losing = 100 * facts["cost_s"] / seconds, 100 * seconds / 2 / args.mtbf_s
-    return {"whose": whose, "steps": steps, "seconds": seconds, "saving_percent": saving, "losing_percent": losing}
+    return {"whose": owner, "steps": steps, "seconds": seconds, "saving_percent": saving, "losing_percent": losing}
 
 
 if rank == 0:

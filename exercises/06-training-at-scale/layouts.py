@@ -134,12 +134,12 @@ def run_layout(
     training = _Training(world, layout, shape, devices, stage)
     for step in range(shape.steps):
         training.take(step)
-    number, mine = devices["pp"].get_local_rank(), [int(name) for name in stage.blocks]
+    number, own_blocks = devices["pp"].get_local_rank(), [int(name) for name in stage.blocks]
     by_formula = predict_message_bytes(shape, layout, number)
     weights = dict(stage.named_parameters())
     whole = ranks.flat(weight.full_tensor() if isinstance(weight, DTensor) else weight for weight in weights.values())
-    held = sum(local(weight).nbytes for weight in weights.values())
-    gathered = world.gather((held, training.message_bytes, by_formula, mine, stages.typical(training.pieces)))
+    weight_bytes = sum(local(weight).nbytes for weight in weights.values())
+    gathered = world.gather((weight_bytes, training.message_bytes, by_formula, own_blocks, stages.typical(training.pieces)))
     weights_bytes, message_bytes, formula_bytes, layers, pieces = (list(column) for column in zip(*gathered, strict=True))
     return LayoutResult(
         places, training.average_losses(), world.slowest(training.seconds),
@@ -167,10 +167,10 @@ class _Training:
     def take(self, step: int) -> None:
         """One step; the times of the first two are not kept."""
         text = self.shape.draw_batch(step).to(self.world.device)
-        mine = text.chunk(self.layout.dp)[self.mesh["dp"].get_local_rank()]  # each copy has its own sequences
+        own_text = text.chunk(self.layout.dp)[self.mesh["dp"].get_local_rank()]  # each copy has its own sequences
         self.world.wait_for_all()
         with Traffic(self.mesh) if step == COUNTED_STEP else nullcontext() as traffic:
-            seconds = bench.time_each(lambda: self._step(mine), self.world.device, 1)
+            seconds = bench.time_each(lambda: self._step(own_text), self.world.device, 1)
         pieces = self._watch.take()
         if traffic:
             self.message_bytes = traffic.bytes_by_kind
@@ -192,7 +192,7 @@ class _Training:
 
     def average_losses(self) -> list[float]:
         """Return the loss of each step over all copies, on every rank. The slices of a last stage all have it."""
-        total = self.world.over_ranks(torch.stack(self._losses), dist.ReduceOp.SUM)
+        total = self.world.reduce(torch.stack(self._losses), dist.ReduceOp.SUM)
         return (total / (self.layout.dp * self.layout.tp)).tolist()
 
     def time_messages(self) -> dict[str, float]:

@@ -123,12 +123,12 @@ def record_snapshot(word: str) -> None:
         record(enabled=None)
 
 
-def call_yours(model, batch, optimizer, where, _enter) -> object:
-    return my_step.step(model, batch, optimizer, where)
+def call_yours(model, batch, optimizer, device, _enter) -> object:
+    return my_step.step(model, batch, optimizer, device)
 
 
 def leaves_room(reference: Measurement, plain_peak: int) -> bool:
-    """Whether 0.3 of the plain peak can be reached at all: the optimizer needs the floor and a copy of the weights."""
+    """Return whether 0.3 of the plain peak can be reached at all: the optimizer needs the floor and a copy of the weights."""
     return 1.25 * reference.held <= 0.28 * plain_peak
 
 
@@ -138,8 +138,8 @@ def compare_yours(yours: Measurement | None, reference: Measurement, plain_peak:
         return {"fits": None if yours is None else False, "out_of_memory": None if yours is None else True} | dict.fromkeys(
             ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
         )
-    losses = [abs(given - right) for given, right in zip(yours.losses, reference.losses, strict=True)]
-    weights = [(given - right).abs().max().item() for given, right in zip(yours.weights, reference.weights, strict=True)]
+    losses = [abs(value - right) for value, right in zip(yours.losses, reference.losses, strict=True)]
+    weights = [(value - right).abs().max().item() for value, right in zip(yours.weights, reference.weights, strict=True)]
     return {
         "fits": True, "out_of_memory": False, "peak_mib": mib(yours.peak),
         "peak_of_plain": yours.peak / plain_peak if plain_peak and leaves_room(reference, plain_peak) else None,
@@ -149,8 +149,8 @@ def compare_yours(yours: Measurement | None, reference: Measurement, plain_peak:
 
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
-where = torch.cuda.get_device_name(device) if on_gpu else "a simulated device that is never full"
-say(f"{args.layers} layers, {args.width} wide, {args.batch_size} sequences of {args.length} tokens, on {where}")
+device_text = torch.cuda.get_device_name(device) if on_gpu else "a simulated device that is never full"
+say(f"{args.layers} layers, {args.width} wide, {args.batch_size} sequences of {args.length} tokens, on {device_text}")
 menu = run_menu()
 if (fitting := find_reference(menu)) is None:
     sys.exit("no technique of the menu fits on this GPU: take fewer --layers, or a smaller --width or --length")
@@ -205,7 +205,7 @@ metrics = {
 }  # fmt: skip
 if not on_gpu:
     say("\nThe device is simulated: it counts tensors, byte by byte. Times are those of one core. (device: cpu)")
-if (own := Path(my_step.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_step.py")  # what was judged, to keep with the verdict
+if (part_file := Path(my_step.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / "my_step.py")  # what was judged, to keep with the verdict
 path = bench.write_metrics("memory_optimisation/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -1,4 +1,4 @@
-"""What a learner's my_mesh.py returns: the place of each rank, the groups, and the bytes between nodes."""
+"""The results of a learner's my_mesh.py: the place of each rank, the groups, and the bytes between nodes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bench import limit_time
 from mesh_model import DIMENSIONS, Layout, lay_out
 from mesh_traffic import MessageBytes
 
-DELIVERED = ("tp", "pp", "dp")  # the order of the mesh where my_mesh.py does not set another one
+DELIVERED = ("tp", "pp", "dp")  # the order of the mesh if my_mesh.py does not set another one
 LIMIT_S = 5.0
 
 
 class Choice:
-    """my_mesh.py at work. `broken` is what went wrong, "" where nothing did; a function not written yet is not an error.
+    """my_mesh.py at work. `broken` is what went wrong, "" if nothing did; a function not written yet is not an error.
 
     Call it on one rank, which tells the others: what a learner's code returns may change from call to call.
     """
@@ -49,7 +49,7 @@ class Choice:
         return mesh
 
     def count_wrong_groups(self, layout: Layout, mesh: torch.Tensor) -> int | None:
-        """How many groups of the mesh the learner's `groups` does not return; None if it is not written, or fails."""
+        """Return how many groups of the mesh the learner's `groups` does not return; None if it is not written, or fails."""
         missing = 0
         for axis, name in enumerate(DIMENSIONS):
             answer = self._ask(

@@ -30,7 +30,7 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """How many ranks it takes."""
+        """Return how many ranks it takes."""
         return self.dp * self.pp * self.tp
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Shape:
         return range(self.layers * stage // stages, self.layers * (stage + 1) // stages)
 
     def find_problem(self, layout: Layout) -> str | None:
-        """Why this training cannot take that layout; None if it can."""
+        """Return why this training cannot take that layout; None if it can."""
         if self.heads % layout.tp:
             return f"tp {layout.tp} does not divide the {self.heads} heads: a slice consists of whole heads"
         if layout.pp > self.layers:
@@ -116,8 +116,8 @@ def lay_out(layout: Layout, order: Sequence[str] = DIMENSIONS) -> torch.Tensor:
 
 
 def count_weights(shape: Shape, layout: Layout, stage: int) -> int:
-    """How many numbers a rank of that stage holds. tp divides all of a layer's 12 w * w + 13 w numbers but 6 w: the norms, and
-    the biases that are added after a sum."""
+    """Return how many numbers a rank of that stage holds. tp divides all of a layer's 12 w * w + 13 w numbers but 6 w: the
+    norms, and the biases that are added after a sum."""
     width = shape.width
     numbers = len(shape.share_layers(layout.pp, stage)) * ((12 * width**2 + 7 * width) // layout.tp + 6 * width)
     numbers += (VOCABULARY + shape.length) * width if stage == 0 else 0

@@ -1,4 +1,4 @@
-"""What 6.3 decides and reports about layouts: which to take, how a mesh lies on nodes, and what limits each."""
+"""The choice of 6.3 and its report about layouts: which to use, how a mesh is placed on nodes, and what limits each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _evenness(layout: Layout) -> tuple[int, int, str]:
 
 
 def _leans(layout: Layout, dimension: str) -> bool:
-    return all(getattr(layout, dimension) > getattr(layout, other) for other in DIMENSIONS if other != dimension)
+    return all(getattr(layout, dimension) > getattr(layout, name) for name in DIMENSIONS if name != dimension)
 
 
 def parse_layouts(text: str) -> list[Layout]:
@@ -53,7 +53,7 @@ def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], li
 
 
 def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int, shape: Shape) -> str | None:
-    """Why nothing can be trained, and what to type; None if there is a layout."""
+    """Return why nothing can be trained, and what to type; None if there is a layout."""
     if size < 2:
         return "one rank has nothing to divide: take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=4"
     if layouts:
@@ -64,7 +64,7 @@ def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int
 
 
 def list_places(mesh: torch.Tensor, nodes: Sequence[str]) -> list[dict[str, object]]:
-    """Where each rank is: its node, and its coordinates in a mesh that has the rank at each place (dp, pp, tp)."""
+    """Return where each rank is: its node, and its coordinates in a mesh that has the rank at each place (dp, pp, tp)."""
     at = {mesh[place].item(): place for place in itertools.product(*map(range, mesh.shape))}
     return [{"rank": rank, "node": nodes[rank], **dict(zip(DIMENSIONS, at[rank], strict=True))} for rank in sorted(at)]
 
@@ -77,7 +77,7 @@ def list_groups(mesh: torch.Tensor, dimension: str) -> list[list[int]]:
 
 
 def count_spread_groups(mesh: torch.Tensor, nodes: Sequence[str], dimension: str = "tp") -> int:
-    """How many groups of a dimension have ranks on more than one node."""
+    """Return how many groups of a dimension have ranks on more than one node."""
     return sum(len({nodes[rank] for rank in group}) > 1 for group in list_groups(mesh, dimension))
 
 
@@ -85,8 +85,11 @@ def draw_mesh(title: str, mesh: torch.Tensor, nodes: Sequence[str]) -> str:
     """Return the grid by node, as text: a line for each rank of a node with its coordinates."""
     lines = [title]
     for node in dict.fromkeys(nodes):
-        here = [place for place in list_places(mesh, nodes) if place["node"] == node]
-        lines += [f"  {node}", *("    rank {rank:<3} copy {dp:<3} stage {pp:<3} slice {tp}".format(**place) for place in here)]
+        node_places = [place for place in list_places(mesh, nodes) if place["node"] == node]
+        lines += [
+            f"  {node}",
+            *("    rank {rank:<3} copy {dp:<3} stage {pp:<3} slice {tp}".format(**place) for place in node_places),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -111,7 +114,7 @@ def summarise(
         **{f"{name}_bytes": max(_count_bytes(sizes, name) for sizes in result.message_bytes) for name in DIMENSIONS},
         **{f"cross_{name}_bytes": crossing[name] for name in DIMENSIONS}, "cross_node_bytes": sum(crossing.values()),
         "tp_groups_across_nodes": count_spread_groups(result.mesh, nodes),
-        "in_flight": max(map(bubble.in_flight, result.pieces)),
+        "in_flight": max(map(bubble.count_in_flight, result.pieces)),
         "bubble_predicted_percent": 100 * bubble.predict_bubble(layout.pp, shape.micro_batches),
         "bubble_replayed_percent": 100 * bubble.idle_share(result.pieces, replayed_s),
         **bench.spread_ms(result.seconds), "tokens_per_s": layout.dp * share / bench.percentile(result.seconds, 50),
@@ -125,14 +128,14 @@ def _count_bytes(sizes: MessageBytes, dimension: str) -> int:
 
 
 def _compare_bytes(result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str]) -> dict[str, int]:
-    """How far the formulas are off on the worst rank, and how many layers a copy holds more than once or not at all."""
+    """Return how far the formulas are off on the worst rank, and how many layers a copy holds more than once or not at all."""
     pairs = zip(result.message_bytes, result.formula_bytes, strict=True)
     stages = [count_weights(shape, layout, place["pp"]) for place in list_places(result.mesh, nodes)]
-    held = [layer for layers in result.layers for layer in layers]
+    layers_held = [layer for layers in result.layers for layer in layers]
     return {
         "bytes_off": max(abs(counts[kind] - formula[kind]) for counts, formula in pairs for kind in formula),
         "weights_bytes_off": max(abs(size - NUMBER * count) for size, count in zip(result.weights_bytes, stages, strict=True)),
-        "layers_off": sum(held.count(layer) != layout.dp * layout.tp for layer in range(shape.layers)),
+        "layers_off": sum(layers_held.count(layer) != layout.dp * layout.tp for layer in range(shape.layers)),
     }
 
 

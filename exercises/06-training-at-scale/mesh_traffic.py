@@ -1,4 +1,4 @@
-"""What the ranks of a mesh send in one step: counted in a place that every message passes, and by formula.
+"""The messages of the ranks of a mesh in one step: counted in a place that every message passes, and by formula.
 
 Bytes are those that a rank passes to all_reduce, or sends to a neighbour. What crosses between nodes follows from them and
 from where each rank is: `price_by_dimension`.
@@ -23,7 +23,7 @@ MessageBytes = Mapping[str, int]
 KINDS = ("dp", "pp forward", "pp back", "tp", "other")
 
 _MEMBERS: dict[str, tuple[int, ...]] = {}
-"""The ranks of each group of a mesh so far: DTensor uses the group of an earlier mesh where that has the same ranks."""
+"""The ranks of each group of a mesh so far: DTensor uses the group of an earlier mesh if that has the same ranks."""
 
 
 class Traffic(TorchDispatchMode):
@@ -40,7 +40,7 @@ class Traffic(TorchDispatchMode):
 
     @property
     def bytes_by_kind(self) -> MessageBytes:
-        """What was counted so far."""
+        """Return what was counted so far."""
         return {kind: self._bytes[kind] for kind in KINDS}
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -91,11 +91,11 @@ def price_by_dimension(mesh: torch.Tensor, nodes: Sequence[object], message_byte
         for group in mesh.movedim(axis, -1).reshape(-1, mesh.shape[axis]).tolist():
             size = len(group)
             for place, rank in enumerate(group):
-                following, before = group[(place + 1) % size], group[place - 1]
+                following, preceding = group[(place + 1) % size], group[place - 1]
                 if name != "pp":
                     away = nodes[rank] != nodes[following]
                     crossing[name] += away * 2 * (size - 1) * message_bytes[rank][name] // size
                 else:
                     crossing[name] += (nodes[rank] != nodes[following]) * message_bytes[rank]["pp forward"]
-                    crossing[name] += (nodes[rank] != nodes[before]) * message_bytes[rank]["pp back"]
+                    crossing[name] += (nodes[rank] != nodes[preceding]) * message_bytes[rank]["pp back"]
     return crossing

@@ -18,7 +18,7 @@ As delivered dp varies fastest: ranks 0 and 1 hold the same slice of two copies.
 
 
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """Where a rank is: for each of "dp", "pp" and "tp" its coordinate, from 0 to `sizes` - 1 of that dimension.
+    """Return where a rank is: for each of "dp", "pp" and "tp" its coordinate, from 0 to `sizes` - 1 of that dimension.
 
     Ranks are numbered from 0. From one rank to the next the last dimension of `order` goes up by 1; after its last value it
     begins at 0 again, and the dimension before it goes up by 1.

@@ -23,7 +23,7 @@ def bytes_per_rank(
 
 
 def traffic(stage: int, parameters: int, ranks: int) -> float:
-    """How many numbers one rank sends in one step, on average over the ranks; times 4 for bytes in float32.
+    """Return how many numbers one rank sends in one step, on average over the ranks; times 4 for bytes in float32.
 
     All collectives go in a ring (module 3): in an all-gather, or a reduce-scatter, of N numbers each rank sends (n - 1) / n of
     them, and an all-reduce is both, one after the other. Stage 1 is the paper's, not that of torch's ZeroRedundancyOptimizer.

@@ -9,12 +9,12 @@ from typing import Any
 from plans import CHECKPOINTING, PRECISIONS, ZERO, Plan
 from targets import CLUSTERS, PUZZLES, TARGETS
 
-FEWEST_WORDS, FEWEST_DIFFERENT = 30, 20
+MIN_WORDS, MIN_DIFFERENT = 30, 20
 WORDS = {"target": tuple(TARGETS), "cluster": tuple(CLUSTERS), "checkpointing": CHECKPOINTING, "precision": PRECISIONS}
 RANKS = ("ranks.dp", "ranks.pp", "ranks.tp")
 KEYS = ("target", "cluster", "puzzle", *RANKS, "zero", "checkpointing", "micro_batches", "precision", "save_every", "reasons")
 NUMBERS = ("puzzle", *RANKS, "zero", "micro_batches", "save_every")
-MOST = 10**9
+MAX_NUMBER = 10**9
 
 
 @dataclass
@@ -31,8 +31,8 @@ class PlanFile:
         if self.faults or set(self.empty) - {"reasons"}:
             return None
         ranks = (self.values[name] for name in RANKS)
-        others = (self.values[name] for name in ("zero", "checkpointing", "micro_batches", "precision", "save_every"))
-        return Plan(*ranks, *others)
+        settings = (self.values[name] for name in ("zero", "checkpointing", "micro_batches", "precision", "save_every"))
+        return Plan(*ranks, *settings)
 
     @property
     def words(self) -> list[str]:
@@ -46,15 +46,15 @@ def read_plan(document: object) -> PlanFile:
     if not isinstance(document, Mapping):
         file.faults.append("it holds no keys with values, such as target: 1.3b")
         return file
-    given = {key: value for key, value in document.items() if key != "ranks"}
+    entries = {key: value for key, value in document.items() if key != "ranks"}
     ranks = document.get("ranks")
     if isinstance(ranks, Mapping):
-        given |= {f"ranks.{key}": value for key, value in ranks.items()}
+        entries |= {f"ranks.{key}": value for key, value in ranks.items()}
     elif ranks is not None:
         file.faults.append(f"ranks: {ranks} is not a mapping; write dp, pp and tp below it, each with its number")
-    file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in given if key not in KEYS]
+    file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in entries if key not in KEYS]
     for key in KEYS:
-        value = given.get(key)
+        value = entries.get(key)
         if value is None or value == "":
             file.empty.append(key)
         elif (fault := _find_fault(key, value)) is not None:
@@ -68,7 +68,7 @@ def _find_fault(key: str, value: object) -> str | None:
     if key == "zero" and value not in ZERO:
         return f"zero: {value} is not one of {', '.join(map(str, ZERO))}"
     if key in NUMBERS:
-        least, most = (0 if key == "zero" else 1), len(PUZZLES) if key == "puzzle" else MOST
+        least, most = (0 if key == "zero" else 1), len(PUZZLES) if key == "puzzle" else MAX_NUMBER
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return None
         return f"{key}: {value} is not a whole number from {least} to {most:,}"

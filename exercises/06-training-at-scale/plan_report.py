@@ -1,4 +1,4 @@
-"""What 6.6 says about a plan, as rows for metrics.json, and the small layout in the same form that the ranks can run."""
+"""The facts of 6.6 about a plan, as rows for metrics.json, and the small layout in the same form that the ranks can run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
 def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> dict[str, Any]:
     """Everything that the formulas say about a plan. What needs the time of a step is None if the GPU lacks the precision,
     and the rank is None if no plan is valid."""
-    problems, sizes, sent = find_problems(work, plan), memory(work, plan), sent_bytes(work, plan)
+    problems, sizes, by_kind = find_problems(work, plan), memory(work, plan), sent_bytes(work, plan)
     seconds = None if "precision" in problems else step_seconds(work, plan)
     percent = rank_percent(valid, seconds["step"]) if seconds and valid else None
     times, young = save_interval_times(work, plan) if seconds else (None, None)
@@ -55,8 +55,8 @@ def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> di
         "valid": not problems, "better_half": not problems and percent is not None and percent <= WORST_RANK_PERCENT,
         "fits": "does-not-fit" not in problems, "tp_inside_node": "tp-over-nodes" not in problems,
         **{f"{name}_gb": sizes[name] / GB for name in (*PARTS, "total")}, "device_gb": work.cluster.usable_bytes / GB,
-        "bubble_percent": 100 * bubble(plan), "sent_gb_per_step": sum(sent.values()) / GB,
-        **{f"{name}_sent_gb": size / GB for name, size in sent.items()},
+        "bubble_percent": 100 * bubble(plan), "sent_gb_per_step": sum(by_kind.values()) / GB,
+        **{f"{name}_sent_gb": size / GB for name, size in by_kind.items()},
         "step_s_lower_bound": seconds and seconds["step"], "seconds": seconds,
         "mfu_upper_percent": seconds and mfu_percent(work, plan, seconds["step"]),
         "rank_percent": percent,
@@ -98,7 +98,7 @@ def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
 
 
 def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[[int, int, int, int], bool]) -> Plan | None:
-    """Return the plan's form on that many ranks: what it divides is divided, what it leaves whole stays whole, where that is
+    """Return the plan's form on that many ranks: what it divides is divided, what it leaves whole stays whole, if that is
     possible, and the rest is as close as possible. None if `can_run(dp, pp, tp, micro_batches)` refuses every layout.
 
     The micro-batches keep the plan's number for each stage as nearly as `batch` sequences allow.
@@ -111,10 +111,10 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
             counts = [m for m in range(pp, batch // dp + 1) if batch % (dp * m) == 0 and can_run(dp, pp, tp, m)]
             if not counts:
                 continue
-            wanted = plan.micro_batches / plan.pp * pp
-            m = min(counts, key=lambda count: abs(math.log(count / wanted)))
+            ideal_count = plan.micro_batches / plan.pp * pp
+            m = min(counts, key=lambda count: abs(math.log(count / ideal_count)))
             pairs = ((dp, plan.dp), (pp, plan.pp), (tp, plan.tp))
-            far = sum((math.log(mine) - share * math.log(its)) ** 2 + 100 * ((mine > 1) != (its > 1)) for mine, its in pairs)
+            far = sum((math.log(value) - share * math.log(its)) ** 2 + 100 * ((value > 1) != (its > 1)) for value, its in pairs)
             if best is None or far < best[0]:
                 best = far, Plan(dp, pp, tp, plan.zero if dp > 1 else 0, plan.checkpointing, m, plan.precision)
     return best[1] if best else None

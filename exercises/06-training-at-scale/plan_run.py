@@ -48,7 +48,7 @@ def prepare_stage(plan: Plan) -> Callable[[Stage, DeviceMesh], None]:
 
 
 def is_sharded(plan: Plan) -> bool:
-    """Whether the run shards the weights of this plan over its copies."""
+    """Return whether the run shards the weights of this plan over its copies."""
     return plan.zero >= 2 and plan.dp > 1 and fully_shard is not None
 
 
@@ -67,24 +67,24 @@ def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float)
         "layout": str(layout), "batch_size": shape.batch_size, "length": shape.length, "micro_batches": plan.micro_batches,
         "checkpointing": plan.checkpointing, "zero": plan.zero if is_sharded(plan) else 0, "ranks": world.size,
         "loss_first": result.losses[0], "loss_last": result.losses[-1],
-        "loss_off": max(abs(mine - its) / its for mine, its in zip(result.losses, alone.losses, strict=True)),
+        "loss_off": max(abs(loss - its) / its for loss, its in zip(result.losses, alone.losses, strict=True)),
         "weight_error": result.weight_error, "weights_off_percent": weights_off_percent(result, plan, shape),
         **{f"{name}_bytes": max(sum(size for kind, size in sizes.items() if kind.startswith(name))
                                 for sizes in result.message_bytes) for name in ("tp", "pp", "dp", "other")},
         "step_ms": 1e3 * seconds, "tokens_per_s": tokens / seconds,
         "gflop_per_s": speed / 1e9, **rate_speed(world, speed),
-        "losses": [{"step": step + 1, "plan": mine, "alone": its}
-                   for step, (mine, its) in enumerate(zip(result.losses, alone.losses, strict=True))],
+        "losses": [{"step": step + 1, "plan": loss, "alone": its}
+                   for step, (loss, its) in enumerate(zip(result.losses, alone.losses, strict=True))],
     }  # fmt: skip
 
 
 def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float:
-    """How far the bytes of weights are off the formula, on the rank where they are most. Shards are padded to equal lengths, so
-    that they may be some percent larger."""
+    """Return how far the bytes of weights are off the formula, on the rank where they are most. Shards are padded to equal
+    lengths, so that they may be some percent larger."""
     layout, shards = Layout(plan.dp, plan.pp, plan.tp), plan.dp if is_sharded(plan) else 1
     places = {rank: stage for stage in range(plan.pp) for rank in result.mesh[:, stage].flatten().tolist()}
-    wanted = [4 * count_weights(shape, layout, places[rank]) / shards for rank in range(layout.size)]
-    return max(100 * abs(mine / its - 1) for mine, its in zip(result.weights_bytes, wanted, strict=True))
+    by_formula = [4 * count_weights(shape, layout, places[rank]) / shards for rank in range(layout.size)]
+    return max(100 * abs(measured / its - 1) for measured, its in zip(result.weights_bytes, by_formula, strict=True))
 
 
 def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
@@ -104,9 +104,9 @@ def measure_products(world: ranks.World) -> float:
     a, b = torch.randn(MATMUL, MATMUL), torch.randn(MATMUL, MATMUL)
     a @ b
     world.wait_for_all()
-    began, count = time.perf_counter(), 0
-    while time.perf_counter() - began < WINDOW_S:
+    start, count = time.perf_counter(), 0
+    while time.perf_counter() - start < WINDOW_S:
         a @ b
         count += 1
-    mine = 2 * MATMUL**3 * count / (time.perf_counter() - began)
-    return float(world.over_ranks(mine, dist.ReduceOp.SUM))
+    own_rate = 2 * MATMUL**3 * count / (time.perf_counter() - start)
+    return float(world.reduce(own_rate, dist.ReduceOp.SUM))

@@ -1,4 +1,4 @@
-"""What a plan for training a large model takes: memory, bytes sent and time, by published formulas; and all valid plans.
+"""The needs of a plan for training a large model: memory, bytes sent and time, by published formulas; and all valid plans.
 
 A plan says how the ranks are divided (dp copies x pp stages x tp slices), what ZeRO shards, what is computed again, and
 into how many micro-batches a step is cut. Units: bytes and seconds, GB = 10^9 bytes. Nothing here is measured.
@@ -30,7 +30,8 @@ GPU_HOURS_A_FAILURE = 50_000.0  # Llama 3 (2024): 419 unexpected interruptions o
 
 @dataclass(frozen=True)
 class Plan:
-    """How the GPUs share the work. `micro_batches` is how many each copy of the model cuts its share of a step into."""
+    """The division of the work among the GPUs. `micro_batches` is how many each copy of the model cuts its share of a step
+    into."""
 
     dp: int
     pp: int
@@ -42,16 +43,16 @@ class Plan:
     save_every: int = 0
 
     def sequences(self, work: Work) -> float:
-        """Sequences of one micro-batch; not a whole number where the batch cannot be divided in this way."""
+        """Sequences of one micro-batch; not a whole number if the batch cannot be divided in this way."""
         return work.batch / (self.dp * self.micro_batches)
 
 
 # --- memory --------------------------------------------------------------------------------------------------------------
 def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, element: int = 2) -> tuple[float, float]:
-    """Bytes of one layer for each token of a micro-batch: what it keeps for its backward (on average, where layers differ),
+    """Bytes of one layer for each token of a micro-batch: what it keeps for its backward (on average, if layers differ),
     and what it takes temporarily while it is computed again.
 
-    The terms are those of Korthikanti et al.: what lies outside the slices (10 h in 16 bits), what lies inside (24 h), and the
+    The terms are those of Korthikanti et al.: what is outside the slices (10 h in 16 bits), what is inside (24 h), and the
     matrices of the attention (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens (sequence
     parallelism). They are counted here number by number, so that 32 bits and a gated MLP are covered.
     """
@@ -71,10 +72,10 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
 def memory(work: Work, plan: Plan) -> dict[str, float]:
     """Bytes on the fullest GPU: weights, gradients, optimizer, activations, and their total. That GPU is in the first stage,
     which has the most micro-batches in flight, or in the last one, which has the scores."""
-    return max((_of_stage(work, plan, stage) for stage in {0, plan.pp - 1}), key=lambda parts: parts["total"])
+    return max((_sum_stage(work, plan, stage) for stage in {0, plan.pp - 1}), key=lambda parts: parts["total"])
 
 
-def _of_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
+def _sum_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
     numbers, sizes = stage_parameters(work, plan, stage), STATES[plan.precision]
     shards = [plan.dp if plan.zero >= least else 1 for least in (3, 2, 1)]
     parts = {
@@ -98,9 +99,9 @@ def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
 def _activations(work: Work, plan: Plan, stage: int) -> float:
     """1F1B: the first stage has begun as many micro-batches as there are stages before it ends one, the last stage one."""
     element = STATES[plan.precision][0]
-    lasting, again = activation_bytes(work.shape, work.length, plan.tp, plan.checkpointing, element)
+    lasting, recomputed = activation_bytes(work.shape, work.length, plan.tp, plan.checkpointing, element)
     tokens, in_flight = plan.sequences(work) * work.length, min(plan.micro_batches, plan.pp - stage)
-    total = tokens * (in_flight * lasting * work.shape.layers / plan.pp + again)
+    total = tokens * (in_flight * lasting * work.shape.layers / plan.pp + recomputed)
     if stage == plan.pp - 1:  # the scores in 32 bits, and what goes into the last norm and the last product
         total += tokens * 4 * (work.shape.width + work.shape.vocabulary) / plan.tp
     return total
@@ -135,8 +136,8 @@ def hardware_flops(work: Work, plan: Plan) -> float:
     tokens, shape = work.batch * work.length, work.shape
     attention = 4.0 * shape.layers * shape.width * work.length
     layers = 2.0 * shape.layers * shape.layer_parameters + attention
-    again = {"none": 0.0, "attention": attention, "every-2": layers / 2, "all": layers}[plan.checkpointing]
-    return shape.model_flops(tokens, work.length) + tokens * again
+    recomputed = {"none": 0.0, "attention": attention, "every-2": layers / 2, "all": layers}[plan.checkpointing]
+    return shape.model_flops(tokens, work.length) + tokens * recomputed
 
 
 def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
@@ -147,24 +148,24 @@ def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
     gathers again can, and so can the bytes of pp and dp: the step takes at least as long as the latter take on their link.
     Raises ValueError if the GPU lacks the precision.
     """
-    peak, sent = work.cluster.flops(plan.precision), sent_bytes(work, plan)
+    peak, by_kind = work.cluster.flops(plan.precision), sent_bytes(work, plan)
     if peak is None:
         raise ValueError(f"no {plan.precision} on {work.cluster.gpu.gpu}")
     compute = hardware_flops(work, plan) / (work.cluster.size * peak)
     waiting = SUMS[plan.checkpointing] / (SUMS[plan.checkpointing] + GATHERED_AGAIN)
-    sums = waiting * sent["tp"] / (work.cluster.inside * 1e9)
+    sums = waiting * by_kind["tp"] / (work.cluster.inside * 1e9)
     pipeline = (compute + sums) / (1 - bubble(plan))
-    links = _link_seconds(work.cluster, plan, sent)
+    links = _link_seconds(work.cluster, plan, by_kind)
     return {"compute": compute, "sums": sums, "pipeline": pipeline, "links": links, "step": max(pipeline, links)}
 
 
-def _link_seconds(cluster: Cluster, plan: Plan, sent: dict[str, float]) -> float:
-    """Seconds of pp and dp on the links that they use if tp varies fastest, then pp, then dp. Where a node holds several GPUs
+def _link_seconds(cluster: Cluster, plan: Plan, by_kind: dict[str, float]) -> float:
+    """Seconds of pp and dp on the links that they use if tp varies fastest, then pp, then dp. If a node holds several GPUs
     of one dp group, the ring of the group leaves the node once, with the network shares of all of them."""
     of_pipeline = cluster.inside if plan.tp * plan.pp <= cluster.per_node else cluster.between
     together = max(1, cluster.per_node // (plan.tp * plan.pp))
     of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * together)
-    return (sent["pp"] / of_pipeline + sent["dp"] / of_copies) / 1e9
+    return (by_kind["pp"] / of_pipeline + by_kind["dp"] / of_copies) / 1e9
 
 
 def mfu_percent(work: Work, plan: Plan, seconds: float) -> float:
@@ -216,7 +217,7 @@ def find_problems(work: Work, plan: Plan) -> dict[str, str]:
 
 def list_valid_plans(work: Work) -> list[tuple[float, Plan]]:
     """Every plan in 16 bits without a problem, with the lower bound of its step in seconds, the fastest first. They use bf16
-    where the GPU has it, else fp16."""
+    if the GPU has it, else fp16."""
     plans = [plan for plan in _list_plans(work) if not find_problems(work, plan)]
     return sorted(((step_seconds(work, plan)["step"], plan) for plan in plans), key=lambda pair: pair[0])
 

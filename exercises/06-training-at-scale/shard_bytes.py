@@ -1,4 +1,4 @@
-"""What each rank of a divided model holds and sends: counted from tensors and collectives, and by torch's own rules.
+"""The bytes that each rank of a divided model holds and sends: counted from tensors and collectives, and by torch's own rules.
 
 A stage of ZeRO divides the optimizer's state (1), the gradients as well (2), and the weights as well (3). Sizes are in bytes.
 """
@@ -28,9 +28,9 @@ def take_local(tensor: torch.Tensor) -> torch.Tensor:
 def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
     """Return the bytes of this rank's numbers of these tensors, and those of the memory behind them, which may hold padding."""
     tensors = list(tensors)
-    own = [take_local(tensor) for tensor in tensors]
-    storages = {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in own)}
-    return sum(tensor.numel() * tensor.element_size() for tensor in own), sum(storages.values())
+    local_tensors = [take_local(tensor) for tensor in tensors]
+    storages = {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in local_tensors)}
+    return sum(tensor.numel() * tensor.element_size() for tensor in local_tensors), sum(storages.values())
 
 
 def ring_times(kind: str, ranks: int) -> float:
@@ -46,8 +46,8 @@ class SentBytes(TorchDispatchMode):
     """Counts, inside a `with`, the collectives among all `ranks`: how many of each kind, and the bytes of their tensors.
 
     `whole` has for each kind the bytes of the whole tensors: what every rank has after an all-gather or an all-reduce, and what
-    every rank passes to a reduce-scatter. It sees c10d's own operators, whoever calls them: DDP, FSDP, an optimizer.
-    """
+    every rank passes to a reduce-scatter. It sees c10d's own operators, no matter which code calls them: DDP, FSDP, an
+    optimizer."""
 
     def __init__(self, ranks: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class SentBytes(TorchDispatchMode):
 
     @property
     def ring_bytes(self) -> float:
-        """What a rank sends in rings, on average over the ranks."""
+        """Return what a rank sends in rings, on average over the ranks."""
         return sum(ring_times(kind, self.ranks) * size for kind, size in self.whole.items())
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -121,11 +121,11 @@ def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank:
             "moments": 2 * NUMBER * (numbers if stage == 0 else deal_tensors(shapes, ranks)[rank]),
         }
     rows = [(math.ceil(shape[0] / ranks), shape) for shape in shapes]
-    own = sum(max(0, min(most, shape[0] - rank * most)) * math.prod(shape[1:]) for most, shape in rows)
+    own_numbers = sum(max(0, min(most, shape[0] - rank * most)) * math.prod(shape[1:]) for most, shape in rows)
     return {
         "weights": NUMBER * padded if stage == 2 else NUMBER * padded // ranks,
         "gradients": NUMBER * padded // ranks,
-        "moments": 2 * NUMBER * own,
+        "moments": 2 * NUMBER * own_numbers,
     }
 
 
@@ -142,12 +142,12 @@ def expect_collectives(stage: int, shapes: Sequence[Sequence[int]], ranks: int) 
 def list_tensors(holder: object) -> list[torch.Tensor]:
     """Return the tensors that an object keeps: in its attributes, in lists and dictionaries, in other objects, and their
     gradients."""
-    tensors, known, todo = [], set[int](), [holder]
+    tensors, visited, todo = [], set[int](), [holder]
     while todo:
         item = todo.pop()
-        if id(item) in known or isinstance(item, (type, ModuleType, FunctionType, BuiltinFunctionType)):
+        if id(item) in visited or isinstance(item, (type, ModuleType, FunctionType, BuiltinFunctionType)):
             continue
-        known.add(id(item))
+        visited.add(id(item))
         if isinstance(item, torch.Tensor):
             tensors += [item, *([item.grad] if item.is_leaf and item.grad is not None else [])]
         else:
@@ -158,17 +158,17 @@ def list_tensors(holder: object) -> list[torch.Tensor]:
 def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> int:
     """Floating-point numbers in tensors that an object keeps, without those that share the memory of other tensors."""
     elsewhere = {tensor.untyped_storage().data_ptr() for tensor in apart_from}
-    kept = {
+    storages = {
         tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() // tensor.element_size()
         for tensor in list_tensors(holder)
         if tensor.is_floating_point() and tensor.dim()
     }
-    return sum(numbers for place, numbers in kept.items() if place not in elsewhere)
+    return sum(numbers for place, numbers in storages.items() if place not in elsewhere)
 
 
 def explain_traffic(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> float:
     """Return the bytes that a rank sends with torch in addition to those of the ZeRO paper: padding, and at stage 1 two
     collectives that are larger than necessary."""
-    sent = sum(ring_times(kind, ranks) * size for kind, size in expect_collectives(stage, shapes, ranks).items())
+    sent_bytes = sum(ring_times(kind, ranks) * size for kind, size in expect_collectives(stage, shapes, ranks).items())
     kinds = ("all_gather", "reduce_scatter", *(["all_gather"] if stage == 3 else []))
-    return sent - sum(ring_times(kind, ranks) * NUMBER * sum(map(math.prod, shapes)) for kind in kinds)
+    return sent_bytes - sum(ring_times(kind, ranks) * NUMBER * sum(map(math.prod, shapes)) for kind in kinds)

@@ -1,4 +1,4 @@
-"""A training whose model lies in slices on the first ranks of a world (FSDP2), with the same batches on any number of them.
+"""A training whose model is in slices on the first ranks of a world (FSDP2), with the same batches on any number of them.
 
 Exercise 6.2 shows what FSDP does; here it is the training that checkpoints save. Needs only torch.
 """

@@ -1,4 +1,4 @@
-"""What to train, and on what: published models and four clusters. Units: GB = 10^9 bytes, GB/s in one direction."""
+"""Targets of 6.6: published models to train, and four clusters. Units: GB = 10^9 bytes, GB/s in one direction."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Cluster:
 
     @property
     def usable_bytes(self) -> float:
-        """How much of a GPU's memory a plan may fill."""
+        """Return how much of a GPU's memory a plan may fill."""
         return USABLE * self.gpu.memory_gb * 1e9
 
     def flops(self, precision: str) -> float | None:
@@ -115,7 +115,7 @@ BATCHES = {"1.3b": 128, "7b": 256, "70b": 512}
 
 @dataclass(frozen=True)
 class Work:
-    """What to train on what: sequences of `length` tokens, `batch` of them in a step."""
+    """A training on a cluster: sequences of `length` tokens, `batch` of them in a step."""
 
     shape: Shape
     cluster: Cluster

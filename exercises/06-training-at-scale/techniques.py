@@ -35,7 +35,7 @@ class Shape:
 
     @property
     def heads(self) -> int:
-        """Of 64 numbers each where the width is a multiple of 64, else of 32 or fewer."""
+        """Return the number of heads: of 64 numbers each if the width is a multiple of 64, else of 32 or fewer."""
         return max(1, self.width // (64 if self.width % 64 == 0 and self.width > 128 else 32))
 
     def make_model(self, device: torch.device) -> Transformer:
@@ -51,7 +51,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Technique:
-    """What one row of the menu changes; `label` is short, for a plot: one of how many blocks is checkpointed (0: none), into
+    """The changes of one row of the menu; `label` is short, for a plot: one of how many blocks is checkpointed (0: none), into
     how many micro-batches the batch is divided, whether matrix products are in 16 bits, which optimizer is used, and whether
     it updates all tensors at once."""
 
@@ -65,7 +65,7 @@ class Technique:
 
     @property
     def same_training(self) -> bool:
-        """Whether its losses equal those of the plain step, except for the order of sums."""
+        """Return whether its losses equal those of the plain step, except for the order of sums."""
         return not self.half and self.optimizer == "AdamW"
 
 
@@ -92,7 +92,7 @@ def make_optimizer(model: nn.Module, technique: Technique = PLAIN) -> torch.opti
 
 
 def half_type(device: torch.device) -> torch.dtype:
-    """bfloat16 where the device supports it, as processors and GPUs from compute capability 8.0 on do; else float16."""
+    """Return bfloat16 if the device supports it, as processors and GPUs from compute capability 8.0 on do; else float16."""
     old = device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0)
     return torch.float16 if old else torch.bfloat16
 
@@ -101,8 +101,8 @@ def forward(model: Transformer, tokens: torch.Tensor, every: int) -> torch.Tenso
     """Return the scores; one of `every` blocks keeps only its input, and computes the rest again in backward."""
     x = model.token(tokens) + model.place
     for place, block in enumerate(model.blocks):
-        chosen = every and place % every == 0
-        x = checkpoint(block, x, use_reentrant=False) if chosen else block(x)
+        is_checkpointed = every and place % every == 0
+        x = checkpoint(block, x, use_reentrant=False) if is_checkpointed else block(x)
     return model.scores(model.norm(x))
 
 
@@ -140,12 +140,12 @@ def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator
         yield parameter
         if parameter.grad is not None:
             yield parameter.grad
-        yield from (kept for kept in optimizer.state[parameter].values() if torch.is_tensor(kept) and kept.dim())
+        yield from (value for value in optimizer.state[parameter].values() if torch.is_tensor(value) and value.dim())
 
 
 @dataclass
 class Measurement:
-    """What some steps of one technique took. Sizes in bytes; only `error` where memory ran out."""
+    """Measurements of some steps of one technique. Sizes in bytes; only `error` if memory ran out."""
 
     error: str | None = None
     peak: int | None = None
@@ -216,11 +216,11 @@ def _run(
             measurement.flops = products.flops
             watch.begin()
         else:
-            begun = time.perf_counter()
+            start = time.perf_counter()
             loss = step(model, batch, optimizer, device, watch.enter)
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
-            measurement.seconds.append(time.perf_counter() - begun)
+            measurement.seconds.append(time.perf_counter() - start)
         measurement.losses.append(float(loss))
     watch.enter("end")
     hook.remove()

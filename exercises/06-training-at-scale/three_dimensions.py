@@ -104,12 +104,12 @@ rows = [measure(layout) for layout in selection]
 first, first_mesh = selection[0], place(selection[0])
 bytes_of_first = rows[0]["message_bytes"]
 orders = []
-for other in itertools.permutations(DIMENSIONS):
-    mesh = lay_out(first, other)
+for order_of_dimensions in itertools.permutations(DIMENSIONS):
+    mesh = lay_out(first, order_of_dimensions)
     by_rank = dict(zip(mesh.flatten().tolist(), (bytes_of_first[r] for r in first_mesh.flatten().tolist()), strict=True))
     crossing = price_by_dimension(mesh, nodes, [by_rank[r] for r in range(size)])
     across = {f"cross_{name}_bytes": crossing[name] for name in DIMENSIONS} | {"cross_node_bytes": sum(crossing.values())}
-    orders.append({"order": ", ".join(other), "yours": "yes" if other == order else "", **across})
+    orders.append({"order": ", ".join(order_of_dimensions), "yours": "yes" if order_of_dimensions == order else "", **across})
 
 
 def total(key: str) -> float | None:
@@ -151,8 +151,8 @@ if rank == 0:
         say("Bytes, losses and bubbles are the same anywhere. Times are not: the ranks share cores, and no link is slow.")
     path = bench.write_metrics("three_dimensions/1", device, world_size=size, seed=SEED, metrics=metrics)
     grids = [mesh_report.draw_mesh(f"dp x pp x tp = {layout}", place(layout), nodes) for layout in selection]
-    if (own := Path(__file__).resolve().parent / "my_mesh.py").parent != path.parent.resolve():
-        shutil.copyfile(own, path.parent / "my_mesh.py")  # what the mesh was made with, to keep with it
+    if (part_file := Path(__file__).resolve().parent / "my_mesh.py").parent != path.parent.resolve():
+        shutil.copyfile(part_file, path.parent / "my_mesh.py")  # what the mesh was made with, to keep with it
     (path.parent / "mesh.txt").write_text("\n".join([f"order, slowest first: {', '.join(order)}\n", *grids]), encoding="utf-8")
     bench.say_end(path, device)
 

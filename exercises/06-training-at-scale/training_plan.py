@@ -53,7 +53,7 @@ parser.add_argument(
     "--cluster", type=str, default="planned", choices=["planned", *CLUSTERS], help="planned: that of my_plan.yaml"
 )
 parser.add_argument("--puzzle", type=int, default=0, help="sequence length and batch; 0: that of my_plan.yaml")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 where there are GPUs")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 if there are GPUs")
 parser.add_argument("--layers", type=int, default=12, help="layers of the small model that is trained here")
 parser.add_argument("--width", type=int, default=1024, help="width of the small model; a multiple of 8, its heads")
 parser.add_argument("--length", type=int, default=256, help="tokens of its sequences")
@@ -78,10 +78,10 @@ try:
     fault = file.faults[0] if file.faults else NO_FAULT
 except (yaml.YAMLError, UnicodeDecodeError) as error:
     file, fault = read_plan({}), " ".join(str(error).split())
-asked = {"target": args.target, "cluster": args.cluster, "puzzle": args.puzzle}
+settings = {"target": args.target, "cluster": args.cluster, "puzzle": args.puzzle}
 named = {key: file.values.get(key, first) for key, first in (("target", "1.3b"), ("cluster", "4xl4"), ("puzzle", 1))}
-chosen = {key: named[key] if value in ("planned", 0) else value for key, value in asked.items()}
-work, plan = work_of(**chosen), file.plan
+choices = {key: named[key] if value in ("planned", 0) else value for key, value in settings.items()}
+work, plan = work_of(**choices), file.plan
 valid = list_valid_plans(work)
 described, paper = describe_work(work, len(valid)), describe_plan(work, plan, valid) if plan else None
 alternatives = list_alternatives(work, valid, plan, is_shown=bool(paper and paper["better_half"]))
@@ -120,7 +120,7 @@ run = plan_run.run_plan(world, small, make_shape(small.micro_batches), flops)
 # --- the record ------------------------------------------------------------------------------------------------------------
 if world.rank == 0:
     metrics = {
-        "work": described, "puzzle": chosen["puzzle"], "plan_fault": fault, "plan": paper or OPEN_PLAN, "run": run,
+        "work": described, "puzzle": choices["puzzle"], "plan_fault": fault, "plan": paper or OPEN_PLAN, "run": run,
         "losses": run.pop("losses"),
         "problem_count": None if paper is None else len(paper["problems"]),
         "reasons_words": len(file.words) if "reasons" in file.values else None,

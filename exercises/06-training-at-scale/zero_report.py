@@ -1,4 +1,4 @@
-"""What 6.2 reports: a row for each stage from what all ranks counted, the figures that follow from the rows, and the tables."""
+"""Report of 6.2: a row for each stage from what all ranks counted, the figures that follow from the rows, and the tables."""
 
 from __future__ import annotations
 
@@ -14,41 +14,48 @@ KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 Row = dict[str, Any]
 
 
-def describe_stage(stage: int, held: Sequence[Mapping[str, Any]], counted: Mapping[str, Any], shapes: Sequence[Any]) -> Row:
+def describe_stage(
+    stage: int, rank_bytes: Sequence[Mapping[str, Any]], counts: Mapping[str, Any], shapes: Sequence[Any]
+) -> Row:
     """Return what a rank holds and sends at a stage, in bytes, and how far that differs from torch's own rules.
 
-    `held` has for each rank and each kind the bytes of numbers and those of the memory behind them; `counted` what one rank
-    passed to collectives; `shapes` are those of the parameters.
+    `rank_bytes` has for each rank and each kind the bytes of numbers and those of the memory behind them; `counts` what one
+    rank passed to collectives; `shapes` are those of the parameters.
     """
-    ranks = len(held)
+    ranks = len(rank_bytes)
     row: Row = {"stage": stage, "label": f"{stage}", "way": NAMES[stage]}
     row |= {"by_formula_bytes": None, "sent_by_formula_bytes": None}  # until the learner's formulas are asked
     for part in (*PARTS, "between"):
-        row[f"{part}_bytes"] = sum(rank[part][0] for rank in held) / ranks
-        row[f"{part}_fullest_bytes"] = max(rank[part][1] for rank in held)
+        row[f"{part}_bytes"] = sum(rank[part][0] for rank in rank_bytes) / ranks
+        row[f"{part}_fullest_bytes"] = max(rank[part][1] for rank in rank_bytes)
     row["state_bytes"] = sum(row[f"{part}_bytes"] for part in PARTS)
     row["more_on_fullest_bytes"] = sum(row[f"{part}_fullest_bytes"] for part in PARTS) - row["state_bytes"]
     row["second_copy_bytes"] = row["between_bytes"] if stage == 2 else 0  # the shards in addition to the whole weights
     rules = [expect_memory(stage, shapes, ranks, number) for number in range(ranks)]
     row["torch_off_bytes"] = max(
-        abs(rank[part][1] - rule[part]) for rank, rule in zip(held, rules, strict=True) for part in PARTS
+        abs(rank[part][1] - rule[part]) for rank, rule in zip(rank_bytes, rules, strict=True) for part in PARTS
     )
-    whole, rule = counted["whole"], expect_collectives(stage, shapes, ranks)
+    whole, rule = counts["whole"], expect_collectives(stage, shapes, ranks)
     row["torch_sent_off_bytes"] = sum(abs(whole.get(kind, 0) - rule.get(kind, 0)) for kind in {*whole, *rule})
     row |= {f"{kind}_bytes": whole.get(kind, 0) for kind in KINDS}
-    row |= {"sent_bytes": counted["ring"], "sent_explained_bytes": explain_traffic(stage, shapes, ranks)}
-    return row | {"calls": sum(counted["calls"].values())}
+    row |= {"sent_bytes": counts["ring"], "sent_explained_bytes": explain_traffic(stage, shapes, ranks)}
+    return row | {"calls": sum(counts["calls"].values())}
 
 
-def describe_sharded(kept: Sequence[int], counted: Mapping[str, Any], parameters: int) -> Row:
-    """Return the row of the learner's optimizer; `kept` is what each rank keeps of it besides all weights and gradients."""
-    ranks, size = len(kept), 4 * parameters
+def describe_sharded(rank_numbers: Sequence[int], counts: Mapping[str, Any], parameters: int) -> Row:
+    """Return the row of the learner's optimizer; `rank_numbers` is what each rank keeps of it besides all
+    weights and gradients."""
+    ranks, size = len(rank_numbers), 4 * parameters
     row: Row = {"stage": 1, "label": "yours", "way": "yours", "weights_bytes": size, "gradients_bytes": size}
-    row |= {"moments_bytes": sum(kept) / ranks, "moments_fullest_bytes": max(kept), "sent_bytes": counted["ring"]}
+    row |= {
+        "moments_bytes": sum(rank_numbers) / ranks,
+        "moments_fullest_bytes": max(rank_numbers),
+        "sent_bytes": counts["ring"],
+    }
     row["state_bytes"] = 2 * size + row["moments_bytes"]
-    row["calls"] = sum(counted["calls"].values())
-    row["sent_times"] = counted["ring"] / (2 * (ranks - 1) / ranks * size)  # of an all-reduce of the gradients
-    row["kept_for_each"] = max(kept) / (size / ranks)  # numbers for each parameter of its own share
+    row["calls"] = sum(counts["calls"].values())
+    row["sent_times"] = counts["ring"] / (2 * (ranks - 1) / ranks * size)  # of an all-reduce of the gradients
+    row["kept_for_each"] = max(rank_numbers) / (size / ranks)  # numbers for each parameter of its own share
     return row
 
 
@@ -66,7 +73,7 @@ def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | Non
     if None in times.values():
         return None
     alone = [sum(times[kind] * row[f"{kind}_bytes"] for kind in KINDS) for row in rows]
-    return max(100 * abs(row["wire_bytes"] / expected - 1) for row, expected in zip(rows, alone, strict=True))
+    return max(100 * abs(row["wire_bytes"] / right_bytes - 1) for row, right_bytes in zip(rows, alone, strict=True))
 
 
 def summarise(rows: Sequence[Row]) -> Row:
@@ -74,11 +81,11 @@ def summarise(rows: Sequence[Row]) -> Row:
     of = {row["stage"]: row for row in rows}
 
     def percent(key: str, stage: int) -> float | None:
-        given, whole = of.get(stage, {}).get(key), of.get(0, {}).get(key)
-        return 100 * given / whole if given and whole else None
+        value, whole = of.get(stage, {}).get(key), of.get(0, {}).get(key)
+        return 100 * value / whole if value and whole else None
 
     both = 0 in of and 3 in of
-    off = {f"{what}_spread": max(row[f"{what}_off"] for row in rows) if len(rows) > 1 else None for what in ("loss", "weights")}
+    off = {f"{kind}_spread": max(row[f"{kind}_off"] for row in rows) if len(rows) > 1 else None for kind in ("loss", "weights")}
     return off | {
         "formula_off_bytes": max((row["off_bytes"] for row in rows if "off_bytes" in row), default=None),
         "traffic_off_bytes": max((row["sent_off_bytes"] for row in rows if "sent_off_bytes" in row), default=None),
@@ -93,11 +100,21 @@ def summarise(rows: Sequence[Row]) -> Row:
 
 def say_tables(compared: Sequence[Row], virtual: Sequence[Row]) -> None:
     """Print bytes held, bytes sent, and the predicted memory, if the script was started by hand."""
-    held = {"label": "stage", "way": "with", **{f"{part}_bytes": part for part in PARTS}}
-    bench.say_table(compared, held | {"state_bytes": "all three", "by_formula_bytes": "by your formula"})
-    sent = {"label": "stage", "calls": "calls", "sent_bytes": "sent (rings)", "sent_by_formula_bytes": "by your formula"}
-    sent |= {"sent_explained_bytes": "torch's own", "wire_bytes": "as Linux counts", "median_ms": "step ms", "loss": "loss"}
-    bench.say_table(compared, sent, title="Bytes that a rank sends in a step:")
+    memory_titles = {"label": "stage", "way": "with", **{f"{part}_bytes": part for part in PARTS}}
+    bench.say_table(compared, memory_titles | {"state_bytes": "all three", "by_formula_bytes": "by your formula"})
+    traffic_titles = {
+        "label": "stage",
+        "calls": "calls",
+        "sent_bytes": "sent (rings)",
+        "sent_by_formula_bytes": "by your formula",
+    }
+    traffic_titles |= {
+        "sent_explained_bytes": "torch's own",
+        "wire_bytes": "as Linux counts",
+        "median_ms": "step ms",
+        "loss": "loss",
+    }
+    bench.say_table(compared, traffic_titles, title="Bytes that a rank sends in a step:")
     peak = {"ranks": "ranks", "stage": "stage", **{f"{part}_bytes": part for part in (*PARTS, "activations", "other", "peak")}}
     if virtual:
         bench.say_table(virtual, peak, title="Predicted, at the peak of a step, bytes:")

@@ -112,28 +112,37 @@ def find_loss(net: nn.Module, text: torch.Tensor) -> torch.Tensor:
 
 def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[torch.Tensor, dict[str, object]]:
     """One step; returns what this rank holds when it holds most of each kind, and what it sends."""
-    between, before = list(net.parameters()), read_written_bytes()
-    with SentBytes(size) as sent:
+    between, written_before = list(net.parameters()), read_written_bytes()
+    with SentBytes(size) as sent_bytes:
         loss = find_loss(net, text)
-        held = {"between": count_bytes(between), "weights": count_bytes(net.parameters())}  # what forward leaves to backward
+        rank_bytes = {
+            "between": count_bytes(between),
+            "weights": count_bytes(net.parameters()),
+        }  # what forward leaves to backward
         loss.backward()
-        held["gradients"] = count_bytes(weight.grad for weight in net.parameters())  # before zero_grad removes them
+        rank_bytes["gradients"] = count_bytes(weight.grad for weight in net.parameters())  # before zero_grad removes them
         optimizer.step()
-    after = read_written_bytes()
-    wire = after - before if after is not None and dist.get_backend() == "gloo" else None
-    return loss, {"held": held, "calls": dict(sent.calls), "whole": dict(sent.whole), "ring": sent.ring_bytes, "wire": wire}
+    written_after = read_written_bytes()
+    wire = written_after - written_before if written_after is not None and dist.get_backend() == "gloo" else None
+    return loss, {
+        "held": rank_bytes,
+        "calls": dict(sent_bytes.calls),
+        "whole": dict(sent_bytes.whole),
+        "ring": sent_bytes.ring_bytes,
+        "wire": wire,
+    }
 
 
 def train(net: nn.Module, optimizer: object) -> dict[str, object]:
     """All steps: the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
-    losses, seconds, counted = [], [], {}
+    losses, seconds, counts = [], [], {}
 
     def step(number: int) -> None:
-        nonlocal counted
+        nonlocal counts
         for weight in net.parameters():
             weight.grad = None
         if number == COUNTED:
-            loss, counted = count_step(net, optimizer, batch(number))
+            loss, counts = count_step(net, optimizer, batch(number))
         else:
             loss = find_loss(net, batch(number))
             loss.backward()
@@ -142,7 +151,7 @@ def train(net: nn.Module, optimizer: object) -> dict[str, object]:
 
     for number in range(args.steps):
         seconds += bench.time_each(lambda: step(number), device, 1)  # noqa: B023  # called at once
-    return counted | {"losses": torch.stack(losses).double(), "seconds": seconds[COUNTED + 1 :]}
+    return counts | {"losses": torch.stack(losses).double(), "seconds": seconds[COUNTED + 1 :]}
 
 
 def measure_peak(call) -> tuple[dict[str, object], int | None]:
@@ -152,9 +161,9 @@ def measure_peak(call) -> tuple[dict[str, object], int | None]:
     gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device)
+    baseline = torch.cuda.memory_allocated(device)
     result = call()
-    return result, int(world.over_ranks(torch.cuda.max_memory_allocated(device) - before, dist.ReduceOp.MAX).item())
+    return result, int(world.reduce(torch.cuda.max_memory_allocated(device) - baseline, dist.ReduceOp.MAX).item())
 
 
 def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
@@ -179,13 +188,13 @@ def measure_stage(stage: int) -> dict[str, object]:
 
 def compare_training(result: dict[str, object]) -> dict[str, object]:
     """Return times, losses over all ranks, and how far losses and weights differ from the first stage that was trained."""
-    losses = world.over_ranks(result["losses"], dist.ReduceOp.SUM) / size
+    losses = world.reduce(result["losses"], dist.ReduceOp.SUM) / size
     first.setdefault("losses", losses)
     first.setdefault("weights", result["weights"])
     return {
         **bench.spread_ms(world.slowest(result["seconds"])), "losses": losses.tolist(), "loss": losses[-1].item(),
         "loss_off": (losses - first["losses"]).abs().max().item(),
-        "weights_off": world.over_ranks((result["weights"] - first["weights"]).abs().max().item(), dist.ReduceOp.MAX).item(),
+        "weights_off": world.reduce((result["weights"] - first["weights"]).abs().max().item(), dist.ReduceOp.MAX).item(),
     }  # fmt: skip
 
 
@@ -195,8 +204,8 @@ def flatten(net: nn.Module) -> torch.Tensor:
     return torch.cat([weight.detach().flatten().cpu() for weight in whole])
 
 
-def average(mine: int | None) -> float | None:
-    everyone = world.gather(mine)
+def average(value: int | None) -> float | None:
+    everyone = world.gather(value)
     return None if None in everyone else sum(everyone) / size
 
 
@@ -204,18 +213,18 @@ def measure_collectives() -> list[dict[str, object]]:
     """Return what a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux counts
     it."""
     whole = torch.zeros((1 << 18) // size * size, device=device)
-    mine = whole[: len(whole) // size].clone()
+    own_share = whole[: len(whole) // size].clone()
     calls = {
-        "all_reduce": lambda: dist.all_reduce(whole), "all_gather": lambda: dist.all_gather_into_tensor(whole, mine),
-        "reduce_scatter": lambda: dist.reduce_scatter_tensor(mine, whole), "broadcast": lambda: dist.broadcast(whole, 0),
+        "all_reduce": lambda: dist.all_reduce(whole), "all_gather": lambda: dist.all_gather_into_tensor(whole, own_share),
+        "reduce_scatter": lambda: dist.reduce_scatter_tensor(own_share, whole), "broadcast": lambda: dist.broadcast(whole, 0),
     }  # fmt: skip
     rows = []
     for kind, call in calls.items():
         call()
-        before = read_written_bytes()
+        written_before = read_written_bytes()
         call()
-        after = read_written_bytes()
-        wire = average(after - before if after is not None and dist.get_backend() == "gloo" else None)
+        written_after = read_written_bytes()
+        wire = average(written_after - written_before if written_after is not None and dist.get_backend() == "gloo" else None)
         rows.append({"collective": kind, "ring_times": ring_times(kind, size), "wire_times": wire and wire / whole.nbytes})
     return rows
 

@@ -47,20 +47,20 @@ class Passthrough:
 
     def right(self) -> list[str]:
         """All devices of the GPU's group except bridges, in order; none if the host needs one of them."""
-        mine = next(group for group, address, _ in self.devices if address == self.gpu)
-        together = sorted(address for group, address, kind in self.devices if group == mine and kind != BRIDGE)
+        own_group = next(group for group, address, _ in self.devices if address == self.gpu)
+        together = sorted(address for group, address, kind in self.devices if group == own_group and kind != BRIDGE)
         return [] if self.host_needs & set(together) else together
 
 
 def make_passthrough(puzzle: int) -> list[Passthrough]:
     """Three GPUs of a computer: one alone with its audio device, one with another GPU, one with a device of the host."""
     chance = random.Random(puzzle)
-    first, second, third, other = sorted(chance.sample(range(1, 30), 4))
+    first, second, third, fourth = sorted(chance.sample(range(1, 30), 4))
     devices = [
         (first, "01:00.0", BRIDGE), (first, "02:00.0", GRAPHICS), (first, "02:00.1", SOUND),
         (second, "40:01.0", BRIDGE), (second, "41:00.0", GRAPHICS), (second, "41:00.1", SOUND), (second, "42:00.0", GRAPHICS),
         (third, "80:01.0", BRIDGE), (third, "81:00.0", GRAPHICS), (third, "82:00.0", chance.choice([DISK, NETWORK])),
-        (other, "c1:00.0", DISK), (other + 30, "c2:00.0", NETWORK),
+        (fourth, "c1:00.0", DISK), (fourth + 30, "c2:00.0", NETWORK),
     ]  # fmt: skip
     needs = frozenset({"82:00.0", "c1:00.0", "c2:00.0"})
     return [Passthrough(tuple(devices), gpu, needs) for gpu in ("02:00.0", "41:00.0", "81:00.0")]
@@ -77,10 +77,10 @@ def gpus_needed(needs: Sequence[int], profiles: Mapping[int, int]) -> int:
 
     From the largest need down: a GPU gets the smallest profile for it, and its other places go to the next needs.
     """
-    left, count = sorted(needs, reverse=True), 0
-    while left:
-        places = profiles[min(size for size in profiles if size >= left[0])]
-        left, count = left[places:], count + 1
+    remaining, count = sorted(needs, reverse=True), 0
+    while remaining:
+        places = profiles[min(size for size in profiles if size >= remaining[0])]
+        remaining, count = remaining[places:], count + 1
     return count
 
 

@@ -25,7 +25,7 @@ if (: >"/tmp/.probe$$") 2>&-; then rm -f "/tmp/.probe$$"; echo "own_tmp yes"; fi
 for place in /dev/nvidia*; do [ -e "$place" ] && echo "gpu $place"; done
 [ -r /sys/fs/cgroup/memory.max ] && echo "memory_limit $(cat /sys/fs/cgroup/memory.max)"
 while read -r line; do echo "mount $line"; done </proc/self/mounts
-"""  # in a shell, because Python may lie where a container does not see it
+"""  # in a shell, because Python may be in a folder that a container does not see
 PRODUCT = """
 import time, torch
 torch.manual_seed(0); torch.set_num_threads(1)
@@ -44,7 +44,7 @@ def _environment() -> dict[str, str]:
 
 
 def need_linux() -> None:
-    """End with a message where there is nothing to measure, as on macOS."""
+    """End with a message if there is nothing to measure, as on macOS."""
     if sys.platform != "linux":
         sys.exit(
             "containers consist of namespaces, mounts and /proc, which only Linux has: run 7.4 on a Linux machine, after "
@@ -53,7 +53,7 @@ def need_linux() -> None:
 
 
 def find_reason(engine: str) -> str | None:
-    """Why an engine cannot be used here; None if it can."""
+    """Return why an engine cannot be used here; None if it can."""
     program = {"namespaces": "unshare", "charliecloud": "ch-run"}.get(engine, engine)
     if engine == "bare":
         return None
@@ -67,17 +67,17 @@ def find_reason(engine: str) -> str | None:
         "apptainer": ["apptainer", "--version"],
     }[engine]
     try:
-        done = subprocess.run(check, capture_output=True, text=True, timeout=20, check=False, env=_environment())
+        process = subprocess.run(check, capture_output=True, text=True, timeout=20, check=False, env=_environment())
     except (OSError, subprocess.TimeoutExpired):
         return f"{program} does not answer"
-    words = (done.stderr or done.stdout).strip().splitlines()
-    if done.returncode == 0:
+    words = (process.stderr or process.stdout).strip().splitlines()
+    if process.returncode == 0:
         return None
-    if "daemon" in done.stderr.lower():
+    if "daemon" in process.stderr.lower():
         return f"{program} has no daemon"
     if engine in ("docker", "podman"):
         return f"there is no image {IMAGE}: {engine} build -t {IMAGE} -f my_dockerfile.txt ."
-    return f"{program} is refused here: {words[0][:120] if words else done.returncode}"
+    return f"{program} is refused here: {words[0][:120] if words else process.returncode}"
 
 
 @contextmanager
@@ -104,11 +104,11 @@ def _make_image(root: Path, places: Sequence[str]) -> list[str]:
     folders that are not links and have to be bound as well."""
     more = []
     for name in ("bin", "sbin", "lib", "lib64"):
-        own = Path("/") / name
-        if own.is_symlink():
-            (root / name).symlink_to(own.readlink())
-        elif own.is_dir():
-            more.append(str(own))
+        host_path = Path("/") / name
+        if host_path.is_symlink():
+            (root / name).symlink_to(host_path.readlink())
+        elif host_path.is_dir():
+            more.append(str(host_path))
     for place in [*places, *more, "/dev", "/proc", "/sys", "/tmp", "/etc"]:
         (root / place.lstrip("/")).mkdir(parents=True, exist_ok=True)
     for name in ("passwd", "group", "hosts", "resolv.conf"):
@@ -123,59 +123,59 @@ def _python_folders() -> list[str]:
     return sorted(
         place
         for place in places
-        if not place.startswith(("/usr/", "/tmp/")) and not any(place.startswith(f"{other}/") for other in places)
+        if not place.startswith(("/usr/", "/tmp/")) and not any(place.startswith(f"{parent}/") for parent in places)
     )
 
 
 def _call(words: Sequence[str]) -> tuple[str, str | None]:
     """Return what a command prints, and the last line of its error, or None."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             words, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment()
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return "", f"no answer within {LIMIT_S:.0f} s"
     except OSError as error:
         return "", str(error.strerror)
-    last = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1][:160]
-    return done.stdout, last if done.returncode else None
+    last = (process.stderr.strip().splitlines() or [f"exit {process.returncode}"])[-1][:160]
+    return process.stdout, last if process.returncode else None
 
 
-def run(before: Sequence[str], code: str) -> tuple[str, str | None]:
+def run(prefix: Sequence[str], code: str) -> tuple[str, str | None]:
     """Return what a Python program prints in an engine, and why it failed, or None."""
-    python = "python" if before[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
-    printed, why = _call([*before, python, "-c", code])
-    return printed, f"the container does not see {python}" if why and "No such file" in why else why
+    python = "python" if prefix[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
+    printed, reason = _call([*prefix, python, "-c", code])
+    return printed, f"the container does not see {python}" if reason and "No such file" in reason else reason
 
 
-def look(before: Sequence[str]) -> tuple[dict, str | None]:
+def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
     """Return what a shell sees from inside, and why it saw nothing, or None."""
-    printed, why = _call([*before, "sh", "-c", LOOK])
+    printed, reason = _call([*prefix, "sh", "-c", LOOK])
     lines = [line.partition(" ")[::2] for line in printed.splitlines()[:100_000]]
-    seen = dict(lines)
-    if not {"hostname", "pid", "uid"} <= seen.keys():
-        return {}, why or "a shell in it printed nothing"
-    mounts = [words for kind, rest in lines if kind == "mount" and len(words := rest.split()) > 3]
+    values = dict(lines)
+    if not {"hostname", "pid", "uid"} <= values.keys():
+        return {}, reason or "a shell in it printed nothing"
+    mounts = [words for kind, details in lines if kind == "mount" and len(words := details.split()) > 3]
     writable = {place for _, place, kind, flags, *_ in mounts if kind in REAL and "rw" in flags.split(",") and place != "/tmp"}
     return {
-        "hostname": seen["hostname"], "pid": int(seen["pid"]), "uid": int(seen["uid"]),
-        "pids": sum(kind == "process" for kind, _ in lines), "own_tmp": "own_tmp" in seen, "writable": sorted(writable)[:20],
-        "gpus": sorted(rest for kind, rest in lines if kind == "gpu"), "memory_limit": seen.get("memory_limit", ""),
+        "hostname": values["hostname"], "pid": int(values["pid"]), "uid": int(values["uid"]),
+        "pids": sum(kind == "process" for kind, _ in lines), "own_tmp": "own_tmp" in values, "writable": sorted(writable)[:20],
+        "gpus": sorted(details for kind, details in lines if kind == "gpu"), "memory_limit": values.get("memory_limit", ""),
         "injected": sorted({place for _, place, *_ in mounts if "nvidia" in place or "libcuda" in place})[:50],
     }, None  # fmt: skip
 
 
-def repeat(before: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
+def repeat(prefix: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
     """Return the arguments as a command in an engine gets them, and why it got none, or None."""
-    printed, why = _call([*before, "printf", "%s\\n", *words])
-    return printed.splitlines(), why
+    printed, reason = _call([*prefix, "printf", "%s\\n", *words])
+    return printed.splitlines(), reason
 
 
-def time_start(before: Sequence[str], repeats: int) -> float:
+def time_start(prefix: Sequence[str], repeats: int) -> float:
     """Return the median of the seconds from the call of an engine to the end of `true` in it."""
     times = []
     for _ in range(repeats):
-        began = time.perf_counter()
-        _call([*before, "true"])
-        times.append(time.perf_counter() - began)
+        start = time.perf_counter()
+        _call([*prefix, "true"])
+        times.append(time.perf_counter() - start)
     return sorted(times)[repeats // 2]

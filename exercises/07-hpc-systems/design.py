@@ -48,8 +48,8 @@ for net in cases.make_networks(args.puzzle):
     questions.append(("fat tree", name, net.right(), lambda n=net: my_design.switches(n.nodes, n.ports, n.ratio)))
 for file in cases.make_checkpoints(args.puzzle):
     name = f"{file.gib:,} GiB, {file.ranks} ranks, {file.every_s * file.share:g} s, {file.osts} targets"
-    given = (file.gib, file.ranks, file.every_s, file.share, file.ost_gb_per_s, file.osts)
-    questions.append(("stripes", name, file.right(), lambda g=given: my_design.stripes(*g)))
+    checkpoint_numbers = (file.gib, file.ranks, file.every_s, file.share, file.ost_gb_per_s, file.osts)
+    questions.append(("stripes", name, file.right(), lambda g=checkpoint_numbers: my_design.stripes(*g)))
 for name, needs_of in cases.WORKLOADS.items():
     right = cases.right_scheduler(needs_of)
     questions.append(("scheduler", name, right, lambda n=needs_of: my_design.scheduler(**n)))
@@ -68,9 +68,9 @@ for kind, name, right, ask in questions:
         rows.append({"kind": kind, "case": name, "yours": str(answer), "right": _plain(answer) == _plain(right)})
     except NotImplementedError:
         rows.append({"kind": kind, "case": name, "yours": None, "right": None})
-shown = cases.make_passthrough(args.puzzle)[0]
-host = ", ".join(sorted(shown.host_needs))
-say(f"The PCI devices of the computer; its host needs {host}:\n\n{shown.listing}\n")
+shown_puzzle = cases.make_passthrough(args.puzzle)[0]
+host = ", ".join(sorted(shown_puzzle.host_needs))
+say(f"The PCI devices of the computer; its host needs {host}:\n\n{shown_puzzle.listing}\n")
 say("Profiles of the GPU, GiB and how many fit: " + ", ".join(f"{size} x {count}" for size, count in cases.PROFILES.items()))
 say(f"Machines, GiB each: {', '.join(map(str, machines))}\n")
 bench.say_table(
@@ -82,7 +82,7 @@ bench.say_table(
 
 
 def count_wrong(kind: str) -> int | None:
-    """How many cases of a kind are decided wrongly; None if the function is not written."""
+    """Return how many cases of a kind are decided wrongly; None if the function is not written."""
     verdicts = [row["right"] for row in rows if row["kind"] == kind]
     return None if None in verdicts else verdicts.count(False)
 
@@ -98,7 +98,7 @@ metrics = {
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-if (own := Path(my_design.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / own.name)
+if (part_file := Path(my_design.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / part_file.name)
 path = bench.write_metrics("design/1", bench.here(), world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, bench.here())

@@ -15,7 +15,7 @@ INSIDE, PEER = "inside the GPU", "to another GPU"
 
 def measure(sizes: list[int], device: torch.device, memory_gb_per_s: float | None) -> list[dict]:
     """Return a row for each way and size: median, GB/s by the bytes that the link carries, percent of its limit, and `refused`
-    where that is more than 100 (the figure is None then). `memory_gb_per_s` is the data sheet's figure for the GPU's own
+    if that is more than 100 (the figure is None then). `memory_gb_per_s` is the data sheet's figure for the GPU's own
     memory."""
     pcie = nvidia_smi.find_pcie_gb_per_s()
     ceilings = {PAGEABLE: pcie, PINNED: pcie, BACK: pcie, BOTH: pcie and 2 * pcie, INSIDE: memory_gb_per_s, PEER: None}
@@ -28,23 +28,27 @@ def measure(sizes: list[int], device: torch.device, memory_gb_per_s: float | Non
 
 def _calls(size: int, device: torch.device) -> dict[str, tuple[Callable[[], object], int]]:
     """Return the call that moves `size` bytes over each existing link, and how many bytes the link then carries."""
-    pageable, pinned, other = (torch.ones(size, dtype=torch.uint8, pin_memory=pin) for pin in (False, True, True))
-    here, there = (torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2))
+    pageable, pinned, host_target = (torch.ones(size, dtype=torch.uint8, pin_memory=pin) for pin in (False, True, True))
+    first_target, second_target = (torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2))
     calls: dict[str, tuple[Callable[[], object], int]] = {
-        PAGEABLE: (lambda: here.copy_(pageable), size),
-        PINNED: (lambda: here.copy_(pinned, non_blocking=True), size),
-        BACK: (lambda: other.copy_(there, non_blocking=True), size),
-        BOTH: (_both_ways(here, there, pinned, other, device), 2 * size),
-        INSIDE: (lambda: there.copy_(here), 2 * size),  # each byte is read and written
+        PAGEABLE: (lambda: first_target.copy_(pageable), size),
+        PINNED: (lambda: first_target.copy_(pinned, non_blocking=True), size),
+        BACK: (lambda: host_target.copy_(second_target, non_blocking=True), size),
+        BOTH: (_both_ways(first_target, second_target, pinned, host_target, device), 2 * size),
+        INSIDE: (lambda: second_target.copy_(first_target), 2 * size),  # each byte is read and written
     }
     if torch.cuda.device_count() > 1 and torch.cuda.can_device_access_peer(0, 1):
         peer = torch.empty(size, dtype=torch.uint8, device="cuda:1")
-        calls[PEER] = (lambda: peer.copy_(here, non_blocking=True), size)
+        calls[PEER] = (lambda: peer.copy_(first_target, non_blocking=True), size)
     return calls
 
 
 def _both_ways(
-    here: torch.Tensor, there: torch.Tensor, pinned: torch.Tensor, other: torch.Tensor, device: torch.device
+    first_target: torch.Tensor,
+    second_target: torch.Tensor,
+    pinned: torch.Tensor,
+    host_target: torch.Tensor,
+    device: torch.device,
 ) -> Callable[[], None]:
     forth, back = torch.cuda.Stream(device), torch.cuda.Stream(device)
 
@@ -53,9 +57,9 @@ def _both_ways(
         for stream in (forth, back):
             stream.wait_stream(main)
         with torch.cuda.stream(forth):
-            here.copy_(pinned, non_blocking=True)
+            first_target.copy_(pinned, non_blocking=True)
         with torch.cuda.stream(back):
-            other.copy_(there, non_blocking=True)
+            host_target.copy_(second_target, non_blocking=True)
         for stream in (forth, back):
             main.wait_stream(stream)
 
@@ -67,8 +71,8 @@ def _row(
 ) -> dict[str, object]:
     seconds = statistics.median(bench.measure(call, device, budget_s=0.1))
     speed = carried / seconds / 1e9
-    refused = ceiling is not None and speed > ceiling
+    is_refused = ceiling is not None and speed > ceiling
     return {
-        "way": way, "bytes": size, "median_us": seconds * 1e6, "gb_per_s": None if refused else speed,
-        "percent_of_link": None if refused or not ceiling else 100 * speed / ceiling, "refused": refused,
+        "way": way, "bytes": size, "median_us": seconds * 1e6, "gb_per_s": None if is_refused else speed,
+        "percent_of_link": None if is_refused or not ceiling else 100 * speed / ceiling, "refused": is_refused,
     }  # fmt: skip

@@ -21,15 +21,15 @@ WAIT_S = 120
 
 def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | None]:
     """Return a row for each way, load and number of processes: requests per second in total, median and 99th percentile of a
-    request; and the reason where MPS could not be measured."""
+    request; and the reason if MPS could not be measured."""
     rows = [_run("time-slicing", load, count, seconds, {}) for load in LOADS for count in processes]
-    with _start_mps() as (environment, why):
+    with _start_mps() as (environment, reason):
         if environment is not None:
             for load in LOADS:
                 for count in processes:
                     share = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(100 // count)}
                     rows.append(_run("mps", load, count, seconds, environment | share))
-    return rows, why
+    return rows, reason
 
 
 def find_gain(rows: list[dict], load: str) -> float | None:
@@ -52,11 +52,11 @@ def _start_mps() -> Iterator[tuple[dict[str, str] | None, str | None]]:
             Path(path).mkdir()
         whole = os.environ | environment
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 ["nvidia-cuda-mps-control", "-d"], env=whole, capture_output=True, text=True, timeout=30, check=False
             )
-            words = (done.stderr or done.stdout or f"code {done.returncode}").strip().splitlines()
-            if done.returncode:
+            words = (process.stderr or process.stdout or f"code {process.returncode}").strip().splitlines()
+            if process.returncode:
                 yield None, f"not measured: the MPS daemon does not start ({words[0]})"
             else:
                 yield environment, None
@@ -68,22 +68,22 @@ def _start_mps() -> Iterator[tuple[dict[str, str] | None, str | None]]:
 
 def _run(way: str, load: str, count: int, seconds: float, environment: dict[str, str]) -> dict[str, object]:
     command = [sys.executable, __file__, str(LOADS[load]), str(seconds)]
-    started = [
+    processes = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | environment)
         for _ in range(count)
     ]
     try:
-        for process in started:
+        for process in processes:
             assert process.stdout is not None
             if process.stdout.readline() != "ready\n":
                 raise RuntimeError(f"one of {count} processes with {way} could not use the GPU: its message is above")
-        for process in started:  # all at once
+        for process in processes:  # all at once
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        times = [float(word) for process in started for word in process.communicate(timeout=seconds + WAIT_S)[0].split()]
+        times = [float(word) for process in processes for word in process.communicate(timeout=seconds + WAIT_S)[0].split()]
     finally:
-        for process in started:
+        for process in processes:
             if process.poll() is None:
                 process.kill()
                 process.wait()
@@ -106,11 +106,11 @@ def _be_a_process(side: int, seconds: float) -> None:
     sys.stdin.readline()
     times = []
     ends = time.perf_counter() + seconds
-    while (began := time.perf_counter()) < ends:
+    while (start := time.perf_counter()) < ends:
         for _ in range(20 if side < 1024 else 1):  # a request
             a @ b
         torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - start)
     sys.stdout.write(" ".join(f"{seconds_taken:.6f}" for seconds_taken in times))
 
 

@@ -35,8 +35,8 @@ class Fault:
 def newest_cuda(driver: str) -> tuple[int, int]:
     """Return the newest CUDA for a driver such as 580.126: that of the newest branch that is not newer than the driver."""
     branch = int(driver.partition(".")[0])
-    known = [number for number in CUDA_OF_DRIVER if number <= branch]
-    return CUDA_OF_DRIVER[max(known)] if known else (11, 8)
+    branches = [number for number in CUDA_OF_DRIVER if number <= branch]
+    return CUDA_OF_DRIVER[max(branches)] if branches else (11, 8)
 
 
 def find_faults(text: str, driver: str) -> list[Fault]:
@@ -44,8 +44,8 @@ def find_faults(text: str, driver: str) -> list[Fault]:
     read."""
     lines = list(enumerate(text.splitlines()[:1000], start=1))
     if any(re.match(r"\s*Bootstrap\s*:", line, re.IGNORECASE) for _, line in lines):
-        return list(_of_definition(lines, driver))
-    return list(_of_dockerfile(_join(lines), driver))
+        return list(_check_definition(lines, driver))
+    return list(_check_dockerfile(_join(lines), driver))
 
 
 def without_comments(text: str) -> str:
@@ -67,34 +67,34 @@ def _join(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
     return whole
 
 
-def _of_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]:
+def _check_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]:
     orders = [(number, *line.split(None, 1)) for number, line in lines if len(line.split(None, 1)) == 2 and line[0] != "#"]
-    named = [(number, order.upper(), rest) for number, order, rest in orders]
+    named = [(number, order.upper(), arguments) for number, order, arguments in orders]
     stages: set[str] = set()
     defaults: dict[str, str] = {}
     if not any(order == "FROM" for _, order, _ in named):
         yield Fault("no-base", 1, "it has no FROM: which image is it built from?")
-    for number, order, rest in named:
+    for number, order, arguments in named:
         if order == "FROM":
-            image, *more = _fill_in([word for word in rest.split() if not word.startswith("--")] or [rest], defaults)
+            image, *more = _fill_in([word for word in arguments.split() if not word.startswith("--")] or [arguments], defaults)
             if image not in stages:
-                yield from _of_base(number, image, driver)
+                yield from _check_base(number, image, driver)
             stages.update(more[1:2])
         elif order == "RUN" or order not in INSTRUCTIONS:  # or a line of a RUN <<END
-            yield from _of_install(number, rest if order == "RUN" else f"{order.lower()} {rest}")
-        elif order in ("ENV", "ARG") and SECRET.search(rest):
+            yield from _check_install(number, arguments if order == "RUN" else f"{order.lower()} {arguments}")
+        elif order in ("ENV", "ARG") and SECRET.search(arguments):
             yield Fault(
-                "secret", number, f"{rest.split('=')[0].split()[0]} stays in the image for everybody: pass it at run time"
+                "secret", number, f"{arguments.split('=')[0].split()[0]} stays in the image for everybody: pass it at run time"
             )
         elif order == "ARG":
-            defaults.update([rest.partition("=")[::2]])
+            defaults.update([arguments.partition("=")[::2]])
         elif order in ("COPY", "ADD"):
-            yield from _of_copy(number, _plain(rest).split())
-    yield from _of_users(named, lines[-1][0] if lines else 1)
-    yield from _of_shared_memory(lines)
+            yield from _check_copy(number, _plain(arguments).split())
+    yield from _check_users(named, lines[-1][0] if lines else 1)
+    yield from _check_shared_memory(lines)
 
 
-def _of_shared_memory(lines: list[tuple[int, str]]) -> Iterator[Fault]:
+def _check_shared_memory(lines: list[tuple[int, str]]) -> Iterator[Fault]:
     """Yield the commands in comments that start a container with too little shared memory."""
     for number, line in lines:
         if line.startswith("#") and "docker run" in line and "--shm-size" not in line and "--ipc" not in line:
@@ -108,17 +108,17 @@ def _fill_in(words: list[str], defaults: dict[str, str]) -> list[str]:
     return [re.sub(r"\$\{?(\w+)\}?", lambda name: defaults.get(name[1], name[0]), word) for word in words]
 
 
-def _plain(rest: str) -> str:
+def _plain(arguments: str) -> str:
     """Return the words of an instruction whose arguments are a list: ["pip", "install"]."""
-    return re.sub(r'[\[\]",]+', " ", rest) if rest.startswith("[") else rest
+    return re.sub(r'[\[\]",]+', " ", arguments) if arguments.startswith("[") else arguments
 
 
-def _of_users(named: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
+def _check_users(named: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
     """Yield the user of the last stage: not root, and one that the image has. A stage built on another one keeps its user."""
     stages: dict[str, tuple[str, str]] = {}
     stage = base = user = ""
-    for number, order, rest in named:
-        words = [word for word in rest.split() if not word.startswith("--")] or [rest]
+    for number, order, arguments in named:
+        words = [word for word in arguments.split() if not word.startswith("--")] or [arguments]
         if order == "FROM":
             base, user = stages.get(words[0], (words[0], ""))
             stage = words[2] if len(words) > 2 else ""
@@ -128,13 +128,13 @@ def _of_users(named: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
     if user in ("", "root", "0"):
         yield Fault("root", last, "the program runs as root: add a user and a USER line after the last RUN")
         return
-    commands = " ".join(rest for _, order, rest in named if order == "RUN" or order not in INSTRUCTIONS)
-    known = user in SYSTEM_USERS or re.match(r"\d|\$", user) or re.search(rf"(?<!\w){re.escape(user)}(?!\w)", commands)
-    if PLAIN_BASE.match(base) and not known:
+    commands = " ".join(arguments for _, order, arguments in named if order == "RUN" or order not in INSTRUCTIONS)
+    is_known = user in SYSTEM_USERS or re.match(r"\d|\$", user) or re.search(rf"(?<!\w){re.escape(user)}(?!\w)", commands)
+    if PLAIN_BASE.match(base) and not is_known:
         yield Fault("root", last, f"the image has no user {user}, so docker refuses to start it: create it first, with useradd")
 
 
-def _of_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]:
+def _check_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]:
     section, bodies = "", dict.fromkeys(("%post", "%environment", "%runscript"), "")
     for number, text in _join(lines):
         if text.startswith("%"):
@@ -142,19 +142,19 @@ def _of_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
         elif text.startswith("#"):
             continue
         elif match := re.match(r"From\s*:\s*(\S+)", text, re.IGNORECASE):
-            yield from _of_base(number, match[1], driver)
+            yield from _check_base(number, match[1], driver)
         elif section == "%post":
-            yield from _of_install(number, text)
+            yield from _check_install(number, text)
         elif section == "%environment" and SECRET.search(text):
             yield Fault("secret", number, "a secret in %environment stays in the image for everybody: pass it at run time")
         elif section == "%files" and text:
-            yield from _of_copy(number, [*text.split(), "."][: max(2, len(text.split()))])
+            yield from _check_copy(number, [*text.split(), "."][: max(2, len(text.split()))])
         if section in bodies and not text.startswith("%"):
             bodies[section] += f"\n{text}"
-    yield from _of_environments(bodies, lines[-1][0] if lines else 1)
+    yield from _check_environments(bodies, lines[-1][0] if lines else 1)
 
 
-def _of_environments(bodies: dict[str, str], last: int) -> Iterator[Fault]:
+def _check_environments(bodies: dict[str, str], last: int) -> Iterator[Fault]:
     """Yield the virtual environments of %post that no other section puts into PATH."""
     for place in re.findall(r"-m venv (?:-\S+ )*(\S+)", bodies["%post"]):
         if f"{place}/bin" not in bodies["%environment"] + bodies["%runscript"]:
@@ -165,7 +165,7 @@ def _of_environments(bodies: dict[str, str], last: int) -> Iterator[Fault]:
             )
 
 
-def _of_base(number: int, image: str, driver: str) -> Iterator[Fault]:
+def _check_base(number: int, image: str, driver: str) -> Iterator[Fault]:
     name, _, digest = image.partition("@")
     if image.lower() == "scratch":
         return
@@ -173,13 +173,13 @@ def _of_base(number: int, image: str, driver: str) -> Iterator[Fault]:
     if tag in ("", "latest") and not digest.startswith("sha256:"):
         yield Fault("latest", number, f"{image} may be another image tomorrow: name a version")
     elif match := re.match(r"(\d+)\.(\d+)", tag) if "cuda" in name.removesuffix(tag) else re.search(r"cuda(\d+)\.(\d+)", tag):
-        wanted, there = (int(match[1]), int(match[2])), newest_cuda(driver)
-        if wanted > there:
-            says = f"CUDA {match[1]}.{match[2]} is newer than driver {driver} supports: at most {there[0]}.{there[1]}"
+        image_version, newest = (int(match[1]), int(match[2])), newest_cuda(driver)
+        if image_version > newest:
+            says = f"CUDA {match[1]}.{match[2]} is newer than driver {driver} supports: at most {newest[0]}.{newest[1]}"
             yield Fault("cuda", number, says)
 
 
-def _of_install(number: int, command: str) -> Iterator[Fault]:
+def _check_install(number: int, command: str) -> Iterator[Fault]:
     command = re.sub(r"--mount=\S+", "", _plain(command))  # a secret that is mounted leaves nothing behind
     for words in PIP.findall(command):
         for extent in re.findall(r"(?:^|\s)[\"']?torch(?:\[[\w,]*\])?(?![\w.-])([^\s\"']*(?:\s*@\s*\S+)?)", words):
@@ -193,7 +193,7 @@ def _of_install(number: int, command: str) -> Iterator[Fault]:
         yield Fault("secret", number, "a secret in a RUN line stays in the image's history: pass it at run time")
 
 
-def _of_copy(number: int, words: list[str]) -> Iterator[Fault]:
+def _check_copy(number: int, words: list[str]) -> Iterator[Fault]:
     if any(word.startswith("--from") for word in words):
         return  # copied from another stage, not from this computer
     sources = [word for word in words[:-1] if not word.startswith("--")]

@@ -52,21 +52,21 @@ inside: dict[str, dict] = {}
 for engine in engines:
     row: dict = {"engine": engine, "why_not": containers.find_reason(engine)}
     if row["why_not"] is None:
-        with containers.open_engine(engine, HERE / "my_container.sh", device.type == "cuda") as before:
-            inside[engine], row["why_not"] = containers.look(before)
+        with containers.open_engine(engine, HERE / "my_container.sh", device.type == "cuda") as prefix:
+            inside[engine], row["why_not"] = containers.look(prefix)
             if row["why_not"] is None:
-                row["start_ms"] = containers.time_start(before, args.repeats) * 1e3
-                printed, row["why_not"] = containers.run(before, containers.PRODUCT)
+                row["start_ms"] = containers.time_start(prefix, args.repeats) * 1e3
+                printed, row["why_not"] = containers.run(prefix, containers.PRODUCT)
                 words = printed.split()
                 row |= {"product_ms": float(words[0]), "value": float(words[1]), "on": words[2]} if len(words) == 3 else {}
-    seen = inside.get(engine, {})
-    own = seen and engine != "bare"
+    view = inside.get(engine, {})
+    is_inside = view and engine != "bare"
     rows.append({
-        "engine": engine, "there": bool(seen), "why_not": row["why_not"] and f"not measured: {row['why_not']}",
+        "engine": engine, "there": bool(view), "why_not": row["why_not"] and f"not measured: {row['why_not']}",
         "start_ms": row.get("start_ms"), "product_ms": row.get("product_ms"), "value": row.get("value"),
-        "pids_seen": seen.get("pids"), "hostname_own": seen["hostname"] != host["hostname"] if own else None,
-        "root_writable": "/" in seen["writable"] if own else None, "uid_inside": seen.get("uid"),
-        "gpus_seen": len(seen["gpus"]) if seen else None, "memory_limit": seen.get("memory_limit") or None,
+        "pids_seen": view.get("pids"), "hostname_own": view["hostname"] != host["hostname"] if is_inside else None,
+        "root_writable": "/" in view["writable"] if is_inside else None, "uid_inside": view.get("uid"),
+        "gpus_seen": len(view["gpus"]) if view else None, "memory_limit": view.get("memory_limit") or None,
     })  # fmt: skip
     say(f"{engine}: {rows[-1]['why_not'] or 'measured'}")
 titles = {"engine": "engine", "start_ms": "start, ms", "product_ms": "product, ms", "pids_seen": "processes seen",
@@ -83,21 +83,22 @@ say(f"{len(lint)} faults are left in the two images (for driver {args.driver})")
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 ran = [row for row in rows if row["there"]]
-mine = inside.get("namespaces")
+container = inside.get("namespaces")
 products = [row["product_ms"] for row in ran if row["product_ms"] is not None]
 starts = [row["start_ms"] for row in ran if row["start_ms"] is not None]
 metrics = {
-    **vars(args), "tried": rows, "engines_run": len(ran) if mine or len(ran) > 1 else None, "lint": lint,
+    **vars(args), "tried": rows, "engines_run": len(ran) if container or len(ran) > 1 else None, "lint": lint,
     "faults_left": len(lint), "faults_docker": sum(row["file"] == FILES[1] for row in lint),
     "faults_apptainer": sum(row["file"] == FILES[2] for row in lint), "values": len({row["value"] for row in ran} - {None}),
-    "host_pids": host["pids"], "container_pids": mine["pids"] if mine else None,
-    "own_hostname": mine["hostname"] == "container" if mine else None, "writable": mine["writable"] if mine else None,
-    "places_writable": len(mine["writable"]) if mine else None,
+    "host_pids": host["pids"], "container_pids": container["pids"] if container else None,
+    "own_hostname": container["hostname"] == "container" if container else None,
+    "writable": container["writable"] if container else None,
+    "places_writable": len(container["writable"]) if container else None,
     "fastest_start_ms": min(starts), "slowest_start_ms": max(starts),
     "product_spread_percent": 100 * (max(products) / min(products) - 1) if len(products) > 1 else None,
     "product_median_ms": statistics.median(products) if products else None,
     "gpus_inside": max((row["gpus_seen"] or 0 for row in ran[1:]), default=None) if host["gpus"] else None,
-    "libraries_injected": sorted({place for seen in inside.values() for place in seen.get("injected", ())}),
+    "libraries_injected": sorted({place for view in inside.values() for place in view.get("injected", ())}),
 }  # fmt: skip
 for name in FILES:
     if out.resolve() != HERE:

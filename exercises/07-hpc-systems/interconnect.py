@@ -50,20 +50,20 @@ gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" els
 def judge(listing: topology.Listing) -> dict[str, object]:
     """Return what your part returns for a listing, and the best possible."""
     table = listing.links
-    given = my_topology.read(listing.text)
+    answer = my_topology.read(listing.text)
     cells = [(a, b) for a in range(len(table)) for b in range(len(table))]
-    same_size = len(given) == len(table) and all(len(row) == len(table) for row in given)
-    chosen, order = my_topology.find_groups(table, args.size), my_topology.find_ring(table)
+    same_size = len(answer) == len(table) and all(len(row) == len(table) for row in answer)
+    groups, order = my_topology.find_groups(table, args.size), my_topology.find_ring(table)
     return {
-        "pairs_wrong": sum(given[a][b] != table[a][b] for a, b in cells) if same_size else len(cells),
-        "groups": " ".join("-".join(map(str, group)) for group in chosen), "ring": "-".join(map(str, order)),
-        "groups_best": topology.group_score(table, chosen) == topology.best_group_score(table, args.size),
+        "pairs_wrong": sum(answer[a][b] != table[a][b] for a, b in cells) if same_size else len(cells),
+        "groups": " ".join("-".join(map(str, group)) for group in groups), "ring": "-".join(map(str, order)),
+        "groups_best": topology.group_score(table, groups) == topology.best_group_score(table, args.size),
         "ring_best": topology.ring_score(table, order) == topology.best_ring_score(table),
     }  # fmt: skip
 
 
 rows: list[dict] = []
-written = True
+is_written = True
 for listing in topology.listings(args.puzzle):
     best = topology.best_group_score(listing.links, args.size), topology.best_ring_score(listing.links)
     row = {
@@ -74,25 +74,25 @@ for listing in topology.listings(args.puzzle):
     try:
         row |= judge(listing)
     except NotImplementedError:
-        written = False
+        is_written = False
     rows.append(row)
 say(
     f"{rows[-1]['name']}, as nvidia-smi topo -m would print it:\n\n{topology.listings(args.puzzle)[-1].text.split('Legend')[0]}"
 )
 bench.say_table(rows, {"name": "computer", "best_groups": f"best groups of {args.size}: slowest links", "groups": "yours",
                        "best_ring": "best ring: slowest hops", "ring": "yours"})  # fmt: skip
-if not written:
+if not is_written:
     say("Your part is not written yet: my_topology.py")
 
 # --- the links of this computer ----------------------------------------------------------------------------------------------
 sizes = links.sizes_up_to(args.max_bytes)
 sweep: list[dict] = []
 values_wrong = 0
-with links.Links(args.max_bytes) as here:
+with links.Links(args.max_bytes) as host_links:
     for size in sizes:  # one way after the other, so that other load of the computer affects all of them
         for way in (links.INSIDE, links.SHARED, links.TCP):
-            median_s = statistics.median(here.time(way, size))
-            values_wrong += not here.has_arrived(way, size)
+            median_s = statistics.median(host_links.time(way, size))
+            values_wrong += not host_links.has_arrived(way, size)
             sweep.append({"way": way, "bytes": size, "median_us": median_s * 1e6, "gb_per_s": size / median_s / 1e9,
                           "percent_of_link": None, "refused": False})  # fmt: skip
 if device.type == "cuda":
@@ -117,9 +117,9 @@ pinned, pageable = (by_way.get(way, {}).get("largest_gb_per_s") for way in (gpu_
 metrics = {
     **vars(args), "listings": rows, "sweep": sweep, "fits": fits, "reckoned": reckoned,
     "all_reduce_ms": {row["link"]: row["ms"] for row in reckoned}, "pcie4_ms": reckoned[1]["ms"],
-    "pairs_wrong": sum(row["pairs_wrong"] for row in rows) if written else None,
-    "groups_not_best": sum(not row["groups_best"] for row in rows) if written else None,
-    "rings_not_best": sum(not row["ring_best"] for row in rows) if written else None,
+    "pairs_wrong": sum(row["pairs_wrong"] for row in rows) if is_written else None,
+    "groups_not_best": sum(not row["groups_best"] for row in rows) if is_written else None,
+    "rings_not_best": sum(not row["ring_best"] for row in rows) if is_written else None,
     "values_wrong": values_wrong, "refused": sum(row["refused"] for row in sweep),
     "loopback_us": by_way[links.TCP]["smallest_us"], "loopback_gb_per_s": by_way[links.TCP]["largest_gb_per_s"],
     "pinned_gain": pinned / pageable if pinned and pageable else None,
@@ -129,7 +129,7 @@ out.mkdir(parents=True, exist_ok=True)
 (out / "topology.txt").write_text(
     "\n\n".join(f"{listing.name}\n{listing.text.split('Legend')[0]}" for listing in topology.listings(args.puzzle))
 )
-if (own := Path(my_topology.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / own.name)
+if (part_file := Path(my_topology.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / part_file.name)
 path = bench.write_metrics("interconnect/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -32,9 +32,9 @@ class Links:
         with tempfile.TemporaryFile(dir=_memory_folder()) as file, socket.create_server(("127.0.0.1", 0)) as server:
             file.truncate(self._most)
             self._shared = mmap.mmap(file.fileno(), self._most)
-            self.control, theirs = socket.socketpair()
-            with theirs:
-                ends = [file.fileno(), theirs.fileno()]
+            self.control, child_end = socket.socketpair()
+            with child_end:
+                ends = [file.fileno(), child_end.fileno()]
                 command = [sys.executable, __file__, *map(str, ends), str(self._most), str(server.getsockname()[1])]
                 self._other = subprocess.Popen(command, pass_fds=ends)
             server.settimeout(30)
@@ -64,13 +64,13 @@ class Links:
             self.tcp.recv(1)
 
     def has_arrived(self, way: str, size: int) -> bool:
-        """Whether the last bytes arrived unchanged, by their CRC-32."""
+        """Return whether the last bytes arrived unchanged, by their CRC-32."""
         if way == INSIDE:
-            there = zlib.crc32(self._target[:size])
+            checksum = zlib.crc32(self._target[:size])
         else:
             self._ask(_SUM, size)
-            there = int.from_bytes(self.control.recv(4), "big")
-        return there == zlib.crc32(self._source[:size])
+            checksum = int.from_bytes(self.control.recv(4), "big")
+        return checksum == zlib.crc32(self._source[:size])
 
     def time(self, way: str, size: int, *, budget_s: float = 0.08, at_least: int = 5) -> list[float]:
         """Return the seconds of several moves after two cold ones."""
@@ -78,13 +78,13 @@ class Links:
             self.move(way, size)
         seconds: list[float] = []
         while len(seconds) < at_least or sum(seconds) < budget_s:
-            began = time.perf_counter()
+            start = time.perf_counter()
             self.move(way, size)
-            seconds.append(time.perf_counter() - began)
+            seconds.append(time.perf_counter() - start)
         return seconds
 
-    def _ask(self, what: bytes, size: int) -> None:
-        self.control.sendall(what + size.to_bytes(8, "big"))
+    def _ask(self, command: bytes, size: int) -> None:
+        self.control.sendall(command + size.to_bytes(8, "big"))
 
 
 def sizes_up_to(most: int) -> list[int]:
@@ -102,7 +102,7 @@ def _memory_folder() -> str | None:
 
 def _be_the_other(shared_fd: int, control_fd: int, most: int, port: int) -> None:
     """Receive what comes and confirm it, until the first process ends."""
-    own = memoryview(bytearray(most))
+    buffer = memoryview(bytearray(most))
     with (
         mmap.mmap(shared_fd, most) as shared,
         socket.socket(fileno=control_fd) as control,
@@ -112,13 +112,13 @@ def _be_the_other(shared_fd: int, control_fd: int, most: int, port: int) -> None
         while order := control.recv(9, socket.MSG_WAITALL):
             size = int.from_bytes(order[1:], "big")
             if order[:1] == _SHARE:
-                own[:size] = memoryview(shared)[:size]
+                buffer[:size] = memoryview(shared)[:size]
                 control.sendall(b"k")
             elif order[:1] == _SEND:
-                _receive(tcp, own[:size])
+                _receive(tcp, buffer[:size])
                 tcp.sendall(b"k")
             else:
-                control.sendall(zlib.crc32(own[:size]).to_bytes(4, "big"))
+                control.sendall(zlib.crc32(buffer[:size]).to_bytes(4, "big"))
 
 
 def _receive(tcp: socket.socket, into: memoryview) -> None:

@@ -112,43 +112,43 @@ def place(card: Card, names: Sequence[str]) -> list[Place]:
 
 def _place_on(card: Card, order: list[int], names: Sequence[str], gpus: int) -> dict[int, Place] | None:
     free = [set(range(card.memory)) for _ in range(gpus)]
-    left = [card.compute] * gpus
-    chosen: dict[int, Place] = {}
+    free_compute = [card.compute] * gpus
+    placement: dict[int, Place] = {}
 
     def go(at: int) -> bool:
         if at == len(order):
             return True
         profile = card.profile(names[order[at]])
         assert profile is not None
-        seen = set()
+        states = set()
         for gpu in range(gpus):
-            state = (frozenset(free[gpu]), left[gpu])
-            if state in seen or left[gpu] < profile.compute:
+            state = (frozenset(free[gpu]), free_compute[gpu])
+            if state in states or free_compute[gpu] < profile.compute:
                 continue  # equal to a GPU that was tried
-            seen.add(state)
+            states.add(state)
             for start in profile.starts:
                 slices = set(range(start, start + profile.memory))
                 if not slices <= free[gpu]:
                     continue
                 free[gpu] -= slices
-                left[gpu] -= profile.compute
-                chosen[order[at]] = (gpu, start)
+                free_compute[gpu] -= profile.compute
+                placement[order[at]] = (gpu, start)
                 if go(at + 1):
                     return True
                 free[gpu] |= slices
-                left[gpu] += profile.compute
+                free_compute[gpu] += profile.compute
         return False
 
-    return chosen if go(0) else None
+    return placement if go(0) else None
 
 
 def draw(card: Card, names: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
     """Yield a line for each GPU, a cell for each memory slice."""
     for gpu in sorted({gpu for gpu, _ in places}):
         cells = ["."] * card.memory
-        for name, (there, start) in zip(names, places, strict=True):
+        for name, (place_gpu, start) in zip(names, places, strict=True):
             profile = card.profile(name)
-            if there == gpu and profile:
+            if place_gpu == gpu and profile:
                 cells[start : start + profile.memory] = [name.split(".")[0]] * profile.memory
         yield f"GPU {gpu}  " + " ".join(f"{cell:>2}" for cell in cells)
 
@@ -180,8 +180,8 @@ def make_services(puzzle: int, card: Card) -> list[Service]:
 
 
 def right_way(service: Service, card: Card) -> str:
-    """How a service should share a card: alone if it needs more than half; by MIG if it must be isolated and the card has MIG;
-    by MPS if it has to answer within a time limit; else by time-slicing."""
+    """Return how a service should share a card: alone if it needs more than half; by MIG if it must be isolated and the card
+    has MIG; by MPS if it has to answer within a time limit; else by time-slicing."""
     if service.gib > card.gib / 2 or service.percent > 50:
         return "none"
     if service.isolated:

@@ -14,7 +14,7 @@ def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
     """Return the PCI addresses to bind to vfio-pci, in order, so that a virtual machine can get `gpu`.
 
     A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group goes as a whole, except its
-    PCI bridges, class [0604]. Return an empty list where the group has a device that the host needs.
+    PCI bridges, class [0604]. Return an empty list if the group has a device that the host needs.
     """
     raise NotImplementedError("to_vfio: which devices share the group of the GPU?")
 

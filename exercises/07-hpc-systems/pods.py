@@ -1,4 +1,4 @@
-"""What must be true of pods that share a GPU, and what Kubernetes itself would refuse, if its schemas are installed."""
+"""The rules for pods that share a GPU, and what Kubernetes itself would refuse, if its schemas are installed."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def _find_sharing(objects: list[dict[str, Any]]) -> tuple[str, int] | None:
 def ask_for(objects: list[dict[str, Any]], prefix: str) -> list[str]:
     """Return the names of the pods with a container whose limits have a resource of that prefix."""
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
-    wanted = [
+    asking_pods = [
         pod
         for pod in pods
         if any(str(key).startswith(prefix) for box in manifests.containers(pod) for key in manifests.resources(box, "limits"))
     ]
-    return [manifests.name_of(pod) for pod in wanted]
+    return [manifests.name_of(pod) for pod in asking_pods]

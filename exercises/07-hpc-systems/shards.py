@@ -58,20 +58,20 @@ class Delivery:
 
 def check_delivery(batches: Iterator[Sequence[bytes | memoryview]], order: list[int], batch: int, window: int) -> Delivery:
     """Take all batches and compare them with the order. A batch is checked before the next is requested."""
-    came: list[int] = []
+    arrivals: list[int] = []
     wrong, sizes = 0, []
     for records in batches:
         numbers = [check_record(record) for record in records]
         wrong += numbers.count(None)
-        came += [number for number in numbers if number is not None]
+        arrivals += [number for number in numbers if number is not None]
         sizes.append(len(records))
     starts = range(0, len(order), window)
-    in_windows = all(sorted(came[at : at + window]) == sorted(order[at : at + window]) for at in starts)
+    in_windows = all(sorted(arrivals[at : at + window]) == sorted(order[at : at + window]) for at in starts)
     return Delivery(
-        records=len(came),
+        records=len(arrivals),
         wrong=wrong,
-        missing=len(set(order) - set(came)),
-        twice=len(came) - len(set(came)),
+        missing=len(set(order) - set(arrivals)),
+        twice=len(arrivals) - len(set(arrivals)),
         in_windows=in_windows,
         full_batches=all(size == batch for size in sizes[:-1]) and all(0 < size <= batch for size in sizes),
     )
@@ -122,7 +122,7 @@ def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
     """Return the function for each way to read a file, and whether the page cache must not have it. O_DIRECT exists only on
     Linux."""
     direct = getattr(os, "O_DIRECT", 0)
-    always: dict[str, tuple[Callable[[Path], int], bool]] = {
+    everywhere: dict[str, tuple[Callable[[Path], int], bool]] = {
         "1 MiB, cold": (lambda path: _read_all(path, MIB), True),
         "1 MiB, warm": (lambda path: _read_all(path, MIB), False),
         "4 KiB, cold": (lambda path: _read_all(path, 4096), True),
@@ -130,8 +130,8 @@ def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
         "random 4 KiB, cold": (_read_random, True),
     }
     if not direct:
-        return always
-    return always | {
+        return everywhere
+    return everywhere | {
         "O_DIRECT, 1 MiB": (lambda path: _read_all(path, MIB, direct), True),
         "O_DIRECT, 64 KiB": (lambda path: _read_all(path, 1 << 16, direct), True),
     }
@@ -159,12 +159,12 @@ class Cost:
 
 def measure(call: Callable[[], object]) -> Cost:
     """Return what a call cost, by the clock and by /proc/self/io."""
-    before, cpu, began = _count_io(), time.process_time(), time.perf_counter()
+    io_before, cpu, start = _count_io(), time.process_time(), time.perf_counter()
     call()
-    seconds, cpu_s, after = time.perf_counter() - began, time.process_time() - cpu, _count_io()
-    if before is None or after is None:
+    seconds, cpu_s, io_after = time.perf_counter() - start, time.process_time() - cpu, _count_io()
+    if io_before is None or io_after is None:
         return Cost(seconds, cpu_s, None, None)
-    return Cost(seconds, cpu_s, after["syscr"] - before["syscr"] - 1, after["read_bytes"] - before["read_bytes"])
+    return Cost(seconds, cpu_s, io_after["syscr"] - io_before["syscr"] - 1, io_after["read_bytes"] - io_before["read_bytes"])
 
 
 def _count_io() -> dict[str, int] | None:

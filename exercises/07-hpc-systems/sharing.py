@@ -44,33 +44,33 @@ out.mkdir(parents=True, exist_ok=True)
 
 # --- the plan ----------------------------------------------------------------------------------------------------------
 services = mig.make_services(args.puzzle, card)
-ways, names, places, written = [], [], [], True
+ways, names, places, is_written = [], [], [], True
 try:
     ways = [my_sharing.way(asdict(service), card.describe()) for service in services]
     names = [my_sharing.profile(asdict(service), card.describe()) if way == "mig" else None
              for service, way in zip(services, ways, strict=True)]  # fmt: skip
     places = [tuple(spot) for spot in my_sharing.place([name for name in names if name], card.describe())] if any(names) else []
 except NotImplementedError:
-    written = False
+    is_written = False
 right_ways = [mig.right_way(service, card) for service in services]
 right_names = [mig.right_profile(service, card) for service, way in zip(services, right_ways, strict=True) if way == "mig"]
 least = len({gpu for gpu, _ in mig.place(card, right_names)})
 spots = iter(places)
 rows = []
 for number, service in enumerate(services):
-    name = names[number] if written else None
+    name = names[number] if is_written else None
     gpu, start = next(spots, (None, None)) if name else (None, None)
     rows.append({"service": service.name, "gib": service.gib, "percent": service.percent, "isolated": service.isolated,
-                 "within_ms": service.within_ms, "way": ways[number] if written else None, "profile": name, "gpu": gpu,
-                 "start": start, "fits": None if not written else ways[number] == right_ways[number]})  # fmt: skip
+                 "within_ms": service.within_ms, "way": ways[number] if is_written else None, "profile": name, "gpu": gpu,
+                 "start": start, "fits": None if not is_written else ways[number] == right_ways[number]})  # fmt: skip
 say(f"{len(services)} services on {card.name} ({card.gib} GiB{'' if card.profiles else ', no MIG'}):\n")
 bench.say_table(rows, {"service": "service", "gib": "GiB", "percent": "%", "isolated": "isolated", "within_ms": "within, ms",
                        "way": "way", "profile": "profile", "gpu": "GPU", "start": "at"})  # fmt: skip
 used = [name for name in names if name]
-problems = mig.find_problems(card, used, places) if written else []
-drawn = "\n".join(mig.draw(card, used, places)) if written and not problems else ""
+problems = mig.find_problems(card, used, places) if is_written else []
+drawn = "\n".join(mig.draw(card, used, places)) if is_written and not problems else ""
 say(f"\n{drawn or 'no instances to draw'}\n")
-if not written:
+if not is_written:
     say("Your part is not written yet: my_sharing.py")
 
 # --- the manifests -----------------------------------------------------------------------------------------------------
@@ -88,32 +88,32 @@ if not manifests.has_schemas():
     say("Kubernetes' own schemas: not asked, kubernetes-validate is not installed here")
 
 # --- this computer's GPU -----------------------------------------------------------------------------------------------
-measured, why = (
+measured, reason = (
     gpu_sharing.measure(counts, args.seconds) if device.type == "cuda" else ([], "not measured: there is no GPU here")
 )
 if measured:
     bench.say_table(measured, {"way": "way", "load": "load", "processes": "processes", "requests_per_s": "requests/s",
                                "p50_ms": "p50, ms", "p99_ms": "p99, ms"})  # fmt: skip
-if why:
-    say(f"MPS: {why}")
+if reason:
+    say(f"MPS: {reason}")
 
 # --- the record --------------------------------------------------------------------------------------------------------
 by_name = {profile.name: profile.gib for profile in card.profiles}
 smallest_half = [profile for profile in card.profiles if profile.compute == 3]
 metrics = {
-    **vars(args), "services": rows, "problems": problems, "unplaced": len(used) - len(places) if written else None,
-    "ways_wrong": sum(row["fits"] is False for row in rows) if written else None,
-    "geometry_problems": len(problems) if written else None,
-    "gpus_used": len({gpu for gpu, _ in places}) if written else None, "gpus_least": least,
-    "gpus_beyond_least": len({gpu for gpu, _ in places}) - least if written else None,
-    "wasted_memory_gib": sum(by_name[row["profile"]] - row["gib"] for row in rows if row["profile"]) if written else None,
+    **vars(args), "services": rows, "problems": problems, "unplaced": len(used) - len(places) if is_written else None,
+    "ways_wrong": sum(row["fits"] is False for row in rows) if is_written else None,
+    "geometry_problems": len(problems) if is_written else None,
+    "gpus_used": len({gpu for gpu, _ in places}) if is_written else None, "gpus_least": least,
+    "gpus_beyond_least": len({gpu for gpu, _ in places}) - least if is_written else None,
+    "wasted_memory_gib": sum(by_name[row["profile"]] - row["gib"] for row in rows if row["profile"]) if is_written else None,
     "gib_of_3g": smallest_half[0].gib if smallest_half else None, "instances": len(right_names),
     "manifests": described, "manifest_faults": faults, "faults_left": len(faults), "sharing": measured,
     "mps_gain_small": gpu_sharing.find_gain(measured, "small"), "mps_gain_full": gpu_sharing.find_gain(measured, "full"),
 }  # fmt: skip
 (out / "placement.txt").write_text(drawn + "\n", encoding="utf-8")
-for own in (Path(my_sharing.__file__), pods_file):
-    if own.parent.resolve() != out.resolve():
-        shutil.copyfile(own, out / own.name)
+for part_path in (Path(my_sharing.__file__), pods_file):
+    if part_path.parent.resolve() != out.resolve():
+        shutil.copyfile(part_path, out / part_path.name)
 path = bench.write_metrics("sharing/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -22,11 +22,11 @@ def measure(path: Path, device: torch.device) -> tuple[list[dict], dict[str, obj
         "pinned": _copy_pinned,
         "pinned, two buffers": _copy_with_two,
     }
-    mode, why = _find_gds()
+    mode, reason = _find_gds()
     if mode is not None:
         ways["GPUDirect Storage" if mode == "gds" else "cuFile, compat mode"] = _load_by_cufile
     rows = [_row(way, call, path, device, link) for way, call in ways.items()]
-    return rows, {"mode": mode, "why": why}
+    return rows, {"mode": mode, "why": reason}
 
 
 def _row(
@@ -35,14 +35,14 @@ def _row(
     gigabytes = path.stat().st_size / 1e9
     times = []
     for _ in range(3):
-        cpu, began = time.process_time(), time.perf_counter()
+        cpu, start = time.process_time(), time.perf_counter()
         call(path, device)
         torch.cuda.synchronize(device)
-        times.append((time.perf_counter() - began, time.process_time() - cpu))
+        times.append((time.perf_counter() - start, time.process_time() - cpu))
     seconds, cpu_s = min(times)
     speed = gigabytes / seconds
-    refused = link is not None and speed > link
-    return {"way": way, "gb_per_s": None if refused else speed, "cpu_s_per_gb": cpu_s / gigabytes, "refused": refused}
+    is_refused = link is not None and speed > link
+    return {"way": way, "gb_per_s": None if is_refused else speed, "cpu_s_per_gb": cpu_s / gigabytes, "refused": is_refused}
 
 
 def _copy_pageable(path: Path, device: torch.device) -> None:
@@ -84,7 +84,7 @@ def _load_by_cufile(path: Path, device: torch.device) -> None:
 
 
 def _find_gds() -> tuple[str | None, str]:
-    """Whether cuFile can be used, and whether nvidia-fs is loaded: without it cuFile copies through the host."""
+    """Return whether cuFile can be used, and whether nvidia-fs is loaded: without it cuFile copies through the host."""
     if not hasattr(torch.cuda, "gds"):
         return None, "not measured: this torch has no torch.cuda.gds"
     try:

@@ -50,12 +50,12 @@ if (free := shutil.disk_usage(place).free) < 3 * args.megabytes * MIB:
 
 
 def find_filesystem(path: Path) -> str | None:
-    """Return the type of the file system that a folder lies on, such as ext4; None if the system does not say."""
+    """Return the type of the file system of a folder, such as ext4; None if the system does not say."""
     try:
-        done = subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, timeout=10, check=False)
+        process = subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, timeout=10, check=False)
     except OSError:
         return None
-    return done.stdout.strip() or None
+    return process.stdout.strip() or None
 
 
 def deliver(make: shards.Reader, order: list[int]) -> tuple[shards.Delivery, shards.Cost]:
@@ -95,8 +95,8 @@ with tempfile.TemporaryDirectory(dir=place, prefix=".shard-") as folder:
             "why": "not measured: these reads did not come from a disk" if from_cache else None,
         })  # fmt: skip
     order = shards.shuffle(records, args.seed)
-    _, before = deliver(shards.read_one_by_one, order)
-    mine, after = deliver(my_reader.batches, order)
+    _, cost_before = deliver(shards.read_one_by_one, order)
+    result, cost_after = deliver(my_reader.batches, order)
     if device.type == "cuda":
         staged, gds = staging.measure(path, device)
 say(f"{args.megabytes} MiB in {records:,} records on {find_filesystem(place) or 'a file system that is not named'}\n")
@@ -108,11 +108,11 @@ size = records * args.record
 readers = [
     {"reader": name, "mb_per_s": size / cost.seconds / 1e6, "read_calls": cost.calls,
      "from_disk_mib": None if cost.from_disk is None else cost.from_disk / MIB}
-    for name, cost in (("delivered", before), ("yours", after))
+    for name, cost in (("delivered", cost_before), ("yours", cost_after))
 ]  # fmt: skip
 titles = {"reader": "reader", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk"}
 bench.say_table(readers, titles, title=f"A random order in {args.windows} windows:")
-same = after.calls is not None and after.calls == before.calls
+same = cost_after.calls is not None and cost_after.calls == cost_before.calls
 if same:
     say("Your part is as delivered: my_reader.py")
 if staged:
@@ -123,17 +123,17 @@ say(f"\nGPUDirect Storage: {gds['why']}")
 by_way = {row["way"]: row for row in rows}
 to_gpu = {row["way"]: row["gb_per_s"] for row in staged}
 pinned, pageable = to_gpu.get("pinned, two buffers"), to_gpu.get("pageable")
-percent = 100 * after.calls / before.calls if after.calls is not None and before.calls else None
+percent = 100 * cost_after.calls / cost_before.calls if cost_after.calls is not None and cost_before.calls else None
 metrics = {
     **vars(args), "filesystem": find_filesystem(place), "ways": rows, "readers": readers,
     "cold_is_cold": by_way["1 MiB, cold"]["mb_per_s"] is not None, "warm_from_disk_mib": by_way["1 MiB, warm"]["from_disk_mib"],
-    "missing": mine.missing, "twice": mine.twice, "wrong": mine.wrong, "in_windows": mine.in_windows,
-    "full_batches": mine.full_batches, "calls_percent": None if same else percent,
-    "calls_saved_times": None if same or not after.calls else before.calls / after.calls,
-    "calls_delivered": before.calls, "speedup": before.seconds / after.seconds, "staging": staged, "gds": gds,
+    "missing": result.missing, "twice": result.twice, "wrong": result.wrong, "in_windows": result.in_windows,
+    "full_batches": result.full_batches, "calls_percent": None if same else percent,
+    "calls_saved_times": None if same or not cost_after.calls else cost_before.calls / cost_after.calls,
+    "calls_delivered": cost_before.calls, "speedup": cost_before.seconds / cost_after.seconds, "staging": staged, "gds": gds,
     "pinned_gain": pinned / pageable if pinned and pageable else None, "refused": sum(row["refused"] for row in staged),
 }  # fmt: skip
-if (own := Path(my_reader.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / own.name)
+if (part_file := Path(my_reader.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / part_file.name)
 path = bench.write_metrics("storage/1", device, world_size=1, seed=args.seed, metrics=metrics)
 bench.say_end(path, device)

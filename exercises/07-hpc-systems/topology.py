@@ -1,4 +1,4 @@
-"""How the GPUs of a computer are linked: listings as `nvidia-smi topo -m` prints them; the best groups and rings by search.
+"""The links between the GPUs of a computer: listings as `nvidia-smi topo -m` prints them; the best groups and rings by search.
 
 The listings were written for this course in the format of driver 535 and later. The hybrid cube has the links of a DGX-1 with
 V100 (NVIDIA, "DGX-1 with Tesla V100 System Architecture", 2017, figure 4), those of the others follow from their names.
@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-Links = list[list[str]]  # links[i][j] between GPU i and GPU j, "X" where i is j
+Links = list[list[str]]  # links[i][j] between GPU i and GPU j, "X" if i is j
 
 Score = tuple[int, int]
 
@@ -49,7 +49,7 @@ class Listing:
 
     @property
     def text(self) -> str:
-        """What `nvidia-smi topo -m` prints for it: rows and columns of GPUs and network cards, and the legend."""
+        """Return what `nvidia-smi topo -m` prints for it: rows and columns of GPUs and network cards, and the legend."""
         count = len(self.links)
         names = [f"GPU{place}" for place in range(count)] + [f"NIC{place}" for place in range(self.nics)]
         head = ["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"]
@@ -109,8 +109,8 @@ def best_group_score(links: Links, size: int) -> Score:
 
 def best_ring_score(links: Links) -> Score:
     """Return the best score of any ring through all GPUs: all are tried (2,520 for eight, since a ring has two directions)."""
-    first, *others = range(len(links))
-    return max(ring_score(links, (first, *rest)) for rest in itertools.permutations(others) if rest[0] <= rest[-1])
+    first, *following = range(len(links))
+    return max(ring_score(links, (first, *order)) for order in itertools.permutations(following) if order[0] <= order[-1])
 
 
 def name_score(links: Links, value: Score) -> str:
@@ -124,11 +124,11 @@ def divisions(members: list[int], size: int) -> Iterator[list[list[int]]]:
     if not members:
         yield []
         return
-    first, *others = members
-    for rest in itertools.combinations(others, size - 1):
-        left = [member for member in others if member not in rest]
-        for groups in divisions(left, size):
-            yield [[first, *rest], *groups]
+    first, *following = members
+    for partners in itertools.combinations(following, size - 1):
+        remaining = [member for member in following if member not in partners]
+        for groups in divisions(remaining, size):
+            yield [[first, *partners], *groups]
 
 
 def listings(puzzle: int) -> list[Listing]:

@@ -18,7 +18,7 @@ import stand_in
 import tracers
 
 MIB = 1 << 20
-LONGEST_PROMPT = 60_000  # tokens: needs more pages of the cache than fit into cap_mib
+MAX_PROMPT = 60_000  # tokens: needs more pages of the cache than fit into cap_mib
 MEMORY_CALLS = ("cudaMalloc", "cudaFree")
 WEIGHTS = "load_weights"  # rightly alive until the engine ends
 PROBE = re.compile(r"\b(?:uprobe|uretprobe|ur?)\s*:\s*([^\s,{/]*|\S*?/\S*?)\s*:\s*([\w*?+.]+)")
@@ -40,7 +40,8 @@ class Workload:
 
 @dataclass(frozen=True)
 class Totals:
-    """What was allocated: blocks and their bytes, failed calls by error code, bytes alive at the end by requesting function."""
+    """Totals of allocations: blocks and their bytes, failed calls by error code, bytes alive at the end by requesting
+    function."""
 
     allocations: int = 0
     bytes: int = 0
@@ -65,7 +66,7 @@ def list_workloads(seed: int, layers: int, tokens: int, cap_mib: int) -> list[Wo
         Workload("one request", layers, 3 * seed + 1, ((16, tokens),)),
         Workload("three requests", layers, 3 * seed + 2, ((24, tokens), (100, 2 * tokens), (7, tokens))),
         Workload(
-            f"{cap_mib} MiB", layers, 3 * seed, ((40, tokens), (LONGEST_PROMPT, tokens), (64, 2), (LONGEST_PROMPT, 1)),
+            f"{cap_mib} MiB", layers, 3 * seed, ((40, tokens), (MAX_PROMPT, tokens), (64, 2), (MAX_PROMPT, 1)),
             cap_mib * MIB,
         ),
     ]  # fmt: skip
@@ -98,8 +99,8 @@ def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
         return kind()
     if isinstance(value, kind):
         return value
-    wanted = {int: "one number", dict: "numbers by key", list: "a histogram: hist(bytes)"}[kind]
-    raise ValueError(f"{name} has to be {wanted}")
+    kind_text = {int: "one number", dict: "numbers by key", list: "a histogram: hist(bytes)"}[kind]
+    raise ValueError(f"{name} has to be {kind_text}")
 
 
 def name_site(value: object) -> str:
@@ -123,38 +124,38 @@ def read_counters(counters: tracers.Counters) -> Totals:
     )
 
 
-def read_calls(counted: Mapping[Any, Any]) -> list[tuple[str, int]]:
-    """How often each function was called, if the tracer counts that: the map @calls, or the counters `calls NAME`."""
-    if isinstance(by_name := counted.get("@calls"), dict):
+def read_calls(counters: Mapping[Any, Any]) -> list[tuple[str, int]]:
+    """Return how often each function was called, if the tracer counts that: the map @calls, or the counters `calls NAME`."""
+    if isinstance(by_name := counters.get("@calls"), dict):
         return sorted(by_name.items())
     return sorted(
-        (key[1], number) for key, number in counted.items() if isinstance(key, tuple) and key[0] == "calls" and number
+        (key[1], number) for key, number in counters.items() if isinstance(key, tuple) and key[0] == "calls" and number
     )
 
 
 COMPARED = ("allocations", "bytes", "failed", "alive", "site", "histogram")
 
 
-def compare(given: Totals | None, right: Totals) -> dict[str, Any]:
+def compare(totals: Totals | None, right: Totals) -> dict[str, Any]:
     """Return the tracer's totals next to the true ones; `_off` is the difference, 0 if they agree. None if nothing is given."""
     row: dict[str, Any] = {
         "allocations_true": right.allocations, "bytes_true": right.bytes, "failed_true": sum(right.failed.values()),
         "alive_true": right.alive_bytes, "site_true": right.leak,
     }  # fmt: skip
-    if given is None:
+    if totals is None:
         return row | dict.fromkeys(("allocations", "bytes", "failed", "alive_bytes", "biggest_site"))
     return row | {
-        "allocations": given.allocations, "bytes": given.bytes, "failed": sum(given.failed.values()),
-        "alive_bytes": given.alive_bytes, "biggest_site": given.leak,
-        "allocations_off": abs(given.allocations - right.allocations), "bytes_off": abs(given.bytes - right.bytes),
-        "failed_off": _sum_differences(given.failed, right.failed), "alive_off": abs(given.alive_bytes - right.alive_bytes),
-        "site_off": _sum_differences(given.alive, right.alive),
-        "histogram_off": abs(sum(given.sizes.values()) - right.allocations),
+        "allocations": totals.allocations, "bytes": totals.bytes, "failed": sum(totals.failed.values()),
+        "alive_bytes": totals.alive_bytes, "biggest_site": totals.leak,
+        "allocations_off": abs(totals.allocations - right.allocations), "bytes_off": abs(totals.bytes - right.bytes),
+        "failed_off": _sum_differences(totals.failed, right.failed), "alive_off": abs(totals.alive_bytes - right.alive_bytes),
+        "site_off": _sum_differences(totals.alive, right.alive),
+        "histogram_off": abs(sum(totals.sizes.values()) - right.allocations),
     }  # fmt: skip
 
 
-def _sum_differences(given: Mapping[Any, int], right: Mapping[Any, int]) -> int:
-    return sum(abs(given.get(key, 0) - right.get(key, 0)) for key in {*given, *right})
+def _sum_differences(counts: Mapping[Any, int], right: Mapping[Any, int]) -> int:
+    return sum(abs(counts.get(key, 0) - right.get(key, 0)) for key in {*counts, *right})
 
 
 def name_size(power: int) -> str:
@@ -167,8 +168,8 @@ def list_other_probes(text: str, exported: Sequence[str]) -> list[str]:
     """Return the functions that a bpftrace program traces in addition to the memory functions; comments do not count."""
     names = {match[2] for match in PROBE.finditer(strip_comments(text))}
     matched = {function for name in names for function in fnmatch.filter([*exported, name], name)}
-    others = [match[0] for match in OTHER_PROBE.finditer(strip_comments(text))]
-    return sorted(others + [name for name in matched if not name.startswith(MEMORY_CALLS) and not set(name) & set("*?")])
+    probes = [match[0] for match in OTHER_PROBE.finditer(strip_comments(text))]
+    return sorted(probes + [name for name in matched if not name.startswith(MEMORY_CALLS) and not set(name) & set("*?")])
 
 
 def strip_comments(text: str) -> str:
@@ -177,7 +178,7 @@ def strip_comments(text: str) -> str:
 
 
 def is_open(file: Path) -> bool:
-    """Whether a tracer is still as delivered: no line of it counts allocations."""
+    """Return whether a tracer is still as delivered: no line of it counts allocations."""
     word = "@allocations" if file.suffix == ".bt" else '"allocations"'
     return word not in strip_comments(file.read_text(encoding="utf-8", errors="replace"))
 
@@ -187,8 +188,8 @@ def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
     """Yield a copy of the engine and its runtime below `folder`. A copy is needed because a probe on a library fires in every
     process that maps that file, including those of another learner. `runtime` is NVIDIA's runtime on a GPU, None for the
     stand-in."""
-    with tempfile.TemporaryDirectory(prefix=".runtime-", dir=folder) as own:
-        built = Path(shutil.copytree(stand_in.build(measured=False), Path(own) / "built"))
+    with tempfile.TemporaryDirectory(prefix=".runtime-", dir=folder) as place:
+        built = Path(shutil.copytree(stand_in.build(measured=False), Path(place) / "built"))
         if runtime:
             (built / stand_in.LIBRARY).unlink()
             shutil.copyfile(runtime, built / stand_in.LIBRARY)
@@ -200,12 +201,12 @@ def follow(
 ) -> tuple[dict[Any, Any], dict[str, Any]]:
     """Return what a tracer counted during a workload, and the engine's ledger. The tracer is ready before the engine does
     anything."""
-    with tracing as counted:
+    with tracing as counters:
         engine.load()
         for prompt, tokens in workload.requests:
             engine.request(prompt, tokens)
         ledger = engine.ledger()
-    return counted, ledger
+    return counters, ledger
 
 
 def make_engine(workload: Workload, runtime: Path, tracer: stand_in.InsideTracer | None = None) -> stand_in.Engine:

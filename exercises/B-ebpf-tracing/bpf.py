@@ -31,7 +31,7 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def find_reason(library: Path) -> str | None:
-    """Why bpftrace cannot trace `library` here; None if a trial run succeeded."""
+    """Return why bpftrace cannot trace `library` here; None if a trial run succeeded."""
     if sys.platform != "linux":
         return "bpftrace runs only on Linux"
     if shutil.which("bpftrace") is None:
@@ -149,7 +149,7 @@ def _stop(process: subprocess.Popen[str]) -> str:
 
 
 def _waits_for_events(pid: int) -> bool:
-    """Whether a process sleeps and has a handler for SIGINT; bpftrace removes its handler when it begins to end."""
+    """Return whether a process sleeps and has a handler for SIGINT; bpftrace removes its handler when it begins to end."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -37,7 +37,7 @@ parser.add_argument("--engine", choices=("auto", "stand-in", "torch"), default="
 args = parser.parse_args()
 if not 1 <= args.prompt <= 2048 or not 1 <= args.tokens <= 512 or args.puzzle < 1:
     parser.error("--prompt 1 to 2048, --tokens 1 to 512 and --puzzle from 1 are needed")
-REPEATS, FEWEST, MOST_CALLS = 20, 3, 20_000  # requests with and without a tracer: fewer if each makes many calls
+REPEATS, MIN_REPEATS, MAX_CALLS = 20, 3, 20_000  # requests with and without a tracer: fewer if each makes many calls
 layers = 4 + (args.puzzle - 1) % 6
 device = bench.here()
 real = args.engine == "torch" or (args.engine == "auto" and device.type == "cuda")
@@ -57,16 +57,16 @@ def make_engine(tracer: tracers.Tracer | None) -> stand_in.Engine:
 def time_requests(engine: stand_in.Engine, calls: int) -> float:
     """Return the median time in seconds of a warm request with that many calls."""
     seconds = []
-    for _ in range(1 + max(FEWEST, min(REPEATS, MOST_CALLS // calls))):
-        began = time.perf_counter()
+    for _ in range(1 + max(MIN_REPEATS, min(REPEATS, MAX_CALLS // calls))):
+        start = time.perf_counter()
         engine.request(args.prompt, args.tokens)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.perf_counter() - start)
     return bench.percentile(seconds[1:], 50)
 
 
-def find_largest_difference(some: Mapping[str, int], others: Mapping[str, int]) -> int:
+def find_largest_difference(first: Mapping[str, int], second: Mapping[str, int]) -> int:
     """Return the largest difference between two numbers of the same name; a missing number counts as 0."""
-    return max((abs(some.get(name, 0) - others.get(name, 0)) for name in {*some, *others}), default=0)
+    return max((abs(first.get(name, 0) - second.get(name, 0)) for name in {*first, *second}), default=0)
 
 
 # --- one request, and what the tracer costs ----------------------------------------------------------------------------------
@@ -74,21 +74,21 @@ try:
     tracer = tracers.find(args.tracer, torch_engine.find_library(os.getpid()) if real else None)
     say("".join(f"not used: {reason}\n" for reason in tracer.refusals) + f"tracer: {tracer.name}\n")
     with make_engine(tracer) as engine:
-        with tracers.trace(tracer, engine) as counted:
+        with tracers.trace(tracer, engine) as counters:
             engine.load()
-            made, why = engine.request(args.prompt, args.tokens)
+            token_count, failure = engine.request(args.prompt, args.tokens)
         ledger = engine.ledger()
-        if not counted.total:
+        if not counters.total:
             sys.exit(f"{tracer.name} counted no call: is {engine.library} the library that the engine uses?")
         with tracers.trace(tracer, engine):
-            traced_s = time_requests(engine, counted.total)
+            traced_s = time_requests(engine, counters.total)
         graphs = torch_engine.count_graphs(tracer, engine, args.prompt, args.tokens)
     with make_engine(None) as engine:
-        plain_s = time_requests(engine, counted.total)
+        plain_s = time_requests(engine, counters.total)
 except (stand_in.UnsupportedMachine, stand_in.EngineEnded, tracers.NoTracer, tracers.TracerFailed) as error:
     sys.exit(str(error))
-if why:
-    sys.exit(f"the engine generated {made} of {args.tokens} tokens: {why}")
+if failure:
+    sys.exit(f"the engine generated {token_count} of {args.tokens} tokens: {failure}")
 
 # --- the formulas -------------------------------------------------------------------------------------------------------------
 launches: dict[str, int] | None = None
@@ -103,50 +103,50 @@ if not real:
 # --- the tables ---------------------------------------------------------------------------------------------------------------
 calls = [{"api": api, "name": api.replace("cudaDevice", "").replace("cuda", ""), "calls": row.calls, "bytes": row.bytes,
           "failed": row.failed, "p50_us": row.p50_us, "p99_us": row.p99_us, "ledger": ledger["calls"].get(api)}
-         for api, row in counted.calls.items()]  # fmt: skip
+         for api, row in counters.calls.items()]  # fmt: skip
 kernels = [{"kernel": name, "launches": count, "by_formula": None if launches is None else launches.get(name, 0)}
-           for name, count in sorted(counted.kernels.items(), key=lambda item: -item[1])[:20]]  # fmt: skip
+           for name, count in sorted(counters.kernels.items(), key=lambda item: -item[1])[:20]]  # fmt: skip
 sites = [{"site": name, "calls": site.calls, "bytes": site.bytes, "by_formula": blocks.get(name, (0, 0))[1] if blocks else None}
-         for name, site in counted.sites.items()]  # fmt: skip
+         for name, site in counters.sites.items()]  # fmt: skip
 if real:
     say(f"A transformer of PyTorch with {layers} layers: a prompt of {args.prompt} tokens, {args.tokens} generated\n")
 else:
     say(f"An engine of {layers} layers, {ledger['width']} wide, {ledger['vocabulary']:,} words: "
-        f"a prompt of {args.prompt} tokens, {made} generated\n")  # fmt: skip
-before = 2 * layers if not real else 0  # calls that load the weights: one block and one copy per layer
+        f"a prompt of {args.prompt} tokens, {token_count} generated\n")  # fmt: skip
+load_calls = 2 * layers if not real else 0  # calls that load the weights: one block and one copy per layer
 bench.say_table(calls, {"api": "call", "calls": "calls", "bytes": "bytes", "failed": "failed", "p50_us": "p50, us",
                         "p99_us": "p99, us", "ledger": "ledger"})  # fmt: skip
 bench.say_table(kernels, {"kernel": "kernel", "launches": "launches", "by_formula": "by your formula"})
 bench.say_table(sites, {"site": "who asked for memory", "calls": "blocks", "bytes": "bytes", "by_formula": "by your formula"})
 overhead = 100 * (traced_s / plain_s - 1)
-a_call_us = 1e6 * (traced_s - plain_s) / (counted.total - before)
+a_call_us = 1e6 * (traced_s - plain_s) / (counters.total - load_calls)
 say(f"\nA request takes {1e3 * plain_s:.2f} ms, and {1e3 * traced_s:.2f} ms with the tracer: {overhead:+.0f} %, "
     f"or {a_call_us:.1f} us per call.")  # fmt: skip
 if not real:
     say("The calls of the stand-in do almost nothing, so this share is the most that a tracer can cost.")
 
 # --- the record ---------------------------------------------------------------------------------------------------------------
-by_site = {name: site.calls for name, site in counted.sites.items()}
-bytes_by_site = {name: site.bytes for name, site in counted.sites.items()}
+by_site = {name: site.calls for name, site in counters.sites.items()}
+bytes_by_site = {name: site.bytes for name, site in counters.sites.items()}
 off = [
-    find_largest_difference({api: row.calls for api, row in counted.calls.items() if api in ledger["calls"]}, ledger["calls"])
+    find_largest_difference({api: row.calls for api, row in counters.calls.items() if api in ledger["calls"]}, ledger["calls"])
 ]
 bytes_off = None
 if not real:
     true_sites = {name: site["calls"] - site["failed"] for name, site in ledger["sites"].items()}
-    off += [find_largest_difference(counted.kernels, ledger["kernels"]), find_largest_difference(by_site, true_sites)]
-    seen = {api: row.bytes for api, row in counted.calls.items() if row.bytes is not None}
+    off += [find_largest_difference(counters.kernels, ledger["kernels"]), find_largest_difference(by_site, true_sites)]
+    traced_bytes = {api: row.bytes for api, row in counters.calls.items() if row.bytes is not None}
     true_bytes = {name: site["bytes"] for name, site in ledger["sites"].items()}
-    bytes_off = max(find_largest_difference(seen, ledger["bytes"]), find_largest_difference(bytes_by_site, true_bytes))
-total = counted.launches
+    bytes_off = max(find_largest_difference(traced_bytes, ledger["bytes"]), find_largest_difference(bytes_by_site, true_bytes))
+total = counters.launches
 metrics = {
     **vars(args), "layers": layers, "engine": "torch" if real else "stand-in", "tracer": tracer.name, "stacks": tracer.stacks,
     "not_used": list(tracer.refusals), "calls": calls, "kernels": kernels, "sites": sites, "ledger": ledger,
-    "calls_total": counted.total, "trace_off": max(off), "bytes_off": bytes_off, "launches": total,
+    "calls_total": counters.total, "trace_off": max(off), "bytes_off": bytes_off, "launches": total,
     "launches_predicted": None if real else total,
-    "mallocs": counted.count("cudaMalloc"), "request_mallocs": counted.count("cudaMalloc") - before // 2,
+    "mallocs": counters.count("cudaMalloc"), "request_mallocs": counters.count("cudaMalloc") - load_calls // 2,
     "launches_a_token": total / args.tokens,
-    "kernels_off": None if launches is None else find_largest_difference(counted.kernels, launches),
+    "kernels_off": None if launches is None else find_largest_difference(counters.kernels, launches),
     "blocks_off": None if blocks is None else max(
         find_largest_difference(by_site, {name: count for name, (count, _) in blocks.items()}),
         find_largest_difference(bytes_by_site, {name: size for name, (_, size) in blocks.items()}),
@@ -159,7 +159,7 @@ metrics = {
 (out / "calls.json").write_text(
     json.dumps({"calls": calls, "kernels": kernels, "sites": sites}, indent=2) + "\n", encoding="utf-8"
 )
-if (own := Path(my_costs.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / own.name)
+if (part_file := Path(my_costs.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(part_file, out / part_file.name)
 path = bench.write_metrics("calls/1", device, world_size=1, seed=args.puzzle, metrics=metrics)
 bench.say_end(path, device)

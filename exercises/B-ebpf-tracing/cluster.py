@@ -34,7 +34,7 @@ class ClusterFailed(Exception):
 
 
 def find_reason() -> str | None:
-    """Why no pod can be started here; None if kubectl reaches a node."""
+    """Return why no pod can be started here; None if kubectl reaches a node."""
     for program in ("kubectl", "k3s"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
@@ -44,20 +44,20 @@ def find_reason() -> str | None:
         return str(error)
 
 
-def _call(words: Sequence[str], *, given: bytes | None = None, limit_s: float = 60.0) -> str:
+def _call(words: Sequence[str], *, input_bytes: bytes | None = None, limit_s: float = 60.0) -> str:
     """Return the output of a command. Raises ClusterFailed with the last line of its errors."""
     try:
-        done = subprocess.run(words, input=given, capture_output=True, timeout=limit_s, check=False)
+        process = subprocess.run(words, input=input_bytes, capture_output=True, timeout=limit_s, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClusterFailed(f"{words[0]} does not answer: {type(error).__name__}") from None
-    if done.returncode != 0:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or [f"exit {done.returncode}"])[-1]
+    if process.returncode != 0:
+        last = (process.stderr.decode(errors="replace").strip().splitlines() or [f"exit {process.returncode}"])[-1]
         raise ClusterFailed(f"{' '.join(words[:2])}: {last[:400]}")
-    return done.stdout.decode(errors="replace")
+    return process.stdout.decode(errors="replace")
 
 
-def _kubectl(*words: str, given: bytes | None = None, limit_s: float = 60.0) -> str:
-    return _call(["kubectl", *words], given=given, limit_s=limit_s)
+def _kubectl(*words: str, input_bytes: bytes | None = None, limit_s: float = 60.0) -> str:
+    return _call(["kubectl", *words], input_bytes=input_bytes, limit_s=limit_s)
 
 
 def make_image(path: Path, programs: Sequence[str] = TOOLS) -> None:
@@ -113,7 +113,7 @@ def prepare() -> None:
         _call(["sudo", "-n", "k3s", "ctr", "images", "import", str(image)], limit_s=300)
     script = f"--from-file=sidecar.sh={HERE / 'sidecar.sh'}"
     config_map = _kubectl("create", "configmap", "sidecar", script, "--dry-run=client", "--output=json")
-    _kubectl("apply", "--filename=-", given=config_map.encode())
+    _kubectl("apply", "--filename=-", input_bytes=config_map.encode())
     node = json.loads(_kubectl("get", "nodes", "--output=json"))["items"][0]
     if manifests.GPU not in manifests.mapping(node, "status", "allocatable"):
         gpus = len(_call(["nvidia-smi", "-L"]).splitlines())

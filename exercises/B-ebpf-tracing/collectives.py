@@ -46,10 +46,10 @@ def _make_row(number: int, pid: int, maps: dict[str, Any]) -> dict[str, Any]:
 
 def _find_percentile(buckets: Sequence[dict[str, int]], percent: float) -> int | None:
     """Return the upper end of the bucket that contains this percentile of the calls; None without calls."""
-    left = sum(bucket["count"] for bucket in buckets) * percent / 100
+    remaining = sum(bucket["count"] for bucket in buckets) * percent / 100
     for bucket in buckets:
-        left -= bucket["count"]
-        if left <= 0:
+        remaining -= bucket["count"]
+        if remaining <= 0:
             return bucket.get("max")
     return None
 
@@ -62,12 +62,12 @@ def _find_library() -> Path:
 
 def _start_ranks(stack: ExitStack) -> list[subprocess.Popen[str]]:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".ranks-", dir=Path.cwd()))
-    own = {"STORE": f"{folder}/store", "WORLD_SIZE": str(RANKS), "GLOO_SOCKET_IFNAME": "lo"}
+    variables = {"STORE": f"{folder}/store", "WORLD_SIZE": str(RANKS), "GLOO_SOCKET_IFNAME": "lo"}
     ranks = []
     for number in range(RANKS):
         rank = subprocess.Popen(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=dict(os.environ) | own | {"RANK": str(number)},
+            env=dict(os.environ) | variables | {"RANK": str(number)},
         )  # fmt: skip
         stack.callback(_end, rank)
         ranks.append(rank)

@@ -13,7 +13,7 @@ PAGE = 16  # tokens whose keys and values are in one page of the cache
 
 
 def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
-    """How often each kernel is launched for a request with `prompt` tokens that generates `tokens` (both 1 or more).
+    """Return how often each kernel is launched for a request with `prompt` tokens that generates `tokens` (both 1 or more).
 
     The engine computes the whole prompt in one pass, which gives the first token. Each further token takes a pass
     over the token before it. A pass launches embed_tokens once, and in each layer rms_norm, qkv_gemm, attention,
@@ -23,7 +23,7 @@ def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
 
 
 def count_blocks(layers: int, width: int, vocabulary: int, prompt: int, tokens: int) -> dict[str, tuple[int, int]]:
-    """How many blocks each function of the engine gets from cudaMalloc, and how many bytes these have in all.
+    """Return how many blocks each function of the engine gets from cudaMalloc, and how many bytes these have in all.
 
     Count from the start of the engine to the end of its first request. The keys are these four functions:
 

@@ -84,10 +84,10 @@ def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mappi
     if tracer == "preload":
         with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
             library = stand_in.build_library(file, Path(folder))
-            counted, ledger = allocations.trace_by_preload(library, workload, Path.cwd(), runtime)
-        return counted, allocations.read_counters(counted) if written else None, ledger
-    counted, ledger = allocations.trace_by_bpftrace(file.read_text(encoding="utf-8"), workload, Path.cwd(), runtime)
-    return counted, allocations.read_maps(counted) if written else None, ledger
+            counters, ledger = allocations.trace_by_preload(library, workload, Path.cwd(), runtime)
+        return counters, allocations.read_counters(counters) if is_written else None, ledger
+    counters, ledger = allocations.trace_by_bpftrace(file.read_text(encoding="utf-8"), workload, Path.cwd(), runtime)
+    return counters, allocations.read_maps(counters) if is_written else None, ledger
 
 
 def list_others() -> list[str]:
@@ -101,28 +101,33 @@ def list_others() -> list[str]:
 
 tracer = choose_tracer()
 file = FILES[tracer]
-written = not allocations.is_open(file)
+is_written = not allocations.is_open(file)
 rows: list[dict[str, Any]] = []
 sites: list[dict[str, Any]] = []
 calls: list[dict[str, Any]] = []
-kept: dict[str, Any] = {}
-broken, others, blocks = "no", None, Counter[int]()
+memory_totals: dict[str, Any] = {}
+broken, other_probes, blocks = "no", None, Counter[int]()
 for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, args.cap_mib):
-    given = None
+    totals = None
     try:
-        others = list_others() if others is None else others
-        counted, given, ledger = trace(workload)
-        kept[workload.name] = {"counted": {str(key): value for key, value in counted.items()}, "ledger": ledger}
-        calls += [{"workload": workload.name, "api": api, "calls": count} for api, count in allocations.read_calls(counted)]
+        other_probes = list_others() if other_probes is None else other_probes
+        workload_counters, totals, ledger = trace(workload)
+        memory_totals[workload.name] = {
+            "counted": {str(key): value for key, value in workload_counters.items()},
+            "ledger": ledger,
+        }
+        calls += [
+            {"workload": workload.name, "api": api, "calls": count} for api, count in allocations.read_calls(workload_counters)
+        ]
     except FAILURES as error:
         broken, ledger = f"{type(error).__name__}: {error}"[:500], allocations.run_alone(workload)
     right = allocations.read_ledger(ledger)
-    rows.append({"workload": workload.name, **allocations.compare(given, right)})
-    names = sorted({*right.alive, *given.alive}) if given else []  # who leaks is for your tracer to say
-    sites += [{"workload": workload.name, "site": site, "alive_bytes": given.alive.get(site, 0),
+    rows.append({"workload": workload.name, **allocations.compare(totals, right)})
+    names = sorted({*right.alive, *totals.alive}) if totals else []  # who leaks is for your tracer to say
+    sites += [{"workload": workload.name, "site": site, "alive_bytes": totals.alive.get(site, 0),
                "alive_true": right.alive.get(site, 0)} for site in names]  # fmt: skip
-    blocks.update(given.sizes if given else {})
-counted_all = written and broken == "no"
+    blocks.update(totals.sizes if totals else {})
+counted_all = is_written and broken == "no"
 
 # --- the collectives of a training, if requested ------------------------------------------------------------------------------
 collective_rows: list[dict[str, Any]] = []
@@ -138,7 +143,7 @@ if args.collectives:
 say(f"tracer: {tracer}, with {file.name}\n")
 if broken != "no":
     say(f"Your tracer did not run: {broken}\n")
-elif not written:
+elif not is_written:
     say(f"Your part is not written yet: {file.name}. As delivered it counts calls:")
     say(bench.table(calls, {"workload": "workload", "api": "function", "calls": "calls"}) + "\n")
 bench.say_table(rows, {"workload": "workload", "allocations": "allocations", "allocations_true": "ledger", "bytes": "bytes",
@@ -153,15 +158,15 @@ sizes = [{"size": allocations.name_size(power), "blocks": blocks[power]} for pow
 metrics = {
     **vars(args), "tracer": tracer, "file": file.name, "trace_broken": broken, "workloads": rows, "sites": sites,
     "runtime": "NVIDIA" if runtime else "stand-in", "calls": calls, "sizes": sizes,
-    "other_probes": others, "collective_rows": collective_rows,
-    "other_probe_count": len(others or ()) if counted_all else None,
+    "other_probes": other_probes, "collective_rows": collective_rows,
+    "other_probe_count": len(other_probes or ()) if counted_all else None,
     **{f"{name}_off": sum(row[f"{name}_off"] for row in rows) if counted_all else None for name in allocations.COMPARED},
     "alive_first_bytes": rows[0]["alive_true"], "alive_second_bytes": rows[1]["alive_true"],
     "failed_last": rows[2]["failed_true"],
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-(out / "trace.json").write_text(json.dumps(kept, indent=1))
+(out / "trace.json").write_text(json.dumps(memory_totals, indent=1))
 if out.resolve() != HERE:
     shutil.copyfile(file, out / file.name)
 path = bench.write_metrics("own_tracer/1", device, world_size=1, seed=args.seed, metrics=metrics)

@@ -28,7 +28,7 @@ TID, TIME, REGS_USER, STACK_USER, IDENTIFIER = 1 << 1, 1 << 2, 1 << 12, 1 << 13,
 DISABLED, CLOEXEC = 1, 8
 ENABLE, DISABLE, SET_OUTPUT, GET_ID = 0x2400, 0x2401, 0x2405, 0x80082407  # requests of ioctl
 LOST, SAMPLE = 2, 9  # kinds of records
-MOST_PAGES, ALL_PAGES = 4096, 1 << 16  # of memory for records: per processor, and in total
+MAX_PAGES, ALL_PAGES = 4096, 1 << 16  # of memory for records: per processor, and in total
 HEAD, TAIL = 1024, 1032  # offsets in the first page: how far the kernel has written, and how far this process has read
 DRAIN_S = 0.005
 # By machine: the system call's number, and the registers (see asm/perf_regs.h) of three arguments, of the result, and of the
@@ -58,7 +58,7 @@ class Hit:
 
 
 def find_reason(library: Path, offset: int) -> str | None:
-    """Why uprobes cannot be set through perf here; None if a trial succeeded."""
+    """Return why uprobes cannot be set through perf here; None if a trial succeeded."""
     if sys.platform != "linux" or platform.machine() not in MACHINES:
         return f"perf probes need Linux on {' or '.join(MACHINES)}"
     if not TYPE.exists():
@@ -158,7 +158,7 @@ def _read_hit(text: bytes, probes: dict[int, tuple[str, bool]]) -> Hit:
 @functools.cache
 def _choose_size() -> int:
     """Bytes for the records of one processor: the number of pages has to be a power of two."""
-    pages = min(MOST_PAGES, ALL_PAGES // len(_list_processors()))
+    pages = min(MAX_PAGES, ALL_PAGES // len(_list_processors()))
     return mmap.PAGESIZE << (max(1, pages).bit_length() - 1)
 
 
@@ -173,9 +173,9 @@ def _open(library: Path, offset: int, *, returns: bool, processor: int) -> int:
     call, arguments, result, caller = MACHINES[platform.machine()]
     mask = sum(1 << register for register in {*arguments, result, *([] if caller is None else [caller])})
     path = ctypes.create_string_buffer(os.fsencode(library))
-    what = TID | TIME | REGS_USER | IDENTIFIER | (STACK_USER if caller is None else 0)
+    sample_type = TID | TIME | REGS_USER | IDENTIFIER | (STACK_USER if caller is None else 0)
     fields = (
-        int(TYPE.read_text(encoding="utf-8")), ATTRIBUTES.size, int(returns), 1, what, 0, DISABLED, 0, 0,
+        int(TYPE.read_text(encoding="utf-8")), ATTRIBUTES.size, int(returns), 1, sample_type, 0, DISABLED, 0, 0,
         ctypes.addressof(path), offset, 0, mask, 8 if caller is None else 0, 0, 0, 0, 0, 0,
     )  # fmt: skip
     attributes = ctypes.create_string_buffer(ATTRIBUTES.pack(*fields))

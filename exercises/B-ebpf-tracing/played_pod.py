@@ -47,7 +47,7 @@ class Container:
 
 @dataclass
 class Sight:
-    """What the tracer reported: the processes that it sees, the engine and its library, whether it has BTF and tracefs."""
+    """The report of the tracer: the processes that it sees, the engine and its library, whether it has BTF and tracefs."""
 
     processes: int | None = None
     engine: str | None = None
@@ -57,33 +57,33 @@ class Sight:
 
     @property
     def reason(self) -> str:
-        """Why it could not continue: its first error, or its last line."""
+        """Return why it could not continue: its first error, or its last line."""
         complaints = [line for line in self.lines if line.startswith(("ERROR", "cannot", "blind", "no "))]
         return (complaints or self.lines[-1:] or ["it said nothing"])[0]
 
     def read(self, line: str) -> None:
         """Read one line of sidecar.sh's output."""
-        key, _, rest = line.partition(" ")
-        if key == "processes" and rest.isdecimal():
-            self.processes = int(rest)
+        key, _, value = line.partition(" ")
+        if key == "processes" and value.isdecimal():
+            self.processes = int(value)
         elif key == "engine":
-            self.engine = rest[:500]
+            self.engine = value[:500]
         elif key in ("btf", "tracefs"):
-            setattr(self, key, rest == "yes")
+            setattr(self, key, value == "yes")
         elif line and not line.startswith("{") and "RLIMIT_MEMLOCK" not in line:
             self.lines = [*self.lines, line[:200]][-20:]
 
 
 def find_reason() -> str | None:
-    """Why no pod can be played here; None if a trial succeeded."""
+    """Return why no pod can be played here; None if a trial succeeded."""
     for program in PROGRAMS:
         if _find_program(program) is None:
             return f"{program} is missing: playing a pod needs Linux and util-linux"
     mounting = "mount -t proc none /proc && mount -t tmpfs none /tmp"
     check = ["unshare", *_user_words(), "--mount", "--pid", "--fork", "sh", "-c", mounting]
-    done = subprocess.run(check, capture_output=True, text=True, timeout=20, check=False)
-    words = done.stderr.strip().splitlines()
-    return f"namespaces are refused here: {words[0][:160] if words else done.returncode}" if done.returncode else None
+    process = subprocess.run(check, capture_output=True, text=True, timeout=20, check=False)
+    words = process.stderr.strip().splitlines()
+    return f"namespaces are refused here: {words[0][:160] if words else process.returncode}" if process.returncode else None
 
 
 def _find_program(name: str) -> str | None:
@@ -95,7 +95,7 @@ def _user_words() -> list[str]:
 
 
 def find_refusal(text: str) -> str | None:
-    """Why the API server would refuse a manifest, or the scheduler would leave the pod waiting; None if it starts."""
+    """Return why the API server would refuse a manifest, or the scheduler would leave the pod waiting; None if it starts."""
     try:
         objects = manifests.read(text)
     except ValueError as error:
@@ -111,8 +111,8 @@ def find_refusal(text: str) -> str | None:
         return "refused: hostPID and shareProcessNamespace cannot both be true"
     if refusals := list(manifests.ask_schemas(objects)):
         return f"refused: {refusals[0]}"
-    if (wanted := policies.gpus_wanted(pod)) > policies.NODE_GPUS:
-        return f"waiting: the pod asks for {wanted} GPUs, but the node has {policies.NODE_GPUS}: 0/1 nodes are available"
+    if (gpu_count := policies.gpus_wanted(pod)) > policies.NODE_GPUS:
+        return f"waiting: the pod asks for {gpu_count} GPUs, but the node has {policies.NODE_GPUS}: 0/1 nodes are available"
     missing = {policies.ENGINE, policies.TRACER} - {str(box.get("name")) for box in manifests.containers(pod)}
     return f"refused: there is no container {min(missing)}" if missing else None
 
@@ -153,14 +153,26 @@ class Pod:
         at = f"/proc/{self._first.pid}/ns"
         user = [] if os.geteuid() == 0 else [f"--user={at}/user", "--preserve-credentials"]
         spaces = [f"--ipc={at}/ipc", f"--uts={at}/uts"]
-        own = []
+        process_options = []
         if not manifests.mapping(self.manifest, "spec").get("hostPID"):
             spaces.append(f"--pid={at}/pid_for_children")
-            own = [] if policies.shares_processes(self.manifest) else ["--pid", "--fork"]
+            process_options = [] if policies.shares_processes(self.manifest) else ["--pid", "--fork"]
         uid = policies.user_of(self.manifest, name) or 0
         bound = [f"{source}={path}={'ro' if read_only else 'rw'}" for source, path, read_only in places]
         container = ["sh", str(HERE / "container.sh"), _find_folder(bound), str(uid if self.user_played else 0)]
-        return ["nsenter", *user, *spaces, "--", "unshare", "--mount", *own, *container, self._capabilities(name), *bound, "--"]
+        return [
+            "nsenter",
+            *user,
+            *spaces,
+            "--",
+            "unshare",
+            "--mount",
+            *process_options,
+            *container,
+            self._capabilities(name),
+            *bound,
+            "--",
+        ]
 
     def _capabilities(self, name: str) -> str:
         """Return the capabilities of a container in setpriv's notation: all are dropped except those in the manifest."""
@@ -168,12 +180,12 @@ class Pod:
         if context.get("privileged"):
             return "+all"
         dropped = manifests.mapping(context, "capabilities").get("drop")
-        kept = set() if isinstance(dropped, list) and "ALL" in dropped else set(USUAL)
-        known = set(subprocess.run(["setpriv", "--list-caps"], capture_output=True, text=True, check=True).stdout.split())
-        wanted = {right.lower() for right in policies.capabilities(self.manifest, name)}
-        if "all" in wanted:
+        usual = set() if isinstance(dropped, list) and "ALL" in dropped else set(USUAL)
+        supported = set(subprocess.run(["setpriv", "--list-caps"], capture_output=True, text=True, check=True).stdout.split())
+        requested = {right.lower() for right in policies.capabilities(self.manifest, name)}
+        if "all" in requested:
             return "+all"
-        return ",".join(["-all", *(f"+{right}" for right in sorted((kept | wanted) & known))])
+        return ",".join(["-all", *(f"+{right}" for right in sorted((usual | requested) & supported))])
 
     def node_places(self, name: str) -> list[tuple[str, str, bool]]:
         """Those of the two node folders that a tracer may need which the container mounts and this computer has."""
@@ -233,7 +245,7 @@ def find_tracer(say: Callable[[str], None]) -> tracers.Tracer:
 
 
 def _trace(pod: Pod, result: Play, engine: stand_in.Engine, inside: tracers.Tracer | None, request: tuple[int, int]) -> None:
-    before = engine.ledger()["calls"]
+    earlier = engine.ledger()["calls"]
     with engine.serve() as url, _start_tracer(pod, result, look=inside is not None) as sidecar:
         if inside is not None and result.sight.engine:
             with tracers.trace(inside, engine) as trace:
@@ -241,7 +253,7 @@ def _trace(pod: Pod, result: Play, engine: stand_in.Engine, inside: tracers.Trac
             result.calls = {api: calls.calls for api, calls in trace.calls.items()}
         elif sidecar is not None and result.tracer.running:
             result.calls = sidecar.count(lambda: _ask(url, *request))
-    result.ledger = {api: count - before.get(api, 0) for api, count in engine.ledger()["calls"].items()}
+    result.ledger = {api: count - earlier.get(api, 0) for api, count in engine.ledger()["calls"].items()}
 
 
 def _ask(url: str, prompt: int, tokens: int) -> None:
@@ -302,11 +314,11 @@ class Sidecar:
 
     def count(self, work: Callable[[], None]) -> dict[str, int]:
         """Return the calls by name that were made while `work` ran. Raises tracers.TracerFailed if the tracer ends."""
-        began = self._read_counts()
+        start = self._read_counts()
         work()
         self._read_counts()  # these may have been printed before the work was done
-        ended = self._read_counts()
-        return {api: count - began.get(api, 0) for api, count in ended.items() if count > began.get(api, 0)}
+        end = self._read_counts()
+        return {api: count - start.get(api, 0) for api, count in end.items() if count > start.get(api, 0)}
 
     def _read_counts(self) -> dict[str, int]:
         if not self._read_until_counted():
@@ -319,9 +331,9 @@ class Sidecar:
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while True:
-                line, newline, rest = self._rest.partition(b"\n")
+                line, newline, remainder = self._rest.partition(b"\n")
                 if newline:
-                    self._rest = rest
+                    self._rest = remainder
                     if self._take(line.decode(errors="replace")):
                         return True
                     continue
@@ -333,7 +345,7 @@ class Sidecar:
                 self._rest += some
 
     def _take(self, line: str) -> bool:
-        """Whether a line marks the end of one set of counts."""
+        """Return whether a line marks the end of one set of counts."""
         self._sight.read(line)
         record = read_record(line)
         if record.get("type") == "map" and isinstance(record.get("data"), dict):

@@ -24,7 +24,7 @@ class Policy:
 
     @property
     def holds(self) -> bool:
-        """Whether the manifest keeps the policy."""
+        """Return whether the manifest keeps the policy."""
         return not self.why
 
 
@@ -40,7 +40,7 @@ def container(pod: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def shares_processes(pod: Mapping[str, Any]) -> bool:
-    """Whether the containers of a pod see each other's processes."""
+    """Return whether the containers of a pod see each other's processes."""
     return manifests.mapping(pod, "spec").get("shareProcessNamespace") is True
 
 
@@ -148,8 +148,8 @@ def _complain_of_user(pod: Mapping[str, Any]) -> str:
     if user_of(pod, TRACER) != 0:
         return "the tracer does not run as user 0: bpftrace refuses every other user, whatever its capabilities"
     contexts = (manifests.mapping(pod, "spec", "securityContext"), manifests.mapping(container(pod, TRACER), "securityContext"))
-    refused = [context["runAsNonRoot"] for context in contexts if "runAsNonRoot" in context][-1:]
-    return "runAsNonRoot refuses user 0, which the tracer needs: the container is never started" if refused == [True] else ""
+    settings = [context["runAsNonRoot"] for context in contexts if "runAsNonRoot" in context][-1:]
+    return "runAsNonRoot refuses user 0, which the tracer needs: the container is never started" if settings == [True] else ""
 
 
 def _complain_of_rights(added: set[str]) -> str:
@@ -176,9 +176,9 @@ def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], ad
     return f"the tracer asks for {', '.join(more)}, which it does not need" if more else ""
 
 
-def _complain_of_place(places: Mapping[str, tuple[str, bool]], path: str, what: str, *, read_only: bool) -> str:
+def _complain_of_place(places: Mapping[str, tuple[str, bool]], path: str, purpose: str, *, read_only: bool) -> str:
     if places.get(path, ("", False))[0] != path:
-        return f"the node's {path} ({what}) is not mounted at {path} in the tracer"
+        return f"the node's {path} ({purpose}) is not mounted at {path} in the tracer"
     if read_only and not places[path][1]:
         return f"{path} is mounted with write access: readOnly: true is enough"
     return ""

@@ -30,7 +30,7 @@ STEPS = {
     COUNTER: ("count_calls.c", "-shared", "-fPIC", "-ldl"),
 }
 COMPILE_S = 120.0
-MOST_KEPT = 3  # builds in the cache
+MAX_KEPT = 3  # builds in the cache
 PAGE = 16  # tokens per page of the engine's cache; engine.c has the same number
 
 
@@ -47,7 +47,7 @@ class EngineEnded(Exception):
 
 
 class InsideTracer(Protocol):
-    """What an engine's environment needs from the start for a tracer that runs inside the engine."""
+    """The variables that an engine's environment needs from the start for a tracer that runs inside the engine."""
 
     environment: Mapping[str, str]
     descriptors: Sequence[int]
@@ -87,7 +87,7 @@ def _build(cache: Path | None) -> Path:
                 _compile([compiler, *FLAGS, str(HERE / source), *words, "-o", target], built)
             with suppress(OSError):  # another process has put the same files there in the meantime
                 built.rename(store / key)
-        for old in sorted(store.glob("[0-9a-f]*"), key=lambda path: path.stat().st_mtime)[:-MOST_KEPT]:
+        for old in sorted(store.glob("[0-9a-f]*"), key=lambda path: path.stat().st_mtime)[:-MAX_KEPT]:
             shutil.rmtree(old, ignore_errors=True)
     return store / key
 
@@ -121,9 +121,11 @@ def _choose_store(cache: Path | None) -> Path:
 
 
 def _compile(words: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace", timeout=COMPILE_S, check=False)
-    if done.returncode != 0:
-        first = next((line for line in done.stderr.splitlines() if "error" in line), "it does not say why")
+    process = subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, errors="replace", timeout=COMPILE_S, check=False
+    )
+    if process.returncode != 0:
+        first = next((line for line in process.stderr.splitlines() if "error" in line), "it does not say why")
         raise CompilerRefused(f"cc cannot compile {Path(words[len(FLAGS) + 1]).name}: {first[:300]}")
 
 
@@ -207,13 +209,13 @@ class Engine:
                     body = json.loads(self.rfile.read(min(int(self.headers["Content-Length"]), 1 << 20)))
                     prompt = body["prompt"]
                     count = len(prompt.split() if isinstance(prompt, str) else list(prompt))
-                    made, why = engine.request(max(1, count), max(1, int(body["max_tokens"])))
+                    token_count, reason = engine.request(max(1, count), max(1, int(body["max_tokens"])))
                 except (KeyError, TypeError, ValueError) as error:
                     return self._answer(400, {"error": f"prompt and max_tokens are needed: {error}"})
-                usage = {"prompt_tokens": count, "completion_tokens": made, "total_tokens": count + made}
-                text = " ".join(["token"] * made)
+                usage = {"prompt_tokens": count, "completion_tokens": token_count, "total_tokens": count + token_count}
+                text = " ".join(["token"] * token_count)
                 answer = {"object": "text_completion", "choices": [{"index": 0, "text": text}], "usage": usage}
-                return self._answer(500 if why else 200, {"error": why} if why else answer)
+                return self._answer(500 if reason else 200, {"error": reason} if reason else answer)
 
             def _answer(self, status: int, content: Mapping[str, object]) -> None:
                 text = json.dumps(content).encode()

@@ -57,12 +57,12 @@ def _run_nm(flag: str, file: Path) -> tuple[tuple[int, str], ...]:
     """Address and name of the functions in a file; with "-D" only of those that it exports."""
     command = ["nm", *([flag] if flag else []), "--defined-only", str(file)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        process = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     except OSError:
         raise NoSymbols("nm is not installed: sudo apt-get install binutils") from None
-    if done.returncode != 0:
-        raise NoSymbols(f"nm cannot read {file}: {done.stderr.strip()[:200]}")
-    lines = [line.split() for line in done.stdout.splitlines()]
+    if process.returncode != 0:
+        raise NoSymbols(f"nm cannot read {file}: {process.stderr.strip()[:200]}")
+    lines = [line.split() for line in process.stdout.splitlines()]
     return tuple((int(words[0], 16), words[2].partition("@")[0]) for words in lines if len(words) == 3 and words[1] in "tTwWiu")
 
 

@@ -45,13 +45,13 @@ def find_library(pid: int) -> Path:
 
 
 def count_graphs(tracer: tracers.Tracer, engine: stand_in.Engine, prompt: int, tokens: int) -> int | None:
-    """How often a request whose passes are graphs calls cudaGraphLaunch; None if the engine has no graphs."""
+    """Return how often a request whose passes are graphs calls cudaGraphLaunch; None if the engine has no graphs."""
     if not isinstance(engine, TorchEngine):
         return None
     engine.graph(prompt, 0)
-    with tracers.trace(tracer, engine) as counted:
+    with tracers.trace(tracer, engine) as counters:
         engine.graph(prompt, tokens)
-    return counted.count("cudaGraphLaunch")
+    return counters.count("cudaGraphLaunch")
 
 
 def _serve(layers: int) -> None:

@@ -91,8 +91,8 @@ if play:
     bench.say_table(containers, {"name": "container", "running": "running", "restarts": "restarts", "uid": "user",
                                  "why": "why not"})  # fmt: skip
     say(f"the tracer sees {play.sight.processes or 'no'} processes, the engine: {play.sight.engine or 'no'}")
-    seen = [name for name, there in (("types", play.sight.btf), ("list of probes", play.sight.tracefs)) if there]
-    say(f"of the kernel it has: {' and '.join(seen) or 'neither types nor a list of probes'}")
+    sights = [name for name, is_visible in (("types", play.sight.btf), ("list of probes", play.sight.tracefs)) if is_visible]
+    say(f"of the kernel it has: {' and '.join(sights) or 'neither types nor a list of probes'}")
 
 # --- the first trace -------------------------------------------------------------------------------------------------------
 calls = play.calls if play else None

@@ -36,7 +36,7 @@ SLOTS = 4096
 FIRST_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO of the kernel's proc_ns.h
 Counters = dict[tuple[str, ...], int]
 """Numbers by key: ("calls", API), ("failed", API, code), ("bytes", API), ("ns", API, power), ("size", power),
-("kernel", name), ("site_calls", function), ("site_bytes", function). A power n stands for 2^n to 2^(n+1) - 1."""
+("kernel", name), ("site_calls", function), ("site_bytes", function). A power n means 2^n to 2^(n+1) - 1."""
 
 
 class NoTracer(Exception):
@@ -68,7 +68,7 @@ class Site:
 
 @dataclass
 class Trace:
-    """What was counted between the start and the end of a trace; empty until the end."""
+    """The counts between the start and the end of a trace; empty until the end."""
 
     tracer: str
     calls: dict[str, Calls] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Tracer(Protocol):
 
 
 class Engine(Protocol):
-    """What is traced: a process, and the library whose calls are counted."""
+    """The target of a trace: a process, and the library whose calls are counted."""
 
     pid: int
     library: Path
@@ -158,10 +158,10 @@ def _fill(result: Trace, counters: Counters) -> None:
 
 def _percentile_us(times: Mapping[int, int], percent: float) -> float | None:
     """Return the upper end, in microseconds, of the bucket that contains this percentile of the calls; None without calls."""
-    left = sum(times.values()) * percent / 100
+    remaining = sum(times.values()) * percent / 100
     for power, number in sorted(times.items()):
-        left -= number
-        if left <= 0:
+        remaining -= number
+        if remaining <= 0:
             return 2 ** (power + 1) / 1e3
     return None
 
@@ -248,16 +248,16 @@ class _Perf:
 def _count_hits(pid: int, hits: Sequence[perf_probes.Hit]) -> Counters:
     """Counters from the hits of one process, which has to be alive so that its addresses can be turned into names."""
     counters: Counter[tuple[str, ...]] = Counter()
-    begun: dict[tuple[int, str], perf_probes.Hit] = {}
+    entries: dict[tuple[int, str], perf_probes.Hit] = {}
     name = functools.lru_cache(maxsize=None)(functools.partial(symbols.name_address, pid))
 
     for hit in hits:
         if not hit.returns:
             counters["calls", hit.probe] += 1
-            begun[hit.tid, hit.probe] = hit
+            entries[hit.tid, hit.probe] = hit
             if (kernel := LAUNCHES.get(hit.probe)) is not None:
                 counters["kernel", name(hit.arguments[kernel])] += 1
-        elif entry := begun.pop((hit.tid, hit.probe), None):
+        elif entry := entries.pop((hit.tid, hit.probe), None):
             counters["ns", hit.probe, str(max(1, hit.ns - entry.ns).bit_length() - 1)] += 1
             if hit.result:
                 counters["failed", hit.probe, str(hit.result)] += 1
@@ -289,11 +289,11 @@ class Preload:
     @contextmanager
     def count(self, pid: int, library: Path) -> Iterator[Counters]:  # noqa: ARG002 (another tracer needs them)
         counters: Counters = {}
-        before = self._read()
+        earlier = self._read()
         if f"{self._library}\n" not in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8"):
             raise TracerFailed("the engine was started without this tracer: give it to Engine(tracer=...)")
         yield counters
-        counters.update({key: number - before.get(key, 0) for key, number in self._read().items()})
+        counters.update({key: number - earlier.get(key, 0) for key, number in self._read().items()})
 
     def _read(self) -> Counters:
         with mmap.mmap(self._file, SLOTS * SLOT.size, access=mmap.ACCESS_READ) as slots:

@@ -13,12 +13,13 @@ NEAR_THE_TOP, STILL_RISING = 0.95, 0.05
 
 
 def bus_factor(collective: str, ranks: int) -> float:
-    """How often each byte of the tensor crosses the busiest link, whatever the algorithm: nccl-tests, doc/PERFORMANCE.md.
+    """Return how often each byte of the tensor crosses the busiest link, whatever the algorithm: nccl-tests,
+    doc/PERFORMANCE.md.
 
     The tensor is the whole one: for AllGather what each rank holds afterwards, for ReduceScatter what each rank contributes.
     """
-    others = (ranks - 1) / ranks
-    return {"all_reduce": 2 * others, "broadcast": 1.0, "all_gather": others, "reduce_scatter": others}[collective]
+    share = (ranks - 1) / ranks
+    return {"all_reduce": 2 * share, "broadcast": 1.0, "all_gather": share, "reduce_scatter": share}[collective]
 
 
 def algbw(size: float, seconds: float) -> float:
@@ -72,7 +73,8 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
 
 @dataclass(frozen=True)
 class Plateau:
-    """Where a curve has become flat: from `size` on, or None; how much the last doubling of the size still gained; in words."""
+    """Return where a curve has become flat: from `size` on, or None; how much the last doubling of the size still gained; in
+    words."""
 
     size: float | None
     gain_percent: float | None

@@ -50,13 +50,13 @@ def limit_time(seconds: float) -> Iterator[None]:
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError(f"it did not end within {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
+    earlier_handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, earlier_handler)
 
 
 def measure(
@@ -73,10 +73,10 @@ def measure(
 
     On a GPU: a pair of events around each call, after `warmup_s` of warm-up, with `flush` (see `cache_flush`) before each.
     On a CPU: PyTorch's own timer, which warms up, and repeats calls that are too short for the clock; `threads` of them
-    compute, all that torch may use where it is not said.
+    compute, all that torch may use if it is not said.
     """
     if device.type == "cuda":
-        seconds = time_calls(call, device, warmup_s=warmup_s, budget_s=budget_s, before=flush)
+        seconds = time_calls(call, device, warmup_s=warmup_s, budget_s=budget_s, prepare=flush)
         return seconds + time_each(call, device, max(0, at_least - len(seconds)), flush)
     from torch.utils.benchmark import Timer  # 0.2 s to import, which ranks that time collectives do not need
 
@@ -102,37 +102,37 @@ def time_calls(
     budget_s: float = 0.5,
     at_most: int = 100,
     agree: Callable[[float], float] = alone,
-    before: Callable[[], object] | None = None,
+    prepare: Callable[[], object] | None = None,
 ) -> list[float]:
-    """Seconds of each of many warm calls: as many as fit into the budget, from 20 (5 where a call takes long) to `at_most`.
+    """Seconds of each of many warm calls: as many as fit into the budget, from 20 (5 if a call takes long) to `at_most`.
 
     The number of calls follows from a first, warm estimate. Processes that call a collective must all make the same number
-    of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks). For `before` see
+    of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks). For `prepare` see
     `time_each`.
     """
-    time_each(call, device, 2, before)  # the first calls set up memory, handles and connections
-    estimate = max(agree(min(time_each(call, device, 3, before))), 1e-7)
-    time_each(call, device, min(at_most, math.ceil(warmup_s / estimate)), before)
+    time_each(call, device, 2, prepare)  # the first calls set up memory, handles and connections
+    estimate = max(agree(min(time_each(call, device, 3, prepare))), 1e-7)
+    time_each(call, device, min(at_most, math.ceil(warmup_s / estimate)), prepare)
     at_least = 20 if estimate < 0.1 else 5
-    return time_each(call, device, max(at_least, min(at_most, int(budget_s / estimate))), before)
+    return time_each(call, device, max(at_least, min(at_most, int(budget_s / estimate))), prepare)
 
 
 def time_each(
-    call: Callable[[], object], device: torch.device, count: int, before: Callable[[], object] | None = None
+    call: Callable[[], object], device: torch.device, count: int, prepare: Callable[[], object] | None = None
 ) -> list[float]:
-    """Seconds of each of exactly `count` calls, back to back, or each after a call of `before`, whose time is not counted.
+    """Seconds of each of exactly `count` calls, back to back, or each after a call of `prepare`, whose time is not counted.
 
     Cold ones are the caller's to drop. GPU work is asynchronous: there a pair of events encloses each call, and the
     clock is read after all of them.
     """
-    ready = before or _nothing
+    ready = prepare or _nothing
     if device.type != "cuda":
         seconds = []
         for _ in range(count):
             ready()
-            begun = time.perf_counter()
+            start = time.perf_counter()
             call()
-            seconds.append(time.perf_counter() - begun)
+            seconds.append(time.perf_counter() - start)
         return seconds
     pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
     for begin, end in pairs:
@@ -167,18 +167,20 @@ def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
     """Rows as aligned text. `columns` gives the title of each key; what was not measured shows as a dash."""
     lines = [list(columns.values())] + [[_cell(row.get(key)) for key in columns] for row in rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
-    left = [all(isinstance(row.get(key), (str, type(None))) for row in rows) for key in columns]
-    shown = [
+    text_columns = [all(isinstance(row.get(key), (str, type(None))) for row in rows) for key in columns]
+    table_lines = [
         "  ".join(
-            cell.ljust(width) if to_left else cell.rjust(width) for cell, width, to_left in zip(line, widths, left, strict=True)
+            cell.ljust(width) if to_left else cell.rjust(width)
+            for cell, width, to_left in zip(line, widths, text_columns, strict=True)
         )
         for line in lines
     ]
-    return "\n".join([shown[0], "  ".join("-" * width for width in widths), *shown[1:]])
+    return "\n".join([table_lines[0], "  ".join("-" * width for width in widths), *table_lines[1:]])
 
 
 def is_by_hand() -> bool:
-    """Whether a person started the script: gpucourse sets GPUCOURSE_OUT, and collects from there what the script writes."""
+    """Return whether a person started the script: gpucourse sets GPUCOURSE_OUT, and collects from there what the script
+    writes."""
     return "GPUCOURSE_OUT" not in os.environ
 
 

@@ -27,23 +27,23 @@ def predict_bubble(stages: int, micro_batches: int) -> float:
 def replay(orders: Sequence[Sequence[Piece]]) -> float:
     """When the last stage would be done, in seconds, if each had its own processor and sending took no time.
 
-    `orders` gives for each stage the pieces in the order in which it really computed them. A piece begins when its stage
+    `orders` has for each stage the pieces in the order in which it really computed them. A piece begins when its stage
     is free and what it needs is there: forward the stage before, backward the stage behind. Raises ValueError if the
     pieces wait for each other for ever.
     """
-    done: dict[tuple[int, str, int], float] = {}
+    end_times: dict[tuple[int, str, int], float] = {}
     free, next_piece = [0.0] * len(orders), [0] * len(orders)
     while any(at < len(order) for at, order in zip(next_piece, orders, strict=True)):
         moved = False
         for stage, order in enumerate(orders):
             while next_piece[stage] < len(order):
                 piece = order[next_piece[stage]]
-                before = stage - 1 if piece.kind == FORWARD else stage + 1
-                needed = (before, piece.kind, piece.micro_batch)
-                if 0 <= before < len(orders) and needed not in done:
+                source = stage - 1 if piece.kind == FORWARD else stage + 1
+                input_piece = (source, piece.kind, piece.micro_batch)
+                if 0 <= source < len(orders) and input_piece not in end_times:
                     break
-                free[stage] = max(free[stage], done.get(needed, 0.0)) + piece.seconds
-                done[stage, piece.kind, piece.micro_batch] = free[stage]
+                free[stage] = max(free[stage], end_times.get(input_piece, 0.0)) + piece.seconds
+                end_times[stage, piece.kind, piece.micro_batch] = free[stage]
                 next_piece[stage] += 1
                 moved = True
         if not moved:
@@ -70,14 +70,14 @@ def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, obje
         "bubble_replayed_percent": replayed,
         "bubble_off_points": abs(replayed - by_formula),
         "bubble_wall_percent": 100 * idle_share(orders, step_ms / 1e3),
-        "in_flight": max(map(in_flight, orders)),
+        "in_flight": max(map(count_in_flight, orders)),
     }
 
 
-def in_flight(order: Sequence[Piece]) -> int:
+def count_in_flight(order: Sequence[Piece]) -> int:
     """Return the most micro-batches whose activations a stage held at once: forward done, backward not yet."""
-    held, most = 0, 0
+    count, most = 0, 0
     for piece in order:
-        held += 1 if piece.kind == FORWARD else -1
-        most = max(most, held)
+        count += 1 if piece.kind == FORWARD else -1
+        most = max(most, count)
     return most

@@ -1,4 +1,4 @@
-"""How many tokens per second are possible at most. A measurement above that is wrong, and is not shown."""
+"""The highest possible number of tokens per second. A measurement above that is wrong, and is not shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Ceilings:
         self.derived = derive_peaks(device) if device.type == "cuda" and self.gpu is None else None
         self.cpu_tflops = None if device.type == "cuda" else fastest_cpu_tflops()
 
-    def of(self, batch: int, prompt: int, answer: int) -> Ceiling:
+    def find(self, batch: int, prompt: int, answer: int) -> Ceiling:
         """Return the lowest of the ceilings for that many sequences at the same time, with `prompt` tokens in and `answer`
         out."""
         if self.cpu_tflops:
@@ -39,12 +39,12 @@ class Ceilings:
             return Ceiling(None, "a GPU that is not in the table: no ceiling is known")
         weights = self.model.weight_bytes(self.number)
         cache = self.model.kv_bytes(1, self.number) * mean_cached_tokens(prompt, answer)
-        who, gb_per_s, tflops = self._peaks()
+        gpu_name, gb_per_s, tflops = self._peaks()
         memory = gpus.decode_ceiling(batch, gb_per_s, weights, cache)
         compute = gpus.compute_ceiling(tflops, self.model.parameters) if tflops else None
         if compute is None or memory < compute:
-            return Ceiling(memory, f"{who} {gb_per_s:,.0f} GB/s: each step reads all weights")
-        return Ceiling(compute, f"{who} {tflops:,.0f} TFLOP/s in float16")
+            return Ceiling(memory, f"{gpu_name} {gb_per_s:,.0f} GB/s: each step reads all weights")
+        return Ceiling(compute, f"{gpu_name} {tflops:,.0f} TFLOP/s in float16")
 
     def _peaks(self) -> tuple[str, float, float | None]:
         """Whose they are, GB/s, and TFLOP/s in float16."""
@@ -56,8 +56,8 @@ class Ceilings:
 def derive_peaks(device: torch.device) -> gpus.DerivedPeaks | None:
     """Return what a GPU that is not in the table can do at most, by its processors and the highest clock that the driver
     names."""
-    asked = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[device.index or 0]
-    return gpus.derive(torch.cuda.get_device_properties(device), asked.get("clocks.max.sm"))
+    driver_facts = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[device.index or 0]
+    return gpus.derive(torch.cuda.get_device_properties(device), driver_facts.get("clocks.max.sm"))
 
 
 def mean_cached_tokens(prompt: int, answer: int) -> float:
@@ -66,7 +66,7 @@ def mean_cached_tokens(prompt: int, answer: int) -> float:
     The step of the prompt reads none and makes the first token; the others read the prompt and what is made so far. The cache
     at its largest would give a ceiling that a good engine exceeds.
     """
-    return sum(prompt + made for made in range(1, answer)) / answer
+    return sum(prompt + step for step in range(1, answer)) / answer
 
 
 def fastest_cpu_tflops() -> float:

@@ -44,7 +44,7 @@ def tpot(e2e_s: float, ttft_s: float, tokens: int) -> float | None:
 def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, temperature: float = 0.0) -> Answer:
     """One prompt (text, or the numbers of its tokens), answered to the last of `max_tokens`.
 
-    `ignore_eos` keeps the engine going where the model would have stopped: only equal work can be compared.
+    `ignore_eos` keeps the engine going after the model would have stopped: only equal work can be compared.
     """
     body = {
         "model": model, "prompt": prompt, "max_tokens": max_tokens, "temperature": temperature, "ignore_eos": True,
@@ -54,7 +54,7 @@ def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, 
     texts: list[str] = []
     used: dict[str, int] = {}
     first: float | None = None
-    sent = time.perf_counter()
+    start = time.perf_counter()
     try:
         with urllib.request.urlopen(request, timeout=600) as stream:
             for line in stream:
@@ -67,10 +67,10 @@ def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, 
                 used = event.get("usage") or used
     except urllib.error.HTTPError as error:
         raise RefusedByEngine(f"the engine refused the request ({error.code}): {error.read().decode()[:400]}") from None
-    ended = time.perf_counter()
+    end = time.perf_counter()
     if first is None or not used:
         raise RefusedByEngine("the engine ended the answer without a token or without its count of tokens")
-    return Answer("".join(texts), used["prompt_tokens"], used["completion_tokens"], first - sent, ended - sent, len(texts))
+    return Answer("".join(texts), used["prompt_tokens"], used["completion_tokens"], first - start, end - start, len(texts))
 
 
 def together(
@@ -94,10 +94,10 @@ def together(
     for thread in threads:
         thread.start()
     ready.wait()
-    begun = time.perf_counter()
+    start = time.perf_counter()
     for thread in threads:
         thread.join()
-    wall = time.perf_counter() - begun
+    wall = time.perf_counter() - start
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer

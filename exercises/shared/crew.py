@@ -23,9 +23,9 @@ def start(ranks_per_node: int) -> None:
 
     To be called after the imports, and before torch computes anything or starts a thread: a fork copies one thread only. The
     process that was forked from waits, and exits with 0 or with the code of the first rank that failed, once it has ended the
-    other ranks of its node. Where it is killed, its ranks are, too.
+    other ranks of its node. If it is killed, its ranks are, too.
 
-    Ends with a sentence where ranks cannot be forked: on macOS, and where torchrun started several processes on this node.
+    Ends with a sentence if ranks cannot be forked: on macOS, and if torchrun started several processes on this node.
     """
     if ranks_per_node == 1:
         return
@@ -65,14 +65,14 @@ def _begin(parent: int, rank: int, local: int, world: int, local_world: int) -> 
 
 def _wait(children: list[int]) -> int:
     """Return the exit code of the ranks: the first that is not 0, once all have ended."""
-    worst, left = 0, set(children)
-    while left:
+    worst, remaining = 0, set(children)
+    while remaining:
         child, status = os.wait()
-        left.discard(child)
+        remaining.discard(child)
         code = os.waitstatus_to_exitcode(status)
         if code and not worst:
             worst = code if code > 0 else 128 - code
-            _end(sorted(left), signal.SIGTERM)
+            _end(sorted(remaining), signal.SIGTERM)
     return worst
 
 

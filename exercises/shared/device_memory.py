@@ -44,7 +44,7 @@ class GpuMemory:
     def reserved(self) -> int:
         return torch.cuda.memory_reserved(0)
 
-    def in_use(self) -> int:
+    def used(self) -> int:
         free, total = torch.cuda.mem_get_info(0)
         return total - free
 
@@ -77,7 +77,7 @@ class SimulatedMemory(TorchDispatchMode):
     def reserved(self) -> int:
         return self._kept
 
-    def in_use(self) -> int:
+    def used(self) -> int:
         return self._kept + self._context
 
     def peak(self) -> int:
@@ -91,27 +91,27 @@ class SimulatedMemory(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Every operation passes through here: each storage that it returns for the first time is counted."""
-        made = function(*args, **(kwargs or {}))
-        for tensor in tree_iter(made):
+        result = function(*args, **(kwargs or {}))
+        for tensor in tree_iter(result):
             if isinstance(tensor, torch.Tensor):
                 self.count(tensor.untyped_storage())
-        return made
+        return result
 
     def count(self, storage: torch.UntypedStorage) -> None:
         """Take the place of a storage that is new, until it is freed. Raises torch.OutOfMemoryError if there is none."""
         key = storage._cdata  # noqa: SLF001 (the one name that all views of a storage share)
         if key in self._known:
             return
-        wanted = -(-storage.nbytes() // ROUNDED) * ROUNDED
+        size = -(-storage.nbytes() // ROUNDED) * ROUNDED
         free = self._size - self._context - self._live
-        if wanted > free:
+        if size > free:
             raise torch.OutOfMemoryError(
-                f"simulated device out of memory. Tried to allocate {wanted / MIB:.2f} MiB. The device has a total capacity of "
+                f"simulated device out of memory. Tried to allocate {size / MIB:.2f} MiB. The device has a total capacity of "
                 f"{self._size / MIB:.2f} MiB of which {free / MIB:.2f} MiB is free."
             )
-        self._live += wanted
+        self._live += size
         self._peak, self._kept = max(self._peak, self._live), max(self._kept, self._live)
-        self._known[key] = wanted
+        self._known[key] = size
         weakref.finalize(storage, self._release, key)
 
     def _release(self, key: int) -> None:

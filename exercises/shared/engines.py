@@ -1,6 +1,6 @@
 """Starting an inference engine, waiting until it answers, asking how much memory it takes, and always stopping it.
 
-vLLM where there is a GPU and vLLM; else serve.py, which lies beside this. Both speak the same HTTP, so a script cannot tell.
+vLLM if there is a GPU and vLLM; else serve.py, which is beside this. Both speak the same HTTP, so a script cannot tell.
 """
 
 from __future__ import annotations
@@ -70,44 +70,44 @@ def wait_for_vllm(pause_s: float = 2.0) -> None:
 
     The node says when it will stop the installation; the wait ends then at the latest.
     """
-    shown, shown_at = "", 0.0
+    shown_step, shown_at = "", 0.0
     while True:
         text = VLLM_STATE.read_text(encoding="utf-8", errors="replace")[:200] if VLLM_STATE.is_file() else ""
-        state, _, rest = text.strip().partition(" ")
-        until, _, step = rest.partition(" ")
+        state, _, details = text.strip().partition(" ")
+        until, _, step = details.partition(" ")
         seconds = float(until) - time.time() if until.isdigit() else 0.0
         if state == "failed":
-            bench.say(f"vLLM could not be installed on this node: {rest}")
+            bench.say(f"vLLM could not be installed on this node: {details}")
         if state != "installing" or seconds <= 0:
             return
-        if step != shown or time.monotonic() > shown_at + 60:
+        if step != shown_step or time.monotonic() > shown_at + 60:
             bench.say(
                 f"waiting for vLLM, which this node is still installing ({step}); at most {seconds / 60:.0f} more minutes"
             )
-            shown, shown_at = step, time.monotonic()
+            shown_step, shown_at = step, time.monotonic()
         time.sleep(pause_s)
 
 
-def choose(wanted: str) -> str:
+def choose(kind: str) -> str:
     """Return the engine for this computer. End the script with a message if the requested one cannot run here."""
     has_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
-    if has_gpu and wanted != "transformers":
+    if has_gpu and kind != "transformers":
         wait_for_vllm()
-    if wanted == "auto":
+    if kind == "auto":
         return "vllm" if has_gpu and shutil.which("vllm") else "transformers"
-    if wanted == "vllm" and not has_gpu:
+    if kind == "vllm" and not has_gpu:
         sys.exit("vLLM needs a GPU, but there is none here: --engine transformers (or auto)")
-    if wanted == "vllm" and not shutil.which("vllm"):
+    if kind == "vllm" and not shutil.which("vllm"):
         sys.exit("vLLM is not installed here: pip install vllm, best in a separate environment, and put it on the PATH")
-    return wanted
+    return kind
 
 
 def version(kind: str) -> str | None:
     """Return the version of the running engine, without which its speed cannot be compared; None if it does not report one."""
     if kind == "transformers":
         return importlib.metadata.version("transformers")
-    done = subprocess.run(["vllm", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
-    return done.stdout.split()[-1] if done.returncode == 0 and done.stdout.split() else None
+    process = subprocess.run(["vllm", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    return process.stdout.split()[-1] if process.returncode == 0 and process.stdout.split() else None
 
 
 def command(
@@ -126,7 +126,7 @@ def command(
 
 
 def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
-    """Return what vLLM is told here in any case: room for others, float16 where there is no bfloat16 in hardware, no CUDA
+    """Return what vLLM is told here in any case: room for others, float16 if there is no bfloat16 in hardware, no CUDA
     graphs.
 
     vLLM gives its cache what the weights leave of its share of the GPU's memory, so `kv_share` makes that share smaller.
@@ -140,7 +140,7 @@ def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
 
 
 def choose_batching(
-    known: Collection[str], *, requests: int, longest: int, kv_share: float = 1.0, on_gpu: bool = False
+    supported: Collection[str], *, requests: int, longest: int, kv_share: float = 1.0, on_gpu: bool = False
 ) -> dict[str, object]:
     """Return the settings of transformers' continuous batching for so many requests at a time, each of at most `longest`
     tokens.
@@ -148,11 +148,11 @@ def choose_batching(
     The cache has pages for the share `kv_share` of them, and for one at least: with fewer pages requests wait for each other.
     A step takes so many prompt tokens as keep the device busy, on a GPU (`on_gpu`) eight times as many as on a CPU.
 
-    `known` are the names that the installed transformers has for its settings: 5.17 says block_size where 5.18 and newer say
+    `supported` are the names that the installed transformers has for its settings: 5.17 says block_size, 5.18 and newer say
     page_size, and only 5.19 and newer would change the attention kernel by themselves.
     """
     settings: dict[str, object] = {
-        "page_size" if "page_size" in known else "block_size": PAGE,
+        "page_size" if "page_size" in supported else "block_size": PAGE,
         "num_blocks": max(1, int(requests * kv_share)) * (longest // PAGE + 1),
         "max_batch_tokens": max(2048 if on_gpu else 256, requests),
         "max_requests_per_batch": requests,
@@ -162,7 +162,7 @@ def choose_batching(
         "per_request_processors": True,
         "seed": 0,
     }
-    return {**settings, "auto_switch_to_flash": False} if "auto_switch_to_flash" in known else settings
+    return {**settings, "auto_switch_to_flash": False} if "auto_switch_to_flash" in supported else settings
 
 
 @contextlib.contextmanager
@@ -178,13 +178,13 @@ def running(
 ) -> Iterator[Engine]:
     """Yield the engine, ready to answer, for as long as the block lasts; its log is `engine.log` in `folder`.
 
-    Ends the script with the log's last lines where the engine does not come up. Stops it also when the script is terminated.
+    Ends the script with the log's last lines if the engine does not come up. Stops it also when the script is terminated.
     """
     claim = socket.socket()  # holds the port until the engine has it, so that no other program gets it meanwhile
     claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     claim.bind(("127.0.0.1", 0))
     port = claim.getsockname()[1]
-    if sys.platform != "linux":  # only Linux lets the engine listen where another socket is bound and does not
+    if sys.platform != "linux":  # only Linux lets the engine listen at a port where another socket is bound and does not
         claim.close()
     scratch = tempfile.TemporaryDirectory()
     named = language_models.place(model, Path(scratch.name))
@@ -195,15 +195,15 @@ def running(
     quiet = {"TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
     quiet |= {} if language_models.MODELS[model].hub else {"HF_HUB_OFFLINE": "1"}
     log = folder / "engine.log"
-    before = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
-    begun = time.perf_counter()
+    earlier_handler = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    start = time.perf_counter()
     with log.open("wb") as output:
         process = subprocess.Popen(words, stdout=output, stderr=output, env={**os.environ, **quiet})
     try:
         url = f"http://127.0.0.1:{port}"
-        _wait_until_ready(process, url, begun + READY_S[kind], log, model)
+        _wait_until_ready(process, url, start + READY_S[kind], log, model)
         claim.close()
-        yield Engine(kind, url, named, time.perf_counter() - begun, process)
+        yield Engine(kind, url, named, time.perf_counter() - start, process)
     finally:
         claim.close()
         process.terminate()
@@ -213,7 +213,7 @@ def running(
             process.kill()
             process.wait()
         scratch.cleanup()
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, earlier_handler)
 
 
 def offline(model: str, log: str) -> str:
@@ -235,7 +235,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, deadline: floa
         except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError):
             time.sleep(0.05)
         if process.poll() is not None or time.perf_counter() > deadline:
-            why = f"ended with code {process.poll()}" if process.poll() is not None else "did not answer in time"
+            reason = f"ended with code {process.poll()}" if process.poll() is not None else "did not answer in time"
             text = log.read_text(encoding="utf-8", errors="replace")
             last = "\n".join(text.splitlines()[-15:])
-            sys.exit(f"the engine {why}; the end of its log, {log.name}:\n{last}{offline(model, text)}")
+            sys.exit(f"the engine {reason}; the end of its log, {log.name}:\n{last}{offline(model, text)}")

@@ -59,7 +59,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class DerivedPeaks:
-    """What a GPU without a row can do at most, derived from its own numbers: TFLOP/s by torch's name of a dtype (None if its
+    """The ceilings of a GPU without a row, derived from its own numbers: TFLOP/s by torch's name of a dtype (None if its
     generation has no such unit), and the bandwidth in GB/s (None if the driver does not say)."""
 
     tflops: dict[str, float | None]
@@ -72,16 +72,16 @@ def derive(props: Any, clock_mhz: float | None) -> DerivedPeaks | None:
     Of each unit the GPUs of one generation have more or fewer, so the most that any of the table has for a processor and a
     clock counts: nothing real is above it. None for an unknown generation or clock.
     """
-    own = getattr(props, "clock_rate", None)
-    ghz = clock_mhz / 1e3 if clock_mhz else own / 1e6 if own else None
+    device_clock = getattr(props, "clock_rate", None)
+    ghz = clock_mhz / 1e3 if clock_mhz else device_clock / 1e6 if device_clock else None
     kin = [gpu for gpu in table() if gpu.capability == f"{props.major}.{props.minor}" and gpu.boost_ghz]
     if not kin or not ghz:
         return None
     tflops = {}
     for dtype in DTYPES:
         peaks = [(gpu.peak_tflops(dtype), gpu.sms * (gpu.boost_ghz or ghz)) for gpu in kin]
-        known = [peak / units for peak, units in peaks if peak]
-        tflops[dtype] = max(known) * props.multi_processor_count * ghz if known else None
+        per_clock = [peak / units for peak, units in peaks if peak]
+        tflops[dtype] = max(per_clock) * props.multi_processor_count * ghz if per_clock else None
     khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
     return DerivedPeaks(tflops, memory_gb_per_s(khz, bus) if khz and bus else None)
 
@@ -99,14 +99,14 @@ def document() -> dict[str, Any]:
 
 def find(device_name: str) -> Gpu | None:
     """Return the GPU with exactly this name, apart from case and spaces; None if it is not in the table."""
-    wanted = _normal(device_name)
-    return next((gpu for gpu in table() if wanted in map(_normal, gpu.names)), None)
+    name = _normal(device_name)
+    return next((gpu for gpu in table() if name in map(_normal, gpu.names)), None)
 
 
 def cores_per_sm(capability: str) -> int | None:
     """Cores of one processor in that generation of GPUs ("8.9"); None for one that is not known."""
-    known = {gpu.capability: gpu.cores_per_sm for gpu in table()}
-    return known.get(capability, document()["cores_per_sm"].get(capability))
+    by_capability = {gpu.capability: gpu.cores_per_sm for gpu in table()}
+    return by_capability.get(capability, document()["cores_per_sm"].get(capability))
 
 
 def _normal(name: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """Sizes of a model, from its published configuration. `hub` is its name where it can be downloaded; empty: made here."""
+    """Sizes of a model, from its published configuration. `hub` is its name if it can be downloaded; empty: made here."""
 
     hub: str
     parameters: int

@@ -8,15 +8,15 @@ from typing import Any
 
 GPU = "nvidia.com/gpu"
 KUBERNETES = "1.33.0"
-MOST_BYTES = 100_000
+MAX_BYTES = 100_000
 
 
 def read(text: str) -> list[dict[str, Any]]:
     """Return the objects of a file of several YAML documents. Raises ValueError with the line if it is not one."""
     import yaml
 
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"the file has more than {MOST_BYTES:,} characters")
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"the file has more than {MAX_BYTES:,} characters")
     try:
         documents = [document for document in yaml.safe_load_all(text) if document is not None]
     except yaml.YAMLError as error:
@@ -30,16 +30,16 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 def name_of(thing: Mapping[str, Any]) -> str:
-    """Return the name in an object's metadata; "None" where it has none."""
+    """Return the name in an object's metadata; "None" if it has none."""
     return str(mapping(thing, "metadata").get("name"))
 
 
 def mapping(thing: Mapping[str, Any], *path: str) -> dict[str, Any]:
-    """Return what lies at that path of keys, where that is a mapping; else an empty one."""
-    here: Any = thing
+    """Return the mapping at that path of keys; an empty one if there is none."""
+    value: Any = thing
     for key in path:
-        here = here.get(key) if isinstance(here, dict) else None
-    return here if isinstance(here, dict) else {}
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def mappings(thing: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -59,13 +59,13 @@ def resources(container: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def has_version(image: object) -> bool:
-    """Whether an image is named by a digest or by a tag other than latest."""
+    """Return whether an image is named by a digest or by a tag other than latest."""
     text = str(image or "")
     return "@sha256:" in text or re.search(r":(?!latest$)[\w.-]+$", text) is not None
 
 
 def ports_are_numbers(container: Mapping[str, Any]) -> bool:
-    """Whether each port of a container is a number, as the API server requires."""
+    """Return whether each port of a container is a number, as the API server requires."""
     ports = container.get("ports") or []
     if not isinstance(ports, list):
         return False
@@ -74,7 +74,7 @@ def ports_are_numbers(container: Mapping[str, Any]) -> bool:
 
 
 def has_schemas() -> bool:
-    """Whether kubernetes-validate is installed (`pip install "gpucourse[tracing]"`)."""
+    """Return whether kubernetes-validate is installed (`pip install "gpucourse[tracing]"`)."""
     try:
         import kubernetes_validate  # noqa: F401
     except ImportError:

@@ -36,10 +36,10 @@ def query(fields: tuple[str, ...] = FIELDS, timeout_s: float = 10.0) -> list[dic
     """Return a row for each GPU; None if there is no nvidia-smi, or it cannot talk to the driver within `timeout_s`."""
     if (program := shutil.which("nvidia-smi")) is None:
         return None
-    for asked in (fields, tuple(field.replace("event_reasons", "throttle_reasons") for field in fields)):
+    for requested in (fields, tuple(field.replace("event_reasons", "throttle_reasons") for field in fields)):
         try:
-            done = subprocess.run(
-                [program, f"--query-gpu={','.join(asked)}", "--format=csv"],
+            process = subprocess.run(
+                [program, f"--query-gpu={','.join(requested)}", "--format=csv"],
                 capture_output=True,
                 text=True,
                 timeout=timeout_s,
@@ -47,15 +47,15 @@ def query(fields: tuple[str, ...] = FIELDS, timeout_s: float = 10.0) -> list[dic
             )
         except (OSError, subprocess.TimeoutExpired):  # a driver that is busy or broken lets it hang
             return None
-        if not done.returncode:
-            return read(done.stdout)
+        if not process.returncode:
+            return read(process.stdout)
     return None
 
 
 def find_pcie_gb_per_s() -> float | None:
     """Return the most that the link between host and GPU carries in one direction; None if nvidia-smi does not say."""
-    asked = (query(("pcie.link.gen.max", "pcie.link.width.max")) or [{}])[0]
-    generation, width = asked.get("pcie.link.gen.max"), asked.get("pcie.link.width.max")
+    link = (query(("pcie.link.gen.max", "pcie.link.width.max")) or [{}])[0]
+    generation, width = link.get("pcie.link.gen.max"), link.get("pcie.link.width.max")
     if not isinstance(generation, int) or not isinstance(width, int):
         return None
     return GB_PER_S_A_LANE[generation] * width if generation in GB_PER_S_A_LANE else None
@@ -71,7 +71,7 @@ def screen() -> str | None:
 def read(text: str) -> list[dict[str, object]]:
     """Return the rows of `--format=csv`, with or without units: numbers in percent, bytes, watts, MHz and degrees; words; None.
 
-    A column is called as in the question, without its unit, and by its new name where the driver uses the old one.
+    A column is called as in the question, without its unit, and by its new name if the driver uses the old one.
     """
     lines = list(csv.reader(io.StringIO(text), skipinitialspace=True))
     if not lines:

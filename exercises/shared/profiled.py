@@ -29,25 +29,25 @@ def main() -> None:
     script = Path(sys.argv[0]).resolve()
     sys.path[0] = str(script.parent)
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if torch.cuda.is_available() else [])
-    ended: SystemExit | None = None
-    with profile(activities=activities) as seen:
+    script_exit: SystemExit | None = None
+    with profile(activities=activities) as profiler:
         try:
             runpy.run_path(str(script), run_name="__main__")
         except SystemExit as error:  # its own way to end: the table comes all the same
-            ended = error
-    write(seen, cuda=ProfilerActivity.CUDA in activities)
-    if ended is not None:
-        raise ended
+            script_exit = error
+    write(profiler, cuda=ProfilerActivity.CUDA in activities)
+    if script_exit is not None:
+        raise script_exit
 
 
-def write(seen: profile, *, cuda: bool) -> None:
+def write(profiler: profile, *, cuda: bool) -> None:
     """Write the table, its rows and the trace into GPUCOURSE_OUT or here, with the rank in their names if there are several."""
     out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
     out.mkdir(parents=True, exist_ok=True)
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     rank = os.environ.get("RANK", "0")
     suffix = f"-rank{rank}" if several else ""
-    events = seen.key_averages()
+    events = profiler.key_averages()
     key = "self_device_time_total" if cuda else "self_cpu_time_total"
     ordered = sorted(events, key=lambda event: getattr(event, key), reverse=True)[:ROWS]
     total = sum(getattr(event, key) for event in events) or 1.0
@@ -58,16 +58,16 @@ def write(seen: profile, *, cuda: bool) -> None:
         }
         for event in ordered
     ]  # fmt: skip
-    where = "on the GPU" if cuda else "on the processor"
-    (out / f"profile{suffix}.json").write_text(json.dumps({"where": where, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    place = "on the GPU" if cuda else "on the processor"
+    (out / f"profile{suffix}.json").write_text(json.dumps({"where": place, "rows": rows}, indent=2) + "\n", encoding="utf-8")
     (out / f"profile{suffix}.txt").write_text(events.table(sort_by=key, row_limit=ROWS) + "\n", encoding="utf-8")
-    seen.export_chrome_trace(str(out / f"trace{suffix}.json.gz"))
+    profiler.export_chrome_trace(str(out / f"trace{suffix}.json.gz"))
     if rank == "0":
         lines = [f"{'operation':<44} {'calls':>7} {'ms':>10} {'%':>6}"]
         lines += [
             f"{r['operation'][:44]:<44} {r['calls']:>7,} {r['self_ms']:>10,.2f} {r['percent']:>6.1f}" for r in rows[:SHOWN]
         ]
-        sys.stdout.write(f"\nwhere the time went, {where}:\n" + "\n".join(lines) + "\n")
+        sys.stdout.write(f"\nwhere the time went, {place}:\n" + "\n".join(lines) + "\n")
         sys.stdout.flush()
 
 

@@ -25,7 +25,7 @@ class World:
     device: torch.device
     waiting_room: dist.ProcessGroup
 
-    def over_ranks(self, value: torch.Tensor | list[float] | float, op: dist.ReduceOp) -> torch.Tensor:
+    def reduce(self, value: torch.Tensor | list[float] | float, op: dist.ReduceOp) -> torch.Tensor:
         """`value` of every rank, reduced element by element, in double precision."""
         tensor = torch.as_tensor(value, dtype=torch.float64, device=self.device).clone()
         dist.all_reduce(tensor, op=op)
@@ -33,38 +33,38 @@ class World:
 
     def slowest(self, seconds: list[float]) -> list[float]:
         """Element by element the largest: a collective step has ended when its last rank has finished."""
-        return self.over_ranks(seconds, dist.ReduceOp.MAX).tolist()
+        return self.reduce(seconds, dist.ReduceOp.MAX).tolist()
 
-    def difference(self, mine: torch.Tensor) -> float:
+    def difference(self, values: torch.Tensor) -> float:
         """Return the largest between any two ranks, over all elements: 0 means that they hold the same numbers. NaN stays
         NaN."""
-        if self.over_ranks(float(not mine.isfinite().all()), dist.ReduceOp.MAX):
+        if self.reduce(float(not values.isfinite().all()), dist.ReduceOp.MAX):
             return math.nan
-        return (self.over_ranks(mine, dist.ReduceOp.MAX) - self.over_ranks(mine, dist.ReduceOp.MIN)).max().item()
+        return (self.reduce(values, dist.ReduceOp.MAX) - self.reduce(values, dist.ReduceOp.MIN)).max().item()
 
     def error(self, computed: torch.Tensor, right: torch.Tensor) -> float:
         """Return the largest difference between the two on any rank, as a share of the largest element. NaN stays NaN."""
-        mine = ((computed - right).abs().max() / right.abs().max().clamp_min(1e-30)).item()
-        return max(self.gather(mine), key=lambda value: math.inf if math.isnan(value) else value)
+        own_error = ((computed - right).abs().max() / right.abs().max().clamp_min(1e-30)).item()
+        return max(self.gather(own_error), key=lambda value: math.inf if math.isnan(value) else value)
 
-    def gather(self, mine: object) -> list:
+    def gather(self, value: object) -> list:
         """One object of every rank, in the order of the ranks."""
         every: list[object] = [None] * self.size
-        dist.all_gather_object(every, mine)
+        dist.all_gather_object(every, value)
         return every
 
     def free_bytes(self) -> int:
         """Memory that every rank can rely on: the least of all GPUs; on CPUs a rank's share of its computer."""
         if self.device.type == "cuda":
-            mine: float = torch.cuda.mem_get_info(self.device)[0]
+            own_bytes: float = torch.cuda.mem_get_info(self.device)[0]
         else:
             pages = os.sysconf("SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES")
-            mine = pages * os.sysconf("SC_PAGE_SIZE") / self.gather(socket.gethostname()).count(socket.gethostname())
-        return int(self.over_ranks(mine, dist.ReduceOp.MIN).item())
+            own_bytes = pages * os.sysconf("SC_PAGE_SIZE") / self.gather(socket.gethostname()).count(socket.gethostname())
+        return int(self.reduce(own_bytes, dist.ReduceOp.MIN).item())
 
     def give_up_together(self, reason: str | None) -> None:
         """End every rank with all reasons if any rank has one: one that went on would wait for ever."""
-        reasons = [f"rank {rank}: {why}" for rank, why in enumerate(self.gather(reason)) if why]
+        reasons = [f"rank {rank}: {text}" for rank, text in enumerate(self.gather(reason)) if text]
         if reasons:
             dist.destroy_process_group()
             sys.exit("\n".join(reasons))
@@ -85,7 +85,7 @@ def checksum(tensor: torch.Tensor) -> str:
 
 
 def meeting_point(timeout: timedelta) -> dict[str, object]:
-    """Where the ranks of a later life meet; nothing in the first, which finds its way by the environment.
+    """Return where the ranks of a later life meet; nothing in the first, which finds its way by the environment.
 
     torchrun with a static rendezvous (--master-addr) keeps one store through all restarts, and in torch 2.13 nothing parts the
     lives in it: a rank may read the address of a process that is dead. So each life puts its number before its keys.
@@ -101,12 +101,12 @@ def meeting_point(timeout: timedelta) -> dict[str, object]:
 def join() -> World:
     """Join the process group that torchrun describes in the environment; with plain python, a world of one.
 
-    Says how long this rank waited: a slow rank comes last, and waits least. Ends the process with a sentence where it would
+    Says how long this rank waited: a slow rank comes last, and waits least. Ends the process with a sentence if it would
     have no GPU of its own.
     """
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
-    began = time.perf_counter()
+    start = time.perf_counter()
     timeout = timedelta(seconds=float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "120")))
     if torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -122,7 +122,7 @@ def join() -> World:
         dist.init_process_group("gloo", timeout=timeout, **meeting_point(timeout))
     waiting_room = dist.new_group(backend="gloo", timeout=timedelta(hours=1))
     if dist.get_world_size() > 1:
-        waited_s = time.perf_counter() - began
+        waited_s = time.perf_counter() - start
         sys.stdout.write(f"rank {dist.get_rank()} joined {dist.get_world_size()} ranks, {waited_s:.2f} s after it was ready\n")
         sys.stdout.flush()
     return World(dist.get_rank(), dist.get_world_size(), device, waiting_room)

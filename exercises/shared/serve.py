@@ -100,17 +100,19 @@ class Completions(BaseHTTPRequestHandler):
         """Print nothing: the engine's log holds faults only."""
 
     def do_GET(self) -> None:
-        known = {"/health": {}, "/v1/models": {"data": [{"id": args.model, "object": "model"}]}}
-        self.document(200 if self.path in known else 404, known.get(self.path, {"error": "no such page"}))
+        pages = {"/health": {}, "/v1/models": {"data": [{"id": args.model, "object": "model"}]}}
+        self.document(200 if self.path in pages else 404, pages.get(self.path, {"error": "no such page"}))
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = request.get("prompt", "")
         used = len(prompt if isinstance(prompt, list) else tokenizer(prompt)["input_ids"])
-        wanted = request.setdefault("max_tokens", 16)
-        if not used or wanted < 1 or used + wanted > args.max_model_len:
-            said = f"{used} tokens of prompt and {wanted} to make: at least one each, {args.max_model_len} together at most"
-            self.document(400, {"error": {"message": said}})
+        max_tokens = request.setdefault("max_tokens", 16)
+        if not used or max_tokens < 1 or used + max_tokens > args.max_model_len:
+            message = (
+                f"{used} tokens of prompt and {max_tokens} to make: at least one each, {args.max_model_len} together at most"
+            )
+            self.document(400, {"error": {"message": message}})
         elif request.get("stream"):
             self.stream(request, used)
         else:
@@ -123,12 +125,12 @@ class Completions(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
-        sent = ""
+        sent_text = ""
         for tokens, finished in answer(request):
             text = tokenizer.decode(tokens)
             if text.endswith("\ufffd") and not finished:
-                text = sent  # half a character; the rest comes with the next token
-            new, sent = text[len(sent) :], text
+                text = sent_text  # half a character; the rest comes with the next token
+            new, sent_text = text[len(sent_text) :], text
             self.event({"choices": [{"index": 0, "text": new, "finish_reason": "length" if finished else None}]})
         self.event({"choices": [], "usage": usage(used, len(tokens))})
         self.wfile.write(b"data: [DONE]\n\n")
@@ -146,19 +148,19 @@ class Completions(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def usage(prompt: int, made: int) -> dict[str, int]:
-    return {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
+def usage(prompt: int, completion: int) -> dict[str, int]:
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-def not_orphaned() -> None:
-    """End when the process that started this one ends: an engine that nobody can stop would keep the GPU."""
+def end_with_parent() -> None:
+    """End when the process that started this one ends: an engine without that process would keep the GPU."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
 
 
-threading.Thread(target=not_orphaned, daemon=True).start()
+threading.Thread(target=end_with_parent, daemon=True).start()
 threading.Thread(target=route, daemon=True).start()
 ThreadingHTTPServer.request_queue_size = 1024  # Linux resets connections beyond the queue, and the default is 5
 server = ThreadingHTTPServer(("127.0.0.1", args.port), Completions)

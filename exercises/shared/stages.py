@@ -16,7 +16,7 @@ from torch.distributed.pipelining import PipelineStage
 class Watch:
     """Records each piece of work of this rank, and how long the rank computed on it.
 
-    On a CPU that is the thread's processor time, which stands still while another rank has the core: use one thread a rank.
+    On a CPU that is the thread's processor time, which stops while another rank has the core: use one thread a rank.
     On a GPU it is the time between two events around the work.
     """
 
@@ -34,9 +34,9 @@ class Watch:
             end.record()
             self._noted.append((kind, micro_batch, lambda: begin.elapsed_time(end) / 1e3))
         else:
-            begun = time.thread_time()
+            start = time.thread_time()
             yield
-            seconds = time.thread_time() - begun
+            seconds = time.thread_time() - start
             self._noted.append((kind, micro_batch, lambda: seconds))
 
     def take(self) -> list[Piece]:
@@ -49,17 +49,17 @@ class Watch:
 class WatchedStage(PipelineStage):
     """A stage of torch's pipelines that records its pieces. It receives and sends between them, which is not counted."""
 
-    def __init__(self, watch: Watch, *rest: Any, **named: Any) -> None:
-        super().__init__(*rest, **named)
+    def __init__(self, watch: Watch, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self.watch = watch
 
-    def forward_one_chunk(self, index: int, *rest: Any, **named: Any) -> Any:
+    def forward_one_chunk(self, index: int, *arguments: Any, **named: Any) -> Any:
         with self.watch.piece(FORWARD, index):
-            return super().forward_one_chunk(index, *rest, **named)
+            return super().forward_one_chunk(index, *arguments, **named)
 
-    def backward_one_chunk(self, index: int, *rest: Any, **named: Any) -> Any:
+    def backward_one_chunk(self, index: int, *arguments: Any, **named: Any) -> Any:
         with self.watch.piece(BACKWARD, index):
-            return super().backward_one_chunk(index, *rest, **named)
+            return super().backward_one_chunk(index, *arguments, **named)
 
 
 def typical(steps: Sequence[Sequence[Piece]]) -> list[Piece]:

@@ -1,6 +1,6 @@
 """Samples of what a device does while something else computes: one format, three sources.
 
-NVML where NVIDIA's Python package is; nvidia-smi where only the driver is; else the processor, through psutil. Each sample
+NVML if NVIDIA's Python package is there; nvidia-smi if only the driver is; else the processor, through psutil. Each sample
 says where it comes from, and what the source does not know is None.
 """
 
@@ -178,9 +178,11 @@ class Recorder:
     def _loop(self) -> None:
         tick = 0
         while not self._stop.wait(max(0.0, self._begun + (tick + 1) / self.hz - time.monotonic())):
-            due = int(self.seconds * self.hz)  # a late sample is late once: those that fell due meanwhile are counted as missed
-            self.missed += max(0, due - tick - 1)
-            tick = max(tick + 1, due)
+            due_tick = int(
+                self.seconds * self.hz
+            )  # a late sample is late once: those that fell due meanwhile are counted as missed
+            self.missed += max(0, due_tick - tick - 1)
+            tick = max(tick + 1, due_tick)
             phase, at = self.phase, self.seconds
             sample = self.read()
             if sample.device:

@@ -91,7 +91,7 @@ FAULTS: Mapping[str, Fault] = {
     "1.1 wrong product, held copy, one call, impossible speed": Fault(
         changes=[
             ("cold = bench.time_each(lambda: torch.mm(x, y,", "cold = bench.time_each(lambda: torch.mm(x, x,"),
-            ("held = [x, y, product]", "held = [x, y, product, a.clone()]"),
+            ("tensors = [x, y, product]", "tensors = [x, y, product, a.clone()]"),
             ("at_least=args.repeats, flush=flush)", "flush=flush)[:1]"),
             ("    tflops = gpus.matmul_tflops(n, median)", "    tflops = gpus.matmul_tflops(n, 1e-9)"),
         ],
@@ -102,7 +102,7 @@ FAULTS: Mapping[str, Fault] = {
         changes=[
             ("    speed = tokens / e2e\n", "    speed = 1e6 * tokens / e2e\n"),
             ("completions.py", '"max_tokens": max_tokens,', '"max_tokens": max_tokens - 1,'),
-            ("completions.py", "    ended = time.perf_counter()\n", "    first = ended = time.perf_counter()\n"),
+            ("completions.py", "    end = time.perf_counter()\n", "    first = end = time.perf_counter()\n"),
             ("    memory = engine.memory_bytes()\n", "    memory = 0\n"),
         ],
         red={"possible", "every-token", "streamed", "whose-memory"}, unknown=("rows", "tok_per_s"),
@@ -114,8 +114,8 @@ FAULTS: Mapping[str, Fault] = {
              "phase, at = self.phase, (time.sleep(0.6), self.seconds)[1]\n"),
             ("telemetry.py", '            source="cpu",\n', '            source="nvml",\n'),
             ("work.operations / work.seconds / 1e12\n", "1e3 * work.operations / work.seconds / 1e12\n"),
-            ("loads.py", "    return Work(time.perf_counter() - begun)\n",
-             "    return Work(time.perf_counter() - begun, 1e9)\n"),
+            ("loads.py", "    return Work(time.perf_counter() - start)\n",
+             "    return Work(time.perf_counter() - start, 1e9)\n"),
             ("hello_gpu.py", "device, dtype, cores = bench.here()", "device, dtype, cores = bench.nowhere()"),
         ],
         red={"on-time", "labelled", "possible", "busy-without-work", "other-ran", "every-load"}, code=1,
@@ -143,7 +143,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "3.2 gradients that are not averaged": Fault(
         changes=[
-            ("model, mine = build(parallel=True)", "model, mine = build(parallel=False)"),
+            ("model, own_share = build(parallel=True)", "model, own_share = build(parallel=False)"),
             ("whole_loss(model.module)\nfor", "whole_loss(model)\nfor"),
             ("whole_loss(model.module), flat", "whole_loss(model), flat"),
         ],
@@ -167,21 +167,21 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "3.3 wrong values of each collective": Fault(
         changes=[
-            ("dist.broadcast(brought, src=0)", "dist.broadcast(brought, src=1)"),
-            ("lambda: dist.all_reduce(brought), brought, brought, total",
-             "lambda: (dist.all_reduce(brought), dist.all_reduce(brought)), brought, brought, total"),
-            ("gather(every, mine)", "gather(every, mine.flip(0))"),
-            ("scatter(kept, brought)", "scatter(kept, brought.roll(1))"),
+            ("dist.broadcast(contribution, src=0)", "dist.broadcast(contribution, src=1)"),
+            ("lambda: dist.all_reduce(contribution), contribution, contribution, total",
+             "lambda: (dist.all_reduce(contribution), dist.all_reduce(contribution)), contribution, contribution, total"),
+            ("gather(every, own_share)", "gather(every, own_share.flip(0))"),
+            ("scatter(received, contribution)", "scatter(received, contribution.roll(1))"),
         ],
         red={"values-right"}, ranks=2, settings={"max_bytes": "1024"}, marks=(),
     ),
     "3.4 one share for all, wrong labels": Fault(
-        changes=[("rank=worker", "rank=0"), ("images[chosen], labels[chosen]", "images[chosen], labels[chosen] * 0")],
+        changes=[("rank=worker", "rank=0"), ("images[places], labels[places]", "images[places], labels[places] * 0")],
         red={"same-training", "learned", "better-than-guessing"}, others=True, ranks=2, settings=SMALL_PICTURES,
     ),
     "3.4 each rank on its own": Fault(
         changes=[
-            ("generate(wanted, SEED)", "generate(wanted, rank)"),
+            ("generate(image_count, SEED)", "generate(image_count, rank)"),
             ('network if case == "1 worker" else', "network if case else"),
         ],
         red={"same-data", "parameters-equal"}, others=True, ranks=2, settings=SMALL_PICTURES,
@@ -198,7 +198,7 @@ FAULTS: Mapping[str, Fault] = {
     "3.6 unequal shares, wrong gradient sent back": Fault(
         changes=[
             ("args.layers * r // size, args.layers * (r + 1) // size", "7 * (r > 0), 7 if r == 0 else args.layers"),
-            ("dist.send(given.grad, rank - 1)", "dist.send(given.grad * 1.01, rank - 1)"),
+            ("dist.send(received.grad, rank - 1)", "dist.send(received.grad * 1.01, rank - 1)"),
         ],
         red={"bubble-formula", "gradients-right"}, ranks=2,
         settings={"hidden": "96", "batch_size": "256", "steps": "3", "layers": "8"},
@@ -229,7 +229,7 @@ FAULTS: Mapping[str, Fault] = {
     "4.1 sparse figure, guessed GPU": Fault(
         changes=[
             ("gpus.json", '"fp32": 30.3, "tf32": 60, "fp16": 121,', '"fp32": 30.3, "tf32": 60, "fp16": 242,'),
-            ("gpus.py", "if wanted in map(_normal, gpu.names)", "if any(wanted in _normal(name) for name in gpu.names)"),
+            ("gpus.py", "if name in map(_normal, gpu.names)", "if any(name in _normal(text) for text in gpu.names)"),
         ],
         red={"formula", "never-guessed"},
     ),
@@ -245,8 +245,8 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "4.3 prompts asked twice, impossible speed, unequal work": Fault(
         changes=[
-            ("    asked.update(map(tuple, made))\n",
-             "    made = [[5] * args.input_len] * count\n    asked.update(map(tuple, made))\n"),
+            ("    used_prompts.update(map(tuple, new_prompts))\n",
+             "    new_prompts = [[5] * args.input_len] * count\n    used_prompts.update(map(tuple, new_prompts))\n"),
             ("sum(answer.tokens for answer in answered) / wall", "sum(1e4 * answer.tokens for answer in answered) / wall"),
             ("completions.py", '"max_tokens": max_tokens,', '"max_tokens": max(1, max_tokens - 2),'),
         ],
@@ -260,7 +260,7 @@ FAULTS: Mapping[str, Fault] = {
             ("costs.py", "tok_per_s * 3600 * util", "tok_per_s * 60 * util"),
             ('if run["gpu"] == gpu), None)', 'if run["gpu"] in (gpu, "T4")), None)'),
             ('and throughput(row["gpu"]) is None for', 'and row["gpu"] not in {each["gpu"] for each in of_model} for'),
-            ("costs.py", "    return price / other\n", "    return price**2 / other\n"),
+            ("costs.py", "    return price / other_price\n", "    return price**2 / other_price\n"),
         ],
         red={"formula", "price-ratio", "nothing-invented"}, files=list_earlier_throughputs(), settings={"model": "gpt2"},
         marks=(),
@@ -310,13 +310,13 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "5.9 fewer samples": Fault(
         changes=[
-            *UNREAD, ("my_training.py", "out = model(x[chosen])", "chosen = chosen[:4]\n            out = model(x[chosen])"),
+            *UNREAD, ("my_training.py", "out = model(x[places])", "places = places[:4]\n            out = model(x[places])"),
         ],
         red={"same-losses", "same-weights", "every-sample"}, others=True, solved=True,
         settings={"samples": "32", "rounds": "1"},
     ),
     "5.9 training without the model": Fault(
-        changes=[*UNREAD, ("my_training.py", "out = model(x[chosen])", "out = model.forward(x[chosen])")],
+        changes=[*UNREAD, ("my_training.py", "out = model(x[places])", "out = model.forward(x[places])")],
         red={"training-runs"}, others=True, words="called the model 0 times", solved=True,
         settings={"samples": "32", "rounds": "1"},
     ),

@@ -46,7 +46,7 @@ def _listens(tmp_path: Path, *command: str, **more: str) -> set[str]:
     """The addresses on which rank 0 and its parent listen while it is in the process group, as /proc spells them."""
     script = tmp_path / "meet.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    env = environment.of_node(
+    env = environment.make_node_environment(
         name="n0", uid="u", user="learner", python=sys.executable, home=tmp_path, shell="/bin/sh", host={"LD_LIBRARY_PATH": ""}
     )
     done = subprocess.run(

@@ -14,15 +14,15 @@ class _Loss:
 
 def judge(part: Part) -> None:
     """`surprise` must use the held-out text, and nothing else."""
-    seen: list[str] = []
+    texts: list[str] = []
     surprise = part.function_alone(
         "surprise",
-        pieces=lambda text, **_: (seen.append(text), text),
+        pieces=lambda text, **_: (texts.append(text), text),
         loss_of=lambda *_: _Loss(),
         held_out="held out",
         training="training",
     )
     part.call(surprise, None)
-    if seen != ["held out"]:
-        raise part.wrong("still", text=" and ".join(seen) or "nothing")
+    if texts != ["held out"]:
+        raise part.wrong("still", text=" and ".join(texts) or "nothing")
     part.note("the loss is measured on text that the model never saw")

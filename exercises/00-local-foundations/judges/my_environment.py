@@ -27,16 +27,16 @@ WAYS = {
     "node-by-node": Way(
         "ranks were dealt to the nodes in turns: a launcher fills node 0 first, so that consecutive ranks share a "
         "machine and its fast links",
-        ("before + local_rank", "local_rank * len(processes) + node"),
+        ("preceding + local_rank", "local_rank * len(processes) + node"),
     ),
     "own-node-only": Way(
         "RANK starts at 0 on every node: there are {nodes} processes with rank 0, and all of them open the meeting point. The "
         "processes of earlier nodes come first",
-        ("before + local_rank", "local_rank"),
+        ("preceding + local_rank", "local_rank"),
     ),
     "local-is-global": Way(
         "LOCAL_RANK goes on counting across nodes: process {rank} would look for GPU {rank} on a node that has {count}",
-        ('"LOCAL_RANK": local_rank', '"LOCAL_RANK": before + local_rank'),
+        ('"LOCAL_RANK": local_rank', '"LOCAL_RANK": preceding + local_rank'),
     ),
     "includes-own-node": Way(
         "RANK counts this node's own processes among those of earlier nodes: rank 0 is missing, and all wait for it",
@@ -57,11 +57,11 @@ WAYS = {
     ),
     "own-port": Way(
         "MASTER_PORT differs from process to process: it is the port where rank 0 listens, so it must be the same for all",
-        ('"MASTER_PORT": port', '"MASTER_PORT": port + before + local_rank'),
+        ('"MASTER_PORT": port', '"MASTER_PORT": port + preceding + local_rank'),
     ),
     "from-one": Way(
         "it counts from 1: ranks, local ranks and nodes are counted from 0, and a world of {world} has no rank {world}",
-        ('"RANK": before + local_rank', '"RANK": before + local_rank + 1'),
+        ('"RANK": preceding + local_rank', '"RANK": preceding + local_rank + 1'),
     ),
     "not-text": Way(
         "{name} is {kind}: environment variables must be text, and a process with anything else is not even started",
@@ -81,29 +81,29 @@ def judge(part: Part) -> None:
     cases: list[Case] = []
     for processes, port in GROUPS:
         hosts = [f"10.0.{len(processes)}.{node + 7}" for node in range(len(processes))]
-        for node, local_rank in [(node, own) for node, many in enumerate(processes) for own in range(many)]:
+        for node, local_rank in [(node, index) for node, many in enumerate(processes) for index in range(many)]:
             name = f"node {node}, local rank {local_rank}, with {processes} processes on the nodes"
-            given = part.call(describe, node, local_rank, hosts, list(processes), port, case=name)
-            _require_text(part, given, name)
-            given = {key: given[key] for key in NAMES}  # more than these does no harm
+            answer = part.call(describe, node, local_rank, hosts, list(processes), port, case=name)
+            _require_text(part, answer, name)
+            answer = {key: answer[key] for key in NAMES}  # more than these does no harm
             right, ways = _describe(node, local_rank, hosts, processes, port)
             world, rank = sum(processes), int(right["RANK"])
             values = {"nodes": len(processes), "rank": rank, "count": processes[node], "world": world}
             knobs = {"nodes": len(processes), "node": node, "local rank": local_rank, "processes": str(processes)}
-            cases.append(Case(name, given, right, ways, values, knobs))
+            cases.append(Case(name, answer, right, ways, values, knobs))
     _compare_each(part, cases)
     part.note(f"right for all {len(cases)} processes of {len(GROUPS)} groups of nodes")
 
 
-def _require_text(part: Part, given: Any, case: str) -> None:
-    if not isinstance(given, Mapping):
-        part.compare([Case(case, given, {"RANK": "..."})])
+def _require_text(part: Part, answer: Any, case: str) -> None:
+    if not isinstance(answer, Mapping):
+        part.compare([Case(case, answer, {"RANK": "..."})])
         return
     for name in NAMES:
-        if name not in given:
+        if name not in answer:
             raise part.wrong("missing", case, name=name)
-        if not isinstance(given[name], str):
-            raise part.wrong("not-text", case, name=name, kind=f"{given[name]!r}, a {type(given[name]).__name__}")
+        if not isinstance(answer[name], str):
+            raise part.wrong("not-text", case, name=name, kind=f"{answer[name]!r}, a {type(answer[name]).__name__}")
 
 
 def _compare_each(part: Part, cases: list[Case]) -> None:
@@ -141,8 +141,8 @@ def _describe(
         "own-port": {"MASTER_PORT": port + rank},
         "from-one": {"RANK": rank + 1, "LOCAL_RANK": local_rank + 1, "NODE_RANK": node + 1},
     }
-    return _as_text(right), {name: _as_text(values) for name, values in ways.items()}
+    return _format_values(right), {name: _format_values(values) for name, values in ways.items()}
 
 
-def _as_text(values: Mapping[str, object]) -> dict[str, str]:
+def _format_values(values: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}

@@ -115,12 +115,12 @@ def _ask(
     for turn in range(2):
         random.seed(100 * turn + rank)
         torch.manual_seed(100 * turn + rank)
-        given = part.call(choose, samples, ranks, rank, epoch, seed, case=f"{case}, rank {rank}")
-        given = given.tolist() if hasattr(given, "tolist") else given
-        given = part.call(list, given, case=case) if isinstance(given, Iterator) else given
-        if isinstance(given, (str, dict, set, int, type(None))) or not all(_is_number(number) for number in given):
-            raise part.wrong("no-numbers", f"{case}, rank {rank}", given=str(given)[:60])
-        shares.append([int(number) for number in given])
+        answer = part.call(choose, samples, ranks, rank, epoch, seed, case=f"{case}, rank {rank}")
+        answer = answer.tolist() if hasattr(answer, "tolist") else answer
+        answer = part.call(list, answer, case=case) if isinstance(answer, Iterator) else answer
+        if isinstance(answer, (str, dict, set, int, type(None))) or not all(_is_number(number) for number in answer):
+            raise part.wrong("no-numbers", f"{case}, rank {rank}", given=str(answer)[:60])
+        shares.append([int(number) for number in answer])
     if shares[0] != shares[1]:
         raise part.wrong("not-repeatable", f"{case}, rank {rank}")
     return shares[0]
@@ -133,24 +133,24 @@ def _is_number(value: Any) -> bool:
 
 
 def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], case: str) -> None:
-    """Whether the shares are complete and even."""
+    """Return whether the shares are complete and even."""
     times = Counter(number for share in shares for number in share)
     for number in times:
         if not 0 <= number < samples:
             raise part.wrong("no-such-sample", case, sample=number, last=samples - 1)
     lengths = [len(share) for share in shares]
-    needed, missing = -(-samples // ranks), [number for number in range(samples) if number not in times]
+    share_length, missing = -(-samples // ranks), [number for number in range(samples) if number not in times]
     values = {
-        "samples": samples, "ranks": ranks, "needed": needed, "longest": max(lengths), "shortest": min(lengths),
+        "samples": samples, "ranks": ranks, "needed": share_length, "longest": max(lengths), "shortest": min(lengths),
         "most": lengths.index(max(lengths)), "least": lengths.index(min(lengths)), "missing": len(missing),
     }  # fmt: skip
     if len(set(lengths)) > 1:
         raise part.wrong("padded-once" if samples < ranks else "uneven", case, **values)
-    if lengths[0] > needed:
+    if lengths[0] > share_length:
         raise part.wrong("too-many", case, **values)
     if missing and len(set(map(frozenset, shares))) == 1 < ranks:
         raise part.wrong("same-for-all", case, **values)
-    if missing and lengths[0] == needed:
+    if missing and lengths[0] == share_length:
         sample, count = times.most_common(1)[0]
         raise part.wrong("rank-in-the-shuffle", case, **values, sample=sample, times=count)
     if missing:
@@ -158,7 +158,7 @@ def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], 
 
 
 def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
-    """Whether the order and the shares change with the epoch, and the order with the seed."""
+    """Return whether the order and the shares change with the epoch, and the order with the seed."""
     samples, ranks = SHUFFLED
     case = f"{samples} samples, {ranks} ranks, epochs {', '.join(map(str, EPOCHS))}"
     epochs = [[_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)] for epoch in EPOCHS]
@@ -173,8 +173,10 @@ def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
     if any(groups[0] & group for group in groups[1:]):
         raise part.wrong("same-share", case, shortest=len(epochs[0][0]))
     case = f"{case}, seed 6"
-    others = [[_ask(part, choose, case, samples, ranks, rank, epoch, seed=6) for rank in range(ranks)] for epoch in EPOCHS]
-    alike = [epoch for epoch, shares, other in zip(EPOCHS, epochs, others, strict=True) if shares == other]
+    reseeded = [[_ask(part, choose, case, samples, ranks, rank, epoch, seed=6) for rank in range(ranks)] for epoch in EPOCHS]
+    alike = [
+        epoch for epoch, shares, reseeded_shares in zip(EPOCHS, epochs, reseeded, strict=True) if shares == reseeded_shares
+    ]
     if len(alike) == len(EPOCHS):
         raise part.wrong("no-seed", case)
     if alike:

@@ -42,24 +42,24 @@ WAYS = {
     ),
     "swapped": Way(
         "the model was shown the later tokens and asked for the earlier ones: it has to guess what comes next",
-        ("seen, wanted = tokens[:, :-1], tokens[:, 1:]", "wanted, seen = tokens[:, :-1], tokens[:, 1:]"),
+        ("inputs, targets = tokens[:, :-1], tokens[:, 1:]", "targets, inputs = tokens[:, :-1], tokens[:, 1:]"),
     ),
     "last-only": Way(
         "only the last token of each piece was guessed. One forward gives the scores of every position: use them all, "
         "and a step learns from length times as many guesses",
-        ("scores.flatten(0, 1), wanted.flatten()", "scores[:, -1], wanted[:, -1]"),
+        ("scores.flatten(0, 1), targets.flatten()", "scores[:, -1], targets[:, -1]"),
     ),
     "summed": Way(
         "the loss is the sum over all guesses: a batch twice as large would make steps twice as large. Take the mean",
-        ("wanted.flatten())", 'wanted.flatten(), reduction="sum")'),
+        ("targets.flatten())", 'targets.flatten(), reduction="sum")'),
     ),
     "softmax-twice": Way(
         "the scores went through a softmax before cross_entropy, which does that itself: the loss can hardly fall",
-        ("scores = model(seen)", "scores = model(seen).softmax(dim=-1)"),
+        ("scores = model(inputs)", "scores = model(inputs).softmax(dim=-1)"),
     ),
     "loss-after": Way(
         "the step is right, but the loss is that of the model after the step: return the loss that the step was computed from",
-        ("return loss.item()", "return nn.functional.cross_entropy(model(seen).flatten(0, 1), wanted.flatten()).item()"),
+        ("return loss.item()", "return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).item()"),
     ),
     "another-step": Way(
         "the loss is right, but the weights after step {step} are not: something other than one step along this batch's "
@@ -106,8 +106,8 @@ class Optimizer:
         """Go against the gradients, which a closure computes before that; returns what it returns."""
         with torch.enable_grad():
             loss = closure() if closure else None
-        there = any(weight.grad is not None and bool(weight.grad.any()) for weight in self.weights)
-        self.events.append("step" if there else "empty step")
+        has_gradient = any(weight.grad is not None and bool(weight.grad.any()) for weight in self.weights)
+        self.events.append("step" if has_gradient else "empty step")
         for weight, speed in zip(self.weights, self.speeds, strict=True):
             if weight.grad is not None:
                 weight.sub_(self.lr * speed.mul_(self.momentum).add_(weight.grad))
@@ -152,12 +152,12 @@ def judge(part: Part) -> None:
     train_step = part.function("train_step")
     cases = []
     for setting in SETTINGS:
-        given, events = part.call(setting.steps, train_step, case=setting.name)
+        answer, events = part.call(setting.steps, train_step, case=setting.name)
         right, _ = setting.steps(make_step())
-        _name_what_is_missing(part, setting.name, events, given, right)
-        if any(isinstance(loss, torch.Tensor) and loss.requires_grad for loss, _ in given) and same(given, right, TOLERANCE):
+        _name_what_is_missing(part, setting.name, events, answer, right)
+        if any(isinstance(loss, torch.Tensor) and loss.requires_grad for loss, _ in answer) and same(answer, right, TOLERANCE):
             raise part.wrong("graph-kept", setting.name)
-        cases += _list_cases(setting, given, right)
+        cases += _list_cases(setting, answer, right)
     try:
         part.compare(cases, tolerance=TOLERANCE)
     except Verdict as verdict:
@@ -168,7 +168,7 @@ def judge(part: Part) -> None:
     part.note(f"{STEPS} steps in {len(SETTINGS)} settings: losses and all weights are right")
 
 
-def _list_cases(setting: Setting, given: list[Any], right: list[Any]) -> list[Case]:
+def _list_cases(setting: Setting, answer: list[Any], right: list[Any]) -> list[Case]:
     """Return the loss and the weights of each step, with those of each wrong way."""
     ways = {name: setting.steps(step)[0] for name, step in VARIANTS.items()}
     knobs = {"pieces": setting.shape[0], "tokens": setting.shape[1] - 1, "momentum": setting.momentum}
@@ -177,17 +177,17 @@ def _list_cases(setting: Setting, given: list[Any], right: list[Any]) -> list[Ca
         for place, (kind, count) in enumerate(((": the loss of step ", "step"), (WEIGHTS, "after step"))):
             of_ways = {way: rows[step][place] for way, rows in ways.items()}
             name = f"{setting.name}{kind}{step + 1}"
-            cases.append(Case(name, given[step][place], right[step][place], of_ways, knobs={**knobs, count: step + 1}))
+            cases.append(Case(name, answer[step][place], right[step][place], of_ways, knobs={**knobs, count: step + 1}))
     return cases
 
 
-def _name_what_is_missing(part: Part, case: str, events: list[str], given: list[Any], right: list[Any]) -> None:
+def _name_what_is_missing(part: Part, case: str, events: list[str], answer: list[Any], right: list[Any]) -> None:
     """Name the mistake that the order of events shows, if the weights are wrong after the first step."""
-    if all(torch.allclose(mine, its, rtol=1e-3) for mine, its in zip(given[0][1], right[0][1], strict=True)):
+    if all(torch.allclose(weights, its, rtol=1e-3) for weights, its in zip(answer[0][1], right[0][1], strict=True)):
         return
     if "backward" not in events:
         raise part.wrong("no-backward", case)
-    if events == ["backward"] * len(events) and all(map(torch.equal, given[0][1], given[-1][1])):
+    if events == ["backward"] * len(events) and all(map(torch.equal, answer[0][1], answer[-1][1])):
         raise part.wrong("no-step", case)
     if events[0] != "backward":
         raise part.wrong("step-first", case)
@@ -198,17 +198,17 @@ def _name_what_is_missing(part: Part, case: str, events: list[str], given: list[
 def make_step(
     *,
     zero: bool = True,
-    seen: slice = slice(None, -1),
-    wanted: slice = slice(1, None),
+    input_places: slice = slice(None, -1),
+    target_places: slice = slice(1, None),
     places: slice = slice(None),
     reduction: str = "mean",
     softmax: bool = False,
-    after: bool = False,
+    loss_after_step: bool = False,
 ) -> Callable[..., float]:
     """Return a step that is right, or wrong in one way."""
 
     def loss_of(model: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
-        scores, targets = model(tokens[:, seen])[:, places], tokens[:, wanted][:, places]
+        scores, targets = model(tokens[:, input_places])[:, places], tokens[:, target_places][:, places]
         scores = scores.softmax(dim=-1) if softmax else scores
         return nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction=reduction)
 
@@ -218,17 +218,17 @@ def make_step(
             optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        return (loss_of(model, tokens) if after else loss).item()
+        return (loss_of(model, tokens) if loss_after_step else loss).item()
 
     return step
 
 
 VARIANTS = {
     "gradients-add-up": make_step(zero=False),
-    "no-shift": make_step(wanted=slice(None, -1)),
-    "swapped": make_step(seen=slice(1, None), wanted=slice(None, -1)),
+    "no-shift": make_step(target_places=slice(None, -1)),
+    "swapped": make_step(input_places=slice(1, None), target_places=slice(None, -1)),
     "last-only": make_step(places=slice(-1, None)),
     "summed": make_step(reduction="sum"),
     "softmax-twice": make_step(softmax=True),
-    "loss-after": make_step(after=True),
+    "loss-after": make_step(loss_after_step=True),
 }

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 def describe_process(node: int, local_rank: int, hosts: Sequence[str], processes: Sequence[int], port: int) -> dict[str, str]:
     """Return the variables of one process."""
-    before = sum(processes[:node])
+    preceding = sum(processes[:node])
     values = {
-        "RANK": before + local_rank,
+        "RANK": preceding + local_rank,
         "WORLD_SIZE": sum(processes),
         "LOCAL_RANK": local_rank,
         "LOCAL_WORLD_SIZE": processes[node],

@@ -8,9 +8,9 @@ from torch import nn
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, tokens: torch.Tensor) -> float:
     """Return the loss of the batch before the step."""
-    seen, wanted = tokens[:, :-1], tokens[:, 1:]
-    scores = model(seen)
-    loss = nn.functional.cross_entropy(scores.flatten(0, 1), wanted.flatten())
+    inputs, targets = tokens[:, :-1], tokens[:, 1:]
+    scores = model(inputs)
+    loss = nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -29,8 +29,8 @@ class Server:
         return None
 
     def __iter__(self) -> Iterator[bytes]:
-        asked = self.body["max_tokens"]
-        count = asked if self.body.get("ignore_eos") or self.body.get("min_tokens") == asked else 3
+        max_tokens = self.body["max_tokens"]
+        count = max_tokens if self.body.get("ignore_eos") or self.body.get("min_tokens") == max_tokens else 3
         for _ in range(count):
             self.now += 0.1
             yield b"data: " + json.dumps({"choices": [{"text": "to"}]}).encode()

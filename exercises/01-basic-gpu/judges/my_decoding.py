@@ -13,12 +13,12 @@ WAYS = {
     "without-the-cache": Way(
         "the tokens are right, but {computed} were computed where {needed} are enough: each step computes the whole text "
         "again. For a text ten times as long that is a hundred times the work. Keep one cache",
-        ("model(written[-1:], cache)", "model(prompt + written, [])"),
+        ("model(tokens[-1:], cache)", "model(prompt + tokens, [])"),
     ),
     "everything-again": Way(
         "the cache holds {held} entries for a text of {text} tokens: you computed tokens again that were already in it, and "
         "the model looked back at them twice",
-        ("model(written[-1:], cache)", "model(prompt + written, cache)"),
+        ("model(tokens[-1:], cache)", "model(prompt + tokens, cache)"),
     ),
     "cache-of-the-last-request": Way(
         "the cache had {held} entries before the prompt was computed: they belong to the previous request, and must not affect "
@@ -29,34 +29,34 @@ WAYS = {
         "you put tokens into the cache yourself. It holds the key and value of each, which only the model can compute: pass "
         "the tokens to the model, and it adds their keys and values",
         (
-            "    scores = model(prompt, cache)[-1]\n    written",
-            "    cache += prompt[:-1]\n    scores = model(prompt[-1:], cache)[-1]\n    written",
+            "    scores = model(prompt, cache)[-1]\n    tokens",
+            "    cache += prompt[:-1]\n    scores = model(prompt[-1:], cache)[-1]\n    tokens",
         ),
     ),
     "prompt-lost": Way(
         "the model was given a new token and an empty cache: it no longer knows the prompt. Pass the same cache to every call",
-        ("model(written[-1:], cache)", "model(written[-1:], [])"),
+        ("model(tokens[-1:], cache)", "model(tokens[-1:], [])"),
     ),
     "prompt-one-by-one": Way(
         "the prompt took {calls} calls. All its tokens are known, so compute them in one call (prefill), which reads the "
         "weights once instead of once for each token",
         (
-            "    scores = model(prompt, cache)[-1]\n    written",
-            "    for token in prompt:\n        scores = model([token], cache)[-1]\n    written",
+            "    scores = model(prompt, cache)[-1]\n    tokens",
+            "    for token in prompt:\n        scores = model([token], cache)[-1]\n    tokens",
         ),
     ),
     "last-of-prompt-twice": Way(
         "the last token of the prompt was computed twice: the scores of the prefill already give the first token of the answer",
         (
-            "    scores = model(prompt, cache)[-1]\n    written",
-            "    model(prompt, cache)\n    scores = model(prompt[-1:], cache)[-1]\n    written",
+            "    scores = model(prompt, cache)[-1]\n    tokens",
+            "    model(prompt, cache)\n    scores = model(prompt[-1:], cache)[-1]\n    tokens",
         ),
     ),
     "one-too-many": Way(
         "the last token of the answer was computed as well, which is not needed: what comes after it is not part of the answer",
         (
-            "        if len(written) == count:\n            return written\n        scores = model(written[-1:], cache)[-1]\n",
-            "        scores = model(written[-1:], cache)[-1]\n        if len(written) == count:\n            return written\n",
+            "        if len(tokens) == count:\n            return tokens\n        scores = model(tokens[-1:], cache)[-1]\n",
+            "        scores = model(tokens[-1:], cache)[-1]\n        if len(tokens) == count:\n            return tokens\n",
         ),
     ),
     "first-place": Way(
@@ -66,11 +66,11 @@ WAYS = {
     "least-likely": Way("you always took the least likely token", ("scores.index(max(scores))", "scores.index(min(scores))")),
     "prompt-in-the-answer": Way(
         "your answer begins with the prompt: return the new tokens only",
-        ("            return written\n", "            return prompt + written\n"),
+        ("            return tokens\n", "            return prompt + tokens\n"),
     ),
     "wrong-length": Way(
         "it returned {given} tokens, but {count} were asked for",
-        ("if len(written) == count", "if len(written) > count"),
+        ("if len(tokens) == count", "if len(tokens) > count"),
     ),
 }
 REQUESTS = (([3, 14, 15, 9, 26], 7), ([42], 4), ([7, 7, 7], 1), ([1, 2, 3, 4, 5, 6, 7, 8, 9], 2))
@@ -106,23 +106,23 @@ def judge(part: Part) -> None:
     generate = part.function("generate")
     for prompt, count in REQUESTS:
         case = f"{count} token{'s' * (count > 1)} after a prompt of {len(prompt)}"
-        model, own = Model(), list(prompt)
-        tokens = part.call(generate, model, own, count, case=case)
+        model, prompt_copy = Model(), list(prompt)
+        tokens = part.call(generate, model, prompt_copy, count, case=case)
         tokens = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens) if isinstance(tokens, tuple) else tokens
         computed = sum(map(len, model.calls))
         if model.at_first == prompt[: len(model.at_first)] != [] or model.held > computed + len(model.at_first):
             raise part.wrong("cache-by-hand", case)
         _judge_tokens(part, prompt, count, model, tokens, case)
         _judge_work(part, prompt, count, model, case)
-        part.compare([Case(f"the prompt that it was given for {case}, afterwards", own, prompt)])
+        part.compare([Case(f"the prompt that it was given for {case}, afterwards", prompt_copy, prompt)])
     part.note(f"{len(REQUESTS)} answers, each token computed once: {len(prompt) + count - 1} in {count} calls for the last one")
 
 
-def _judge_tokens(part: Part, prompt: list[int], count: int, model: Model, given: Any, case: str) -> None:
+def _judge_tokens(part: Part, prompt: list[int], count: int, model: Model, answer: Any, case: str) -> None:
     right = _write(prompt, count, score)
-    if given == right:
+    if answer == right:
         return
-    if given == prompt + right:
+    if answer == prompt + right:
         raise part.wrong("prompt-in-the-answer", case)
     if model.at_first:
         raise part.wrong("cache-of-the-last-request", case, held=len(model.at_first))
@@ -130,43 +130,43 @@ def _judge_tokens(part: Part, prompt: list[int], count: int, model: Model, given
     if model.held > text:
         way = "last-of-prompt-twice" if [prompt[-1:]] == model.calls[1:2] and model.held == text else "everything-again"
         raise part.wrong(way, case, held=model.held, text=text)
-    if len(model.calls) > 1 and model.calls[1] == prompt[-1:] and model.calls[0] == prompt and given[:1] != prompt[-1:]:
+    if len(model.calls) > 1 and model.calls[1] == prompt[-1:] and model.calls[0] == prompt and answer[:1] != prompt[-1:]:
         raise part.wrong("last-of-prompt-twice", case)
-    if isinstance(given, list) and len(given) != count:
-        raise part.wrong("wrong-length", case, given=len(given), count=count)
+    if isinstance(answer, list) and len(answer) != count:
+        raise part.wrong("wrong-length", case, given=len(answer), count=count)
     ways = {
         "first-place": _write(prompt, count, score, first=prompt[:1]),
         "least-likely": _write(prompt, count, lambda text: [-value for value in score(text)]),
         "prompt-lost": _forget(prompt, count),
     }
-    part.compare([Case(case, given, right, ways)])
+    part.compare([Case(case, answer, right, ways)])
 
 
 def _judge_work(part: Part, prompt: list[int], count: int, model: Model, case: str) -> None:
-    computed, needed = sum(map(len, model.calls)), len(prompt) + count - 1
+    computed, necessary = sum(map(len, model.calls)), len(prompt) + count - 1
     if model.calls[0] != prompt:
         raise part.wrong("prompt-one-by-one", case, calls=len(model.calls) - count + 1)
-    if computed == needed + 1 and len(model.calls) == count + 1:
+    if computed == necessary + 1 and len(model.calls) == count + 1:
         raise part.wrong("one-too-many", case)
-    if computed > needed:
-        raise part.wrong("without-the-cache", case, computed=computed, needed=needed)
+    if computed > necessary:
+        raise part.wrong("without-the-cache", case, computed=computed, needed=necessary)
 
 
 def _write(
     prompt: list[int], count: int, scores_of: Callable[[list[int]], list[float]], first: list[int] | None = None
 ) -> list[int]:
     """Return the likeliest tokens; `first` replaces the prompt when the first token is chosen."""
-    written: list[int] = []
+    tokens: list[int] = []
     for _ in range(count):
-        scores = scores_of(first if first and not written else prompt + written)
-        written.append(scores.index(max(scores)))
-    return written
+        scores = scores_of(first if first and not tokens else prompt + tokens)
+        tokens.append(scores.index(max(scores)))
+    return tokens
 
 
 def _forget(prompt: list[int], count: int) -> list[int]:
     """Return the tokens that result from an empty cache at each token after the first."""
-    written = _write(prompt, 1, score)
-    while len(written) < count:
-        scores = score(written[-1:])
-        written.append(scores.index(max(scores)))
-    return written
+    tokens = _write(prompt, 1, score)
+    while len(tokens) < count:
+        scores = score(tokens[-1:])
+        tokens.append(scores.index(max(scores)))
+    return tokens

@@ -16,7 +16,7 @@ ROOM = (240 << 20) // (4 * 1024)  # rows of 1024 columns that fit on a device of
 CAPACITY = ROOM * COLUMNS * 4  # bytes
 TOO_LARGE = int(1.2 * (256 << 20) / (4 * 1024))  # rows
 TABLES = (TOO_LARGE, 97, 10_007, 1)  # rows
-TOLERANCE, MOST_PARTS, FEW_ROWS = 1e-4, 500, 40
+TOLERANCE, MAX_PARTS, FEW_ROWS = 1e-4, 500, 40
 WAYS = {
     "all-at-once": Way(
         "it asked for {asked:,} rows at once: the device has room for {room:,}, and the squares need room as well. Load a "
@@ -112,11 +112,11 @@ class Calls(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Every function and method of torch passes here."""
-        made = function(*args, **(kwargs or {}))
-        for tensor in tree_iter(made):
+        result = function(*args, **(kwargs or {}))
+        for tensor in tree_iter(result):
             if isinstance(tensor, torch.Tensor):
                 self.memory.count(tensor.untyped_storage())
-        return made
+        return result
 
 
 def judge(part: Part) -> None:
@@ -128,11 +128,11 @@ def judge(part: Part) -> None:
     for rows in TABLES:
         table, memory = Table(part, rows), SimulatedMemory(CAPACITY)
         with Calls(memory):
-            given = part.call(_run, part, function, table, case=f"{rows:,} rows")
-            left = memory.allocated() - (_bytes(given) if isinstance(given, torch.Tensor) else 0)
-        _judge_sums(part, table, given)
-        if left > CAPACITY // 500:
-            raise part.wrong("left-behind", f"{rows:,} rows", percent=100 * left / CAPACITY)
+            answer = part.call(_run, part, function, table, case=f"{rows:,} rows")
+            remaining = memory.allocated() - (_bytes(answer) if isinstance(answer, torch.Tensor) else 0)
+        _judge_sums(part, table, answer)
+        if remaining > CAPACITY // 500:
+            raise part.wrong("left-behind", f"{rows:,} rows", percent=100 * remaining / CAPACITY)
         if rows == TOO_LARGE:
             peak = 100 * memory.peak() / CAPACITY
             part.note(f"{rows:,} rows, of which the device holds {ROOM:,}, and never more than {peak:.0f}% of it in use")
@@ -151,7 +151,7 @@ def _run(part: Part, function: Any, table: Table) -> Any:
         raise part.wrong(way, f"{table.rows:,} rows", **values) from None
 
 
-def _judge_sums(part: Part, table: Table, given: Any) -> None:
+def _judge_sums(part: Part, table: Table, answer: Any) -> None:
     case = f"{table.rows:,} rows"
     counts = {"rows": table.read, "wanted": table.rows}
     if table.read < table.rows:
@@ -161,21 +161,21 @@ def _judge_sums(part: Part, table: Table, given: Any) -> None:
             "failed", "other", f"it read {table.read:,} of {table.rows:,} rows, and left out some before the last", case
         )
     if table.read > table.rows:
-        overlaps = [begun for (first, count), (begun, _) in pairwise(sorted(set(table.parts))) if begun < first + count]
+        overlaps = [begin for (first, count), (begin, _) in pairwise(sorted(set(table.parts))) if begin < first + count]
         if overlaps:
             raise part.wrong("rows-twice", case, **counts, begun=overlaps[0])
         says = f"it read {table.read:,} rows of a table that has {table.rows:,}: it loaded the same rows again"
         raise Verdict("failed", "other", says, case)
-    if given is not None:
-        given = part.call(torch.as_tensor, given, case=case).detach().double()
-        if given.shape != (COLUMNS,):
-            raise part.wrong("wrong-axis", case, shape=tuple(given.shape), columns=COLUMNS)
+    if answer is not None:
+        answer = part.call(torch.as_tensor, answer, case=case).detach().double()
+        if answer.shape != (COLUMNS,):
+            raise part.wrong("wrong-axis", case, shape=tuple(answer.shape), columns=COLUMNS)
     right = table.sums(table.pattern.square())
-    if given is not None and torch.allclose(given, right, rtol=TOLERANCE, atol=TOLERANCE):
+    if answer is not None and torch.allclose(answer, right, rtol=TOLERANCE, atol=TOLERANCE):
         return
     ways = {"not-squared": table.sums(table.pattern)}
-    if len(table.parts) < MOST_PARTS:
+    if len(table.parts) < MAX_PARTS:
         parts = [table.sums(table.pattern, first, count) for first, count in table.parts]
         ways |= {"sums-squared": torch.stack(parts).square().sum(dim=0)}
         ways |= {"last-part-only": table.sums(table.pattern.square(), *table.parts[-1])}
-    part.compare([Case(case, given, right, ways)], tolerance=TOLERANCE)
+    part.compare([Case(case, answer, right, ways)], tolerance=TOLERANCE)

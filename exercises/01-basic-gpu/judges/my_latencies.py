@@ -88,13 +88,13 @@ def judge(part: Part) -> None:
     summarise = part.function("summarise")
     for key in KEYS:
         cases = []
-        for name, (sent, events) in STREAMS.items():
-            given = part.call(summarise, sent, list(events), case=name)
-            if not isinstance(given, Mapping):
-                part.compare([Case(name, given, dict.fromkeys(KEYS, "..."))])
-            if key not in given:
-                raise part.wrong("missing", name, key=key, given=f"there is {', '.join(map(str, given)) or 'nothing'}")
-            cases.append(_case(key, name, given[key], sent, events))
+        for name, (sent_s, events) in STREAMS.items():
+            answer = part.call(summarise, sent_s, list(events), case=name)
+            if not isinstance(answer, Mapping):
+                part.compare([Case(name, answer, dict.fromkeys(KEYS, "..."))])
+            if key not in answer:
+                raise part.wrong("missing", name, key=key, given=f"there is {', '.join(map(str, answer)) or 'nothing'}")
+            cases.append(_case(key, name, answer[key], sent_s, events))
         part.compare(cases)
     name = "three tokens in one event"
     tpot = part.call(summarise, AT_ONCE[0], list(AT_ONCE[1]), case=name)["tpot_s"]
@@ -102,27 +102,27 @@ def judge(part: Part) -> None:
     part.note(f"all four figures of {len(STREAMS) + 1} streams")
 
 
-def _case(key: str, name: str, given: Any, sent: float, events: Events) -> Case:
+def _case(key: str, name: str, answer: Any, sent_s: float, events: Events) -> Case:
     with_tokens = [(moment, count) for moment, count in events if count]
     tokens = sum(count for _, count in with_tokens)
-    first, last, begun, ended = with_tokens[0][0], with_tokens[-1][0], events[0][0], events[-1][0]
-    right = _figures(tokens, first - sent, last - sent)
+    first, last, first_event, last_event = with_tokens[0][0], with_tokens[-1][0], events[0][0], events[-1][0]
+    right = _figures(tokens, first - sent_s, last - sent_s)
     is_single = tokens == 1
     ways = {
-        "ttft_s": {"empty-event-first": begun - sent, "not-from-the-request": first - begun},
-        "e2e_s": {"until-the-usage": ended - sent, "not-from-the-request": last - begun},
+        "ttft_s": {"empty-event-first": first_event - sent_s, "not-from-the-request": first - first_event},
+        "e2e_s": {"until-the-usage": last_event - sent_s, "not-from-the-request": last - first_event},
         "tpot_s": {
-            "events-as-tokens": _figures(len(events), first - sent, last - sent)["tpot_s"],
-            "events-with-tokens": _figures(len(with_tokens), first - sent, last - sent)["tpot_s"],
+            "events-as-tokens": _figures(len(events), first - sent_s, last - sent_s)["tpot_s"],
+            "events-with-tokens": _figures(len(with_tokens), first - sent_s, last - sent_s)["tpot_s"],
             "divided-by-all": None if is_single else (last - first) / tokens,
-            "prefill-in-tpot": None if is_single else (last - sent) / (tokens - 1),
-            "mean-of-all": None if is_single else (last - sent) / tokens,
+            "prefill-in-tpot": None if is_single else (last - sent_s) / (tokens - 1),
+            "mean-of-all": None if is_single else (last - sent_s) / tokens,
             "zero-for-nothing": 0.0 if is_single else right["tpot_s"],
         },
         "tok_per_s": {
-            "events-as-tokens": len(events) / (last - sent),
-            "events-with-tokens": len(with_tokens) / (last - sent),
-            "rate-without-the-wait": 1 / (first - sent)
+            "events-as-tokens": len(events) / (last - sent_s),
+            "events-with-tokens": len(with_tokens) / (last - sent_s),
+            "rate-without-the-wait": 1 / (first - sent_s)
             if is_single
             else (tokens - 1) / (last - first)
             if last > first
@@ -132,7 +132,7 @@ def _case(key: str, name: str, given: Any, sent: float, events: Events) -> Case:
     ways |= {"milliseconds": right[key] and 1000 * right[key]}
     ways |= {"clock-as-duration": {"ttft_s": first, "e2e_s": last}.get(key, right[key])}
     values = {"key": key, "tokens": tokens, "later": tokens - 1, "events": len(events)}
-    return Case(f"{key} of: {name}", given, right[key], ways, values)
+    return Case(f"{key} of: {name}", answer, right[key], ways, values)
 
 
 def _figures(tokens: int, ttft: float, e2e: float) -> dict[str, float | None]:

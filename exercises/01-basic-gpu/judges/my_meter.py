@@ -14,8 +14,8 @@ WAYS = {
         "this is the mean of all samples times the duration. The samples are not evenly spaced: when the monitor was "
         "late, a sample stands for a longer time than the others",
         (
-            "(ended - begun) * (low + high) / 2",
-            "sum(power for _, power in known) / len(known) * (known[-1][0] - known[0][0]) / (len(known) - 1)",
+            "(end - start) * (low + high) / 2",
+            "sum(power for _, power in readings) / len(readings) * (readings[-1][0] - readings[0][0]) / (len(readings) - 1)",
         ),
     ),
     "each-until-the-next": Way(
@@ -36,7 +36,7 @@ WAYS = {
         "the energy is 3,600 times too small: it is in watt-hours, but has to be in joules",
         (
             "energy = 0.0\n",
-            "energy = 0.0\n    known = [(at / 3600, power) for at, power in known]\n",
+            "energy = 0.0\n    readings = [(at / 3600, power) for at, power in readings]\n",
         ),
     ),
     "no-answer-as-zero": Way(
@@ -54,39 +54,42 @@ WAYS = {
             "energy = 0.0\n",
             "energy, powers = 0.0, [sample.power_w for sample in recording]\n"
             "    for place, power in enumerate(powers):\n        powers[place] = powers[place - 1] if power is None else "
-            "power\n    known = [(sample.at_ms / 1e3, power) for sample, power in zip(recording, powers)]\n",
+            "power\n    readings = [(sample.at_ms / 1e3, power) for sample, power in zip(recording, powers)]\n",
         ),
     ),
     "as-share": Way("your utilisation is a fraction: 0.5 of the time is 50%", ("busy / watched", "busy / watched / 100")),
     "mean-of-samples": Way(
         "{key} is the plain mean of the samples: weight each by the time that it stands for",
-        ("seconds = known[-1][0] - known[0][0]\n", "seconds = energy * len(known) / sum(power for _, power in known)\n"),
+        (
+            "seconds = readings[-1][0] - readings[0][0]\n",
+            "seconds = energy * len(readings) / sum(power for _, power in readings)\n",
+        ),
     ),
     "from-zero": Way(
         "the recording does not begin at 0 on the monitor's clock: its length is the last moment minus the first",
-        ("seconds = known[-1][0] - known[0][0]", "seconds = known[-1][0]"),
+        ("seconds = readings[-1][0] - readings[0][0]", "seconds = readings[-1][0]"),
     ),
     "utilisation-of-the-time-after": Way(
         "you took each utilisation to last until the next sample. It is the mean over the time since the sample before: the "
         "card cannot know what comes",
         (
-            "        if sample.utilisation_percent is not None:\n            stretch = sample.at_ms - before.at_ms\n"
+            "        if sample.utilisation_percent is not None:\n            stretch = sample.at_ms - earlier.at_ms\n"
             "            busy += stretch * sample.utilisation_percent\n",
-            "        if before.utilisation_percent is not None:\n            stretch = sample.at_ms - before.at_ms\n"
-            "            busy += stretch * before.utilisation_percent\n",
+            "        if earlier.utilisation_percent is not None:\n            stretch = sample.at_ms - earlier.at_ms\n"
+            "            busy += stretch * earlier.utilisation_percent\n",
         ),
     ),
     "silence-as-idle": Way(
         "an interval without an answer was counted as 0%: nothing is known about it, so leave it out of the sum and of "
         "the time that you divide by",
-        ("            watched += stretch\n", "            pass\n        watched += sample.at_ms - before.at_ms\n"),
+        ("            watched += stretch\n", "            pass\n        watched += sample.at_ms - earlier.at_ms\n"),
     ),
     "missing": Way("{key} is missing: there is {given}", ('"mean_power_w": energy / seconds, ', "")),
 }
 
 
 class Sample(NamedTuple):
-    """What the monitor read at one moment."""
+    """The monitor's readings at one moment."""
 
     at_ms: float
     power_w: float | None
@@ -119,14 +122,14 @@ def judge(part: Part) -> None:
     """Each figure of each recording."""
     summarise = part.function("summarise")
     sample_type = getattr(part.module, "Sample", Sample)
-    given = {
+    answer = {
         name: part.call(summarise, [sample_type(*sample) for sample in recording], case=name)
         for name, recording in RECORDINGS.items()
     }
     for key in KEYS:
         cases = []
         for name, recording in RECORDINGS.items():
-            values = given[name]
+            values = answer[name]
             if not isinstance(values, Mapping):
                 part.compare([Case(name, values, dict.fromkeys(KEYS, "..."))])
             if key not in values:
@@ -139,23 +142,23 @@ def judge(part: Part) -> None:
 
 def _figures(recording: Sequence[Sample]) -> dict[str, float]:
     energy = _energy(recording, lambda low, high: (low + high) / 2)
-    known = [sample for sample in itertools.pairwise(recording) if sample[1].utilisation_percent is not None]
-    weights = [sample.at_ms - before.at_ms for before, sample in known]
-    busy = sum(weight * (sample.utilisation_percent or 0.0) for weight, (_, sample) in zip(weights, known, strict=True))
+    intervals = [sample for sample in itertools.pairwise(recording) if sample[1].utilisation_percent is not None]
+    weights = [sample.at_ms - earlier.at_ms for earlier, sample in intervals]
+    busy = sum(weight * (sample.utilisation_percent or 0.0) for weight, (_, sample) in zip(weights, intervals, strict=True))
     return {"energy_j": energy, "mean_power_w": energy / _seconds(recording), "utilisation_percent": busy / sum(weights)}
 
 
 def _energy(recording: Sequence[Sample], middle: Callable[[float, float], float]) -> float:
-    known = [(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None]
-    return sum((later - at) * middle(low, high) for (at, low), (later, high) in itertools.pairwise(known))
+    readings = [(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None]
+    return sum((later - at) * middle(low, high) for (at, low), (later, high) in itertools.pairwise(readings))
 
 
 def _hold(recording: Sequence[Sample]) -> list[Sample]:
     """Return the recording with each missing power replaced by the one before it."""
-    held: list[Sample] = []
+    samples: list[Sample] = []
     for sample in recording:
-        held.append(sample._replace(power_w=held[-1].power_w) if sample.power_w is None else sample)
-    return held
+        samples.append(sample._replace(power_w=samples[-1].power_w) if sample.power_w is None else sample)
+    return samples
 
 
 def _seconds(recording: Sequence[Sample]) -> float:
@@ -167,12 +170,14 @@ def _wrong_values(key: str, recording: Sequence[Sample]) -> dict[str, float]:
     if key == "utilisation_percent":
         busy = [sample.utilisation_percent for sample in recording if sample.utilisation_percent is not None]
         pairs = list(itertools.pairwise(recording))
-        told = sum(sample.at_ms - before.at_ms for before, sample in pairs if sample.utilisation_percent is not None) / 1e3
-        after = [sample for sample in pairs if sample[0].utilisation_percent is not None]
+        reported_s = (
+            sum(sample.at_ms - earlier.at_ms for earlier, sample in pairs if sample.utilisation_percent is not None) / 1e3
+        )
+        later_pairs = [sample for sample in pairs if sample[0].utilisation_percent is not None]
         return {
             "mean-of-samples": sum(busy) / len(busy),
-            "utilisation-of-the-time-after": _mean_before(after),
-            "silence-as-idle": right * told / seconds,
+            "utilisation-of-the-time-after": _mean_before(later_pairs),
+            "silence-as-idle": right * reported_s / seconds,
             "as-share": right / 100,
         }
     powers = [sample.power_w for sample in recording if sample.power_w is not None]
@@ -191,7 +196,7 @@ def _wrong_values(key: str, recording: Sequence[Sample]) -> dict[str, float]:
 
 def _mean_before(pairs: Sequence[tuple[Sample, Sample]]) -> float:
     """Return the mean with each utilisation weighted by the time after it."""
-    stretches = [sample.at_ms - before.at_ms for before, sample in pairs]
+    stretches = [sample.at_ms - earlier.at_ms for earlier, sample in pairs]
     return sum(
-        stretch * (before.utilisation_percent or 0.0) for stretch, (before, _) in zip(stretches, pairs, strict=True)
+        stretch * (earlier.utilisation_percent or 0.0) for stretch, (earlier, _) in zip(stretches, pairs, strict=True)
     ) / sum(stretches)

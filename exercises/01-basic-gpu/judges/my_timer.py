@@ -53,7 +53,7 @@ WAYS = {
     ),
     "whole-sample": Way(
         "this is the time of a whole sample: it has {calls} calls, so divide by their number",
-        ("(clock() - begun) / calls", "clock() - begun"),
+        ("(clock() - start) / calls", "clock() - start"),
     ),
     "milliseconds": Way(
         "your figure is {times:,.0f} times the right one: the clock returns seconds, and the result has to be in seconds",
@@ -138,20 +138,20 @@ def judge(part: Part) -> None:
     time_call = part.function("time_call")
     for setting in SETTINGS:
         device = Device(setting)
-        given = part.call(
+        answer = part.call(
             time_call, device.call, device.synchronize, device.clock, setting.samples, setting.calls, case=setting.name
         )
-        if given is not None and device.calls < setting.samples * setting.calls:
+        if answer is not None and device.calls < setting.samples * setting.calls:
             raise part.wrong("too-few-calls", setting.name, count=device.calls, samples=setting.samples, calls=setting.calls)
-        if given is not None and not device.looks:
+        if answer is not None and not device.looks:
             raise part.wrong("another-clock", setting.name)
         ways = {name: _measure(Device(setting), **variant) for name, variant in VARIANTS.items()}
-        number = given if isinstance(given, (int, float)) else 0.0
+        number = answer if isinstance(answer, (int, float)) else 0.0
         values: Mapping[str, object] = {
             "given_us": number / US, "right_us": setting.work / US, "factor": 0.5 / WORK, "times": number / WORK,
             "samples": setting.samples, "calls": setting.calls,
         }  # fmt: skip
-        part.compare([Case(setting.name, given, setting.work, ways, values)], tolerance=TOLERANCE)
+        part.compare([Case(setting.name, answer, setting.work, ways, values)], tolerance=TOLERANCE)
     part.note(f"within {100 * TOLERANCE:.0f}% of the device's own time in {len(SETTINGS)} states of the device")
 
 
@@ -159,10 +159,10 @@ def _measure(
     device: Device,
     *,
     warm: bool = True,
-    before: bool = True,
+    sync_before: bool = True,
     settled: bool = False,
     inside: bool = False,
-    after: bool = True,
+    sync_after: bool = True,
     pick: Callable[[list[float]], float] = statistics.median,
     divide: bool = True,
     factor: float = 1.0,
@@ -174,27 +174,27 @@ def _measure(
         device.call()
     seconds = []
     for _ in range(device.setting.samples):
-        if before:
+        if sync_before:
             device.synchronize()
-        begun = device.clock()
+        start = device.clock()
         for _ in range(device.setting.calls):
             device.call()
             if inside:
                 device.synchronize()
-        if after and not inside:
+        if sync_after and not inside:
             device.synchronize()
-        seconds.append((device.clock() - begun) / (device.setting.calls if divide else 1))
+        seconds.append((device.clock() - start) / (device.setting.calls if divide else 1))
     return factor * pick(seconds)
 
 
 VARIANTS: dict[str, dict[str, object]] = {
-    "launch-only": {"after": False},
+    "launch-only": {"sync_after": False},
     "synchronize-in-the-loop": {"inside": True},
     "whole-sample": {"divide": False},
     "milliseconds": {"factor": 1000.0},
     "cold-call": {"warm": False},
-    "cold-queue": {"before": False, "settled": True},
-    "busy-at-the-start": {"before": False},
+    "cold-queue": {"sync_before": False, "settled": True},
+    "busy-at-the-start": {"sync_before": False},
     "mean": {"pick": statistics.mean},
     "fastest": {"pick": min},
 }

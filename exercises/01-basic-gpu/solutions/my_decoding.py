@@ -11,9 +11,9 @@ def generate(model: Model, prompt: list[int], count: int) -> list[int]:
     """Return the `count` tokens that the model writes after `prompt`."""
     cache: list[int] = []
     scores = model(prompt, cache)[-1]
-    written: list[int] = []
+    tokens: list[int] = []
     while True:
-        written.append(scores.index(max(scores)))
-        if len(written) == count:
-            return written
-        scores = model(written[-1:], cache)[-1]
+        tokens.append(scores.index(max(scores)))
+        if len(tokens) == count:
+            return tokens
+        scores = model(tokens[-1:], cache)[-1]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Sample(NamedTuple):
-    """What the monitor read at one moment."""
+    """The monitor's readings at one moment."""
 
     at_ms: float
     power_w: float | None
@@ -17,15 +17,15 @@ class Sample(NamedTuple):
 
 def summarise(recording: Sequence[Sample]) -> dict[str, float]:
     """Energy in joules, mean power in watts, mean utilisation in percent."""
-    known = [(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None]
+    readings = [(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None]
     energy = 0.0
-    for (begun, low), (ended, high) in itertools.pairwise(known):
-        energy += (ended - begun) * (low + high) / 2
-    seconds = known[-1][0] - known[0][0]
+    for (start, low), (end, high) in itertools.pairwise(readings):
+        energy += (end - start) * (low + high) / 2
+    seconds = readings[-1][0] - readings[0][0]
     busy = watched = 0.0
-    for before, sample in itertools.pairwise(recording):
+    for earlier, sample in itertools.pairwise(recording):
         if sample.utilisation_percent is not None:
-            stretch = sample.at_ms - before.at_ms
+            stretch = sample.at_ms - earlier.at_ms
             busy += stretch * sample.utilisation_percent
             watched += stretch
     return {"energy_j": energy, "mean_power_w": energy / seconds, "utilisation_percent": busy / watched}

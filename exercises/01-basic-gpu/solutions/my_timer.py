@@ -14,9 +14,9 @@ def time_call(
     seconds = []
     for _ in range(samples):
         synchronize()
-        begun = clock()
+        start = clock()
         for _ in range(calls):
             call()
         synchronize()
-        seconds.append((clock() - begun) / calls)
+        seconds.append((clock() - start) / calls)
     return statistics.median(seconds)

@@ -87,20 +87,20 @@ def judge(part: Part) -> None:
 
 def _check_array(part: Part, options: SlurmOptions) -> None:
     tasks, at_once = options.array
-    given = options.values.get("array", "")
+    option = options.values.get("array", "")
     if not tasks:
         raise part.wrong("no-array")
     if tasks == (1, 2, 3, 4):
-        raise part.wrong("from-one", given=given)
+        raise part.wrong("from-one", given=option)
     if tasks == (0, 1, 2, 3, 4):
-        raise part.wrong("one-too-many", given=given, count=len(tasks))
+        raise part.wrong("one-too-many", given=option, count=len(tasks))
     if tasks != (0, 1, 2, 3):
         listed = ", ".join(map(str, tasks[:8]))
-        raise Verdict("failed", "array", f"--array={given} makes the tasks {listed}; expected 0, 1, 2 and 3")
+        raise Verdict("failed", "array", f"--array={option} makes the tasks {listed}; expected 0, 1, 2 and 3")
     if at_once == 0 or at_once >= len(tasks):
-        raise part.wrong("no-limit", given=given)
+        raise part.wrong("no-limit", given=option)
     if at_once != 2:
-        raise Verdict("failed", "limit", f"--array={given} lets {at_once} tasks run at once; expected 2 (%2)")
+        raise Verdict("failed", "limit", f"--array={option} lets {at_once} tasks run at once; expected 2 (%2)")
 
 
 def _check_values(part: Part) -> None:
@@ -127,9 +127,9 @@ def _check_values(part: Part) -> None:
         )
     if len(set(values)) == 1:
         raise part.wrong("same-value", given=values[0] or "of nothing")
-    for task, (given, right) in enumerate(zip(values, RATES, strict=True)):
-        if _number(given) is None or abs(float(given) - right) > 1e-9:
-            raise Verdict("failed", "value", f"--values was {given or 'empty'}; right is {right}", f"task {task}")
+    for task, (answer, right) in enumerate(zip(values, RATES, strict=True)):
+        if _number(answer) is None or abs(float(answer) - right) > 1e-9:
+            raise Verdict("failed", "value", f"--values was {answer or 'empty'}; right is {right}", f"task {task}")
 
 
 def _number(text: str) -> float | None:

@@ -142,19 +142,19 @@ def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, ca
             raise Verdict(
                 "failed", "not-set", f"{name} is not set in the processes that srun starts, or not exported to python", case
             )
-    given = {name: [call.variables[name] for call in calls] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-    if len(ranks) > 1 and len(set(given["RANK"])) == 1:
-        raise part.wrong("same-rank", case, output=_list_ranks(part), name="RANK", value=given["RANK"][0])
-    if given["RANK"] != [str(rank) for rank in ranks]:
-        raise Verdict("failed", "rank", f"RANK was {_list(given['RANK'])}; right is {_list(ranks)} (SLURM_PROCID)", case)
-    if set(given["WORLD_SIZE"]) != {str(len(ranks))}:
-        raise part.wrong("fixed-size", case, given=given["WORLD_SIZE"][0], right=len(ranks))
+    values = {name: [call.variables[name] for call in calls] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+    if len(ranks) > 1 and len(set(values["RANK"])) == 1:
+        raise part.wrong("same-rank", case, output=_list_ranks(part), name="RANK", value=values["RANK"][0])
+    if values["RANK"] != [str(rank) for rank in ranks]:
+        raise Verdict("failed", "rank", f"RANK was {_list(values['RANK'])}; right is {_list(ranks)} (SLURM_PROCID)", case)
+    if set(values["WORLD_SIZE"]) != {str(len(ranks))}:
+        raise part.wrong("fixed-size", case, given=values["WORLD_SIZE"][0], right=len(ranks))
     right = [str(rank % per_node) for rank in ranks]
-    if given["LOCAL_RANK"] == given["RANK"] != right:
-        raise part.wrong("local-rank", case, given=_list(given["LOCAL_RANK"]), right=_list(right))
-    if given["LOCAL_RANK"] != right:
+    if values["LOCAL_RANK"] == values["RANK"] != right:
+        raise part.wrong("local-rank", case, given=_list(values["LOCAL_RANK"]), right=_list(right))
+    if values["LOCAL_RANK"] != right:
         raise Verdict(
-            "failed", "local", f"LOCAL_RANK was {_list(given['LOCAL_RANK'])}; right is {_list(right)} (SLURM_LOCALID)", case
+            "failed", "local", f"LOCAL_RANK was {_list(values['LOCAL_RANK'])}; right is {_list(right)} (SLURM_LOCALID)", case
         )
 
 

@@ -21,7 +21,7 @@ SECONDS = (
     "--time={given} asks for {minutes:g} minutes. A single number counts minutes, 10:00 is minutes and seconds, 00:10:00 is "
     "hours, minutes and seconds. It has to be ten minutes"
 )
-SHORTEST_S, LONGEST_S = 300, 600
+MIN_S, MAX_S = 300, 600
 PARTITION = "gpu"
 TWO_JOBS = [dict.fromkeys("jJA", number) | {"N": "node1"} for number in ("4711", "4712")]
 
@@ -45,7 +45,7 @@ def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -
     seconds = options.seconds
     if seconds is None:
         raise _name_missing("time", "no time limit", "the job may hold its GPU until the partition's own limit")
-    if not SHORTEST_S <= seconds <= LONGEST_S:
+    if not MIN_S <= seconds <= MAX_S:
         raise part.wrong("seconds", given=options.values["time"], minutes=seconds / 60)
 
 
@@ -78,8 +78,8 @@ def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
             "failed", "shell", f"{part.file.name} ended with code {job.code} before it ran {script}: {job.errors or 'no word'}"
         )
     if not calls:
-        tried = [word for call in job.calls for word in call.words if word.endswith(script)]
-        from_here = f"; it looked for {tried[0]}, which does not exist" if tried else ""
+        attempts = [word for call in job.calls for word in call.words if word.endswith(script)]
+        from_here = f"; it looked for {attempts[0]}, which does not exist" if attempts else ""
         raise Verdict(
             "failed", "no-script", f"your file never runs work/{script}{from_here}. The job starts in the folder of the run"
         )
@@ -96,8 +96,8 @@ def too_often(script: str, times: int) -> Verdict:
     return Verdict("failed", "too-often", f"your file runs {script} {times} times in one job; expected once")
 
 
-def _name_missing(name: str, what: str, so: str) -> Verdict:
-    return Verdict("failed", f"no-{name}", f"your file has {what} (#SBATCH --{name}=...): {so}")
+def _name_missing(name: str, lack: str, so: str) -> Verdict:
+    return Verdict("failed", f"no-{name}", f"your file has {lack} (#SBATCH --{name}=...): {so}")
 
 
 def count(number: int, word: str) -> str:

@@ -38,22 +38,22 @@ def count_collectives() -> CollectiveCount:
     functions out of torch.distributed by name."""
     import torch.distributed as dist
 
-    counted = CollectiveCount()
+    counts = CollectiveCount()
     for name, place in BRINGS.items():
         if hasattr(dist, name):
-            counting = _watch(counted, name, place, getattr(dist, name))
+            counting = _watch(counts, name, place, getattr(dist, name))
             for module in (dist, dist.distributed_c10d):
                 setattr(module, name, counting)
-    return counted
+    return counts
 
 
-def _watch(counted: CollectiveCount, name: str, place: int, call: Callable[..., Any]) -> Callable[..., Any]:
+def _watch(counts: CollectiveCount, name: str, place: int, call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
-    def count_call(*given: Any, **named: Any) -> Any:
-        brought = given[place] if len(given) > place else next(iter(named.values()), ())
-        counted.types.update(str(tensor.dtype) for tensor in _tensors(brought))
-        counted.calls.append((name, sum(tensor.numel() * tensor.element_size() for tensor in _tensors(brought))))
-        return call(*given, **named)
+    def count_call(*arguments: Any, **named: Any) -> Any:
+        tensors = arguments[place] if len(arguments) > place else next(iter(named.values()), ())
+        counts.types.update(str(tensor.dtype) for tensor in _tensors(tensors))
+        counts.calls.append((name, sum(tensor.numel() * tensor.element_size() for tensor in _tensors(tensors))))
+        return call(*arguments, **named)
 
     return count_call
 

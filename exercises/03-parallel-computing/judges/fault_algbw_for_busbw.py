@@ -9,7 +9,7 @@ WAYS = {"still": Way("4 GB gathered over 4 ranks in 0.5 s are 6 GB/s on the link
 
 def judge(part: Part) -> None:
     """Bus bandwidth is the algorithm bandwidth times the factor."""
-    given = part.call(part.function("busbw"), "all_gather", 4e9, 0.5, 4)
-    if abs(given - 6.0) > 1e-9:
-        raise part.wrong("still", given=given)
+    answer = part.call(part.function("busbw"), "all_gather", 4e9, 0.5, 4)
+    if abs(answer - 6.0) > 1e-9:
+        raise part.wrong("still", given=answer)
     part.note("4 GB gathered over 4 ranks in 0.5 s are 6 GB/s on the link")

@@ -25,7 +25,7 @@ def judge(part: Part) -> None:
     timed = [
         place for place, node in enumerate(loops[0].body) if "time_each" in ast.unparse(node) and isinstance(node, ast.Assign)
     ]
-    before = loops[0].body[: timed[0]] if timed else []
-    if not any("all_reduce" in ast.unparse(node) and not isinstance(node, ast.Assign) for node in before):
+    preceding = loops[0].body[: timed[0]] if timed else []
+    if not any("all_reduce" in ast.unparse(node) and not isinstance(node, ast.Assign) for node in preceding):
         raise part.wrong("still")
     part.note("warm-up calls run before those that count")

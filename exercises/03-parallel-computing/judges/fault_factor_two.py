@@ -11,7 +11,7 @@ def judge(part: Part) -> None:
     """2(n-1)/n for all_reduce."""
     factor = part.function("bus_factor")
     for ranks in (2, 3, 4, 8):
-        given = part.call(factor, "all_reduce", ranks)
-        if abs(given - 2 * (ranks - 1) / ranks) > 1e-9:
-            raise part.wrong("still", given=given, ranks=ranks, right=2 * (ranks - 1) / ranks)
+        answer = part.call(factor, "all_reduce", ranks)
+        if abs(answer - 2 * (ranks - 1) / ranks) > 1e-9:
+            raise part.wrong("still", given=answer, ranks=ranks, right=2 * (ranks - 1) / ranks)
     part.note("between two ranks the factor is 1")

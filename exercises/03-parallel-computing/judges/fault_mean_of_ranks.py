@@ -17,7 +17,7 @@ def judge(part: Part) -> None:
         names = {"torch": torch, "dist": dist, "device": torch.device("cpu"), "world": size, "rank": rank}
         return part.call(part.function_alone("slowest", **names), [1.0 + rank, 5.0 - rank])
 
-    given = part.on_ranks(3, body)
-    if given[0] != [3.0, 5.0]:
-        raise part.wrong("still", given=given[0])
+    answer = part.on_ranks(3, body)
+    if answer[0] != [3.0, 5.0]:
+        raise part.wrong("still", given=answer[0])
     part.note("the slowest rank counts, element by element")

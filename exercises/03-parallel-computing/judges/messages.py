@@ -3,7 +3,7 @@
 A message is sent as a copy, and what arrives is put into the receiver's tensor only when it is waited for; until then that
 tensor holds NOT_YET. So code that changes or reads a tensor too early is wrong in every try and not only now and then. A wait
 for a send returns at once; whether it could have ended is answered by `find_stuck`, from the order of all ranks' calls. These
-are kept in a file a rank, so that they can be read where a rank never ended.
+are kept in a file a rank, so that they can be read if a rank never ended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Event(NamedTuple):
 
 @dataclass
 class Messages:
-    """What one rank did: its calls in order, its requests. `on_event` is told of each call; `file` has a line for each."""
+    """The record of one rank: its calls in order, its requests. `on_event` is told of each call; `file` has a line for each."""
 
     file: IO[str] | None = None
     events: list[Event] = field(default_factory=list)
@@ -85,12 +85,12 @@ class Messages:
 
     @property
     def never_waited(self) -> list[str]:
-        """The kind of each request that nobody waited for."""
+        """Return the kind of each request that was never waited for."""
         return [request.event.kind for request in self.requests if not request.waited]
 
 
 class Request:
-    """What isend and irecv give back."""
+    """The result of isend and irecv."""
 
     def __init__(self, messages: Messages, event: Event, tensor: torch.Tensor, carried: torch.Tensor, work: Any) -> None:
         self.messages, self.event, self.tensor, self.carried, self.work = messages, event, tensor, carried, work
@@ -110,7 +110,7 @@ class Request:
         return True
 
     def is_completed(self) -> bool:
-        """Whether the message is through; what was received is there then."""
+        """Return whether the message is through; what was received is there then."""
         return self.waited or bool(self.work.is_completed() and self.wait())
 
 
@@ -118,19 +118,19 @@ def watch(messages: Messages) -> None:
     """From now on this process's messages are seen. To be called before the learner's file is imported."""
     isend, irecv = c10d.isend, c10d.irecv
 
-    def watched_isend(tensor: torch.Tensor, dst: int | None = None, *rest: Any, **named: Any) -> Request:
+    def watched_isend(tensor: torch.Tensor, dst: int | None = None, *arguments: Any, **named: Any) -> Request:
         peer = named.get("group_dst") if dst is None else dst
-        return messages.begin("isend", peer, tensor, lambda copy: isend(copy, dst, *rest, **named))
+        return messages.begin("isend", peer, tensor, lambda copy: isend(copy, dst, *arguments, **named))
 
-    def watched_irecv(tensor: torch.Tensor, src: int | None = None, *rest: Any, **named: Any) -> Request:
+    def watched_irecv(tensor: torch.Tensor, src: int | None = None, *arguments: Any, **named: Any) -> Request:
         peer = named.get("group_src") if src is None else src
-        return messages.begin("irecv", peer, tensor, lambda copy: irecv(copy, src, *rest, **named))
+        return messages.begin("irecv", peer, tensor, lambda copy: irecv(copy, src, *arguments, **named))
 
-    def watched_send(*given: Any, **named: Any) -> None:
-        watched_isend(*given, **named).wait()
+    def watched_send(*arguments: Any, **named: Any) -> None:
+        watched_isend(*arguments, **named).wait()
 
-    def watched_recv(tensor: torch.Tensor, src: int | None = None, *rest: Any, **named: Any) -> int | None:
-        watched_irecv(tensor, src, *rest, **named).wait()
+    def watched_recv(tensor: torch.Tensor, src: int | None = None, *arguments: Any, **named: Any) -> int | None:
+        watched_irecv(tensor, src, *arguments, **named).wait()
         return src
 
     for name, function in {
@@ -141,7 +141,7 @@ def watch(messages: Messages) -> None:
 
 
 def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
-    """Return the ranks that would wait for ever, with the wait that never ends, where a send ends when its receive was
+    """Return the ranks that would wait for ever, with the wait that never ends, if a send ends when its receive was
     posted."""
     places, posted = [0] * len(logs), Counter[tuple[str, int, int]]()
     moved = True
@@ -159,10 +159,10 @@ def find_other_size(logs: Sequence[Sequence[Event]]) -> tuple[Event, Event] | No
     for rank, log in enumerate(logs):
         for event in log:
             if event.kind == "isend":
-                expected = Event("irecv", rank, event.number, event.size)
-                for taken in logs[event.peer]:
-                    if taken[:3] == expected[:3] and taken.size != event.size:
-                        return event, taken
+                expectation = Event("irecv", rank, event.number, event.size)
+                for candidate in logs[event.peer]:
+                    if candidate[:3] == expectation[:3] and candidate.size != event.size:
+                        return event, candidate
     return None
 
 
@@ -175,5 +175,5 @@ def _can_pass(rank: int, event: Event, posted: Counter[tuple[str, int, int]]) ->
     if not event.kind.startswith("wait"):
         posted[event.kind, rank, event.peer] += 1
         return True
-    other = "irecv" if event.kind == "wait isend" else "isend"
-    return posted[other, event.peer, rank] > event.number
+    counterpart = "irecv" if event.kind == "wait isend" else "isend"
+    return posted[counterpart, event.peer, rank] > event.number

@@ -12,20 +12,20 @@ WAYS = {
     ),
     "always-two": Way(
         "you doubled it: the factor of all_reduce is 2(n-1)/n, which is 1 for two ranks. It is nearly 2 only with many ranks",
-        ("2 * others", "2"),
+        ("2 * share", "2"),
     ),
     "all-alike": Way(
         "you used the factor of all_reduce for every collective. {collective} has {factor:.3g}: it does one half of what "
         "all_reduce does, or sends each byte once",
         (
-            '"broadcast": 1.0, "all_gather": others, "reduce_scatter": others',
-            '"broadcast": 2 * others, "all_gather": 2 * others, "reduce_scatter": 2 * others',
+            '"broadcast": 1.0, "all_gather": share, "reduce_scatter": share',
+            '"broadcast": 2 * share, "all_gather": 2 * share, "reduce_scatter": 2 * share',
         ),
     ),
     "broadcast-shared": Way(
         "you used the factor (n-1)/n for broadcast. Before an all_gather each rank already has its own part; before a "
         "broadcast only the root has anything, so each byte crosses every link once: its factor is 1",
-        ('"broadcast": 1.0', '"broadcast": others'),
+        ('"broadcast": 1.0', '"broadcast": share'),
     ),
     "ranks-upside-down": Way(
         "you multiplied by n/(n-1) instead of (n-1)/n: with more ranks each sends more, not less",
@@ -58,27 +58,27 @@ def judge(part: Part) -> None:
     busbw = part.function("busbw")
     cases = []
     for size, seconds, ranks in INPUTS:
-        others = (ranks - 1) / ranks
+        share = (ranks - 1) / ranks
         algbw = size / seconds / 1e9
-        for collective, factor in _factors(others).items():
+        for collective, factor in _factors(share).items():
             name = f"{collective} of {size:,.0f} bytes in {seconds:g} s over {ranks} ranks"
             ways = {
                 "algbw": algbw,
                 "always-two": algbw * (2 if collective == "all_reduce" else factor),
-                "all-alike": algbw * 2 * others,
-                "broadcast-shared": algbw * (others if collective == "broadcast" else factor),
-                "ranks-upside-down": algbw * _factors(1 / others)[collective],
+                "all-alike": algbw * 2 * share,
+                "broadcast-shared": algbw * (share if collective == "broadcast" else factor),
+                "ranks-upside-down": algbw * _factors(1 / share)[collective],
                 "bytes-a-second": algbw * factor * 1e9,
                 "bits": 8 * algbw * factor,
                 "part-for-whole": algbw * factor * (ranks if collective in ("all_gather", "reduce_scatter") else 1),
                 "gibibytes": algbw * factor * 1e9 / 2**30,
             }
-            given = part.call(busbw, collective, size, seconds, ranks, case=name)
+            answer = part.call(busbw, collective, size, seconds, ranks, case=name)
             values = {"ranks": ranks, "factor": factor, "collective": collective}
-            cases.append(Case(name, given, algbw * factor, ways, values))
+            cases.append(Case(name, answer, algbw * factor, ways, values))
     part.compare(cases)
     part.note(f"right for four collectives at {len(INPUTS)} sizes and numbers of ranks")
 
 
-def _factors(others: float) -> dict[str, float]:
-    return {"all_reduce": 2 * others, "broadcast": 1.0, "all_gather": others, "reduce_scatter": others}
+def _factors(share: float) -> dict[str, float]:
+    return {"all_reduce": 2 * share, "broadcast": 1.0, "all_gather": share, "reduce_scatter": share}

@@ -138,11 +138,11 @@ def judge(part: Part) -> None:
         except Verdict as verdict:
             raise (Verdict("failed", "hang", HANG, name) if verdict.way == "hang" else verdict) from None
         _judge_start(part, [start for start, _ in answers], name)
-        steps = [[Step(*step) for step in taken] for _, taken in answers]
-        for mine in steps:
-            _judge_waits(part, mine, name)
-        for mine in steps:
-            _judge_gradients(part, mine, size, name)
+        steps = [[Step(*step) for step in rank_steps] for _, rank_steps in answers]
+        for own_steps in steps:
+            _judge_waits(part, own_steps, name)
+        for own_steps in steps:
+            _judge_gradients(part, own_steps, size, name)
         if size > 1:
             early = _judge_overlap(part, steps[0][-1].events, name)
     part.note(
@@ -166,22 +166,24 @@ def _run(part: Part, share: Any, log: Any, rank: int) -> tuple[Any, ...]:
     if not callable(finish):
         raise part.wrong("no-finish", given=type(finish).__name__ if finish is not None else "None")
     start = [(name, parameter.detach().tolist()) for name, parameter in model.named_parameters()]
-    start = [(name, values, mine.tolist()) for (name, values), mine in zip(start, alone.parameters(), strict=True)]
-    expected = DistributedDataParallel(twin, find_unused_parameters=True)
+    start = [
+        (name, values, own_parameter.tolist()) for (name, values), own_parameter in zip(start, alone.parameters(), strict=True)
+    ]
+    reference = DistributedDataParallel(twin, find_unused_parameters=True)
     alone.load_state_dict(twin.state_dict())  # with rank 0's parameters, which DistributedDataParallel has sent
-    taken = []
+    steps = []
     for number in range(STEPS):
         x = torch.randn(4, WIDTH, dtype=torch.float64)
         log.restart()
-        for network in (model, expected, alone):
+        for network in (model, reference, alone):
             network.zero_grad(set_to_none=number != 2)
             network(x).square().mean().backward()
         _call(part, finish)
         gradients = [_gradients(network) for network in (model, twin, alone)]
-        taken.append((*gradients, log.events, log.never_waited, log.changed_early))
+        steps.append((*gradients, log.events, log.never_waited, log.changed_early))
         for network in (model, twin, alone):  # from here on all three have the right parameters
             network.load_state_dict(twin.state_dict())
-    return start, taken
+    return start, steps
 
 
 def _call(part: Part, function: Any, *arguments: Any) -> Any:
@@ -207,8 +209,8 @@ def _judge_start(part: Part, starts: list[list[tuple[str, Any, Any]]], name: str
         for (parameter, values, _), (_, of_first, _) in zip(start, starts[0], strict=True):
             if values != of_first:
                 raise part.wrong("no-broadcast", name, name=parameter, rank=rank)
-    for parameter, values, before in starts[0]:
-        if values != before:
+    for parameter, values, initial in starts[0]:
+        if values != initial:
             raise part.wrong("not-rank-0", name, name=parameter)
 
 
@@ -226,7 +228,7 @@ def _judge_gradients(part: Part, steps: list[Step], size: int, name: str) -> Non
         ways = {"sum": _times(step.right, size), "own": step.own, "divided-twice": _times(step.right, 1 / size)}
         ways["not-cleared"] = _times(step.right, size**-number)
         pairs = zip(step.given, step.right, strict=True)
-        ways["zeros"] = [given if right is None and given and not any(given) else right for given, right in pairs]
+        ways["zeros"] = [answer if right is None and answer and not any(answer) else right for answer, right in pairs]
         cases.append(Case(f"{name}, step {number + 1}", step.given, step.right, ways, {"size": size}))
     part.compare(cases)
 
@@ -236,7 +238,7 @@ def _times(gradients: list[Any], factor: float) -> list[Any]:
 
 
 def _judge_overlap(part: Part, events: list[str], name: str) -> int:
-    """How many all-reduces began before the last layer of backward. Raises where none went on beside it."""
+    """Return how many all-reduces began before the last layer of backward. Raises if none went on beside it."""
     layers = [place for place, event in enumerate(events) if event.startswith("layer")]
     early = [place for place, event in enumerate(events) if event.startswith("reduce") and place < layers[-1]]
     if not any(event.startswith("reduce") for event in events):

@@ -151,7 +151,9 @@ def judge(part: Part) -> None:
             raise (Verdict("failed", "hang", says, name) if verdict.way == "hang" else verdict) from None
         _judge_counts(part, results, lengths, name)
         values = {"count": len(lengths), "first": lengths[0], "last": lengths[-1], "samples": sum(lengths), "size": size}
-        steps = [Case(f"{name}, rank {rank}", mine.step, mine.right, mine.ways, values) for rank, mine in enumerate(results)]
+        steps = [
+            Case(f"{name}, rank {rank}", result.step, result.right, result.ways, values) for rank, result in enumerate(results)
+        ]
         with part.trying({"pieces": ", ".join(map(str, lengths))}):
             part.compare(steps, tolerance=TOLERANCE)
         _judge_memory(part, results[0], lengths, name)
@@ -166,10 +168,10 @@ def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
 
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Linear(WIDTH, 8), torch.nn.Tanh(), torch.nn.Linear(8, CLASSES)).double()
-    before = [torch.randn_like(parameter) for parameter in network.parameters()]  # alike on every rank
+    initial = [torch.randn_like(parameter) for parameter in network.parameters()]  # alike on every rank
     torch.manual_seed(1 + rank)
     pieces = [(torch.randn(length, WIDTH, dtype=torch.float64), torch.randint(CLASSES, (length,))) for length in GROUPS[size]]
-    right, ways = _steps(network, pieces, before, size)
+    right, ways = _steps(network, pieces, initial, size)
     model, counts, passes = DistributedDataParallel(network), {"sent": 0, "entered": 0, "steps": 0}, []
     quiet = model.no_sync
 
@@ -184,8 +186,8 @@ def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
     def count_step(*_: Any) -> None:
         counts["steps"] += 1
 
-    def note_pass(_: Any, given: Any, output: Any) -> None:
-        passes.append(len(given[0]))
+    def note_pass(_: Any, inputs: Any, output: Any) -> None:
+        passes.append(len(inputs[0]))
         output.register_hook(lambda _: passes.append(0))
 
     network.register_forward_hook(note_pass)
@@ -194,14 +196,14 @@ def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     optimizer.register_step_post_hook(count_step)
     start = [parameter.detach().clone() for parameter in network.parameters()]
-    for parameter, gradient in zip(network.parameters(), before, strict=True):
+    for parameter, gradient in zip(network.parameters(), initial, strict=True):
         parameter.grad = gradient
     part.call(one_group, model, optimizer, pieces)
     step = _flat([old - new.detach() for old, new in zip(start, network.parameters(), strict=True)])
     return step, right, ways, counts["sent"], counts["entered"], counts["steps"], passes
 
 
-def _steps(network: Any, pieces: list[Any], before: list[Any], size: int) -> tuple[list[float], dict[str, list[float]]]:
+def _steps(network: Any, pieces: list[Any], initial: list[Any], size: int) -> tuple[list[float], dict[str, list[float]]]:
     """Return the right step with a learning rate of 1, and what the wrong ways make of it, without DistributedDataParallel."""
     import torch
     import torch.distributed as dist
@@ -224,7 +226,7 @@ def _steps(network: Any, pieces: list[Any], before: list[Any], size: int) -> tup
         "last-left-out": right - means[-1] * shares[-1],
         "sum-of-samples": right * sum(lengths),
         "only-last": means[-1] * shares[-1],
-        "from-before": right + torch.cat([gradient.flatten() for gradient in before]),
+        "from-before": right + torch.cat([gradient.flatten() for gradient in initial]),
     }
     return right.tolist(), {name: way.tolist() for name, way in ways.items()}
 
@@ -235,30 +237,30 @@ def _flat(tensors: list[Any]) -> list[float]:
 
 def _judge_counts(part: Part, results: list[RankResult], lengths: tuple[int, ...], name: str) -> None:
     """Raise what is wrong with the number of steps, and with when gradients were sent."""
-    mine = results[0]
-    if mine.steps == 0:
+    first = results[0]
+    if first.steps == 0:
         raise part.wrong("no-step", name)
-    if mine.steps > 1:
-        raise part.wrong("several-steps", name, count=mine.steps)
-    if mine.sent == 0 and any(other.step != mine.step for other in results):
-        raise part.wrong("never-sent" if mine.entered else "around-ddp", name)
-    if mine.sent > 1:
-        values = {"count": mine.sent, "pieces": len(lengths), "entered": mine.entered}
-        if not mine.entered:
+    if first.steps > 1:
+        raise part.wrong("several-steps", name, count=first.steps)
+    if first.sent == 0 and any(result.step != first.step for result in results):
+        raise part.wrong("never-sent" if first.entered else "around-ddp", name)
+    if first.sent > 1:
+        values = {"count": first.sent, "pieces": len(lengths), "entered": first.entered}
+        if not first.entered:
             raise part.wrong("sent-each-time", name, **values)
-        if mine.entered + mine.sent > len(lengths):  # it was entered for pieces that sent all the same
+        if first.entered + first.sent > len(lengths):  # it was entered for pieces that sent all the same
             raise part.wrong("forward-outside", name, **values)
         says = (
             "the gradients were sent {count} times for {pieces} pieces, and no_sync was entered {entered} times: only the last "
         )
         raise Verdict("failed", "other", says.format_map(values) + "piece may send", name)
-    if any(other.step != mine.step for other in results):
+    if any(result.step != first.step for result in results):
         raise part.wrong("first-sent", name)
 
 
-def _judge_memory(part: Part, mine: RankResult, lengths: tuple[int, ...], name: str) -> None:
+def _judge_memory(part: Part, result: RankResult, lengths: tuple[int, ...], name: str) -> None:
     """Judge the memory. `passes` has the samples of each forward pass, and 0 for each backward."""
-    if max(mine.passes) > max(lengths):
-        raise part.wrong("one-batch", name, largest=max(mine.passes))
-    if any(first and second for first, second in itertools.pairwise(mine.passes)):
+    if max(result.passes) > max(lengths):
+        raise part.wrong("one-batch", name, largest=max(result.passes))
+    if any(first and second for first, second in itertools.pairwise(result.passes)):
         raise part.wrong("all-kept", name)

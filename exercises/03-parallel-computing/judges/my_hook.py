@@ -11,82 +11,83 @@ ROUNDING = 2.0**-10  # of a half of a number below 2, as float16, times 2: twice
 WAYS = {
     "sum": Way(
         "your hook returns the sum of {ranks} ranks: DDP uses what a hook returns as the gradient, so it must be the mean",
-        ("(wanted / ranks).half()", "wanted.half()"),
+        ("(target / ranks).half()", "target.half()"),
     ),
     "nothing-sent": Way(
         "nothing went to a collective: rank {rank} returns its own gradient, and the other ranks never get it",
         (
-            "future = dist.all_reduce(sent, async_op=True).get_future()\n"
-            "    return future.then(lambda done: done.value()[0].float())",
-            "future = torch.futures.Future()\n    future.set_result(sent.float() * ranks)\n    return future",
+            "future = dist.all_reduce(rounded, async_op=True).get_future()\n"
+            "    return future.then(lambda result: result.value()[0].float())",
+            "future = torch.futures.Future()\n    future.set_result(rounded.float() * ranks)\n    return future",
         ),
     ),
     "overflow": Way(
         "{ranks} ranks had gradients of about {largest:,.0f}, and the mean came back as {given}: their sum is above "
         "65,504, the largest float16. Divide before you send, not afterwards",
         (
-            "sent = (wanted / ranks).half()\n    kept[bucket.index()] = wanted - sent.float() * ranks\n"
-            "    future = dist.all_reduce(sent, async_op=True).get_future()\n"
-            "    return future.then(lambda done: done.value()[0].float())",
-            "sent = wanted.half()\n    kept[bucket.index()] = wanted - sent.float()\n"
-            "    future = dist.all_reduce(sent, async_op=True).get_future()\n"
-            "    return future.then(lambda done: done.value()[0].float() / ranks)",
+            "rounded = (target / ranks).half()\n    errors[bucket.index()] = target - rounded.float() * ranks\n"
+            "    future = dist.all_reduce(rounded, async_op=True).get_future()\n"
+            "    return future.then(lambda result: result.value()[0].float())",
+            "rounded = target.half()\n    errors[bucket.index()] = target - rounded.float()\n"
+            "    future = dist.all_reduce(rounded, async_op=True).get_future()\n"
+            "    return future.then(lambda result: result.value()[0].float() / ranks)",
         ),
     ),
     "whole": Way(
         "{bytes:,} bytes were sent for {count:,} numbers: that is {each:.3g} bytes per number, but float16 has 2. Send the "
         "small tensor, not the one that you made it from",
-        ("(wanted / ranks).half()", "(wanted / ranks)"),
+        ("(target / ranks).half()", "(target / ranks)"),
     ),
     "bfloat16": Way(
         "you sent torch.bfloat16: it also has 2 bytes, and a larger range, but it keeps 8 bits of each number where float16 "
         "keeps 11. Use torch.float16",
-        ("(wanted / ranks).half()", "(wanted / ranks).bfloat16()"),
+        ("(target / ranks).half()", "(target / ranks).bfloat16()"),
     ),
     "no-feedback": Way(
         "over {steps} steps of the same gradient the means lost {lost:.2%} of it: the rounding error is lost in every "
         "step. Keep it, and add it to the next gradient of the same bucket",
-        ("bucket.buffer() + kept.get(bucket.index(), 0.0)", "bucket.buffer() + 0.0"),
+        ("bucket.buffer() + errors.get(bucket.index(), 0.0)", "bucket.buffer() + 0.0"),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "wrong-sign": Way(
         "you keep something, but over {steps} steps of one gradient the means are still {lost:.2%} off: keep what should have "
         "been sent minus what was sent, not the other way round, on the scale on which you add it",
-        ("wanted - sent.float() * ranks", "sent.float() * ranks - wanted"),
+        ("target - rounded.float() * ranks", "rounded.float() * ranks - target"),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "one-for-all": Way(
         "one bucket alone is right, but with two each is {lost:.2%} off: the error of one was added to the other. Keep one "
         "tensor for each bucket.index()",
         (
-            "bucket.buffer() + kept.get(bucket.index(), 0.0)\n    sent = (wanted / ranks).half()\n    kept[bucket.index()] =",
-            "bucket.buffer() + kept.get(0, 0.0)\n    sent = (wanted / ranks).half()\n    kept[0] =",
+            "bucket.buffer() + errors.get(bucket.index(), 0.0)\n    rounded = (target / ranks).half()\n"
+            "    errors[bucket.index()] =",
+            "bucket.buffer() + errors.get(0, 0.0)\n    rounded = (target / ranks).half()\n    errors[0] =",
         ),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "error-of-the-mean": Way(
         "you kept the difference to the mean of all ranks: that is mostly the other ranks' share, and it grows. A rank "
         "must keep the rounding error of its own numbers",
-        ("wanted - sent.float() * ranks", "wanted - sent.float()"),
+        ("target - rounded.float() * ranks", "target - rounded.float()"),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "half-returned": Way(
         "your hook returns {given}: the bucket is float32, and DDP puts the result in its place",
-        ("done.value()[0].float()", "done.value()[0]"),
+        ("result.value()[0].float()", "result.value()[0]"),
     ),
     "no-future": Way(
         "your hook returns {given}: DDP waits for a future of a tensor, .get_future() of an all_reduce with async_op=True",
-        ("return future.then(lambda done: done.value()[0].float())", "return future.wait()[0].float()"),
+        ("return future.then(lambda result: result.value()[0].float())", "return future.wait()[0].float()"),
     ),
     "future-of-a-list": Way(
         "your future holds {given}: DDP needs a tensor. The future of an all_reduce holds a list with one; take it out in then",
-        ("return future.then(lambda done: done.value()[0].float())", "return future"),
+        ("return future.then(lambda result: result.value()[0].float())", "return future"),
     ),
 }  # fmt: skip
 
 
 class Bucket:
-    """What a hook uses of DDP's buckets."""
+    """The part of DDP's buckets that a hook uses."""
 
     def __init__(self, number: int, gradient: Any) -> None:
         self._number, self._gradient = number, gradient
@@ -104,7 +105,7 @@ class Bucket:
         self._gradient = tensor
 
     def is_last(self) -> bool:
-        """Whether it is the last one of this step."""
+        """Return whether it is the last one of this step."""
         return self._number == 1
 
 
@@ -112,10 +113,10 @@ def judge(part: Part) -> None:
     """One step over several numbers of ranks, large gradients, and many steps with two buckets."""
     from collectives import count_collectives
 
-    counted = count_collectives()
+    counts = count_collectives()
     hook = part.function("half_hook")
     for size in (2, 3, 1):
-        for rank, step in enumerate(part.on_ranks(size, lambda rank, size: _one_step(part, hook, counted, rank, size))):
+        for rank, step in enumerate(part.on_ranks(size, lambda rank, size: _one_step(part, hook, counts, rank, size))):
             if size > 1 and not step["bytes"] and step["usual off"] > 0.001:
                 raise part.wrong("nothing-sent", f"rank {rank} of {size}", rank=rank)
             _check_step(part, f"rank {rank} of {size}", size, step)
@@ -143,20 +144,23 @@ def _result(part: Part, future: Any) -> Any:
     return tensor
 
 
-def _one_step(part: Part, hook: Any, counted: Any, rank: int, size: int) -> dict[str, float]:
+def _one_step(part: Part, hook: Any, counts: Any, rank: int, size: int) -> dict[str, float]:
     """Return the bytes of one step, and how far its mean is off, of usual gradients and of large ones."""
     import torch
 
     result = {"count": 1001.0}
     for name, largest in (("usual", 1.0), ("large", LARGEST)):
         every = [largest * (0.8 + 0.2 * torch.rand(1001, generator=torch.Generator().manual_seed(r))) for r in range(size)]
-        counted.clear()
-        given = _result(part, part.call(hook, {}, Bucket(0, every[rank].clone())))
+        counts.clear()
+        answer = _result(part, part.call(hook, {}, Bucket(0, every[rank].clone())))
         mean = torch.stack(every).mean(0)
-        if given.shape != mean.shape:
-            raise Verdict("failed", "shape", f"the bucket has shape {tuple(mean.shape)}, but the result {tuple(given.shape)}")
-        result |= {f"{name} times": (given / mean).mean().item(), f"{name} off": ((given - mean).abs().max() / largest).item()}
-    return result | {"bytes": counted.bytes, "bfloat16": float("torch.bfloat16" in counted.types)}
+        if answer.shape != mean.shape:
+            raise Verdict("failed", "shape", f"the bucket has shape {tuple(mean.shape)}, but the result {tuple(answer.shape)}")
+        result |= {
+            f"{name} times": (answer / mean).mean().item(),
+            f"{name} off": ((answer - mean).abs().max() / largest).item(),
+        }
+    return result | {"bytes": counts.bytes, "bfloat16": float("torch.bfloat16" in counts.types)}
 
 
 def _check_step(part: Part, case: str, size: int, step: dict[str, float]) -> None:
@@ -184,36 +188,36 @@ def _gradients(number: int) -> list[float]:
 
 
 def _many_steps(part: Part, hook: Any, rank: int, buckets: tuple[int, ...]) -> tuple[list[float], float]:
-    """How far the mean of many steps is off for each of these buckets, as a share of what is right; and what a step with a
-    gradient of 0 gives after another one, which is what was kept of that."""
+    """Return how far the mean of many steps is off for each of these buckets, as a share of what is right; and what a step with
+    a gradient of 0 gives after another one, which is what was kept of that."""
     import torch
 
-    kept: dict[int, Any] = {}
-    part.call(hook, kept, Bucket(0, torch.full((7,), _gradients(0)[rank])))
-    echo = _result(part, part.call(hook, kept, Bucket(0, torch.zeros(7)))).mean().item()
-    kept = {}
+    state: dict[int, Any] = {}
+    part.call(hook, state, Bucket(0, torch.full((7,), _gradients(0)[rank])))
+    echo = _result(part, part.call(hook, state, Bucket(0, torch.zeros(7)))).mean().item()
+    state = {}
     totals = {number: torch.zeros(7, dtype=torch.float64) for number in buckets}
     for _ in range(STEPS):
         for number in buckets:
             gradient = torch.full((7,), _gradients(number)[rank])
-            totals[number] += _result(part, part.call(hook, kept, Bucket(number, gradient)))
+            totals[number] += _result(part, part.call(hook, state, Bucket(number, gradient)))
     means = {number: (total / STEPS).mean().item() for number, total in totals.items()}
     return [mean / (sum(_gradients(number)) / 2) - 1 for number, mean in means.items()], echo
 
 
 def _plain_error(number: int) -> float:
-    """How far the mean is off without feedback, as a share of it."""
+    """Return how far the mean is off without feedback, as a share of it."""
     import torch
 
-    sent = sum(torch.tensor(gradient / 2).half().item() for gradient in _gradients(number))
-    return sent / (sum(_gradients(number)) / 2) - 1
+    total = sum(torch.tensor(gradient / 2).half().item() for gradient in _gradients(number))
+    return total / (sum(_gradients(number)) / 2) - 1
 
 
 def _check_feedback(part: Part, together: list[float], alone: list[float], echo: float) -> None:
     plain = [_plain_error(0), _plain_error(1)]
     output = [1e4 * error for error in (*together, *alone, echo)]
     worst, case = max(map(abs, together)), f"{STEPS} steps of the same gradients, 2 ranks, 2 buckets"
-    if all(abs(error) < 0.1 * abs(lost) for error, lost in zip(together, plain, strict=True)):
+    if all(abs(error) < 0.1 * abs(loss) for error, loss in zip(together, plain, strict=True)):
         return
     if abs(alone[0]) < 0.1 * abs(plain[0]):
         raise part.wrong("one-for-all", case, output=output, steps=STEPS, lost=worst)
@@ -222,18 +226,19 @@ def _check_feedback(part: Part, together: list[float], alone: list[float], echo:
 
 
 def _changing_steps(part: Part, hook: Any, rank: int) -> float:
-    """How far the sum of the means was off at most, with other gradients in each step: times the ranks, in numbers near 1.
+    """Return how far the sum of the means was off at most, with other gradients in each step: times the ranks, in numbers near
+    1.
 
     Rank 1 brings nothing, so that the sum over the ranks adds no rounding of its own.
     """
     import torch
 
-    kept: dict[int, Any] = {}
+    state: dict[int, Any] = {}
     generator = torch.Generator().manual_seed(0)
     drift, worst = torch.zeros(7, dtype=torch.float64), 0.0
     for _ in range(CHANGING):
         gradient = 0.5 + torch.rand(7, generator=generator)
-        drift += 2 * _result(part, part.call(hook, kept, Bucket(0, gradient * (rank == 0)))).double() - gradient
+        drift += 2 * _result(part, part.call(hook, state, Bucket(0, gradient * (rank == 0)))).double() - gradient
         worst = max(worst, drift.abs().max().item())
     return worst
 

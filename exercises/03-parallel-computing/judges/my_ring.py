@@ -69,7 +69,7 @@ WAYS = {
     "read-early": Way(
         "rank {rank} used a chunk before it had arrived: irecv only begins to receive. Call wait() on what it returns, and "
         "use the chunk after that",
-        ("dist.irecv(arriving, before).wait()", "dist.irecv(arriving, before)"),
+        ("dist.irecv(arriving, preceding).wait()", "dist.irecv(arriving, preceding)"),
     ),
     "not-waited": Way(
         "rank {rank} returned without waiting for {count} of its messages ({kinds}): until wait() returns, a chunk may "
@@ -84,7 +84,7 @@ WAYS = {
     "back-and-forth": Way(
         "it sends to rank {peer} and receives from rank {peer}: in a ring all chunks move in one direction, so receive "
         "from the previous rank and send to the next",
-        ("dist.irecv(arriving, before)", "dist.irecv(arriving, following)"),
+        ("dist.irecv(arriving, preceding)", "dist.irecv(arriving, following)"),
     ),
     "not-a-ring": Way(
         "it sent to the ranks {peers}: in a ring each rank sends only to the next one, and chunks for others go through it",
@@ -104,7 +104,7 @@ WAYS = {
         ("torch.empty_like(incoming)", "torch.empty(len(incoming), dtype=torch.float16)"),
     ),
     "average": Way(
-        "that is the average. AllReduce sums; whoever wants an average (as DDP does) divides afterwards",
+        "that is the average. AllReduce sums; code that wants an average (as DDP does) divides afterwards",
         ("        sending.wait()\n", "        sending.wait()\n    tensor /= size\n"),
     ),
     "not-in-place": Way(
@@ -117,7 +117,7 @@ WAYS = {
         "each: more cost a latency each, fewer are larger than a chunk",
         (
             "sending = dist.isend(outgoing, following)",
-            "empty = dist.isend(flat[:0], following)\n        dist.irecv(flat[:0], before).wait()\n        empty.wait()\n"
+            "empty = dist.isend(flat[:0], following)\n        dist.irecv(flat[:0], preceding).wait()\n        empty.wait()\n"
             "        sending = dist.isend(outgoing, following)",
         ),
     ),
@@ -129,7 +129,7 @@ BASE = 128  # the sum, written in this base, has one digit for each rank: how of
 
 
 class RankResult(NamedTuple):
-    """What one rank did and holds."""
+    """The result of one rank: its values and its calls."""
 
     values: list[float]
     events: list[Any]
@@ -217,8 +217,8 @@ def _run(part: Part, ring: Any, messages: Any, rank: int, size: int) -> None:
 def _read_result(file: Path) -> RankResult:
     from messages import Event
 
-    values, events, *rest = json.loads(file.read_text(encoding="utf-8"))
-    return RankResult(values, [Event(*event) for event in events], *rest)
+    values, events, *counts = json.loads(file.read_text(encoding="utf-8"))
+    return RankResult(values, [Event(*event) for event in events], *counts)
 
 
 def _file(kind: str, size: int, shape: tuple[int, ...], rank: int) -> Path:
@@ -250,8 +250,8 @@ def _explain(part: Part, verdict: Verdict, size: int, shape: tuple[int, ...]) ->
             "failed", "hang", "it never ended, and no rank waits for a message: is there a loop without an end?", name
         )
     rank, event = next(iter(stuck.items()))
-    came = sum(sent.kind == "isend" and sent.peer == rank for sent in logs[event.peer])
-    says = f"rank {rank} waits for ever for message {event.number + 1} from rank {event.peer}, which sent it only {came}"
+    arrivals = sum(message.kind == "isend" and message.peer == rank for message in logs[event.peer])
+    says = f"rank {rank} waits for ever for message {event.number + 1} from rank {event.peer}, which sent it only {arrivals}"
     return Verdict("failed", "hang", says, name)
 
 
@@ -261,51 +261,51 @@ def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
 
     size, width, elements = len(results), 8, len(results[0].values)
     most = 2 * (size - 1) * width * -(-elements // size)  # with every chunk padded to the longest
-    for rank, mine in enumerate(results):
-        if size > 1 and not mine.sizes:
+    for rank, result in enumerate(results):
+        if size > 1 and not result.sizes:
             raise part.wrong("no-messages", name, rank=rank, size=size)
-        if sum(mine.sizes) > most and max(mine.sizes) >= width * elements:
+        if sum(result.sizes) > most and max(result.sizes) >= width * elements:
             right = 2 * (size - 1) * width * elements // size
             raise part.wrong(
-                "whole-tensor", name, rank=rank, size=size, sent=sum(mine.sizes), whole=width * elements, right=right
+                "whole-tensor", name, rank=rank, size=size, sent=sum(result.sizes), whole=width * elements, right=right
             )
-    stuck = find_stuck([mine.events for mine in results])
+    stuck = find_stuck([result.events for result in results])
     for rank, event in stuck.items():
         raise part.wrong("deadlock", name, rank=rank, peer=event.peer)
-    for rank, mine in enumerate(results):
-        if mine.changed_early:
+    for rank, result in enumerate(results):
+        if result.changed_early:
             raise part.wrong("changed-before-sent", name, rank=rank)
-        if min(mine.values) <= NOT_YET / 2:
+        if min(result.values) <= NOT_YET / 2:
             raise part.wrong("read-early", name, rank=rank)
-        if mine.never_waited:
-            kinds = " and ".join(sorted(set(mine.never_waited)))
-            raise part.wrong("not-waited", name, rank=rank, count=len(mine.never_waited), kinds=kinds)
+        if result.never_waited:
+            kinds = " and ".join(sorted(set(result.never_waited)))
+            raise part.wrong("not-waited", name, rank=rank, count=len(result.never_waited), kinds=kinds)
 
 
 def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
     """Raise what is wrong with the sums, by whose parts are in them."""
     size, weights = len(results), _weights(len(results[0].values))
-    brought = [[weight * BASE**rank for weight in weights] for rank in range(size)]
-    right = [sum(column) for column in zip(*brought, strict=True)]
-    if all(mine.values == right for mine in results):
+    contributions = [[weight * BASE**rank for weight in weights] for rank in range(size)]
+    right = [sum(column) for column in zip(*contributions, strict=True)]
+    if all(result.values == right for result in results):
         return
-    if all(mine.values == brought[rank] for rank, mine in enumerate(results)):
+    if all(result.values == contributions[rank] for rank, result in enumerate(results)):
         raise part.wrong("not-in-place", name)
-    if all(mine.values in ([value / size for value in right], [value // size for value in right]) for mine in results):
+    if all(result.values in ([value / size for value in right], [value // size for value in right]) for result in results):
         raise part.wrong("average", name)
     even = len(right) // size * size
-    if even and all(mine.values == right[:even] + brought[rank][even:] for rank, mine in enumerate(results)):
+    if even and all(result.values == right[:even] + contributions[rank][even:] for rank, result in enumerate(results)):
         raise part.wrong("end-forgotten", name, count=len(right) - even, elements=len(right), size=size)
-    somewhere = all(any(mine.values[place] == value for mine in results) for place, value in enumerate(right))
-    for rank, mine in enumerate(results):
-        for element in (place for place, value in enumerate(mine.values) if value != right[place]):
-            counts = _count_parts(mine.values[element], weights[element], size)
-            if counts is None and abs(mine.values[element] / right[element] - 1) < ROUNDED:
-                values = {"given": mine.values[element], "right": right[element]}
+    somewhere = all(any(result.values[place] == value for result in results) for place, value in enumerate(right))
+    for rank, result in enumerate(results):
+        for element in (place for place, value in enumerate(result.values) if value != right[place]):
+            counts = _count_parts(result.values[element], weights[element], size)
+            if counts is None and abs(result.values[element] / right[element] - 1) < ROUNDED:
+                values = {"given": result.values[element], "right": right[element]}
                 raise part.wrong("other-type", name, rank=rank, element=element, **values)
             if counts is None:
                 raise _explain_number(part, results, name, rank, element)
-            no_all_gather = somewhere and len(mine.sizes) == size - 1
+            no_all_gather = somewhere and len(result.sizes) == size - 1
             raise _explain_counts(part, results, name, {"rank": rank, "element": element}, counts, no_all_gather)
 
 
@@ -323,7 +323,7 @@ def _explain_counts(
 def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[str, int]) -> Verdict:
     """Return the verdict on a sum that lacks a rank's value, by how many ranks' values each message carried."""
     size, weights = len(results), _weights(len(results[0].values))
-    carried = [[_count_ranks(number, weights, size) for number in mine.first_numbers] for mine in results]
+    carried = [[_count_ranks(number, weights, size) for number in result.first_numbers] for result in results]
     if size > 2 and all(counts == [1] * len(counts) for counts in carried):
         return part.wrong("own-part-lost", name, **place)
     half = size - 1
@@ -333,7 +333,7 @@ def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[
 
 
 def _count_ranks(number: float, weights: list[int], size: int) -> int:
-    """How many ranks' values are in the sum of an element; 0 if it is no such sum."""
+    """Return how many ranks' values are in the sum of an element; 0 if it is no such sum."""
     counts = next((counts for weight in weights if (counts := _count_parts(number, weight, size))), [])
     return sum(counts)
 
@@ -342,29 +342,29 @@ def _explain_number(part: Part, results: list[RankResult], name: str, rank: int,
     """Return the verdict on a number that is no sum of what the ranks brought for its element."""
     size, value = len(results), results[rank].values[element]
     weights = _weights(len(results[rank].values))
-    sums = [sum(BASE**other for other in chosen) for count in range(size + 1)
-            for chosen in itertools.combinations(range(size), count)]  # fmt: skip
-    others = (other for other in range(len(weights)) if other != element)
-    for other in others:
-        if any(_count_parts(value - weights[element] * own, weights[other], size) for own in sums):
-            return part.wrong("other-chunk", name, rank=rank, element=element, other=other)
+    sums = [sum(BASE**element_number for element_number in ranks) for count in range(size + 1)
+            for ranks in itertools.combinations(range(size), count)]  # fmt: skip
+    elements = (element_number for element_number in range(len(weights)) if element_number != element)
+    for element_number in elements:
+        if any(_count_parts(value - weights[element] * partial, weights[element_number], size) for partial in sums):
+            return part.wrong("other-chunk", name, rank=rank, element=element, other=element_number)
     says = f"element {element} of rank {rank} is {value:g}, which is no sum of numbers that the ranks had"
     return Verdict("failed", "other", says, name)
 
 
 def _count_parts(value: float, weight: int, size: int) -> list[int] | None:
-    """How often each rank's part is in the sum `value`; None if something else is in it."""
+    """Return how often each rank's part is in the sum `value`; None if something else is in it."""
     if value < 0 or value != int(value) or int(value) % weight:
         return None
-    rest, counts = int(value) // weight, []
+    remainder, counts = int(value) // weight, []
     for _ in range(size):
-        rest, count = divmod(rest, BASE)
+        remainder, count = divmod(remainder, BASE)
         counts.append(count)
-    return None if rest or max(counts) > size * size else counts
+    return None if remainder or max(counts) > size * size else counts
 
 
 def _judge_count(part: Part, results: list[RankResult], name: str) -> None:
     right = 2 * (len(results) - 1)
-    for rank, mine in enumerate(results):
-        if len(mine.sizes) != right:
-            raise part.wrong("messages", name, rank=rank, count=len(mine.sizes), size=len(results), right=right)
+    for rank, result in enumerate(results):
+        if len(result.sizes) != right:
+            raise part.wrong("messages", name, rank=rank, count=len(result.sizes), size=len(results), right=right)

@@ -135,8 +135,10 @@ def _case(figure: str, name: str, answer: Mapping[str, Any], point: tuple[Any, .
     }  # fmt: skip
     values = {"workers": n, "communication": communication, "slower": slower, "noise": noise}
     if figure == "bottleneck":  # None is an answer, not a missing one
-        given, expected = _say(answer[figure]), _say(right[figure])
-        return Case(f"{figure} of {name}", given, expected, {way: _say(text) for way, text in ways[figure].items()}, values)
+        answer_text, right_text = _say(answer[figure]), _say(right[figure])
+        return Case(
+            f"{figure} of {name}", answer_text, right_text, {way: _say(text) for way, text in ways[figure].items()}, values
+        )
     return Case(f"{figure} of {name}", answer[figure], right[figure], ways[figure], values)
 
 

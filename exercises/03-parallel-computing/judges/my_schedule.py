@@ -85,7 +85,7 @@ def judge(part: Part) -> None:
 
 
 def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, name: str) -> list[Piece]:
-    """Return the order as a list of pairs, where it has each forward and each backward once."""
+    """Return the order as a list of pairs, if it has each forward and each backward once."""
     right = [(kind, number) for kind in SECONDS for number in range(micro_batches)]
     listed = isinstance(order, Sequence) and all(isinstance(piece, Sequence) and len(piece) == 2 for piece in order)
     if order is None or not listed:
@@ -106,30 +106,30 @@ def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, nam
 def _check_together(part: Part, orders: list[list[Piece]], micro_batches: int, name: str) -> None:
     """Judge the stages together: they end, hold what they may hold, and leave the bubble of the formula."""
     stages = len(orders)
-    held, most = [_count_held(order) for order in orders], [min(stages - stage, micro_batches) for stage in range(stages)]
-    over = [stage for stage in range(stages) if held[stage] > stages - stage]
-    if over and held == most[::-1]:
+    in_flight, most = [_count_held(order) for order in orders], [min(stages - stage, micro_batches) for stage in range(stages)]
+    over = [stage for stage in range(stages) if in_flight[stage] > stages - stage]
+    if over and in_flight == most[::-1]:
         raise part.wrong("upside-down", name)
     seconds, stuck = _replay(orders)
     if stuck:
         raise part.wrong("deadlock", name, waiting=", ".join(stuck[:2]))
     if over:
         stage = over[-1]
-        way = "gpipe" if held[stage] == micro_batches > stages - stage + 1 else "too-many"
-        raise part.wrong(way, name, stage=stage, stages=stages, held=held[stage], room=stages - stage)
+        way = "gpipe" if in_flight[stage] == micro_batches > stages - stage + 1 else "too-many"
+        raise part.wrong(way, name, stage=stage, stages=stages, held=in_flight[stage], room=stages - stage)
     share = 1 - micro_batches * sum(SECONDS.values()) / seconds
     right = (stages - 1) / (micro_batches + stages - 1)
     if share > right + 1e-9:
-        stage = next((number for number in range(stages) if held[number] < most[number]), 0)
+        stage = next((number for number in range(stages) if in_flight[number] < most[number]), 0)
         mixed = [number for number, order in enumerate(orders) if _is_mixed(order)]
-        way = "out-of-order" if mixed else "one-rank-at-a-time" if max(held) == 1 else "too-few"
+        way = "out-of-order" if mixed else "one-rank-at-a-time" if max(in_flight) == 1 else "too-few"
         stage = mixed[0] if mixed else stage
-        raise part.wrong(way, name, stage=stage, bubble=share, right=right, held=held[stage], room=most[stage])
+        raise part.wrong(way, name, stage=stage, bubble=share, right=right, held=in_flight[stage], room=most[stage])
 
 
 def _replay(orders: list[list[Piece]]) -> tuple[float, list[str]]:
     """When the last stage is done, if each has a processor of its own; and where the stages are that can never go on."""
-    done: dict[tuple[int, str, int], float] = {}
+    end_times: dict[tuple[int, str, int], float] = {}
     free, at = [0.0] * len(orders), [0] * len(orders)
     moved = True
     while moved:
@@ -137,11 +137,11 @@ def _replay(orders: list[list[Piece]]) -> tuple[float, list[str]]:
         for stage, order in enumerate(orders):
             while at[stage] < len(order):
                 kind, number = order[at[stage]]
-                before = stage - 1 if kind == FORWARD else stage + 1
-                if 0 <= before < len(orders) and (before, kind, number) not in done:
+                source = stage - 1 if kind == FORWARD else stage + 1
+                if 0 <= source < len(orders) and (source, kind, number) not in end_times:
                     break
-                free[stage] = max(free[stage], done.get((before, kind, number), 0.0)) + SECONDS[kind]
-                done[stage, kind, number] = free[stage]
+                free[stage] = max(free[stage], end_times.get((source, kind, number), 0.0)) + SECONDS[kind]
+                end_times[stage, kind, number] = free[stage]
                 at[stage] += 1
                 moved = True
     stuck = [f"stage {stage} at {' '.join(map(str, order[place]))}" for stage, (order, place)
@@ -156,8 +156,8 @@ def _is_mixed(order: list[Piece]) -> bool:
 
 def _count_held(order: list[Piece]) -> int:
     """Return the most micro-batches that a stage holds at once."""
-    held = most = 0
+    count = most = 0
     for kind, _ in order:
-        held += 1 if kind == FORWARD else -1
-        most = max(most, held)
+        count += 1 if kind == FORWARD else -1
+        most = max(most, count)
     return most

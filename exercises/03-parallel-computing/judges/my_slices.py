@@ -90,15 +90,15 @@ def judge(part: Part) -> None:
     """Judge the plan, the slices, then the layers on 1, 2, 3 and 4 ranks, by values, gradients and messages."""
     from collectives import count_collectives
 
-    counted = count_collectives()
+    counts = count_collectives()
     functions = {name: part.function(name) for name in ("cut", "column_linear", "row_linear")}
     for size in (2, 3, 1, 4):
         for rank in range(size):
             _check_cut(part, functions["cut"], rank, size)
     _check_plan(part)
     for size in (2, 3, 1, 4):
-        for rank, seen in enumerate(part.on_ranks(size, lambda rank, size: _run(part, functions, counted, rank, size))):
-            _check_run(part, rank, size, seen)
+        for rank, outcome in enumerate(part.on_ranks(size, lambda rank, size: _run(part, functions, counts, rank, size))):
+            _check_run(part, rank, size, outcome)
     part.note("equal to the whole layers on 1 to 4 ranks; one all_reduce forward, one backward")
 
 
@@ -108,9 +108,9 @@ def _check_plan(part: Part) -> None:
         part.compare([Case("PLAN", plan, RIGHT)])
     if "?" in plan.values():
         raise Verdict("open", says="PLAN: which Linear is cut by columns, and which by rows?")
-    for name, how in RIGHT.items():
-        if plan[name] != how and plan[name] in RIGHT.values():
-            raise part.wrong("rows-first" if how == "columns" else "all-columns", "PLAN", name=name)
+    for name, direction in RIGHT.items():
+        if plan[name] != direction and plan[name] in RIGHT.values():
+            raise part.wrong("rows-first" if direction == "columns" else "all-columns", "PLAN", name=name)
     part.compare([Case("PLAN", dict(plan), RIGHT)])
 
 
@@ -132,55 +132,55 @@ def _whole() -> dict[str, Any]:
 def _slices(rank: int, size: int) -> dict[str, tuple[Any, Any]]:
     whole = _whole()
     wide = 4 * WIDTH // size
-    mine = slice(rank * wide, (rank + 1) * wide)
-    return {"columns": (whole["up"][mine], whole["up_bias"][mine]), "rows": (whole["down"][:, mine], whole["down_bias"])}
+    share = slice(rank * wide, (rank + 1) * wide)
+    return {"columns": (whole["up"][share], whole["up_bias"][share]), "rows": (whole["down"][:, share], whole["down_bias"])}
 
 
 def _check_cut(part: Part, cut: Any, rank: int, size: int) -> None:
     whole, case = _whole(), f"rank {rank} of {size}"
-    for how, name in {"columns": "up", "rows": "down"}.items():
-        answer = part.call(cut, whole[name].clone(), whole[f"{name}_bias"].clone(), how, rank, size, case=case)
+    for direction, name in {"columns": "up", "rows": "down"}.items():
+        answer = part.call(cut, whole[name].clone(), whole[f"{name}_bias"].clone(), direction, rank, size, case=case)
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-            part.compare([Case(f"cut by {how}, {case}", answer, "a pair of tensors, weight and bias")])
-        weight, bias = _slices(rank, size)[how]
+            part.compare([Case(f"cut by {direction}, {case}", answer, "a pair of tensors, weight and bias")])
+        weight, bias = _slices(rank, size)[direction]
         if answer[0].shape != weight.shape:
             shapes = {"given": tuple(answer[0].shape), "right": tuple(weight.shape)}
-            raise part.wrong("wrong-dimension", case, rank=rank, size=size, how=how, **shapes)
-        turns = whole[name][rank::size] if how == "columns" else whole[name][:, rank::size]
+            raise part.wrong("wrong-dimension", case, rank=rank, size=size, how=direction, **shapes)
+        turns = whole[name][rank::size] if direction == "columns" else whole[name][:, rank::size]
         if size > 1 and answer[0].equal(turns):
-            raise part.wrong("in-turns", case, how=how, size=size)
+            raise part.wrong("in-turns", case, how=direction, size=size)
         if not answer[0].equal(weight):
-            raise part.wrong("same-slice", case, rank=rank, size=size, how=how)
-        if how == "columns" and answer[1].shape != bias.shape:
+            raise part.wrong("same-slice", case, rank=rank, size=size, how=direction)
+        if direction == "columns" and answer[1].shape != bias.shape:
             raise part.wrong("whole-bias", case, rank=rank, size=size, given=len(answer[1]), right=len(bias))
-        ways = {"bias-divided": bias / size} if how == "rows" else {}
-        part.compare([Case(f"the bias, cut by {how}, {case}", answer[1], bias, ways, {"size": size})])
+        ways = {"bias-divided": bias / size} if direction == "rows" else {}
+        part.compare([Case(f"the bias, cut by {direction}, {case}", answer[1], bias, ways, {"size": size})])
 
 
-def _run(part: Part, functions: dict[str, Any], counted: Any, rank: int, size: int) -> dict[str, Any]:
+def _run(part: Part, functions: dict[str, Any], counts: Any, rank: int, size: int) -> dict[str, Any]:
     """Both layers forward and backward on this rank, what they gave to collectives, and how far they are off."""
     import torch
 
     slices, whole = _slices(rank, size), _whole()
     x = whole["x"].clone().requires_grad_()
-    leaves = {f"{how} {kind}": tensor.clone().requires_grad_() for how, pair in slices.items()
+    leaves = {f"{direction} {kind}": tensor.clone().requires_grad_() for direction, pair in slices.items()
               for kind, tensor in zip(("weight", "bias"), pair, strict=True)}  # fmt: skip
-    counted.clear()
+    counts.clear()
     wide = part.call(functions["column_linear"], x, leaves["columns weight"], leaves["columns bias"])
     if not isinstance(wide, torch.Tensor) or wide.shape != (BATCH, 4 * WIDTH // size):
-        given = tuple(wide.shape) if isinstance(wide, torch.Tensor) else type(wide).__name__
-        raise Verdict("failed", "shape", f"column_linear returns {given}, but its share is {(BATCH, 4 * WIDTH // size)}")
-    after_columns = list(counted.calls)
+        answer = tuple(wide.shape) if isinstance(wide, torch.Tensor) else type(wide).__name__
+        raise Verdict("failed", "shape", f"column_linear returns {answer}, but its share is {(BATCH, 4 * WIDTH // size)}")
+    after_columns = list(counts.calls)
     out = part.call(functions["row_linear"], torch.nn.functional.gelu(wide), leaves["rows weight"], leaves["rows bias"])
-    forward = list(counted.calls)
+    forward = list(counts.calls)
     if not isinstance(out, torch.Tensor) or out.shape != (BATCH, WIDTH):
-        given = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-        raise Verdict("failed", "shape", f"row_linear returns {given}, but the outputs are {(BATCH, WIDTH)}")
-    counted.clear()
+        answer = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+        raise Verdict("failed", "shape", f"row_linear returns {answer}, but the outputs are {(BATCH, WIDTH)}")
+    counts.clear()
     part.call((out * out.detach().cos()).sum().backward)
     gradients = {"x": x.grad, **{name: leaf.grad for name, leaf in leaves.items()}}
     lists = {name: None if gradient is None else gradient.tolist() for name, gradient in gradients.items()}
-    return {"after_columns": after_columns, "forward": forward, "backward": list(counted.calls), "wide": wide.tolist(),
+    return {"after_columns": after_columns, "forward": forward, "backward": list(counts.calls), "wide": wide.tolist(),
             "out": out.tolist(), "gradients": lists}  # fmt: skip
 
 
@@ -193,19 +193,24 @@ def _right(rank: int, size: int) -> dict[str, Any]:
     out = torch.nn.functional.linear(torch.nn.functional.gelu(wide), whole["down"], whole["down_bias"])
     (out * out.detach().cos()).sum().backward()
     share = 4 * WIDTH // size
-    mine = slice(rank * share, (rank + 1) * share)
-    gradients = {"x": whole["x"].grad, "columns weight": whole["up"].grad[mine], "columns bias": whole["up_bias"].grad[mine],
-                 "rows weight": whole["down"].grad[:, mine], "rows bias": whole["down_bias"].grad}  # fmt: skip
-    return {"wide": wide[:, mine].detach(), "out": out.detach(), "gradients": gradients, "bias": whole["down_bias"].detach()}
+    rows = slice(rank * share, (rank + 1) * share)
+    gradients = {"x": whole["x"].grad, "columns weight": whole["up"].grad[rows], "columns bias": whole["up_bias"].grad[rows],
+                 "rows weight": whole["down"].grad[:, rows], "rows bias": whole["down_bias"].grad}  # fmt: skip
+    return {
+        "wide": wide[:, rows].detach(),
+        "out": out.detach(),
+        "gradients": gradients,
+        "bias": whole["down_bias"].detach(),
+    }
 
 
-def _check_run(part: Part, rank: int, size: int, seen: dict[str, Any]) -> None:
+def _check_run(part: Part, rank: int, size: int, outcome: dict[str, Any]) -> None:
     import torch
 
     right, case = _right(rank, size), f"rank {rank} of {size}"
-    wide, out = torch.tensor(seen["wide"], dtype=torch.float64), torch.tensor(seen["out"], dtype=torch.float64)
+    wide, out = torch.tensor(outcome["wide"], dtype=torch.float64), torch.tensor(outcome["out"], dtype=torch.float64)
     if not _equal(wide, right["wide"]):
-        if seen["after_columns"]:
+        if outcome["after_columns"]:
             raise part.wrong("sum-after-columns", case)
         part.compare([Case(f"column_linear, {case}", wide, right["wide"])], tolerance=1e-9)
     if not _equal(out, right["out"]):
@@ -213,43 +218,43 @@ def _check_run(part: Part, rank: int, size: int, seen: dict[str, Any]) -> None:
             raise part.wrong("bias-everywhere", case, size=size)
         if _equal(out, right["out"] - right["bias"]):
             raise part.wrong("no-bias", case)
-        if size > 1 and not seen["forward"]:
+        if size > 1 and not outcome["forward"]:
             raise part.wrong("no-sum", case)
         part.compare([Case(f"row_linear, {case}", out, right["out"])], tolerance=1e-9)
-    _check_gradients(part, rank, size, seen, right)
-    _check_messages(part, case, size, seen)
+    _check_gradients(part, rank, size, outcome, right)
+    _check_messages(part, case, size, outcome)
 
 
-def _check_gradients(part: Part, rank: int, size: int, seen: dict[str, Any], right: dict[str, Any]) -> None:
+def _check_gradients(part: Part, rank: int, size: int, outcome: dict[str, Any], right: dict[str, Any]) -> None:
     import torch
 
     case = f"rank {rank} of {size}"
-    given = {name: None if values is None else torch.tensor(values, dtype=torch.float64)
-             for name, values in seen["gradients"].items()}  # fmt: skip
-    down, down_right = given["rows weight"], right["gradients"]["rows weight"]
+    answer = {name: None if values is None else torch.tensor(values, dtype=torch.float64)
+             for name, values in outcome["gradients"].items()}  # fmt: skip
+    down, down_right = answer["rows weight"], right["gradients"]["rows weight"]
     if down is not None and size > 1 and _equal(down, size * down_right):
         raise part.wrong("sum-twice", case, size=size)
     for name in ("rows weight", "rows bias", "columns weight", "columns bias"):
-        if given[name] is None:
+        if answer[name] is None:
             says = f"no gradient reaches {name}: something between it and the outputs is detached, or copied by hand"
             raise Verdict("failed", "other", says, case)
-        part.compare([Case(f"the gradient of {name}, {case}", given[name], right["gradients"][name])], tolerance=1e-9)
-    if given["x"] is not None and not _equal(given["x"], right["gradients"]["x"]) and not seen["backward"]:
+        part.compare([Case(f"the gradient of {name}, {case}", answer[name], right["gradients"][name])], tolerance=1e-9)
+    if answer["x"] is not None and not _equal(answer["x"], right["gradients"]["x"]) and not outcome["backward"]:
         raise part.wrong("input-gradient", case, rank=rank, size=size)
-    if given["x"] is not None and size > 1 and _equal(size * given["x"], right["gradients"]["x"]):
+    if answer["x"] is not None and size > 1 and _equal(size * answer["x"], right["gradients"]["x"]):
         raise part.wrong("gradient-averaged", case)
-    part.compare([Case(f"the gradient of x, {case}", given["x"], right["gradients"]["x"])], tolerance=1e-9)
+    part.compare([Case(f"the gradient of x, {case}", answer["x"], right["gradients"]["x"])], tolerance=1e-9)
 
 
-def _check_messages(part: Part, case: str, size: int, seen: dict[str, Any]) -> None:
+def _check_messages(part: Part, case: str, size: int, outcome: dict[str, Any]) -> None:
     right = 8 * BATCH * WIDTH
     for direction in ("forward", "backward"):
-        calls = seen[direction]
+        calls = outcome[direction]
         total = sum(count for _, count in calls)
         if size > 1 and (len(calls) > 1 or total > right):
             names = ", ".join(name for name, _ in calls)
             raise part.wrong("too-many-messages", case, direction=direction, calls=names, bytes=total, right=right)
 
 
-def _equal(given: Any, right: Any) -> bool:
-    return given.shape == right.shape and bool(((given - right).abs() <= 1e-9 * right.abs().max()).all())
+def _equal(answer: Any, right: Any) -> bool:
+    return answer.shape == right.shape and bool(((answer - right).abs() <= 1e-9 * right.abs().max()).all())

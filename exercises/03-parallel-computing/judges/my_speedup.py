@@ -160,7 +160,7 @@ def _ways(alone: Training, together: Training, right: tuple[float, float]) -> di
         "rows-mixed": reckon(alone, together, group="row"),
         "one-too-many": reckon(alone, together, warm=lambda training: training["warm_up_steps"] + 1),
         "compute-only": reckon(alone, together, keys=("compute_s",)),
-        "maxima-added": reckon(_with_maxima(alone), _with_maxima(together)),
+        "maxima-added": reckon(_add_maxima(alone), _add_maxima(together)),
         "times-only": reckon(alone, together, samples=lambda _: 1),
         "one-ranks-samples": reckon(alone, together, samples=lambda training: training["batch_per_rank"]),
         "upside-down": (1 / speedup, 100 / speedup / together["ranks"]),
@@ -170,12 +170,12 @@ def _ways(alone: Training, together: Training, right: tuple[float, float]) -> di
     return {name: list(way) for name, way in ways.items()}
 
 
-def _with_maxima(training: Training) -> Training:
+def _add_maxima(training: Training) -> Training:
     """Every row with the longest computing and the longest communicating of its step."""
     rows = [
         row
         | {
-            key: max(other[key] for other in training["rows"] if other["step"] == row["step"])
+            key: max(candidate[key] for candidate in training["rows"] if candidate["step"] == row["step"])
             for key in row
             if key[-2:] == "_s"
         }

@@ -17,7 +17,7 @@ WIDTH = 12
 
 
 class Log:
-    """What happened on this rank, in order: `layer K`, `reduce N`, `wait N`; and what a gradient must not suffer meanwhile."""
+    """The events of this rank, in order: `layer K`, `reduce N`, `wait N`; and what a gradient must not suffer meanwhile."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -30,12 +30,12 @@ class Log:
 
     @property
     def never_waited(self) -> int:
-        """How many all-reduces nobody waited for."""
+        """Return how many all-reduces were never waited for."""
         return sum(not work.done for work in self.works)
 
 
 class Work:
-    """What an all-reduce with async_op=True gives back."""
+    """The result of an all-reduce with async_op=True."""
 
     def __init__(self, log: Log, tensor: torch.Tensor, arguments: dict[str, Any]) -> None:
         self.log, self.tensor, self.number, self.done = log, tensor, len(log.works), False
@@ -51,7 +51,7 @@ class Work:
         return True
 
     def is_completed(self) -> bool:
-        """Whether it is through; the tensor holds the sum then."""
+        """Return whether it is through; the tensor holds the sum then."""
         return self.done or bool(self.work.is_completed() and self.wait())
 
     def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:

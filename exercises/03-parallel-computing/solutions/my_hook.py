@@ -8,11 +8,11 @@ import torch
 import torch.distributed as dist
 
 
-def half_hook(kept: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
+def half_hook(errors: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
     """Return the mean of all ranks' gradients, sent as float16."""
     ranks = dist.get_world_size()
-    wanted = bucket.buffer() + kept.get(bucket.index(), 0.0)
-    sent = (wanted / ranks).half()
-    kept[bucket.index()] = wanted - sent.float() * ranks
-    future = dist.all_reduce(sent, async_op=True).get_future()
-    return future.then(lambda done: done.value()[0].float())
+    target = bucket.buffer() + errors.get(bucket.index(), 0.0)
+    rounded = (target / ranks).half()
+    errors[bucket.index()] = target - rounded.float() * ranks
+    future = dist.all_reduce(rounded, async_op=True).get_future()
+    return future.then(lambda result: result.value()[0].float())

@@ -20,7 +20,7 @@ def judge(part: Part) -> None:
         return seconds
 
     run = part.function_alone(
-        "for_a_while",
+        "time_long_run",
         time=SimpleNamespace(monotonic=lambda: now[0], perf_counter=lambda: now[0], time=lambda: now[0]),
         bench=SimpleNamespace(time_each=time_each),
         telemetry=None,

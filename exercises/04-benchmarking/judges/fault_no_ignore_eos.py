@@ -29,15 +29,15 @@ class Stream:
         return None
 
     def __iter__(self) -> Iterator[bytes]:
-        asked = self.body["max_tokens"]
-        count = asked if self.body.get("ignore_eos") or self.body.get("min_tokens") == asked else 3
+        max_tokens = self.body["max_tokens"]
+        count = max_tokens if self.body.get("ignore_eos") or self.body.get("min_tokens") == max_tokens else 3
         yield from [b"data: " + json.dumps({"choices": [{"text": "to"}]}).encode()] * count
         usage = {"prompt_tokens": 4, "completion_tokens": count}
         yield b"data: " + json.dumps({"choices": [], "usage": usage}).encode()
 
 
 def judge(part: Part) -> None:
-    """Where eight tokens are asked for, eight must come."""
+    """Return where eight tokens are asked for, eight must come."""
     part.module.urllib.request.urlopen = Stream().open
     answer = part.call(part.function("complete"), "http://engine", "tiny", "four words of prompt", 8)
     if answer.tokens != 8:

@@ -89,15 +89,15 @@ def _cost(part: Part, cost: Callable[..., float], service: tuple[float, ...]) ->
     def right(hour: float, share: float, lost_minutes: float) -> float:
         return hour * 24 / ((1440 - lost_minutes) * 60 * share * speed * gpus) * 1e6
 
-    share, lost = percent / 100, interruptions * minutes
-    answer = right(usd, share, lost)
+    share, lost_time = percent / 100, interruptions * minutes
+    answer = right(usd, share, lost_time)
     ways = {
-        "utilisation-upside-down": right(usd, 1 / share, lost), "percent-as-share": right(usd, percent, lost),
-        "always-busy": right(usd, 1, lost), "seconds-for-hours": answer * 3600, "thousand": answer / 1e3,
+        "utilisation-upside-down": right(usd, 1 / share, lost_time), "percent-as-share": right(usd, percent, lost_time),
+        "always-busy": right(usd, 1, lost_time), "seconds-for-hours": answer * 3600, "thousand": answer / 1e3,
         "one-gpu": answer * gpus,
-        "never-interrupted": right(usd, share, 0), "lost-while-busy": right(usd, 1, 1440 * (1 - share) + lost),
-        "minutes-as-seconds": right(usd, share, lost / 60),
-        "interruptions-an-hour": right(usd, share, lost * 24) if lost * 24 != 1440 else answer,
+        "never-interrupted": right(usd, share, 0), "lost-while-busy": right(usd, 1, 1440 * (1 - share) + lost_time),
+        "minutes-as-seconds": right(usd, share, lost_time / 60),
+        "interruptions-an-hour": right(usd, share, lost_time * 24) if lost_time * 24 != 1440 else answer,
     }  # fmt: skip
     values = {"utilisation": percent, "share": share, "times": 1 / share, "gpus": gpus, "interruptions": interruptions,
               "minutes": minutes}  # fmt: skip

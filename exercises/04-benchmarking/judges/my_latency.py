@@ -66,7 +66,7 @@ WAYS = {
         "you took the highest median, {given}. The rounds of {right} overlap with its rounds, so this measurement cannot tell "
         "them apart, and the smaller one makes its requests wait less",
         (
-            "return min(batch for batch in allowed if max(rounds[batch]) >= min(rounds[fastest]))",
+            "return min(batch for batch in batches if max(rounds[batch]) >= min(rounds[fastest]))",
             "return fastest",
         ),
     ),
@@ -122,15 +122,15 @@ def _requests() -> list[tuple[float, list[float]]]:
             (7.25, [7.5, 7.75])]  # fmt: skip
 
 
-def _latency(part: Part, latencies: Callable[..., Any], place: int, figure: str, sent: float, arrived: list[float]) -> Case:
+def _latency(part: Part, latencies: Callable[..., Any], place: int, figure: str, sent_s: float, arrived: list[float]) -> Case:
     name = f"{figure} of a request with {len(arrived)} tokens"
-    answer = part.call(latencies, sent, list(arrived), case=name)
+    answer = part.call(latencies, sent_s, list(arrived), case=name)
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         return Case(name, answer, "a pair, TTFT and TPOT")
     first, last, gaps = arrived[0], arrived[-1], len(arrived) - 1
-    right = ((first - sent) * 1e3, (last - first) * 1e3 / gaps if gaps else None)[place]
-    tpot_ways = {} if not gaps else {"all-tokens": right * gaps / len(arrived), "with-ttft": (last - sent) * 1e3 / gaps}
-    ways = {"whole-answer": (last - sent) * 1e3} if place == 0 else tpot_ways
+    right = ((first - sent_s) * 1e3, (last - first) * 1e3 / gaps if gaps else None)[place]
+    tpot_ways = {} if not gaps else {"all-tokens": right * gaps / len(arrived), "with-ttft": (last - sent_s) * 1e3 / gaps}
+    ways = {"whole-answer": (last - sent_s) * 1e3} if place == 0 else tpot_ways
     if right is not None:
         ways["seconds"] = right / 1e3
     return Case(name, answer[place], right, ways, {"tokens": len(arrived), "gaps": gaps})
@@ -177,21 +177,21 @@ SWEEPS: dict[str, Sweep] = {
 
 def _choice(part: Part, choose_batch: Callable[..., Any], name: str, rounds: Rates, tpots: Rates, limit: float) -> Case:
     tails = {batch: sorted(times)[ceil(len(times) * 0.99) - 1] for batch, times in tpots.items()}
-    given = part.call(choose_batch, {b: list(s) for b, s in rounds.items()}, {b: list(t) for b, t in tpots.items()}, limit,
+    answer = part.call(choose_batch, {b: list(s) for b, s in rounds.items()}, {b: list(t) for b, t in tpots.items()}, limit,
                       case=name)  # fmt: skip
     keep = [batch for batch, tail in tails.items() if tail <= limit]
     half = [batch for batch, times in tpots.items() if sorted(times)[ceil(len(times) * 0.5) - 1] <= limit]
     strict = [batch for batch, tail in tails.items() if tail < limit]
     ways = {
-        "limit-ignored": _as_good(rounds, list(rounds)), "limit-by-the-median": _as_good(rounds, half),
-        "below-the-limit": _as_good(rounds, strict), "noise-decides": max(keep, key=lambda b: median(rounds[b]), default=None),
-        "lucky-round": _as_good(rounds, keep, by=max), "largest": _as_good(rounds, keep, take=max),
+        "limit-ignored": _choose(rounds, list(rounds)), "limit-by-the-median": _choose(rounds, half),
+        "below-the-limit": _choose(rounds, strict), "noise-decides": max(keep, key=lambda b: median(rounds[b]), default=None),
+        "lucky-round": _choose(rounds, keep, by=max), "largest": _choose(rounds, keep, take=max),
     }  # fmt: skip
-    values = {"p99": tails.get(given, fmean(tails.values())) if isinstance(given, int) else 0.0, "limit": limit}
-    return Case(name, given, _as_good(rounds, keep), ways, values)
+    values = {"p99": tails.get(answer, fmean(tails.values())) if isinstance(answer, int) else 0.0, "limit": limit}
+    return Case(name, answer, _choose(rounds, keep), ways, values)
 
 
-def _as_good(rounds: dict[int, list[float]], keep: list[int], *, by: Callable = median, take: Callable = min) -> int | None:
+def _choose(rounds: dict[int, list[float]], keep: list[int], *, by: Callable = median, take: Callable = min) -> int | None:
     if not keep:
         return None
     fastest = max(keep, key=lambda batch: by(rounds[batch]))

@@ -1,4 +1,4 @@
-"""Judges my_peaks.py of 4.1: the peaks of real GPUs, as their vendors print them, and of one that nobody builds."""
+"""Judges my_peaks.py of 4.1: the peaks of real GPUs, as their vendors print them, and of one that does not exist."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def judge(part: Part) -> None:
               f"{answers[0][2]['ridge']:.0f}")  # fmt: skip
 
 
-def _case(figure: str, name: str, numbers: tuple[Any, ...], given: object) -> Case:
+def _case(figure: str, name: str, numbers: tuple[Any, ...], answer: object) -> Case:
     sms, cores, fma, mhz, memory_mhz, bits = numbers
     float32, float16 = sms * cores * 2 * mhz / 1e6, sms * fma * 2 * mhz / 1e6
     bandwidth = memory_mhz * 2 * bits / 8 / 1e3
@@ -85,4 +85,4 @@ def _case(figure: str, name: str, numbers: tuple[Any, ...], given: object) -> Ca
         "ridge": {"upside-down": 1 / ridge, "ridge-of-float32": float32 * 1e3 / bandwidth, "ridge-units": ridge / 1e3},
     }
     values = {"what": figure, "sms": sms, "cores": cores, "fma": fma, "bus": bits, "bytes": bits // 8}
-    return Case(f"{figure} of {name}", given, right, ways[figure], values)
+    return Case(f"{figure} of {name}", answer, right, ways[figure], values)

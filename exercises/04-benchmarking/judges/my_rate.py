@@ -28,16 +28,16 @@ WAYS = {
     "clock-from-zero": Way(
         "your burst uses other calls: the clock was not zero when the run began, so the first second ends 1 s after the first "
         "call began",
-        ("if began < start + 1", "if began < max(1, calls[0][0] + 1e-9)"),
+        ("if begin < start + 1", "if begin < max(1, calls[0][0] + 1e-9)"),
     ),
     "whole-run": Way(
         "your sustained rate covers the whole run, with the burst: a card that was cool at first looks faster than it stays",
-        ("if began >= middle", "if began >= start"),
+        ("if begin >= middle", "if begin >= start"),
     ),
     "half-of-the-calls": Way(
         "you took the second half of the calls, not of the time. Calls are faster while the card is cool, so half of the "
         "calls are over before half of the time is: your figure contains part of the burst",
-        ("[took for began, took in calls if began >= middle]", "[took for began, took in calls][len(calls) // 2 :]"),
+        ("[took for begin, took in calls if begin >= middle]", "[took for begin, took in calls][len(calls) // 2 :]"),
     ),
     "mean-of-rates": Way(
         "you took the mean of the calls' rates. That gives fast calls as much weight as slow ones, although they take less of "
@@ -100,9 +100,9 @@ def _case(figure: str, name: str, answer: Mapping[str, float], inputs: tuple[int
     m, k, n, calls, peak = inputs
     start, tera = calls[0][0], 2 * m * k * n / 1e12
     middle = (start + sum(calls[-1])) / 2
-    early = [took for began, took in calls if began < start + 1]
-    of_clock = [took for began, took in calls if began < max(1, start + 1e-9)]
-    late = [took for began, took in calls if began >= middle]
+    early = [took for begin, took in calls if begin < start + 1]
+    of_clock = [took for begin, took in calls if begin < max(1, start + 1e-9)]
+    late = [took for begin, took in calls if begin >= middle]
     half = [took for _, took in calls][len(calls) // 2 :]
     every = [took for _, took in calls]
     burst, sustained = tera / median(early), len(late) * tera / sum(late)

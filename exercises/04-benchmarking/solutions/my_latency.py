@@ -19,8 +19,8 @@ def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | Non
 
 def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]], limit_ms: float) -> int | None:
     """Return the smallest batch size within the limit that is as good as the fastest."""
-    allowed = [batch for batch in rounds if percentile(tpots_ms[batch], 99) <= limit_ms]
-    if not allowed:
+    batches = [batch for batch in rounds if percentile(tpots_ms[batch], 99) <= limit_ms]
+    if not batches:
         return None
-    fastest = max(allowed, key=lambda batch: median(rounds[batch]))
-    return min(batch for batch in allowed if max(rounds[batch]) >= min(rounds[fastest]))
+    fastest = max(batches, key=lambda batch: median(rounds[batch]))
+    return min(batch for batch in batches if max(rounds[batch]) >= min(rounds[fastest]))

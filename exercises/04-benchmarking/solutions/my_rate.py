@@ -10,7 +10,7 @@ def rates(m: int, k: int, n: int, calls: list[tuple[float, float]], peak_tflops:
     operations = 2 * m * k * n
     start, (last_began, last_took) = calls[0][0], calls[-1]
     middle = (start + last_began + last_took) / 2
-    early = [took for began, took in calls if began < start + 1]
-    late = [took for began, took in calls if began >= middle]
+    early = [took for begin, took in calls if begin < start + 1]
+    late = [took for begin, took in calls if begin >= middle]
     sustained = operations * len(late) / sum(late) / 1e12
     return {"burst": operations / median(early) / 1e12, "sustained": sustained, "percent": 100 * sustained / peak_tflops}

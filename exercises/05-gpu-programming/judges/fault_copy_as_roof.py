@@ -12,7 +12,7 @@ def judge(part: Part) -> None:
     choose_roof = part.function_alone("choose_roof")
     for speeds in ([6.1, 6.7, 9.9], [9.9, 6.7, 6.1], [6.1, 9.9, 6.7]):
         loops = [{"loop": f"loop {number}", "gb_per_s": speed} for number, speed in enumerate(speeds)]
-        given = part.call(choose_roof, loops)["gb_per_s"]
-        if given != max(speeds):
-            raise part.wrong("still", speeds=", ".join(map(str, speeds)), given=given, right=max(speeds))
+        answer = part.call(choose_roof, loops)["gb_per_s"]
+        if answer != max(speeds):
+            raise part.wrong("still", speeds=", ".join(map(str, speeds)), given=answer, right=max(speeds))
     part.note("the fastest loop is the roof, in any order")

@@ -15,8 +15,8 @@ ROWS = ((64, 2_097_152, 0.25), (64, 131_072, 4.0), (96, 221_184, 8.0))  # n, byt
 def judge(part: Part) -> None:
     """flop_per_byte, for three kernels that ask for very different numbers of bytes."""
     flop_per_byte = part.function("flop_per_byte")
-    for n, asked, right in ROWS:
-        given = part.call(flop_per_byte, n, asked)
-        if not isinstance(given, (int, float)) or abs(given - right) > 1e-6 * right:
-            raise part.wrong("still", n=n, asked=asked, right=right, given=given)
+    for n, byte_count, right in ROWS:
+        answer = part.call(flop_per_byte, n, byte_count)
+        if not isinstance(answer, (int, float)) or abs(answer - right) > 1e-6 * right:
+            raise part.wrong("still", n=n, asked=byte_count, right=right, given=answer)
     part.note("2 n³ over the bytes that each kernel asks for")

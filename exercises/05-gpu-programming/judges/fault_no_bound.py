@@ -17,7 +17,7 @@ def judge(part: Part) -> None:
     """Check that the best possible pipeline has 100%, and a faster one more."""
     overlap_percent = part.function("overlap_percent")
     for took, sequential, best, right in CASES:
-        given = part.call(overlap_percent, took, sequential, best)
-        if abs(given - right) > 1e-3:
-            raise part.wrong("still", took=took, sequential=sequential, best=best, given=given, right=right)
+        answer = part.call(overlap_percent, took, sequential, best)
+        if abs(answer - right) > 1e-3:
+            raise part.wrong("still", took=took, sequential=sequential, best=best, given=answer, right=right)
     part.note("the best pipeline has 100%, and an impossible one has more")

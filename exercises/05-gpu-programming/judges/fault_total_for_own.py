@@ -41,7 +41,7 @@ GPU = [
 
 
 class Events(list[Event]):
-    """What the profiler returns."""
+    """The result of the profiler."""
 
     def table(self, **_: object) -> str:
         """Return the judge ignores the table."""
@@ -73,13 +73,13 @@ class Recording:
 def judge(part: Part) -> None:
     """Check that a layer that only calls another operation has little time of its own, on both sides."""
     take_profile, module = part.function("take_profile"), part.module
-    for side, events, own in (("processor", CPU, 1.0), ("GPU", GPU, 0.5)):
+    for side, events, own_ms in (("processor", CPU, 1.0), ("GPU", GPU, 0.5)):
         recording: Any = Recording(events)
         module.profile = recording
         profile = part.call(take_profile, lambda: None, torch.device("cpu"), top=5)
         ms = {row["operation"]: row["self_ms"] for row in profile.rows}
         if len(ms) != len(events):
             raise part.wrong("missing", side=side, count=len(ms))
-        if ms["aten::linear"] != own:
-            raise part.wrong("still", own=own, shown=ms["aten::linear"])
+        if ms["aten::linear"] != own_ms:
+            raise part.wrong("still", own=own_ms, shown=ms["aten::linear"])
     part.note("an operation that only calls another is listed with its own time, on the processor and on a GPU")

@@ -1,4 +1,4 @@
-"""What the judges of both parts of 5.1 share: build the learner's file, run each kernel in the emulator, name what is wrong."""
+"""Helpers of the judges of both parts of 5.1: build the learner's file, run each kernel in the emulator, name what is wrong."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
         raise Verdict("open", says=f"{names}: not written yet, or the line OPEN(...) is still there")
 
 
-def _list_others(names: list[str], wanted: set[str]) -> str:
-    names = [name for name in names if name not in wanted]
+def _list_others(names: list[str], right_names: set[str]) -> str:
+    names = [name for name in names if name not in right_names]
     return f" (it has {', '.join(names[:5])})" if names else ""
 
 
@@ -91,8 +91,8 @@ def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
     import findings
 
     for block in OTHER_BLOCKS if kernel != "transpose" else ():
-        if why := findings.find_fault(_examine(program, kernel, block)):
-            raise part.wrong("fixed-block", f"blocks of {block} threads", kernel=kernel, usual=BLOCK, block=block, why=why)
+        if reason := findings.find_fault(_examine(program, kernel, block)):
+            raise part.wrong("fixed-block", f"blocks of {block} threads", kernel=kernel, usual=BLOCK, block=block, why=reason)
 
 
 def _judge_faults(part: Part, row: dict[str, Any]) -> None:
@@ -118,7 +118,8 @@ def _without_line(text: str) -> str:
 
 
 def _is_past_the_end(row: dict[str, Any]) -> bool:
-    """Whether the first access out of bounds is that of a thread to the element of its own number, which is not there any more.
+    """Return whether the first access out of bounds is that of a thread to the element of its own number, which is not there
+    any more.
 
     A thread of a transpose has no such number: there it is any access behind an array.
     """

@@ -1,4 +1,4 @@
-"""What judges of Triton kernels share: they run a kernel in the interpreter, check its loads and stores, compare tensors."""
+"""Helpers of judges of Triton kernels: they run a kernel in the interpreter, check its loads and stores, compare tensors."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ class WatchedKernel:
         return result
 
 
-def is_close(given: Any, right: torch.Tensor, tolerance: float) -> bool:
-    """Whether every number is right to `tolerance`, relative or absolute."""
-    same_kind = isinstance(given, torch.Tensor) and given.shape == right.shape
-    return same_kind and torch.allclose(given.float(), right.float(), tolerance, tolerance, equal_nan=True)
+def is_close(answer: Any, right: torch.Tensor, tolerance: float) -> bool:
+    """Return whether every number is right to `tolerance`, relative or absolute."""
+    same_kind = isinstance(answer, torch.Tensor) and answer.shape == right.shape
+    return same_kind and torch.allclose(answer.float(), right.float(), tolerance, tolerance, equal_nan=True)
 
 
 def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
@@ -83,18 +83,18 @@ def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
     raise Verdict("failed", "other", describe(bad.given, bad.right, tolerance) + beside, bad.name)
 
 
-def describe(given: Any, right: torch.Tensor, tolerance: float) -> str:
+def describe(answer: Any, right: torch.Tensor, tolerance: float) -> str:
     """Return what is wrong with a tensor, in a sentence: its kind, its shape, or how many of its numbers."""
-    if given is None:
+    if answer is None:
         return "it returned None: is the return missing?"
-    if not isinstance(given, torch.Tensor):
-        return f"it returned a {type(given).__name__}, but should return a tensor"
-    if given.shape != right.shape:
-        return f"it returned a tensor of shape {tuple(given.shape)}; {tuple(right.shape)} is right"
-    off = (given.double() - right.double()).abs().nan_to_num(torch.inf)
+    if not isinstance(answer, torch.Tensor):
+        return f"it returned a {type(answer).__name__}, but should return a tensor"
+    if answer.shape != right.shape:
+        return f"it returned a tensor of shape {tuple(answer.shape)}; {tuple(right.shape)} is right"
+    off = (answer.double() - right.double()).abs().nan_to_num(torch.inf)
     place = tuple(int(index) for index in torch.unravel_index(off.argmax(), off.shape))
     wrong = int((off > tolerance * (1 + right.double().abs())).sum())
     return (
-        f"{wrong:,} of {off.numel():,} numbers are wrong; the worst is at {list(place)}: {given[place].item():.6g}, "
+        f"{wrong:,} of {off.numel():,} numbers are wrong; the worst is at {list(place)}: {answer[place].item():.6g}, "
         f"where {right[place].item():.6g} is right"
     )

@@ -169,7 +169,7 @@ def judge(part: Part) -> None:
     cases = []
     for shape in SHAPES:
         inputs = shape.make()
-        given = call(shape.name, *inputs, shape.causal, shape.block_q, shape.block_k)
+        answer = call(shape.name, *inputs, shape.causal, shape.block_q, shape.block_k)
         right = attend_wrong(shape, inputs, "")
         ways = [(way, attend_wrong(shape, inputs, way)) for way in SIMULATED]
         values: dict[str, object] = {
@@ -179,8 +179,8 @@ def judge(part: Part) -> None:
         }  # fmt: skip
         knobs = {"keys": shape.length, "queries of a tile": shape.block_q, "keys of a tile": shape.block_k,
                  "causal": shape.causal, "first score": shape.peak, "queries apart by": shape.apart}  # fmt: skip
-        cases.append(TensorCase(shape.name, given, right, ways, values, knobs))
-    compare(part, in_order(cases), TOLERANCE)
+        cases.append(TensorCase(shape.name, answer, right, ways, values, knobs))
+    compare(part, sort_cases(cases), TOLERANCE)
     if "TF32" in precisions:
         raise part.wrong("tf32")
     judge_half(part, call)
@@ -206,7 +206,7 @@ def watch_precision() -> set[str]:
     return precisions
 
 
-def in_order(cases: list[TensorCase]) -> list[TensorCase]:
+def sort_cases(cases: list[TensorCase]) -> list[TensorCase]:
     """Return the cases; those whose values fill in the messages of most ways come first."""
     return sorted(cases, key=lambda case: (not case.values["peak"], not case.values["apart"], not case.values["outside"]))
 
@@ -215,20 +215,20 @@ def judge_half(part: Part, call: WatchedKernel) -> None:
     """float16, against the exact result of the same rounded inputs. Raises Verdict."""
     q, k, v = (tensor.half() for tensor in HALF.make())
     q, v = q * 8, v.clamp(-1, 1)
-    given = call(f"{HALF.name}, float16", q, k, v, False, HALF.block_q, HALF.block_k)
+    answer = call(f"{HALF.name}, float16", q, k, v, False, HALF.block_q, HALF.block_k)
     right = attend_wrong(HALF, [q, k, v], "")
-    if not isinstance(given, torch.Tensor) or given.dtype != torch.float16:
+    if not isinstance(answer, torch.Tensor) or answer.dtype != torch.float16:
         raise Verdict("failed", "other", "it should return a tensor of the same type as q, float16", HALF.name)
-    if not is_close(given, right, HALF_TOLERANCE):
-        off = float((given.float() - right).abs().max())
-        raise part.wrong("scores-in-half", f"{HALF.name}, float16", output=given, off=off)
+    if not is_close(answer, right, HALF_TOLERANCE):
+        off = float((answer.float() - right).abs().max())
+        raise part.wrong("scores-in-half", f"{HALF.name}, float16", output=answer, off=off)
     q, k, v = (tensor.half() for tensor in LONG_HALF.make())
     q, v = q * 0, torch.full_like(v, 0.01)
     v[:, : LONG_HALF.block_k] = 60.0
-    given, right = call(LONG_HALF.name, q, k, v, False, LONG_HALF.block_q, LONG_HALF.block_k), v.double().mean(1, keepdim=True)
-    if not is_close(given, right.expand_as(v).float(), HALF_TOLERANCE):
-        off = float((given.float() - right).abs().max())
-        raise part.wrong("out-in-half", f"{LONG_HALF.name}, float16, small values after large ones", output=given, off=off)
+    answer, right = call(LONG_HALF.name, q, k, v, False, LONG_HALF.block_q, LONG_HALF.block_k), v.double().mean(1, keepdim=True)
+    if not is_close(answer, right.expand_as(v).float(), HALF_TOLERANCE):
+        off = float((answer.float() - right).abs().max())
+        raise part.wrong("out-in-half", f"{LONG_HALF.name}, float16, small values after large ones", output=answer, off=off)
 
 
 SIMULATED = (
@@ -238,7 +238,7 @@ SIMULATED = (
 
 
 def attend_wrong(shape: Shape, inputs: list[torch.Tensor], way: str) -> torch.Tensor:
-    """Return what a tiled attention returns with one error in it, in float32; without an error, in float64, where `way` is
+    """Return what a tiled attention returns with one error in it, in float32; without an error, in float64, if `way` is
     empty."""
     dtype = torch.float32 if way else torch.float64
     return torch.cat([attend_tiles(shape, [tensor.to(dtype) for tensor in inputs], way, first)

@@ -58,14 +58,14 @@ def judge(part: Part) -> None:
     """Each kernel at two sizes: the ridge at which the answer changes, found by bisection."""
     find_bound = part.function("find_bound")
     for kernel, size in SIZES.items():
-        counted = {n: _find_threshold(part, find_bound, kernel, n) for n in (size, 4 * size)}
-        for n, given in counted.items():
+        thresholds = {n: _find_threshold(part, find_bound, kernel, n) for n in (size, 4 * size)}
+        for n, answer in thresholds.items():
             right = count_intensity(kernel, n)
-            if not math.isclose(given, right, rel_tol=TOLERANCE):
-                way = _name_way(kernel, n, given, right, constant=math.isclose(*counted.values(), rel_tol=TOLERANCE))
-                values = {"kernel": kernel, "given": given, "right": right, "n": n}
+            if not math.isclose(answer, right, rel_tol=TOLERANCE):
+                way = _name_way(kernel, n, answer, right, constant=math.isclose(*thresholds.values(), rel_tol=TOLERANCE))
+                values = {"kernel": kernel, "given": answer, "right": right, "n": n}
                 if way is None:
-                    says = f"{kernel}: your answer changes at {given:.3g} operations per byte, not at {right:.3g}"
+                    says = f"{kernel}: your answer changes at {answer:.3g} operations per byte, not at {right:.3g}"
                     raise Verdict("failed", "other", says, f"n = {n:,}")
                 raise part.wrong(way, f"n = {n:,}", **values)
     part.note(f"right for {len(SIZES)} kernels at two sizes, at every ridge")
@@ -99,15 +99,15 @@ def _find_threshold(part: Part, find_bound: Any, kernel: str, n: int) -> float:
     return math.sqrt(low * high)
 
 
-def _name_way(kernel: str, n: int, given: float, right: float, *, constant: bool) -> str | None:
+def _name_way(kernel: str, n: int, answer: float, right: float, *, constant: bool) -> str | None:
     """Which wrong way leads from the right intensity to the counted one."""
-    times = given / right
+    times = answer / right
     if kernel in {"forces", "gemm"} and constant:
-        return "bytes-of-each-pair" if math.isclose(given, 20 / 28, rel_tol=TOLERANCE) else "size-forgotten"
-    known = {4.0: "numbers-for-bytes"}
-    known |= {0.5: "pair-as-one"} if kernel in {"saxpy", "spmv", "gemm"} else {}
-    known |= {2.0: "complex-as-real"} if kernel == "fft" else {}
-    known |= {1.5: "array-missing", 3.0: "array-missing"} if kernel in {"saxpy", "gemm"} else {}
-    known |= {2.0: "array-missing"} if kernel in {"layer norm", "stencil"} else {}
-    known |= {112 / 48: "index-missing", 112 / 32: "index-missing"} if kernel == "spmv" else {}
-    return next((way for factor, way in known.items() if math.isclose(times, factor, rel_tol=TOLERANCE)), None)
+        return "bytes-of-each-pair" if math.isclose(answer, 20 / 28, rel_tol=TOLERANCE) else "size-forgotten"
+    ways = {4.0: "numbers-for-bytes"}
+    ways |= {0.5: "pair-as-one"} if kernel in {"saxpy", "spmv", "gemm"} else {}
+    ways |= {2.0: "complex-as-real"} if kernel == "fft" else {}
+    ways |= {1.5: "array-missing", 3.0: "array-missing"} if kernel in {"saxpy", "gemm"} else {}
+    ways |= {2.0: "array-missing"} if kernel in {"layer norm", "stencil"} else {}
+    ways |= {112 / 48: "index-missing", 112 / 32: "index-missing"} if kernel == "spmv" else {}
+    return next((way for factor, way in ways.items() if math.isclose(times, factor, rel_tol=TOLERANCE)), None)

@@ -12,7 +12,7 @@ from gpucourse.judge import Part, Verdict, Way
 
 SHAPES = ((24, 1000, 124), (9, 211, 20), (3, 64, 64))  # signals, samples, points of the template
 TOLERANCE = 1e-5  # of the largest score: float32 reaches 1e-6, and float16 no better than 1e-4
-MOST_PADDING = 4  # times the shortest fast length
+MAX_PADDING = 4  # times the shortest fast length
 WAYS = {
     "circular": Way(
         "the last scores of each signal are wrong: a transform that is {wrong:,} points too short sees a ring, in which the "
@@ -47,7 +47,7 @@ WAYS = {
         "the scores are right, but torch.fft made {made:,} inverse transforms for {signals:,} signals: a direct sum multiplies "
         "{points:,} times for each score, and NumPy does not use a GPU. Use spectra, with torch.fft",
         (
-            "    return torch.fft.irfft(spectra * wanted, length)[:, :samples]",
+            "    return torch.fft.irfft(spectra * template_spectrum, length)[:, :samples]",
             "    signals = torch.nn.functional.pad(signals, (0, points - 1))\n"
             "    return signals.unfold(1, points, 1) @ template",
         ),
@@ -60,8 +60,8 @@ WAYS = {
         "called again with another template of as many points, it returned the scores of the first: keep nothing from one "
         "call to the next",
         (
-            "wanted = torch.fft.rfft(template, length).conj()",
-            "wanted = matched_filter.__dict__.setdefault(length, torch.fft.rfft(template, length).conj())",
+            "template_spectrum = torch.fft.rfft(template, length).conj()",
+            "template_spectrum = matched_filter.__dict__.setdefault(length, torch.fft.rfft(template, length).conj())",
         ),
     ),
     "slow-length": Way(
@@ -114,14 +114,14 @@ def _judge_scores(part: Part, matched_filter: Callable[..., Any], shape: tuple[i
     case = f"{count} signals of {samples:,} samples, a template of {points}"
     random = torch.Generator().manual_seed(samples)
     signals, template = torch.randn(count, samples, generator=random), torch.randn(points, generator=random)
-    given = signals.clone()
+    answer = signals.clone()
     with counter:
-        scores = part.call(matched_filter, given, template.clone(), case=case)
-    if not torch.equal(given, signals):
+        scores = part.call(matched_filter, answer, template.clone(), case=case)
+    if not torch.equal(answer, signals):
         raise part.wrong("signals-changed", case)
     if not isinstance(scores, torch.Tensor) or scores.shape != (count, samples):
-        given = f"shape {tuple(scores.shape)}" if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
-        raise Verdict("failed", "shape", f"it returned {given}, not a tensor of shape {(count, samples)}", case)
+        answer = f"shape {tuple(scores.shape)}" if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
+        raise Verdict("failed", "shape", f"it returned {answer}, not a tensor of shape {(count, samples)}", case)
     if scores.is_complex():
         raise Verdict(
             "failed", "complex", "the scores are complex, but signals and template are real, so scores are, too", case
@@ -162,22 +162,22 @@ def _wrong_scores(
     for way, multiplied in (("convolved", template), ("shifted", template.flip(0))):
         yield way, irfft(rfft(signals, whole) * rfft(multiplied, whole), whole)[:, :samples]
     for length in lengths:
-        spectra, wanted = rfft(signals, length), rfft(template, length)
+        spectra, template_spectrum = rfft(signals, length), rfft(template, length)
         if samples <= length < whole:
-            yield "circular", irfft(spectra * wanted.conj(), length)[:, :samples]
-        yield "wrong-way-round", irfft(spectra.conj() * wanted, length)[:, :samples]
+            yield "circular", irfft(spectra * template_spectrum.conj(), length)[:, :samples]
+        yield "wrong-way-round", irfft(spectra.conj() * template_spectrum, length)[:, :samples]
 
 
 def _judge_transforms(part: Part, counter: Any, shape: tuple[int, int, int]) -> None:
-    from transforms import LARGEST_FACTOR, find_fast_length, largest_prime_factor
+    from transforms import MAX_FACTOR, find_fast_length, largest_prime_factor
 
     count, samples, points = shape
     if 2 * counter.inverse_rows < count:  # two real signals fit into one complex transform
         raise part.wrong("no-transform", points=points, made=counter.inverse_rows, signals=count)
     for length in sorted(counter.lengths):
-        if (factor := largest_prime_factor(length)) > LARGEST_FACTOR:
+        if (factor := largest_prime_factor(length)) > MAX_FACTOR:
             raise part.wrong("slow-length", length=length, factor=factor)
-    if (longest := max(counter.lengths)) > MOST_PADDING * (enough := find_fast_length(samples + points - 1)):
+    if (longest := max(counter.lengths)) > MAX_PADDING * (enough := find_fast_length(samples + points - 1)):
         raise part.wrong("far-too-long", length=longest, enough=enough)
     if counter.template_transforms > 1:
         raise part.wrong("template-again", times=counter.template_transforms, signals=count)

@@ -138,7 +138,7 @@ LAUNCHES = (
 
 @dataclass
 class Observation:
-    """What one launch did: the harness's line, that of a smaller product, the emulator's counts, and the product."""
+    """The outcome of one launch: the harness's line, that of a smaller product, the emulator's counts, and the product."""
 
     line: Mapping[str, Any]
     small: Mapping[str, Any]
@@ -150,19 +150,19 @@ def judge(part: Part) -> None:
     """Both kernels: values and accesses first at the usual size, then at another one."""
     with tempfile.TemporaryDirectory() as place:
         observations = run_launches(part, Path(place))
-    written = {
+    written_kernels = {
         launch.kernel: touches_memory(observations[launch.name].counts) for launch in LAUNCHES if launch.name in observations
     }
-    if not any(written.values()):
+    if not any(written_kernels.values()):
         raise Verdict("open", says="tiled and registers: no number is fetched yet")
-    for usual, other in (LAUNCHES[:2], LAUNCHES[2:]):
-        if written[usual.kernel]:
+    for usual, second in (LAUNCHES[:2], LAUNCHES[2:]):
+        if written_kernels[usual.kernel]:
             check_launch(part, usual, observations[usual.name])
-            check_other_size(part, usual, other, observations[other.name])
+            check_other_size(part, usual, second, observations[second.name])
             if not is_right(observations[usual.name].small):
                 raise part.wrong("fixed-n", f"n = {SMALL}", kernel=usual.kernel, usual=N, other=SMALL)
             part.note(describe(usual, observations[usual.name]))
-    missing = [kernel for kernel, is_written in written.items() if not is_written]
+    missing = [kernel for kernel, is_written in written_kernels.items() if not is_written]
     if missing:
         raise Verdict("open", says=f"{missing[0]} fetches no number yet; the other kernel is right")
 
@@ -220,20 +220,20 @@ def read_product(place: Path, launch: Launch) -> Matrix:
 
 
 def touches_memory(counts: Any) -> bool:
-    """Whether a kernel used any memory at all: as delivered it does not."""
+    """Return whether a kernel used any memory at all: as delivered it does not."""
     kinds = (counts.global_load, counts.global_store, counts.shared_load, counts.shared_store)
     return any(kind.requests for kind in kinds)
 
 
-def check_other_size(part: Part, usual: Launch, other: Launch, observation: Observation) -> None:
+def check_other_size(part: Part, usual: Launch, second: Launch, observation: Observation) -> None:
     """Raise Verdict if only the usual template arguments work."""
     try:
-        check_faults(part, other, observation)
-        check_values(part, other, observation)
+        check_faults(part, second, observation)
+        check_values(part, second, observation)
     except Verdict as verdict:
-        why = observation.counts.first_fault() or f"{count_wrong(observation)} numbers of C are wrong"
+        reason = observation.counts.first_fault() or f"{count_wrong(observation)} numbers of C are wrong"
         raise part.wrong(
-            "fixed-size", verdict.case, kernel=usual.kernel, usual=usual.arguments, other=other.arguments, why=why
+            "fixed-size", verdict.case, kernel=usual.kernel, usual=usual.arguments, other=second.arguments, why=reason
         ) from None
 
 
@@ -262,12 +262,12 @@ def check_faults(part: Part, launch: Launch, observation: Observation) -> None:
 
 
 def is_right(line: Mapping[str, Any]) -> bool:
-    """Whether the harness found every number of C right."""
+    """Return whether the harness found every number of C right."""
     return bool(line["error"] <= line["allowed"] and not line["unwritten"])
 
 
 def count_wrong(observation: Observation) -> int:
-    """How many numbers of C are wrong."""
+    """Return how many numbers of C are wrong."""
     right = multiply(range(N))
     return sum(observation.product[row][column] != right[row][column] for row in range(N) for column in range(N))
 
@@ -311,7 +311,7 @@ def multiply(ks: range) -> Matrix:
     """Return the product of the harness's two matrices, over these places of a row of A."""
     a = [[make_number(row * N + k, 1) for k in ks] for row in range(N)]
     b = [[make_number(k * N + column, 77777) for k in ks] for column in range(N)]
-    return [[float(sum(map(int.__mul__, left, right))) for right in b] for left in a]
+    return [[float(sum(map(int.__mul__, row_of_a, right))) for right in b] for row_of_a in a]
 
 
 def make_number(i: int, seed: int) -> int:
@@ -324,13 +324,13 @@ def make_number(i: int, seed: int) -> int:
 def check_accesses(part: Part, launch: Launch, observation: Observation) -> None:
     """Bytes, sectors and bank conflicts of a kernel whose values are right. Raises Verdict."""
     load, shared = observation.counts.global_load, observation.counts.shared_load
-    needed = 8 * N**3 // launch.side
-    if load.bytes > needed:
-        raise part.wrong("not-shared", launch.arguments, kernel=launch.kernel, given=load.bytes, right=needed)
+    right_bytes = 8 * N**3 // launch.side
+    if load.bytes > right_bytes:
+        raise part.wrong("not-shared", launch.arguments, kernel=launch.kernel, given=load.bytes, right=right_bytes)
     ideal = load.sectors_ideal / load.requests
     if load.sectors_per_request > 1.5 * ideal:
-        given = load.sectors_per_request
-        raise part.wrong("by-column", launch.arguments, kernel=launch.kernel, given=given, right=ideal)
+        sectors = load.sectors_per_request
+        raise part.wrong("by-column", launch.arguments, kernel=launch.kernel, given=sectors, right=ideal)
     if launch.name == "tiled" and shared.bank_conflicts:
         raise part.wrong("bank-conflicts", launch.arguments, kernel=launch.kernel, given=shared.bank_conflicts)
 

@@ -8,7 +8,7 @@ import kernel_judge
 
 from gpucourse.judge import Part, Way
 
-MOST_SHARED_LOADS = 40  # per block of 256: 25 where the active threads are the first ones, 95 where they are spread
+MAX_SHARED_LOADS = 40  # per block of 256: 25 if the active threads are the first ones, 95 if they are spread
 
 WAYS = {
     "out-of-bounds": Way(
@@ -75,5 +75,5 @@ def _look_at_sum(part: Part, row: dict[str, Any]) -> None:
     if row["atomics"] > blocks and not row["wrong_sizes"]:
         output = [row["atomics"], row["shared_loads"]]
         raise part.wrong("atomic-of-each", output=output, atomics=row["atomics"], blocks=blocks)
-    if row["shared_loads"] / blocks > MOST_SHARED_LOADS:
+    if row["shared_loads"] / blocks > MAX_SHARED_LOADS:
         raise part.wrong("spread", output=row["shared_loads"], loads=row["shared_loads"] / blocks)

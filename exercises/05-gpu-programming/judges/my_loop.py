@@ -10,7 +10,7 @@ import torch
 from gpucourse.judge import Part, Verdict, Way
 
 HIDDEN, BATCH, STEPS, RATE = 64, 32, 10, 1e-3
-TOLERANCE, MOST_GAP, HALF, SCALED, MOST_READS = 1e-4, 0.02, 90.0, 8.0, 0.1
+TOLERANCE, MAX_GAP, HALF, SCALED, MAX_READS = 1e-4, 0.02, 90.0, 8.0, 0.1
 WEIGHTS_OFF = 2e-5  # relative; another order of sums makes 5e-7, another weight_decay 1e-4
 CPU = torch.device("cpu")
 WAYS = {
@@ -105,7 +105,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Where it computes and which values it reads, then the numbers, then the formats."""
+    """Return where it computes and which values it reads, then the numbers, then the formats."""
     import loops
 
     torch.set_num_threads(1)
@@ -145,7 +145,7 @@ def _judge_on_meta(part: Part, loops: Any, train: Any) -> None:
 
 def _watch(part: Part, loops: Any, train: Any, dtype: torch.dtype) -> Any:
     try:
-        return loops.watch(train, CPU, dtype, hidden=HIDDEN, batch_size=BATCH, steps=STEPS)
+        return loops.watch(train, CPU, dtype, width=HIDDEN, batch_size=BATCH, steps=STEPS)
     except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way
         raise _explain(part, error, f"on the CPU, dtype {_name(dtype)}") from None
 
@@ -164,7 +164,7 @@ def _explain(part: Part, error: Exception, case: str) -> Verdict:
 def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> None:
     if plain.losses.shape != right.shape:
         raise Verdict("failed", "other", f"it returned {len(plain.losses)} losses for {len(right)} steps", "on the CPU")
-    if plain.operations.values_read > MOST_READS * STEPS:
+    if plain.operations.values_read > MAX_READS * STEPS:
         line = max(plain.operations.lines_read, key=plain.operations.lines_read.__getitem__)
         raise part.wrong("looks-at-values", "on the CPU in float32", line=line)
     if not torch.allclose(plain.losses, right, rtol=0, atol=TOLERANCE):
@@ -177,8 +177,8 @@ def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> No
         raise part.wrong("keeps-graph")
 
 
-def _judge_weights(weights: torch.Tensor, right: torch.Tensor, before: torch.Tensor) -> None:
-    if torch.equal(weights, before):
+def _judge_weights(weights: torch.Tensor, right: torch.Tensor, initial: torch.Tensor) -> None:
+    if torch.equal(weights, initial):
         says = "its losses are those of the CPU loop, but the model that it was given has its first weights: train that one"
         raise Verdict("failed", "other", says, "float32")
     off = float((weights - right).norm() / right.norm())
@@ -202,10 +202,10 @@ def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None
         raise part.wrong("half-model", case)
     if mixed.half_percent < HALF:
         raise part.wrong("float32-only", case, dtype=_name(dtype), percent=mixed.half_percent)
-    given, flop = mixed.operations.flop_of_type.most_common(1)[0]
-    if given != dtype:
+    common_dtype, flop = mixed.operations.flop_of_type.most_common(1)[0]
+    if common_dtype != dtype:
         raise part.wrong(
-            "other-format", case, dtype=_name(dtype), given=_name(given), percent=100 * flop / mixed.operations.flop
+            "other-format", case, dtype=_name(dtype), given=_name(common_dtype), percent=100 * flop / mixed.operations.flop
         )
     if mixed.autocast_in_backward:
         raise part.wrong("backward-in-autocast", case)
@@ -218,7 +218,7 @@ def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None
     if SCALED * mixed.gradient_at_step < plain.gradient:
         raise part.wrong("divided-twice", case, times=plain.gradient / max(mixed.gradient_at_step, 1e-30))
     gap = abs(mixed.losses[-1] - plain.losses[-1]) / plain.losses[-1]
-    if not gap <= MOST_GAP:
+    if not gap <= MAX_GAP:
         says = f"the last loss in {_name(dtype)} is {mixed.losses[-1]:.4f}, that in float32 {plain.losses[-1]:.4f}"
         raise Verdict("failed", "mixed-learns-less", f"{says}: mixed precision should cost hardly anything", case)
 

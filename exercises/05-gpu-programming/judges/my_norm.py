@@ -12,7 +12,7 @@ from gpucourse.judge import Part, Verdict, Way
 SHAPES = ((2, 200), (2, 256), (2, 1), (2, 777))
 EPS, P, SEED, TOLERANCE = 1e-5, 0.3, 7, 1e-4
 SIGMAS = 5
-LEAST_OVERLAP = 30  # places that two rows must have in common before they are compared: so many do not agree by chance
+MIN_OVERLAP = 30  # places that two rows must have in common before they are compared: so many do not agree by chance
 ALIKE = 0.1  # above the share of neighbours that agree by chance, which varies by 0.01 at most
 DRAWN = (12, 300)  # rows and columns of the dropout
 WAYS = {
@@ -44,7 +44,7 @@ WAYS = {
     ),
     "drops-nothing": Way(
         "with p = {p:g} no number is 0: dropout sets a share p of the numbers to 0",
-        ("    y = tl.where(kept, y / (1 - p), 0.0)\n", ""),
+        ("    y = tl.where(is_kept, y / (1 - p), 0.0)\n", ""),
     ),
     "not-scaled": Way(
         "the numbers that are kept are not divided by 1 - p: the mean of y falls by {percent:.0f}%, and without dropout the "
@@ -62,10 +62,10 @@ WAYS = {
     "drops-before-bias": Way(
         "dropped places hold the bias instead of 0: dropout comes last, after weight and bias",
         (
-            "    y = centred * tl.rsqrt(variance + eps) * weight + bias\n    kept = tl.rand(seed, row * n + columns) >= p\n"
-            "    y = tl.where(kept, y / (1 - p), 0.0)\n",
-            "    y = centred * tl.rsqrt(variance + eps) * weight\n    kept = tl.rand(seed, row * n + columns) >= p\n"
-            "    y = tl.where(kept, y / (1 - p), 0.0) + bias\n",
+            "    y = centred * tl.rsqrt(variance + eps) * weight + bias\n    is_kept = tl.rand(seed, row * n + columns) >= p\n"
+            "    y = tl.where(is_kept, y / (1 - p), 0.0)\n",
+            "    y = centred * tl.rsqrt(variance + eps) * weight\n    is_kept = tl.rand(seed, row * n + columns) >= p\n"
+            "    y = tl.where(is_kept, y / (1 - p), 0.0) + bias\n",
         ),
     ),
     "whole-rows": Way(
@@ -176,19 +176,19 @@ def list_wrong(rows: Rows, block: int) -> list[tuple[str, torch.Tensor]]:
 def judge_mask(part: Part, case: str, rows: Rows, dropped: torch.Tensor) -> None:
     """Which places are 0. Raises Verdict."""
     bias = rows[2].expand_as(dropped)
-    kept = dropped != 0
-    share, sigma = float(kept.float().mean()), (P * (1 - P) / kept.numel()) ** 0.5
-    if kept.all():
+    is_kept = dropped != 0
+    share, sigma = float(is_kept.float().mean()), (P * (1 - P) / is_kept.numel()) ** 0.5
+    if is_kept.all():
         at_bias = float(torch.isclose(dropped, bias, rtol=0, atol=1e-6).float().mean())
         raise part.wrong("drops-before-bias" if at_bias > P / 2 else "drops-nothing", case, p=P)
-    if bool((kept.all(1) | ~kept.any(1)).all()):
+    if bool((is_kept.all(1) | ~is_kept.any(1)).all()):
         raise part.wrong("whole-rows", case)
-    if torch.equal(kept, kept[:1].expand_as(kept)):
+    if torch.equal(is_kept, is_kept[:1].expand_as(is_kept)):
         raise part.wrong("same-in-each-row", case)
-    for shift in range(1, kept.shape[1] - LEAST_OVERLAP):
-        if torch.equal(kept[1:, :-shift], kept[:-1, shift:]):
+    for shift in range(1, is_kept.shape[1] - MIN_OVERLAP):
+        if torch.equal(is_kept[1:, :-shift], is_kept[:-1, shift:]):
             raise part.wrong("rows-overlap", case, shift=shift)
-    if (alike := float((kept[:, 1:] == kept[:, :-1]).float().mean())) > P**2 + (1 - P) ** 2 + ALIKE:
+    if (alike := float((is_kept[:, 1:] == is_kept[:, :-1]).float().mean())) > P**2 + (1 - P) ** 2 + ALIKE:
         raise part.wrong("neighbours-alike", case, percent=100 * alike, chance=100 * (P**2 + (1 - P) ** 2))
     if abs(share - P) < SIGMAS * sigma:
         raise part.wrong("keeps-p", case, kept=100 * share, p=P)
@@ -200,8 +200,8 @@ def judge_mask(part: Part, case: str, rows: Rows, dropped: torch.Tensor) -> None
 
 def judge_values(part: Part, case: str, rows: Rows, dropped: torch.Tensor, *, named_only: bool = False) -> None:
     """Judge the values in the places that are kept. `named_only`: other errors may be those of the norm. Raises Verdict."""
-    kept = dropped != 0
-    given, norm = dropped[kept], torch.nn.functional.layer_norm(rows[0], (DRAWN[1],), *rows[1:], EPS)[kept]
+    is_kept = dropped != 0
+    answer, norm = dropped[is_kept], torch.nn.functional.layer_norm(rows[0], (DRAWN[1],), *rows[1:], EPS)[is_kept]
     ways = [("not-scaled", norm), ("scaled-by-p", norm / P)]
-    if not named_only or any(is_close(given, values, TOLERANCE) for _, values in ways):
-        compare(part, [TensorCase(case, given, norm / (1 - P), ways, {"percent": 100 * P})], TOLERANCE)
+    if not named_only or any(is_close(answer, values, TOLERANCE) for _, values in ways):
+        compare(part, [TensorCase(case, answer, norm / (1 - P), ways, {"percent": 100 * P})], TOLERANCE)

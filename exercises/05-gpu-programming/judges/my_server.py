@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VOCABULARY, LENGTH = 32, 8
 SIZES = (2, 2, 1, 3, 2, 1, 3, 1)  # batch sizes of the requests
 NEW_SIZE = 5  # another one, of the request that is wrong
-MOST_OPERATIONS = 3  # a copy in, a replay, a copy out
+MAX_OPERATIONS = 3  # a copy in, a replay, a copy out
 TOLERANCE = 1e-4
 CPU = torch.device("cpu")
 DELIVERED = Path(__file__).resolve().parent.parent / "my_server.py"
@@ -62,7 +62,7 @@ WAYS = {
     ),
     "callers-tokens": Way(
         "the tokens of request {number} changed after it was answered: they belong to the caller. The graph needs its own "
-        "input memory, which nobody else has",
+        "input memory, which no other code has",
         ("self.inputs[size] = tokens.clone()", "self.inputs[size] = tokens"),
     ),
     "not-captured": Way(
@@ -121,7 +121,7 @@ def judge(part: Part) -> None:
         operations = _judge_requests(part, model, graphs, "a transformer")
         if graphs.captures > sizes:
             raise part.wrong("captured-each-time", captures=graphs.captures, sizes=sizes)
-        if operations > MOST_OPERATIONS:
+        if operations > MAX_OPERATIONS:
             raise part.wrong("not-replayed", output=operations, operations=operations)
         _judge_error(part, model)
         _judge_requests(part, EarlyExit(model).eval(), branchy, "a model that branches on a value")
@@ -130,7 +130,7 @@ def judge(part: Part) -> None:
         for size in (SIZES[0], SIZES[3]):  # of the first request, and of one after others
             case = f"a model that reads a value for {size} sequences only"
             operations = _judge_requests(part, OneSizeLooks(model, size).eval(), Graphs(CPU), case)
-            if operations > MOST_OPERATIONS:
+            if operations > MAX_OPERATIONS:
                 raise part.wrong("off-for-all", case, size=size, operations=operations)
     part.note(f"{len(SIZES)} requests right, {graphs.captures} captures, {operations} operations per request")
 
@@ -154,7 +154,7 @@ def _judge_error(part: Part, model: Any) -> None:
         if not torch.allclose(answer, right, atol=TOLERANCE):
             raise Verdict("failed", "other", "after a wrong request, the answer to a good one is not the model's", case)
         operations = counter.count + graphs.replays - replays
-    if operations > MOST_OPERATIONS:
+    if operations > MAX_OPERATIONS:
         raise part.wrong("off-after-an-error", case, error=name, operations=operations)
 
 
@@ -179,7 +179,7 @@ def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
     requests: list[Request] = []
     for size in SIZES:
         tokens = torch.randint(VOCABULARY, (size, LENGTH))
-        asked, right, replays, counter = tokens.clone(), model(tokens), graphs.replays, OperationCounter()
+        request, right, replays, counter = tokens.clone(), model(tokens), graphs.replays, OperationCounter()
         try:
             with counter:
                 answer = server.answer(tokens)
@@ -188,14 +188,14 @@ def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
         except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
             raise part.make_verdict(error, case) from None
         _judge_shape(part, answer, right, f"{case}, request {len(requests) + 1}")
-        unseen = graphs.replays > replays and not _hold(graphs.last, asked)
-        requests.append(Request(tokens, asked, answer, answer.clone(), right, unseen))
+        unseen = graphs.replays > replays and not _hold(graphs.last, request)
+        requests.append(Request(tokens, request, answer, answer.clone(), right, unseen))
     _judge_answers(part, requests, case, graphs)
     return int(counter.count + graphs.replays - replays)
 
 
 def _hold(graph: Any, tokens: torch.Tensor) -> bool:
-    """Whether some memory that a graph reads has all these sequences in it."""
+    """Return whether some memory that a graph reads has all these sequences in it."""
     memories = [memory for memory in graph.list_memory() if memory.dtype == tokens.dtype and memory.shape[-1:] == (LENGTH,)]
     return any((memory.view(1, -1, LENGTH) == tokens[:, None]).all(2).any(1).all() for memory in memories)
 
@@ -243,8 +243,8 @@ def _name_wrong_answers(part: Part, requests: Sequence[Request], ways: Sequence[
 
 
 def _name_wrong_answer(earlier: Sequence[Request], request: Request) -> str:
-    """Empty where the answer was right; else which earlier answer of the same size it was: the last one, or an older one. If
-    there is only one earlier answer, it counts as the last."""
+    """Return an empty text if the answer was right; else which earlier answer of the same size it was: the last one, or an
+    older one. If there is only one earlier answer, it counts as the last."""
     if torch.allclose(request.came, request.right, atol=TOLERANCE):
         return ""
     same_size = [old.right for old in earlier if old.right.shape == request.right.shape]

@@ -11,7 +11,7 @@ from kernels import TensorCase, compare
 from gpucourse.judge import Part, Way
 
 M, D, E, SCALE, TOLERANCE = 3, 8, 5, 0.35, 1e-4
-MOST_BLOCKS = 2  # the latest one, and the next while it is created
+MAX_BLOCKS = 2  # the latest one, and the next while it is created
 WAYS = {
     "out-not-rescaled": Way(
         "the weighted values so far belong to the old highest score: when that rises from a to b, multiply all of them by "
@@ -110,23 +110,23 @@ def judge(part: Part) -> None:
     """Every case against a softmax in float64."""
     torch.set_num_threads(1)
     function = part.function("attend")
-    cases, held = [], 0
+    cases, held_blocks = [], 0
     for name, blocks in CASES.items():
-        given = part.call(function, blocks.queries, blocks.make(), SCALE, case=name)
-        held = max(held, blocks.held)
+        answer = part.call(function, blocks.queries, blocks.make(), SCALE, case=name)
+        held_blocks = max(held_blocks, blocks.held)
         right = attend_wrong(blocks, "", torch.float64).float()
         ways = [(way, attend_wrong(blocks, way, torch.float32)) for way in WAYS if way != "keeps-blocks"]
         knobs = {"blocks": len(blocks.sizes), "the highest score": blocks.highest, "queries apart by": blocks.apart}
-        cases.append(TensorCase(name, given, right, ways, {"peak": max(blocks.levels), "apart": blocks.apart}, knobs))
+        cases.append(TensorCase(name, answer, right, ways, {"peak": max(blocks.levels), "apart": blocks.apart}, knobs))
     cases.sort(key=lambda case: (not case.values["apart"], -float(str(case.values["peak"]))))  # for words that name them
     compare(part, cases, TOLERANCE)
-    if held > MOST_BLOCKS:
-        raise part.wrong("keeps-blocks", blocks=held)
+    if held_blocks > MAX_BLOCKS:
+        raise part.wrong("keeps-blocks", blocks=held_blocks)
     part.note(f"right in {len(cases)} cases, with scores up to 150 or 300 apart, and never more than one block kept")
 
 
 def attend_wrong(blocks: Blocks, way: str, dtype: torch.dtype) -> torch.Tensor:
-    """Return what an online softmax returns with one error in it; without an error where `way` is empty."""
+    """Return what an online softmax returns with one error in it; without an error if `way` is empty."""
     scale = 1.0 if way == "scale-missing" else SCALE
     highest = torch.full((M, 1), 0.0 if way == "starts-at-zero" else float("-inf"), dtype=dtype)
     total, out = torch.zeros(M, 1, dtype=dtype), torch.zeros(M, E, dtype=dtype)

@@ -11,8 +11,8 @@ from gpucourse.judge import Part, Verdict, Way
 SHAPES = ((134, 90), (67, 35), (3, 3))  # rows, columns
 COEFFICIENTS = (0.1, 0.24)
 TOLERANCE = 1e-5  # of the largest number: float32 reaches 1e-7, float16 no better than 1e-3
-MOST_PERCENT = 60  # of the bytes of the delivered step
-LEAST_BYTES = 8  # per point: u is read once, and out is written once
+MAX_PERCENT = 60  # of the bytes of the delivered step
+MIN_BYTES = 8  # per point: u is read once, and out is written once
 WAYS = {
     "temporaries": Way(
         "the numbers are right, but it moves {given:,.0f} bytes per point, {percent:.0f}% of the {delivered:,.0f} of the "
@@ -81,9 +81,9 @@ def judge(part: Part) -> None:
     points = (SHAPES[0][0] - 2) * (SHAPES[0][1] - 2)
     percent = 100 * yours.total / delivered.total
     bytes_a_point = {"given": yours.total / points, "delivered": delivered.total / points}
-    if bytes_a_point["given"] < LEAST_BYTES:
+    if bytes_a_point["given"] < MIN_BYTES:
         raise part.wrong("not-counted", **bytes_a_point)
-    if percent > MOST_PERCENT:
+    if percent > MAX_PERCENT:
         raise part.wrong("temporaries", f"{SHAPES[0][0]} x {SHAPES[0][1]} points", percent=percent, **bytes_a_point)
     part.note(f"{bytes_a_point['given']:.0f} bytes per point in {yours.operations} operations; as delivered "
               f"{bytes_a_point['delivered']:.0f}")  # fmt: skip
@@ -97,13 +97,13 @@ def _make_plate(shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _judge_numbers(part: Part, step: Any, shape: tuple[int, int], c: float) -> None:
     case = f"{shape[0]} x {shape[1]} points, c = {c}"
-    (u, out), (before, old) = _make_plate(shape), _make_plate(shape)
+    (u, out), (initial, old) = _make_plate(shape), _make_plate(shape)
     part.call(step, u, out, c, case=case)
     if out.shape != shape or out.dtype != torch.float32:
         raise Verdict("failed", "shape", f"out has become {out.dtype} of shape {tuple(out.shape)}", case)
-    if not torch.equal(u, before):
+    if not torch.equal(u, initial):
         raise part.wrong("input-changed", case)
-    inner, right = out[1:-1, 1:-1].double(), _step_right(before, c)
+    inner, right = out[1:-1, 1:-1].double(), _step_right(initial, c)
     error = ((inner - right).abs().max() / right.abs().max()).item()
     untouched = inner == old[1:-1, 1:-1]
     if untouched.all():
@@ -114,7 +114,7 @@ def _judge_numbers(part: Part, step: Any, shape: tuple[int, int], c: float) -> N
         return
     if (rows := int(untouched.all(dim=1).sum())) > 0:
         raise part.wrong("rows-missing", case, rows=rows)
-    _name_wrong_numbers(part, before, c, inner, case)
+    _name_wrong_numbers(part, initial, c, inner, case)
     raise part.wrong("rounded", case, error=error) if error < 0.01 else _other(inner, right, case)
 
 
@@ -137,13 +137,13 @@ def _name_wrong_numbers(part: Part, u: torch.Tensor, c: float, inner: torch.Tens
     sides = {"upper": wide[:-2, 1:-1], "lower": wide[2:, 1:-1], "left": wide[1:-1, :-2], "right": wide[1:-1, 2:]}
     if _close(inner, right + 4 * c * wide[1:-1, 1:-1]):
         raise part.wrong("centre-forgotten", case)
-    for which, side in sides.items():
+    for side_name, side in sides.items():
         if _close(inner, right - c * side):
-            raise part.wrong("neighbours-missing", case, which=which)
+            raise part.wrong("neighbours-missing", case, which=side_name)
 
 
-def _close(given: torch.Tensor, wanted: torch.Tensor) -> bool:
-    return bool(given.numel()) and torch.allclose(given, wanted, rtol=0, atol=1e-5)
+def _close(answer: torch.Tensor, right: torch.Tensor) -> bool:
+    return bool(answer.numel()) and torch.allclose(answer, right, rtol=0, atol=1e-5)
 
 
 def _other(inner: torch.Tensor, right: torch.Tensor, case: str) -> Verdict:

@@ -19,18 +19,18 @@ WAYS = {
     ),
     "skips-samples": Way(
         "{missing} of {samples} samples were not used in every epoch: doing less work is not a speed-up of the same work",
-        ("out = model(x[chosen])", "chosen = chosen[: BATCH // 2]\n            out = model(x[chosen])"),
+        ("out = model(x[places])", "places = places[: BATCH // 2]\n            out = model(x[places])"),
     ),
     "repeats-samples": Way(
         "{repeated} of {samples} samples were used more than once in an epoch: take them in the order of make_order",
-        ("out = model(x[chosen])", "model(x[chosen])\n            out = model(x[chosen])"),
+        ("out = model(x[places])", "model(x[places])\n            out = model(x[places])"),
     ),
     "sixteen-bits": Way(
         "{percent:.0f}% of the work of matrix products is done in 16 bits. That is another precision, but the results have "
         "to agree with float32 to 0.0001",
         (
-            "            out = model(x[chosen])",
-            "            with torch.autocast(device.type, torch.bfloat16):\n                out = model(x[chosen])",
+            "            out = model(x[places])",
+            "            with torch.autocast(device.type, torch.bfloat16):\n                out = model(x[places])",
         ),
     ),
     "less-precise-products": Way(
@@ -64,8 +64,8 @@ WAYS = {
         "fault 1, line {line}: Python loops over the numbers of each sample {count:.0f} times, once per epoch. Make one tensor "
         "of all rows before the first epoch, and normalise that",
         (
-            "out = model(x[chosen])",
-            "out = model(torch.tensor([[(number - MEAN) / STD for number in rows[i]] for i in chosen]))",
+            "out = model(x[places])",
+            "out = model(torch.tensor([[(number - MEAN) / STD for number in rows[i]] for i in places]))",
         ),
     ),
     "float64": Way(
@@ -90,8 +90,8 @@ WAYS = {
         "fault 5, line {line} reads {count:.0f} values in each step, one by one. Compare all guesses of a batch at once, "
         "and keep the sum as a tensor",
         (
-            "right[epoch] += (out.argmax(dim=1) == y[chosen]).sum()",
-            "right[epoch] += sum(int(out[k].argmax()) == int(y[chosen[k]]) for k in range(len(chosen)))",
+            "right[epoch] += (out.argmax(dim=1) == y[places]).sum()",
+            "right[epoch] += sum(int(out[k].argmax()) == int(y[places[k]]) for k in range(len(places)))",
         ),
     ),
     "copies-weights": Way(
@@ -111,9 +111,9 @@ WAYS = {
         "fault 8, line {line}: {count:.0f} operations of a step come from a loop over samples. A whole batch needs only a "
         "few: cross_entropy, or log_softmax and gather",
         (
-            "loss = nn.functional.cross_entropy(out, y[chosen])",
-            "logs = torch.stack([out[k].log_softmax(0) for k in range(len(chosen))])\n"
-            "            loss = nn.functional.nll_loss(logs, y[chosen])",
+            "loss = nn.functional.cross_entropy(out, y[places])",
+            "logs = torch.stack([out[k].log_softmax(0) for k in range(len(places))])\n"
+            "            loss = nn.functional.nll_loss(logs, y[places])",
         ),
     ),
 }
@@ -132,54 +132,54 @@ def judge(part: Part) -> None:
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", says="as delivered: right, but slow")
     train = part.function("train")
-    seen = part.call(training_watch.watch, train, SAMPLES, 1, EPOCHS, CPU, case=f"{SAMPLES} samples, {EPOCHS} epochs")
-    _judge_results(part, pipeline, training_watch, seen)
-    _judge_later_calls(part, pipeline, training_watch, train, seen.losses)
+    observation = part.call(training_watch.watch, train, SAMPLES, 1, EPOCHS, CPU, case=f"{SAMPLES} samples, {EPOCHS} epochs")
+    _judge_results(part, pipeline, training_watch, observation)
+    _judge_later_calls(part, pipeline, training_watch, train, observation.losses)
     for fault, way in OF_FAULT.items():
-        if seen.has(fault):
-            raise part.wrong(way, count=seen.counts[fault], line=seen.lines.get(fault, "?"))
+        if observation.has(fault):
+            raise part.wrong(way, count=observation.counts[fault], line=observation.lines.get(fault, "?"))
     part.note(f"losses, accuracies and weights agree with the training as delivered, to {TOLERANCE:g}, on three sets of data")
-    part.note(f"none of the 8 faults is left; {seen.operations_per_step:.0f} operations per step")
+    part.note(f"none of the 8 faults is left; {observation.operations_per_step:.0f} operations per step")
 
 
 def _train_right(pipeline: Any, training_watch: Any, data: Any) -> Any:
     """Return the right losses, accuracies and weights: those of the training with every repair but that of float64."""
-    return training_watch.as_numbers(pipeline.train_delivered(*data, EPOCHS, CPU, set(pipeline.FAULTS) - {2}))
+    return training_watch.convert_outcome(pipeline.train_delivered(*data, EPOCHS, CPU, set(pipeline.FAULTS) - {2}))
 
 
-def _judge_results(part: Part, pipeline: Any, training_watch: Any, seen: Any) -> None:
+def _judge_results(part: Part, pipeline: Any, training_watch: Any, observation: Any) -> None:
     case = f"{SAMPLES} samples, {EPOCHS} epochs"
     losses, accuracies, weights = _train_right(pipeline, training_watch, pipeline.make_data(SAMPLES, 1))
-    if not seen.steps:
+    if not observation.steps:
         raise Verdict(
             "failed", "no-model", "no step called the model of make_model with a batch: use that model, the judge watches it"
         )
     values = {"samples": SAMPLES, "epochs": EPOCHS, "batch": pipeline.BATCH, "right": len(losses)}
-    if seen.inputs_off > INPUTS_OFF:
+    if observation.inputs_off > INPUTS_OFF:
         says = "the model got other numbers than the samples, normalised with MEAN and STD in float32"
         raise Verdict("failed", "other-inputs", says, case)
-    if seen.samples_missing:
-        raise part.wrong("skips-samples", case, missing=seen.samples_missing, **values)
-    if seen.samples_repeated:
-        raise part.wrong("repeats-samples", case, repeated=seen.samples_repeated, **values)
-    if len(seen.losses) != len(losses):
-        raise part.wrong("other-steps", case, steps=len(seen.losses), **values)
-    if seen.half_percent:
-        raise part.wrong("sixteen-bits", case, percent=seen.half_percent)
+    if observation.samples_missing:
+        raise part.wrong("skips-samples", case, missing=observation.samples_missing, **values)
+    if observation.samples_repeated:
+        raise part.wrong("repeats-samples", case, repeated=observation.samples_repeated, **values)
+    if len(observation.losses) != len(losses):
+        raise part.wrong("other-steps", case, steps=len(observation.losses), **values)
+    if observation.half_percent:
+        raise part.wrong("sixteen-bits", case, percent=observation.half_percent)
     if (precision := torch.get_float32_matmul_precision()) != "highest":
         raise part.wrong("less-precise-products", case, precision=precision)
-    _compare(seen.losses, losses, "the loss of step", case)
-    _compare(seen.accuracies, accuracies, "the accuracy of epoch", case)
-    if seen.weights.shape != weights.shape or not torch.allclose(seen.weights, weights, rtol=0, atol=TOLERANCE):
+    _compare(observation.losses, losses, "the loss of step", case)
+    _compare(observation.accuracies, accuracies, "the accuracy of epoch", case)
+    if observation.weights.shape != weights.shape or not torch.allclose(observation.weights, weights, rtol=0, atol=TOLERANCE):
         raise part.wrong("not-trained", case)
 
 
-def _compare(given: torch.Tensor, right: torch.Tensor, what: str, case: str) -> None:
-    if given.shape != right.shape:
-        raise Verdict("failed", "other-results", f"{what}: {len(given)} numbers, but {len(right)} are right", case)
-    if not torch.allclose(given, right, rtol=0, atol=TOLERANCE):
-        place = int((given - right).abs().gt(TOLERANCE).nonzero()[0])
-        says = f"{what} {place} is {given[place]:.6f}, but as delivered {right[place]:.6f}"
+def _compare(answer: torch.Tensor, right: torch.Tensor, label: str, case: str) -> None:
+    if answer.shape != right.shape:
+        raise Verdict("failed", "other-results", f"{label}: {len(answer)} numbers, but {len(right)} are right", case)
+    if not torch.allclose(answer, right, rtol=0, atol=TOLERANCE):
+        place = int((answer - right).abs().gt(TOLERANCE).nonzero()[0])
+        says = f"{label} {place} is {answer[place]:.6f}, but as delivered {right[place]:.6f}"
         raise Verdict("failed", "other-results", f"{says}: is it the same order, model and learning rate?", case)
 
 
@@ -188,7 +188,7 @@ def _judge_later_calls(part: Part, pipeline: Any, training_watch: Any, train: An
 
     def call(case: str, *data: Any) -> tuple[torch.Tensor, bool]:
         right = _train_right(pipeline, training_watch, data)[0]
-        losses = part.call(training_watch.as_numbers, part.call(train, *data, EPOCHS, CPU, case=case), case=case)[0]
+        losses = part.call(training_watch.convert_outcome, part.call(train, *data, EPOCHS, CPU, case=case), case=case)[0]
         if not (same := losses.shape == right.shape and torch.allclose(losses, right, rtol=0, atol=TOLERANCE)):
             part.note(f"{case}: not the losses of the training as delivered")
         return losses, same

@@ -8,7 +8,7 @@ import kernel_judge
 
 from gpucourse.judge import Part, Way
 
-FEW_SECTORS, MOST_LANES = 4.0, 31.0
+FEW_SECTORS, MAX_LANES = 4.0, 31.0
 
 WAYS = {
     "out-of-bounds": Way(
@@ -18,7 +18,7 @@ WAYS = {
         seen="{where}: what is there for a thread past the end?",
     ),
     "barrier": Way(
-        "{diverged}. A thread whose place lies outside the matrix has nothing to read, but it may have something to write: "
+        "{diverged}. A thread whose place is outside the matrix has nothing to read, but it may have something to write: "
         "let it reach the barrier",
         (
             "  if (y < rows && x < columns) tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
@@ -130,7 +130,7 @@ def _look_at_transpose(part: Part, row: dict[str, Any]) -> None:
 def _look_at_clip(part: Part, row: dict[str, Any]) -> None:
     if row["wrong_sizes"]:
         return
-    if (lanes := row["lanes_per_request"]) < MOST_LANES:
+    if (lanes := row["lanes_per_request"]) < MAX_LANES:
         raise part.wrong("split-warps", output=lanes, lanes=lanes)
     if row["bytes"] > row["bytes_needed"]:
         raise part.wrong("read-twice", output=row["bytes"], bytes=row["bytes"], needed=row["bytes_needed"])

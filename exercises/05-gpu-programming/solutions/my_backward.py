@@ -85,7 +85,7 @@ def backward(
     grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
     delta = (grad_out * out).sum(-1)  # what the division by the sum subtracts from each weight's gradient
     grid, sizes = (triton.cdiv(length, block), heads), {"D": d, "CAUSAL": causal, "BLOCK": block}
-    given = (q, k, v, log_sums, delta, grad_out)
-    backward_of_keys[grid](*given, grad_k, grad_v, length, d**-0.5, **sizes)
-    backward_of_queries[grid](*given, grad_q, length, d**-0.5, **sizes)
+    arguments = (q, k, v, log_sums, delta, grad_out)
+    backward_of_keys[grid](*arguments, grad_k, grad_v, length, d**-0.5, **sizes)
+    backward_of_queries[grid](*arguments, grad_q, length, d**-0.5, **sizes)
     return grad_q, grad_k, grad_v

@@ -20,8 +20,8 @@ def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride: tl.constexpr, n: tl
     weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + columns, mask=inside, other=0.0).to(tl.float32)
     y = centred * tl.rsqrt(variance + eps) * weight + bias
-    kept = tl.rand(seed, row * n + columns) >= p
-    y = tl.where(kept, y / (1 - p), 0.0)
+    is_kept = tl.rand(seed, row * n + columns) >= p
+    y = tl.where(is_kept, y / (1 - p), 0.0)
     tl.store(y_ptr + row * stride + columns, y, mask=inside)
 
 

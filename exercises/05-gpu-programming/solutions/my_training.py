@@ -16,12 +16,12 @@ def train(rows: list[list[int]], labels: list[int], epochs: int, device: torch.d
     right = torch.zeros(epochs, device=device)
     losses = []
     for epoch in range(epochs):
-        for chosen in make_order(len(rows), epoch).to(device).split(BATCH):
-            out = model(x[chosen])
-            loss = nn.functional.cross_entropy(out, y[chosen])
+        for places in make_order(len(rows), epoch).to(device).split(BATCH):
+            out = model(x[places])
+            loss = nn.functional.cross_entropy(out, y[places])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             losses.append(loss.detach())
-            right[epoch] += (out.argmax(dim=1) == y[chosen]).sum()
+            right[epoch] += (out.argmax(dim=1) == y[places]).sum()
     return torch.stack(losses), 100 * right / len(rows), model

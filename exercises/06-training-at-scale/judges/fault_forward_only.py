@@ -19,10 +19,10 @@ def judge(part: Part) -> None:
     shape_of = part.function("Shape")
     for layers, h, heads, s, batch in CASES:
         shape = part.call(shape_of, "a GPT", layers, h, heads, heads, 4 * h, VOCABULARY, False, "")
-        given = part.call(shape.model_flops, batch * s, s)
+        answer = part.call(shape.model_flops, batch * s, s)
         right = 72 * batch * layers * s * h**2 * (1 + s / (6 * h) + VOCABULARY / (12 * layers * h))
-        if abs(given / right - 1) > 0.01:
-            if abs(3 * given / right - 1) <= 0.01:
-                raise part.wrong("still", name="a GPT", batch=batch, length=s, given=given, right=right)
-            part.compare([Case(f"{layers} layers of width {h}", given, right)], tolerance=0.01)
+        if abs(answer / right - 1) > 0.01:
+            if abs(3 * answer / right - 1) <= 0.01:
+                raise part.wrong("still", name="a GPT", batch=batch, length=s, given=answer, right=right)
+            part.compare([Case(f"{layers} layers of width {h}", answer, right)], tolerance=0.01)
     part.note("6 operations for each weight of a product and token, 12 for each pair of tokens, width and layer")

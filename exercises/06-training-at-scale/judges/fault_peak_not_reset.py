@@ -40,7 +40,7 @@ def judge(part: Part) -> None:
             part.call(watch.enter, stage)
             memory.hold(size)
     part.call(watch.enter, "end")
-    given = {stage: watch.stages.get(stage) for stage in PEAKS}
-    if given != PEAKS:
-        raise part.wrong("still", wanted=", ".join(map(str, PEAKS.values())), given=", ".join(map(str, given.values())))
+    answer = {stage: watch.stages.get(stage) for stage in PEAKS}
+    if answer != PEAKS:
+        raise part.wrong("still", wanted=", ".join(map(str, PEAKS.values())), given=", ".join(map(str, answer.values())))
     part.note("each stage has its own peak")

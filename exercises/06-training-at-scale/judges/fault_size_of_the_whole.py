@@ -26,6 +26,6 @@ def judge(part: Part) -> None:
         kinds = {2: {"gradients": 1, "moments": 2}, 3: {"gradients": 1, "moments": 2, "weights": 1}}.get(row["stage"], {})
         for kind, times in kinds.items():
             if abs(row[f"{kind}_bytes"] / (times * share) - 1) > 1e-6:
-                given = row[f"{kind}_bytes"]
-                raise part.wrong("still", stage=row["stage"], kind=kind, given=given, right=times * share)
+                answer = row[f"{kind}_bytes"]
+                raise part.wrong("still", stage=row["stage"], kind=kind, given=answer, right=times * share)
     part.note("the shards of all ranks together are one model, at stages 2 and 3")

@@ -63,7 +63,7 @@ WAYS = {
         ('"model": weights', '"model": {name: tensor.to_local() for name, tensor in weights.items()}'),
     ),
     "gathered": Way(
-        "{name} lies in the checkpoint in one piece: every rank gathered the whole tensor before the save. A model that is "
+        "{name} is in the checkpoint in one piece: every rank gathered the whole tensor before the save. A model that is "
         "sharded because it does not fit would not fit here either, and all ranks but one write nothing of it",
         ('"model": weights', '"model": {name: tensor.full_tensor() for name, tensor in weights.items()}'),
     ),
@@ -81,8 +81,8 @@ def judge(part: Part) -> None:
 
     state, restore = part.function("state"), part.function("restore")
     with tempfile.TemporaryDirectory(prefix="gpucourse-judge-") as folder:
-        for seen in part.on_ranks(2, lambda rank, size: _run(part, state, restore, Path(folder), rank, size)):
-            for case in seen:
+        for cases in part.on_ranks(2, lambda rank, size: _run(part, state, restore, Path(folder), rank, size)):
+            for case in cases:
                 part.compare([case], tolerance=1e-5)
     part.note(f"saved by 2 ranks after {DONE} steps; the losses of the next {STEPS - DONE} are the same on 2 ranks and on 1")
 
@@ -109,11 +109,11 @@ def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], roo
         training = sharded_training.build(world, count, WIDTH, LAYERS, seed=1)
         if training is None:
             continue
-        wanted = part.call(state, training.model, training.optimizer, 0, training.generator)
-        if isinstance(wanted, dict) and not any(True for _ in _list_tensors(wanted.get("optimizer"))):
+        request = part.call(state, training.model, training.optimizer, 0, training.generator)
+        if isinstance(request, dict) and not any(True for _ in _list_tensors(request.get("optimizer"))):
             raise part.wrong("empty-before-load", f"on {count} of {size} ranks")
-        _load(part, wanted, folder, training.group)
-        step = part.call(restore, training.model, training.optimizer, training.generator, wanted)
+        _load(part, request, folder, training.group)
+        step = part.call(restore, training.model, training.optimizer, training.generator, request)
         name = f"on {count} of {size} ranks"
         _check_step(part, step, name)
         cases += _check_restored(part, _describe(training), right, name, same_slices=count == size)
@@ -122,12 +122,12 @@ def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], roo
     return cases
 
 
-def _load(part: Part, wanted: Any, folder: Path, group: Any) -> None:
+def _load(part: Part, request: Any, folder: Path, group: Any) -> None:
     """Fill what the learner's state asks for from disk; name what the checkpoint does not have."""
     import checkpoints
 
     try:
-        checkpoints.load(wanted, folder, group)
+        checkpoints.load(request, folder, group)
     except Exception as error:  # noqa: BLE001  # torch raises one of its own, with the text of another
         _, marker, key = str(error).partition("Missing key in checkpoint state_dict: ")
         if not marker:
@@ -139,17 +139,17 @@ def _load(part: Part, wanted: Any, folder: Path, group: Any) -> None:
 def _describe(training: Any) -> dict[str, Any]:
     """Return this rank's weights, moments, AdamW's own counts of steps, and the generator's state, as they are now."""
     weights = [weight.to_local().detach().clone() for weight in training.model.parameters()]
-    kept = [training.optimizer.state.get(weight, {}) for weight in training.model.parameters()]
-    moments = [state[key].to_local().clone() for state in kept for key in ("exp_avg", "exp_avg_sq") if key in state]
-    counts = [float(state["step"]) for state in kept if "step" in state]
+    states = [training.optimizer.state.get(weight, {}) for weight in training.model.parameters()]
+    moments = [state[key].to_local().clone() for state in states for key in ("exp_avg", "exp_avg_sq") if key in state]
+    counts = [float(state["step"]) for state in states if "step" in state]
     return {"weights": weights, "moments": moments, "counts": counts, "generator": training.generator.get_state().clone()}
 
 
-def _equal(given: Any, right: Any) -> bool:
+def _equal(answer: Any, right: Any) -> bool:
     if not isinstance(right, list):
-        return bool(given.equal(right))
-    return len(given) == len(right) and all(
-        mine == its if isinstance(its, float) else mine.equal(its) for mine, its in zip(given, right, strict=True)
+        return bool(answer.equal(right))
+    return len(answer) == len(right) and all(
+        value == its if isinstance(its, float) else value.equal(its) for value, its in zip(answer, right, strict=True)
     )
 
 
@@ -162,7 +162,7 @@ def _list_tensors(value: Any) -> Iterator[Any]:
         yield value.to_local() if hasattr(value, "to_local") else value
 
 
-def _check_state(part: Part, saved: Any, right: dict[str, Any], now: dict[str, Any]) -> None:
+def _check_state(part: Part, saved: Any, right: dict[str, Any], current: dict[str, Any]) -> None:
     if not isinstance(saved, dict):
         raise Verdict(
             "failed",
@@ -174,9 +174,9 @@ def _check_state(part: Part, saved: Any, right: dict[str, Any], now: dict[str, A
             if way not in WAYS:
                 raise Verdict("failed", "no-weights", 'state has no key "model": the weights are missing, or have another name')
             raise part.wrong(way)
-    for what, value in right.items():
-        if not _equal(now[what], value):
-            raise part.wrong("changes-training", what=what)
+    for kind, value in right.items():
+        if not _equal(current[kind], value):
+            raise part.wrong("changes-training", what=kind)
     moments = saved["optimizer"]
     gathered = (
         isinstance(saved["model"], Mapping) and not saved["model"]
@@ -186,7 +186,7 @@ def _check_state(part: Part, saved: Any, right: dict[str, Any], now: dict[str, A
 
 
 def _check_contents(part: Part, folder: Path, model: Any) -> None:
-    """By what lies on disk: are the weights complete, and in as many slices as there are ranks?"""
+    """Judge by the files on disk: are the weights complete, and in as many slices as there are ranks?"""
     import checkpoints
 
     contents = checkpoints.read_metadata(folder)
@@ -195,12 +195,15 @@ def _check_contents(part: Part, folder: Path, model: Any) -> None:
         for name, item in contents.state_dict_metadata.items()
         if name.startswith("model.") and hasattr(item, "chunks")
     }
-    whole, mine = sum(weight.numel() for weight in model.parameters()), sum(w.to_local().numel() for w in model.parameters())
-    given = sum(item.size.numel() for item in tensors.values())
-    if tensors and given == mine:
+    whole, own_numbers = (
+        sum(weight.numel() for weight in model.parameters()),
+        sum(w.to_local().numel() for w in model.parameters()),
+    )
+    numbers = sum(item.size.numel() for item in tensors.values())
+    if tensors and numbers == own_numbers:
         name, item = max(tensors.items(), key=lambda pair: pair[1].size.numel())
         raise part.wrong("local-slices", name=name, given=item.size.numel(), right=2 * item.size.numel())
-    if given == whole:
+    if numbers == whole:
         for name, item in tensors.items():
             if len(item.chunks) == 1:
                 raise part.wrong("gathered", name=name)
@@ -218,17 +221,17 @@ def _check_step(part: Part, step: Any, name: str) -> None:
     part.compare([Case(f"what restore returns, {name}", number, DONE)])
 
 
-def _check_restored(part: Part, now: dict[str, Any], right: dict[str, Any], name: str, *, same_slices: bool) -> list[Case]:
+def _check_restored(part: Part, current: dict[str, Any], right: dict[str, Any], name: str, *, same_slices: bool) -> list[Case]:
     """Return what was restored into the training; moments and weights are compared where the rank has the slices that it
     had."""
-    if not _equal(now["generator"], right["generator"]):
+    if not _equal(current["generator"], right["generator"]):
         raise part.wrong("generator-reset", name)
-    if same_slices and not _equal(now["moments"], right["moments"]):
+    if same_slices and not _equal(current["moments"], right["moments"]):
         raise part.wrong("new-optimizer", name)
     if not same_slices:
         return []
-    off = sum(float((mine - its).abs().sum()) for mine, its in zip(now["weights"], right["weights"], strict=True))
+    off = sum(float((weight - its).abs().sum()) for weight, its in zip(current["weights"], right["weights"], strict=True))
     return [
         Case(f"the sum of all differences between the weights before and after, {name}", off, 0.0),
-        Case(f"the numbers of steps in AdamW's own state, {name}", now["counts"], right["counts"]),
+        Case(f"the numbers of steps in AdamW's own state, {name}", current["counts"], right["counts"]),
     ]

@@ -161,31 +161,36 @@ def _judge_places(part: Part, coordinates: Any) -> None:
         sizes = dict(zip(NAMES, numbers, strict=True))
         for rank in range(math.prod(numbers)):
             case = f"rank {rank} of {_name(sizes)} in the order {', '.join(order)}"
-            given = part.call(coordinates, rank, dict(sizes), tuple(order), case=case)
-            if _is_place(given) and any(given[name] >= sizes[name] for name in NAMES):
-                raise part.wrong("no-wrap", case, rank=rank, given=given)
+            answer = part.call(coordinates, rank, dict(sizes), tuple(order), case=case)
+            if _is_place(answer) and any(answer[name] >= sizes[name] for name in NAMES):
+                raise part.wrong("no-wrap", case, rank=rank, given=answer)
             ignored = {("order-ignored", fixed): _place(rank, sizes, fixed) for fixed in itertools.permutations(NAMES)}
             ways = {"fastest-first": _place(rank, sizes, order[::-1]), **ignored}
             knobs = {**sizes, "order": order, "rank": rank}
-            cases.append(Case(case, given, _place(rank, sizes, order), ways, {"rank": rank}, knobs))
+            cases.append(Case(case, answer, _place(rank, sizes, order), ways, {"rank": rank}, knobs))
     part.compare(cases)
 
 
 def _judge_groups(part: Part, groups: Any, dimension: str, sizes: Sizes, order: Sequence[str]) -> None:
     case = f"the {dimension} groups of {_name(sizes)} in the order {', '.join(order)}"
-    given = part.call(groups, dimension, dict(sizes), tuple(order), case=case)
+    answer = part.call(groups, dimension, dict(sizes), tuple(order), case=case)
     right, ranks = _groups(dimension, sizes, order), range(math.prod(sizes.values()))
-    if not isinstance(given, Sequence) or not all(isinstance(group, Sequence) for group in given):
-        part.compare([Case(case, given, right)])
-    if not all(isinstance(rank, Integral) for group in given for rank in group):
-        raise part.wrong("no-ranks", case, given=str(given[0])[:80], right=right[0])
-    mine = sorted([int(rank) for rank in group] for group in given)
-    if mine != right and mine and all(group in right for group in mine) and len(mine) < len(right):
-        raise part.wrong("first-group", case, count=len(mine), all=len(right), dimension=dimension)
+    if not isinstance(answer, Sequence) or not all(isinstance(group, Sequence) for group in answer):
+        part.compare([Case(case, answer, right)])
+    if not all(isinstance(rank, Integral) for group in answer for rank in group):
+        raise part.wrong("no-ranks", case, given=str(answer[0])[:80], right=right[0])
+    sorted_answer = sorted([int(rank) for rank in group] for group in answer)
+    if (
+        sorted_answer != right
+        and sorted_answer
+        and all(group in right for group in sorted_answer)
+        and len(sorted_answer) < len(right)
+    ):
+        raise part.wrong("first-group", case, count=len(sorted_answer), all=len(right), dimension=dimension)
     size = sizes[dimension]
     same = [[rank for rank in ranks if _place(rank, sizes, order)[dimension] == at] for at in range(size)]
     ways = {"same-coordinate": same, "neighbours": [list(ranks[at : at + size]) for at in ranks[::size]]}
-    part.compare([Case(case, mine, right, ways, {"dimension": dimension})])
+    part.compare([Case(case, sorted_answer, right, ways, {"dimension": dimension})])
 
 
 def _judge_bytes(part: Part, cross_node_bytes: Any) -> None:
@@ -196,8 +201,8 @@ def _judge_bytes(part: Part, cross_node_bytes: Any) -> None:
         load: dict[str, Any] = {"pp": 330, "dp": [first + 600 * stage for stage in range(sizes["pp"])]}
         load["tp"] = [1320 - 240 * stage for stage in range(sizes["pp"])]
         case = f"{_name(sizes)} in the order {', '.join(order)}, {ranks_per_node} ranks per node"
-        own = {kind: list(value) if isinstance(value, list) else value for kind, value in load.items()}
-        given = part.call(cross_node_bytes, dict(sizes), tuple(order), ranks_per_node, own, case=case)
+        load_copy = {kind: list(value) if isinstance(value, list) else value for kind, value in load.items()}
+        answer = part.call(cross_node_bytes, dict(sizes), tuple(order), ranks_per_node, load_copy, case=case)
         flat = {kind: [load[kind][0]] * sizes["pp"] for kind in ("dp", "tp")}
         mesh, world = (sizes, order, ranks_per_node), math.prod(numbers)
         evenly = (sizes, order, world / -(-world // ranks_per_node))
@@ -212,7 +217,7 @@ def _judge_bytes(part: Part, cross_node_bytes: Any) -> None:
             "evenly-over-nodes": _bytes(*evenly, load), "one-group": _bytes(*mesh, load, most=1),
         }  # fmt: skip
         knobs = {**sizes, "order": order, "ranks per node": ranks_per_node}
-        cases.append(Case(case, given, _bytes(*mesh, load), ways, knobs=knobs))
+        cases.append(Case(case, answer, _bytes(*mesh, load), ways, knobs=knobs))
     part.compare(cases)
 
 
@@ -228,8 +233,8 @@ def _name(sizes: Sizes) -> str:
     return " x ".join(f"{name} {sizes[name]}" for name in NAMES)
 
 
-def _is_place(given: Any) -> bool:
-    return isinstance(given, dict) and given.keys() == set(NAMES) and all(isinstance(at, int) for at in given.values())
+def _is_place(answer: Any) -> bool:
+    return isinstance(answer, dict) and answer.keys() == set(NAMES) and all(isinstance(at, int) for at in answer.values())
 
 
 def _place(rank: int, sizes: Sizes, order: Sequence[str]) -> Sizes:
@@ -244,12 +249,12 @@ def _groups(dimension: str, sizes: Sizes, order: Sequence[str]) -> list[list[int
     rank_at = {tuple(_place(rank, sizes, order).values()): rank for rank in range(math.prod(sizes.values()))}
     groups: dict[tuple[int, ...], list[int]] = {}
     for place in sorted(rank_at):
-        others = tuple(at for name, at in zip(NAMES, place, strict=True) if name != dimension)
-        groups.setdefault(others, []).append(rank_at[place])
+        coordinates = tuple(at for name, at in zip(NAMES, place, strict=True) if name != dimension)
+        groups.setdefault(coordinates, []).append(rank_at[place])
     return sorted(groups.values())
 
 
-def _twice_round(ranks: int) -> float:
+def _count_ring_passes(ranks: int) -> float:
     return 2 * (ranks - 1) / ranks
 
 
@@ -259,7 +264,7 @@ def _bytes(
     ranks_per_node: float,
     message_bytes: dict[str, Any],
     *,
-    factor: Callable[[int], float] = _twice_round,
+    factor: Callable[[int], float] = _count_ring_passes,
     inside: Sequence[str] = (),
     closed: Sequence[str] = ("dp", "tp"),
     most: int | None = None,
@@ -273,8 +278,8 @@ def _bytes(
         for group in _groups(name, sizes, order)[: most if name in closed else None]:
             open_ring = name not in closed or (pairs_once and len(group) == 2)
             following = group[1:] if open_ring else [*group[1:], *group[:1]]
-            for rank, other in zip(group, following, strict=False):
-                if name not in inside and rank // ranks_per_node == other // ranks_per_node:
+            for rank, next_rank in zip(group, following, strict=False):
+                if name not in inside and rank // ranks_per_node == next_rank // ranks_per_node:
                     continue
                 stage = _place(rank, sizes, order)["pp"]
                 total += 2 * message_bytes["pp"] if name == "pp" else factor(len(group)) * message_bytes[name][stage]

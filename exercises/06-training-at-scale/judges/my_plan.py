@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plan_file import FEWEST_DIFFERENT, FEWEST_WORDS, PlanFile, read_plan
+from plan_file import MIN_DIFFERENT, MIN_WORDS, PlanFile, read_plan
 from plan_report import WORST_RANK_PERCENT
 from plans import (
     bubble,
@@ -161,7 +161,7 @@ def _check_time(part: Part, work: Work, file: PlanFile) -> None:
 
 def _check_reasons(part: Part, file: PlanFile) -> None:
     words = file.words
-    if len(words) < FEWEST_WORDS:
-        raise part.wrong("no-reasons", count=len(words), least=FEWEST_WORDS)
-    if len(set(words)) < FEWEST_DIFFERENT:
+    if len(words) < MIN_WORDS:
+        raise part.wrong("no-reasons", count=len(words), least=MIN_WORDS)
+    if len(set(words)) < MIN_DIFFERENT:
         raise part.wrong("same-words", count=len(words), different=len(set(words)))

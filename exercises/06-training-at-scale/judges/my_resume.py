@@ -88,7 +88,7 @@ WAYS = {
 CASES = [(2.0, 0.5, 14400.0), (0.1, 0.05, 1.25), (30.0, 1.0, 3600.0), (5.0, 0.02, 86400.0), (0.4, 8.0, 20000.0)]
 """Seconds of a save, of a step, and between failures: Young's interval is far above one step in each."""
 _NEAR = 0.12
-"""How far an interval may differ from these, as a share."""
+"""The largest difference of an interval from these, as a share."""
 
 
 def judge(part: Part) -> None:
@@ -133,47 +133,47 @@ def _check_latest(part: Part, latest: Callable[..., Any], top: Path) -> int:
             "other-folder", [("step_000010", _ALL, 0), ("step_000020.old", _ALL, 1), ("export_30", _ALL, 2)], 0),
     }  # fmt: skip
     choices: list[tuple[Any, Path]] = []
-    for number, (case, (_, made, right)) in enumerate(cases.items()):
+    for number, (case, (_, contents, right)) in enumerate(cases.items()):
         folder = top / f"case-{number}"
-        paths = [_make(folder, name, *files, at=at) for name, files, at in made]
+        paths = [_make(folder, name, *files, at=at) for name, files, at in contents]
         (folder / "losses.jsonl").write_text("{}\n")
         choices.append((part.call(latest, folder, case=case), paths[right]))
-    names = [getattr(given, "name", str(given)) for given, _ in choices]
-    for (case, (way, _, _)), (given, path) in zip(cases.items(), choices, strict=True):
-        _check_choice(part, way, case, given, path, names)
+    names = [getattr(answer, "name", str(answer)) for answer, _ in choices]
+    for (case, (way, _, _)), (answer, path) in zip(cases.items(), choices, strict=True):
+        _check_choice(part, way, case, answer, path, names)
     return len(cases) + 3
 
 
 def _check_nothing(part: Part, latest: Callable[..., Any], folder: Path, name: str) -> None:
     case = {"gone": "a folder that does not exist", "empty": "an empty folder", "only-half": "one checkpoint cut short"}[name]
     try:
-        given = latest(folder)
+        answer = latest(folder)
     except NotImplementedError:
         raise
     except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
         if name == "only-half" or not isinstance(error, (OSError, IndexError, ValueError)):
             raise part.make_verdict(error, case) from None
         raise part.wrong("none-at-first", case, where=case, what=f"raises {type(error).__name__}") from None
-    if given is not None and name == "only-half":
-        raise part.wrong("half-written", case, given=getattr(given, "name", given))
-    if given is not None:
-        raise part.wrong("none-at-first", case, where=case, what=f"gives {given}")
+    if answer is not None and name == "only-half":
+        raise part.wrong("half-written", case, given=getattr(answer, "name", answer))
+    if answer is not None:
+        raise part.wrong("none-at-first", case, where=case, what=f"gives {answer}")
 
 
-def _check_choice(part: Part, way: str, case: str, given: object, right: Path, names: list[Any]) -> None:
-    if given is None:
+def _check_choice(part: Part, way: str, case: str, answer: object, right: Path, names: list[Any]) -> None:
+    if answer is None:
         raise Verdict("failed", "no-answer", f"latest returns None, but {right.name} is whole", case)
-    if not isinstance(given, Path):
-        raise Verdict("failed", "no-path", f"latest returns {given!r}, not the Path of the checkpoint's folder", case)
-    if given != right:
-        if given.parent != right.parent:
-            raise Verdict("failed", "no-path", f"latest returns {given}, not a folder inside the given one", case)
-        raise part.wrong(way, case, output=names, given=given.name, right=right.name)
+    if not isinstance(answer, Path):
+        raise Verdict("failed", "no-path", f"latest returns {answer!r}, not the Path of the checkpoint's folder", case)
+    if answer != right:
+        if answer.parent != right.parent:
+            raise Verdict("failed", "no-path", f"latest returns {answer}, not a folder inside the given one", case)
+        raise part.wrong(way, case, output=names, given=answer.name, right=right.name)
 
 
 def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
-    given = [part.call(save_every, *case, case=_name(case)) for case in CASES]
-    for answer, case in zip(given, CASES, strict=True):
+    answers = [part.call(save_every, *case, case=_name(case)) for case in CASES]
+    for answer, case in zip(answers, CASES, strict=True):
         if isinstance(answer, bool) or not isinstance(answer, int):
             raise part.wrong("no-whole-number", _name(case), given=answer)
     best = [math.sqrt(2 * cost_s * mtbf_s) / step_s for cost_s, step_s, mtbf_s in CASES]
@@ -184,18 +184,20 @@ def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
         "in-seconds": [steps * step_s for steps, (_, step_s, _) in zip(best, CASES, strict=True)],
         "once-a-failure": [mtbf_s / step_s for _, step_s, mtbf_s in CASES],
     }
-    bad = next((place for place, steps in enumerate(given) if not _is_near(steps, CASES[place])), None)
+    bad = next((place for place, steps in enumerate(answers) if not _is_near(steps, CASES[place])), None)
     if bad is not None:
         cost_s, step_s, mtbf_s = CASES[bad]
         facts = {"cost_s": cost_s, "step_s": step_s, "percent": 100 * cost_s / (cost_s + step_s)}
         for way, steps in ways.items():
-            if all(abs(mine - its) <= 1 + 1e-6 * its for mine, its in zip(given, steps, strict=True)):
+            if all(abs(steps_of_answer - its) <= 1 + 1e-6 * its for steps_of_answer, its in zip(answers, steps, strict=True)):
                 raise part.wrong(way, _name(CASES[bad]), seconds=best[bad] * step_s, **facts)
-        if len(set(given)) == 1:
-            raise part.wrong("fixed", given=given[0], count=len(CASES), least=min(best), largest=max(best))
-        near = [_name(case) for steps, case in zip(given, CASES, strict=True) if _is_near(steps, case)]
+        if len(set(answers)) == 1:
+            raise part.wrong("fixed", given=answers[0], count=len(CASES), least=min(best), largest=max(best))
+        near = [_name(case) for steps, case in zip(answers, CASES, strict=True) if _is_near(steps, case)]
         beside = f". It is right for {near[0]}" if near else ""
-        says = f"it returned {given[bad]:,} steps, {given[bad] * step_s:,.6g} s; Young's interval has {best[bad]:,.0f} steps"
+        says = (
+            f"it returned {answers[bad]:,} steps, {answers[bad] * step_s:,.6g} s; Young's interval has {best[bad]:,.0f} steps"
+        )
         raise Verdict("failed", "other", says + beside, _name(CASES[bad]))
     for cost_s, step_s, mtbf_s in ((0.001, 10.0, 60.0), (0.0, 1.0, 3600.0)):
         answer = part.call(save_every, cost_s, step_s, mtbf_s, case=_name((cost_s, step_s, mtbf_s)))
@@ -204,7 +206,7 @@ def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
 
 
 def _is_near(steps: int, case: tuple[float, float, float]) -> bool:
-    """Whether an interval is Young's or Daly's, which is shorter by up to the time of a save."""
+    """Return whether an interval is Young's or Daly's, which is shorter by up to the time of a save."""
     cost_s, step_s, mtbf_s = case
     young = math.sqrt(2 * cost_s * mtbf_s) / step_s
     return (1 - _NEAR) * (young - cost_s / step_s) - 1 <= steps <= (1 + _NEAR) * young + 1

@@ -181,14 +181,14 @@ def _train(part: Part, sharded: Any, rank: int, size: int, values: dict[str, Any
     weights = []
     for step in range(STEPS):
         _give_gradients(parameters, step, [rank], 1)
-        with SentBytes(size) as sent:
+        with SentBytes(size) as sent_bytes:
             part.call(optimizer.step, case=f"step {step + 1} on {size} ranks")
         weights.append(_flatten(parameters))
     elsewhere = [*parameters, *(parameter.grad for parameter in parameters if parameter.grad is not None)]
     everywhere = [optimizer, *vars(sharded).values(), *_list_globals(part)]
     return {"weights": weights, "in place": _flatten(views) == weights[-1], "own": count_kept_numbers(optimizer, elsewhere),
-            "kept": count_kept_numbers(everywhere, elsewhere), "sent": sent.ring_bytes / 8,
-            "calls": sent.calls}  # fmt: skip
+            "kept": count_kept_numbers(everywhere, elsewhere), "sent": sent_bytes.ring_bytes / 8,
+            "calls": sent_bytes.calls}  # fmt: skip
 
 
 def _list_globals(part: Part) -> list[Any]:
@@ -200,16 +200,18 @@ def _flatten(parameters: list[Any]) -> list[float]:
     return [number for parameter in parameters for number in parameter.detach().flatten().tolist()]
 
 
-def _reference(size: int, *, ranks: str = "mean", kind: str = "AdamW", kept: bool = True, **other: Any) -> list[list[float]]:
+def _reference(
+    size: int, *, ranks: str = "mean", kind: str = "AdamW", is_kept: bool = True, **options: Any
+) -> list[list[float]]:
     """Return the weights after each step of torch's own optimizer, with the gradients of all ranks."""
     import torch
 
     parameters = _make_parameters()
     make = getattr(torch.optim, kind)
-    optimizer = make(parameters, **(VALUES | other))
+    optimizer = make(parameters, **(VALUES | options))
     weights = []
     for step in range(STEPS):
-        optimizer = optimizer if kept else make(parameters, **(VALUES | other))
+        optimizer = optimizer if is_kept else make(parameters, **(VALUES | options))
         _give_gradients(parameters, step, list(range(size)), size if ranks == "mean" else 1)
         optimizer.step()
         weights.append(_flatten(parameters))
@@ -221,7 +223,7 @@ def _shares(size: int) -> list[slice]:
     return [slice(rank * share, min(NUMBERS, (rank + 1) * share)) for rank in range(size)]
 
 
-def _with_own_gradients(size: int) -> list[list[float]]:
+def _apply_own_gradients(size: int) -> list[list[float]]:
     """Each rank's share of one row, updated with its own gradient."""
     import torch
 
@@ -258,43 +260,43 @@ def _without_correction(size: int) -> list[list[float]]:
     return rows
 
 
-def _off(given: list[float], right: list[float]) -> float:
+def _find_gap(answer: list[float], right: list[float]) -> float:
     """Return the largest difference between two numbers; NaN if one of them is."""
-    return max((abs(mine - its) for mine, its in zip(given, right, strict=True)), key=lambda off: (math.isnan(off), off))
+    return max((abs(number - its) for number, its in zip(answer, right, strict=True)), key=lambda off: (math.isnan(off), off))
 
 
-def _check_weights(part: Part, sharded: Any, size: int, given: list[list[list[float]]]) -> None:
+def _check_weights(part: Part, sharded: Any, size: int, answer: list[list[list[float]]]) -> None:
     begin, case = _flatten(_make_parameters()), f"step 1 on {size} ranks"
-    if all(rows[-1] == begin for rows in given):
+    if all(rows[-1] == begin for rows in answer):
         raise part.wrong("not-written", case)
     right = _reference(size)
-    if not all(math.isfinite(number) for rows in given for number in rows[0]):
+    if not all(math.isfinite(number) for rows in answer for number in rows[0]):
         raise part.wrong("not-finite", case)
-    for rank, rows in enumerate(given):
-        if not _off(rows[0], given[0][0]) <= TOLERANCE:
-            raise part.wrong("not-gathered", case, output=[rows[0] for rows in given], rank=rank, ranks=size)
-    if not all(_off(mine, its) <= TOLERANCE for mine, its in zip(given[0], right, strict=True)):
+    for rank, rows in enumerate(answer):
+        if not _find_gap(rows[0], answer[0][0]) <= TOLERANCE:
+            raise part.wrong("not-gathered", case, output=[rows[0] for rows in answer], rank=rank, ranks=size)
+    if not all(_find_gap(row, its) <= TOLERANCE for row, its in zip(answer[0], right, strict=True)):
         try:
-            _explain_weights(part, size, given[0], right)
+            _explain_weights(part, size, answer[0], right)
         except Verdict as verdict:
             if verdict.way == "other":
                 _vary(part, sharded, size)
             raise
 
 
-def _explain_weights(part: Part, size: int, given: list[list[float]], right: list[list[float]]) -> None:
+def _explain_weights(part: Part, size: int, answer: list[list[float]], right: list[list[float]]) -> None:
     """Raise the verdict on weights that are the same on all ranks, but not AdamW's."""
     begin, case = _flatten(_make_parameters()), f"step 1 on {size} ranks"
-    missing = next((place for place in range(NUMBERS) if _near_start(given, begin, place)), NUMBERS)
+    missing = next((place for place in range(NUMBERS) if _stays_at_start(answer, begin, place)), NUMBERS)
     if 0 < NUMBERS - missing < size:
         raise part.wrong("end-forgotten", case, missing=NUMBERS - missing, numbers=NUMBERS, ranks=size)
-    same_numbers = {round(number, 6) for number in given[0]} & {round(number, 6) for number in right[0]}
-    if _off(given[0], right[0]) > TOLERANCE and len(same_numbers) >= NUMBERS - size:
+    same_numbers = {round(number, 6) for number in answer[0]} & {round(number, 6) for number in right[0]}
+    if _find_gap(answer[0], right[0]) > TOLERANCE and len(same_numbers) >= NUMBERS - size:
         raise part.wrong("misplaced", case)
     ways = {
         "sum": _reference(size, ranks="sum"),
-        "own-gradient": _with_own_gradients(size),
-        "moments-lost": _reference(size, kept=False),
+        "own-gradient": _apply_own_gradients(size),
+        "moments-lost": _reference(size, is_kept=False),
         "not-corrected": _without_correction(size),
         "decay-in-gradient": _reference(size, kind="Adam"),
         "no-decay": _reference(size, weight_decay=0.0),
@@ -303,7 +305,7 @@ def _explain_weights(part: Part, size: int, given: list[list[float]], right: lis
     }
     part.compare(
         [
-            Case(f"weights after step {step + 1} on {size} ranks", given[step], right[step],
+            Case(f"weights after step {step + 1} on {size} ranks", answer[step], right[step],
                  {way: rows[step] for way, rows in ways.items()}, {"ranks": size})
             for step in range(STEPS)
         ],
@@ -327,13 +329,13 @@ def _vary(part: Part, sharded: Any, size: int) -> None:
         for values, rows in zip(settings, trained, strict=True):
             knobs = {"ranks": ranks, **{name: values[name] for name in ("betas", "eps", "weight_decay")}}
             words = ", ".join(f"{name} = {value}" for name, value in knobs.items())
-            for step, (given, right) in enumerate(zip(rows, _reference(ranks, **values), strict=True), 1):
-                cases.append(Case(f"weights after step {step}, {words}", given, right, knobs={"step": step, **knobs}))
+            for step, (answer, right) in enumerate(zip(rows, _reference(ranks, **values), strict=True), 1):
+                cases.append(Case(f"weights after step {step}, {words}", answer, right, knobs={"step": step, **knobs}))
     part.compare(cases, tolerance=TOLERANCE)
 
 
-def _near_start(rows: list[list[float]], begin: list[float], place: int) -> bool:
-    """Whether it only ever is this number, what decay alone leaves of it, or 0."""
+def _stays_at_start(rows: list[list[float]], begin: list[float], place: int) -> bool:
+    """Return whether it only ever is this number, what decay alone leaves of it, or 0."""
     fade = 1 - VALUES["lr"] * VALUES["weight_decay"]
     first = rows[0][place]
     return min(abs(first - begin[place]), abs(first - fade * begin[place]), abs(first)) < 1e-12

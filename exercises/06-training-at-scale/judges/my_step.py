@@ -17,8 +17,8 @@ LAYERS, WIDTH, LENGTH, VOCABULARY, HEADS = 4, 32, 64, 64, 1
 BATCHES, LARGE = (8, 7, 1), 16  # sequences
 RATE, STEPS, TOLERANCE = 0.5, 2, 1e-5
 STEEP = 100.0  # times the weights of the last layer: gradients are as much larger, which shows what clips them
-MOST_MEMORY, MOST_WORK = 0.3, 1.4  # of the plain step
-MOST_OFF = 1e-4  # of a weight, with AdamW
+MAX_MEMORY, MAX_WORK = 0.3, 1.4  # of the plain step
+MAX_DIFFERENCE = 1e-4  # of a weight, with AdamW
 CPU = torch.device("cpu")
 WAYS = {
     "all-at-once": Way(
@@ -155,7 +155,7 @@ WAYS = {
 
 @dataclass
 class Record:
-    """What some steps did: the loss of each, the weights after each, and what was seen on the way."""
+    """Record of some steps: the loss of each, the weights after each, and what was seen on the way."""
 
     losses: list[Any] = field(default_factory=list)
     weights: list[list[torch.Tensor]] = field(default_factory=list)
@@ -186,20 +186,20 @@ def _train(step: Any, shape: Any, call: Any, steep: float) -> Record:
     model = _make_model(shape, steep)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE / (1 if steep == 1 else 10 * steep))
 
-    def see_tokens(_module: Any, given: Any, _out: Any) -> None:
-        record.rows.update(tuple(row) for row in given[0].reshape(-1, shape.length).tolist())
+    def see_tokens(_module: Any, inputs: Any, _out: Any) -> None:
+        record.rows.update(tuple(row) for row in inputs[0].reshape(-1, shape.length).tolist())
 
-    def see_type(_module: Any, _given: Any, made: torch.Tensor) -> None:
-        record.dtypes.add(made.dtype)
+    def see_type(_module: Any, _inputs: Any, output: torch.Tensor) -> None:
+        record.dtypes.add(output.dtype)
 
     def see_step(*_: Any) -> None:
         record.steps += 1
 
     clear = optimizer.zero_grad
 
-    def see_clear(*given: Any, **named: Any) -> None:
+    def see_clear(*inputs: Any, **named: Any) -> None:
         record.clears += 1
-        clear(*given, **named)
+        clear(*inputs, **named)
 
     def see_gradient(_parameter: Any) -> None:
         record.backwards += 1
@@ -234,59 +234,61 @@ def _judge_training(part: Part, step: Any, shape: Any, steep: float = 1.0) -> Re
     _judge_ways(part, shape, right, answer, case)
     if not all(_largest_gap(answer.weights[number], right.weights[number]) <= TOLERANCE for number in range(STEPS)):
         _name_gradients(part, shape, right, answer, case)
-    for number, (loss, expected) in enumerate(zip(answer.losses, right.losses, strict=True)):
+    for number, (loss, right_loss) in enumerate(zip(answer.losses, right.losses, strict=True)):
         if not isinstance(loss, (int, float)) and not (torch.is_tensor(loss) and loss.numel() == 1):
             raise Verdict("failed", "no-loss", f"it returned {type(loss).__name__}: return the mean loss of the batch", case)
         if torch.is_tensor(loss) and loss.requires_grad:
             raise part.wrong("graph-returned", case)
-        if not abs(float(loss) - float(expected)) <= 1e-4 * steep:  # NaN as well
-            says = f"its weights are right, but its loss in step {number} is {float(loss):.5f}, not {float(expected):.5f}"
+        if not abs(float(loss) - float(right_loss)) <= 1e-4 * steep:  # NaN as well
+            says = f"its weights are right, but its loss in step {number} is {float(loss):.5f}, not {float(right_loss):.5f}"
             raise Verdict("failed", "other-loss", f"{says}: return the mean over all tokens of the batch", case)
     if answer.other_mode:
         raise part.wrong("other-mode", case, count=answer.other_mode)
     return answer
 
 
-def _judge_ways(part: Part, shape: Any, right: Record, given: Record, case: str) -> None:
+def _judge_ways(part: Part, shape: Any, right: Record, answer: Record, case: str) -> None:
     """Raise the verdict on what shows without comparing numbers."""
-    missing = right.rows - given.rows
-    if given.rows and missing:
+    missing = right.rows - answer.rows
+    if answer.rows and missing:
         values = {"missing": len(missing) // STEPS or 1, "batch": shape.batch}
         raise part.wrong("drops-sequences", case, output=sorted(map(list, missing)), **values)
-    if given.steps == 0:
+    if answer.steps == 0:
         raise Verdict("failed", "no-step", "the optimizer never stepped: optimizer.step() belongs to the step", case)
-    if given.steps != STEPS:
-        raise part.wrong("many-steps", case, steps=given.steps // STEPS)
-    if others := given.dtypes - {torch.float32}:
-        raise part.wrong("sixteen-bits", case, dtype=str(others.pop()).removeprefix("torch."))
+    if answer.steps != STEPS:
+        raise part.wrong("many-steps", case, steps=answer.steps // STEPS)
+    if other_types := answer.dtypes - {torch.float32}:
+        raise part.wrong("sixteen-bits", case, dtype=str(other_types.pop()).removeprefix("torch."))
 
 
-def _largest_gap(given: list[torch.Tensor], right: list[torch.Tensor]) -> float:
+def _largest_gap(answer: list[torch.Tensor], right: list[torch.Tensor]) -> float:
     """Return the largest difference between two numbers; NaN if one of them is."""
-    return torch.stack([(left - other).abs().max() for left, other in zip(given, right, strict=True)]).max().item()
+    return (
+        torch.stack([(value - right_value).abs().max() for value, right_value in zip(answer, right, strict=True)]).max().item()
+    )
 
 
-def _name_gradients(part: Part, shape: Any, right: Record, given: Record, case: str) -> None:
+def _name_gradients(part: Part, shape: Any, right: Record, answer: Record, case: str) -> None:
     """Raise what is wrong with weights that differ, from how far the first step moved them."""
     first = right.weights[-1]
-    moved = [now - before for now, before in zip(given.weights[0], first, strict=True)]
-    wanted = [now - before for now, before in zip(right.weights[0], first, strict=True)]
+    moved = [weight - initial for weight, initial in zip(answer.weights[0], first, strict=True)]
+    right_moves = [weight - initial for weight, initial in zip(right.weights[0], first, strict=True)]
     names = [name for name, _ in shape.make_model(CPU).named_parameters()]
-    still = [name for name, did, should in zip(names, moved, wanted, strict=True) if should.any() and not did.any()]
+    unmoved = [name for name, did, should in zip(names, moved, right_moves, strict=True) if should.any() and not did.any()]
     if not any(did.any() for did in moved):
-        raise part.wrong("cleared-before-step" if given.backwards else "no-backward", case)
+        raise part.wrong("cleared-before-step" if answer.backwards else "no-backward", case)
     if not all(did.isfinite().all() for did in moved):
         raise part.wrong("not-finite", case)
-    if still:
-        raise part.wrong("not-trained", case, output=still, count=len(still), total=len(names), name=still[0])
-    if _largest_gap(given.weights[0], right.weights[0]) <= TOLERANCE:
+    if unmoved:
+        raise part.wrong("not-trained", case, output=unmoved, count=len(unmoved), total=len(names), name=unmoved[0])
+    if _largest_gap(answer.weights[0], right.weights[0]) <= TOLERANCE:
         raise part.wrong("gradients-kept", case)
-    did, should = torch.cat([item.flatten() for item in moved]), torch.cat([item.flatten() for item in wanted])
+    did, should = torch.cat([item.flatten() for item in moved]), torch.cat([item.flatten() for item in right_moves])
     factor = (did @ should / (should @ should)).item()
     if (did - factor * should).norm() <= 1e-3 * did.norm():
         raise part.wrong("not-divided" if factor > 1 else "too-small", case, factor=factor)
-    if given.clears > STEPS and given.backwards > STEPS:
-        raise part.wrong("cleared-between", case, times=given.clears // STEPS)
+    if answer.clears > STEPS and answer.backwards > STEPS:
+        raise part.wrong("cleared-between", case, times=answer.clears // STEPS)
     if shape.batch != BATCHES[0]:
         raise part.wrong("mean-of-means", case, batch=shape.batch)
     says = (
@@ -302,16 +304,16 @@ def _judge_memory(part: Part, step: Any, shape: Any, backwards: int) -> None:
     def yours(model: Any, batch: Any, optimizer: Any, device: Any, _enter: Any) -> Any:
         return part.call(step, model, batch, optimizer, device, case=f"{shape.batch} sequences, memory counted")
 
-    def plain(*given: Any) -> Any:
-        return train(PLAIN, *given)
+    def plain(*yours_measured: Any) -> Any:
+        return train(PLAIN, *yours_measured)
 
-    right, given = (measure(way, shape, STEPS, SimulatedMemory(1 << 40), CPU) for way in (plain, yours))
-    if not _largest_gap(given.weights, right.weights) <= MOST_OFF:
+    right, yours_measured = (measure(way, shape, STEPS, SimulatedMemory(1 << 40), CPU) for way in (plain, yours))
+    if not _largest_gap(yours_measured.weights, right.weights) <= MAX_DIFFERENCE:
         raise part.wrong("large-batch", f"{shape.batch} sequences", batch=shape.batch)
-    share, times = given.peak / right.peak, given.flops / right.flops
-    if share > MOST_MEMORY:
-        way = "all-at-once" if given.calls <= 1 else "one-backward" if backwards == 1 else "parts-too-large"
-        raise part.wrong(way, f"{shape.batch} sequences", share=share, limit=MOST_MEMORY, calls=given.calls)
-    if times > MOST_WORK:
-        raise part.wrong("too-much-work", f"{shape.batch} sequences", times=times, limit=MOST_WORK)
+    share, times = yours_measured.peak / right.peak, yours_measured.flops / right.flops
+    if share > MAX_MEMORY:
+        way = "all-at-once" if yours_measured.calls <= 1 else "one-backward" if backwards == 1 else "parts-too-large"
+        raise part.wrong(way, f"{shape.batch} sequences", share=share, limit=MAX_MEMORY, calls=yours_measured.calls)
+    if times > MAX_WORK:
+        raise part.wrong("too-much-work", f"{shape.batch} sequences", times=times, limit=MAX_WORK)
     part.note(f"{shape.batch} sequences: {share:.0%} of the plain step's peak, with {times:.2f} times its operations")

@@ -92,8 +92,8 @@ WAYS = {
 def judge(part: Part) -> None:
     """Both formulas at four stages, for the paper's model and for small ones."""
     formula, traffic = part.function("bytes_per_rank"), part.function("traffic")
-    part.compare([case for given in INPUTS for stage in range(4) for case in _compare_bytes(part, formula, stage, *given)])
-    part.compare([_compare_traffic(part, traffic, stage, *given[:2]) for given in INPUTS for stage in range(4)])
+    part.compare([case for inputs in INPUTS for stage in range(4) for case in _compare_bytes(part, formula, stage, *inputs)])
+    part.compare([_compare_traffic(part, traffic, stage, *inputs[:2]) for inputs in INPUTS for stage in range(4)])
     sums = [sum(formula(stage, *PAPER)) / 1e9 for stage in range(4)]
     part.note(f"7.5 billion parameters on 64 ranks: {', '.join(f'{size:.1f}' for size in sums)} GB per rank, as in the paper")
     part.note(f"right for {len(INPUTS)} sizes at four stages, in bytes held and in numbers sent")
@@ -115,14 +115,14 @@ def _compare_bytes(
     part: Part, formula: Callable[..., Any], stage: int, parameters: int, ranks: int, *sizes: float
 ) -> list[Case]:
     name = f"stage {stage}, {parameters:,} parameters, {ranks} rank{'s'[: ranks > 1]}, {' + '.join(map(str, sizes))} bytes"
-    given = part.call(formula, stage, parameters, ranks, *sizes, case=name)
-    if isinstance(given, Real):
-        raise part.wrong("one-number", name, given=_show(float(given)))
-    if not isinstance(given, (tuple, list)) or len(given) != 3:
-        if given is None:
+    answer = part.call(formula, stage, parameters, ranks, *sizes, case=name)
+    if isinstance(answer, Real):
+        raise part.wrong("one-number", name, given=_show(float(answer)))
+    if not isinstance(answer, (tuple, list)) or len(answer) != 3:
+        if answer is None:
             raise Verdict("failed", "no-answer", "bytes_per_rank returned None: is the return missing?", name)
-        raise Verdict("failed", "shape", f"bytes_per_rank returned {given!r}, not three numbers", name)
-    given = [float(number) if isinstance(number, Real) else number for number in given]
+        raise Verdict("failed", "shape", f"bytes_per_rank returned {answer!r}, not three numbers", name)
+    answer = [float(number) if isinstance(number, Real) else number for number in answer]
     right = _divide((3, 2, 1), stage, parameters, ranks, sizes)
     ways = {
         "gradients-whole": _divide((3, 3, 1), stage, parameters, ranks, sizes),
@@ -141,16 +141,16 @@ def _compare_bytes(
     }
     kinds = ("weights", "gradients", "optimizer state")
     return [
-        Case(f"{kind} of {name}", given[place], right[place], {way: numbers[place] for way, numbers in ways.items()},
-             {"ranks": ranks, "others": ranks - 1, "given": _show(given[place]), "right": _show(right[place])})
+        Case(f"{kind} of {name}", answer[place], right[place], {way: numbers[place] for way, numbers in ways.items()},
+             {"ranks": ranks, "others": ranks - 1, "given": _show(answer[place]), "right": _show(right[place])})
         for place, kind in enumerate(kinds)
     ]  # fmt: skip
 
 
 def _compare_traffic(part: Part, traffic: Callable[..., Any], stage: int, parameters: int, ranks: int) -> Case:
     name = f"numbers sent at stage {stage}, {parameters:,} parameters, {ranks} rank{'s'[: ranks > 1]}"
-    given = part.call(traffic, stage, parameters, ranks, case=name)
-    given = float(given) if isinstance(given, Real) else given
+    traffic_answer = part.call(traffic, stage, parameters, ranks, case=name)
+    traffic_answer = float(traffic_answer) if isinstance(traffic_answer, Real) else traffic_answer
     share = (ranks - 1) / ranks * parameters
     collectives = 3 if stage == 3 else 2
     ways = {
@@ -163,4 +163,4 @@ def _compare_traffic(part: Part, traffic: Callable[..., Any], stage: int, parame
         "in-bytes": 4 * collectives * share,
         "more-and-more": (2 + stage) * share,
     }
-    return Case(name, given, collectives * share, ways, {"ranks": ranks})
+    return Case(name, traffic_answer, collectives * share, ways, {"ranks": ranks})

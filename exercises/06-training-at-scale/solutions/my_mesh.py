@@ -21,8 +21,8 @@ def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> lis
     by_rest: dict[tuple[int, ...], list[int]] = {}
     for rank in range(prod(sizes.values())):
         place = coordinates(rank, sizes, order)
-        rest = tuple(place[name] for name in order if name != dimension)
-        by_rest.setdefault(rest, []).append(rank)
+        other_coordinates = tuple(place[name] for name in order if name != dimension)
+        by_rest.setdefault(other_coordinates, []).append(rank)
     return list(by_rest.values())
 
 

@@ -13,8 +13,8 @@ def judge(part: Part) -> None:
     for card in cards.values():
         for profile in card.profiles:
             for start in range(card.memory - profile.memory + 1):
-                refused = bool(part.call(find_problems, card, [profile.name], [(0, start)]))
-                if refused == (start in profile.starts):
+                is_refused = bool(part.call(find_problems, card, [profile.name], [(0, start)]))
+                if is_refused == (start in profile.starts):
                     starts = ", ".join(map(str, profile.starts))
                     raise part.wrong("still", name=profile.name, start=start, starts=starts)
     part.note("every start is one that the driver accepts")

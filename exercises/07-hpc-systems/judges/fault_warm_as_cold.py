@@ -18,8 +18,8 @@ def judge(part: Part) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         path.write_bytes(bytes(4096))
-        with mock.patch.object(os, "posix_fadvise") as told:
+        with mock.patch.object(os, "posix_fadvise") as advice:
             part.call(forget, path)
-    if not any(call.args[3] == os.POSIX_FADV_DONTNEED for call in told.call_args_list):
+    if not any(call.args[3] == os.POSIX_FADV_DONTNEED for call in advice.call_args_list):
         raise part.wrong("still")
     part.note("the file is removed from the page cache")

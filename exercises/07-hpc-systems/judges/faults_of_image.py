@@ -11,13 +11,13 @@ from gpucourse.judge import Part, Verdict
 DRIVER = "580.126"
 
 
-def judge_image(part: Part, kept: tuple[str, ...], as_delivered: str) -> None:
-    """Raise the verdict: the first fault names the way, the others are listed below it. `kept` are words that a repaired file
-    must still have outside its comments; of "CMD|ENTRYPOINT" one is enough."""
+def judge_image(part: Part, required: tuple[str, ...], as_delivered: str) -> None:
+    """Raise the verdict: the first fault names the way, the others are listed below it. `required` are words that a repaired
+    file must still have outside its comments; of "CMD|ENTRYPOINT" one is enough."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", says=f"as delivered: {as_delivered}")
     text = images.without_comments(part.text)
-    missing = [words for words in kept if not any(word in text for word in words.split("|"))]
+    missing = [words for words in required if not any(word in text for word in words.split("|"))]
     if missing:
         raise part.wrong("emptied", word=missing[0].partition("|")[0])
     faults = images.find_faults(part.text, DRIVER)

@@ -1,4 +1,4 @@
-"""Judges my_container.sh of 7.4 by what a program sees in it: on Linux, where namespaces are allowed."""
+"""Judges my_container.sh of 7.4 by what a program sees in it: on Linux, if namespaces are allowed."""
 
 from __future__ import annotations
 
@@ -60,20 +60,22 @@ def judge(part: Part) -> None:
     reason = containers.find_reason("namespaces") if sys.platform == "linux" else "only Linux has namespaces"
     if reason is not None:
         raise Verdict("open", says=f"it cannot be tried here: {reason}")
-    before = containers.look([])[0]
-    given, why = containers.repeat(["sh", str(part.file)], WORDS)
-    if why is None and given != WORDS:
-        raise part.wrong("words-split", given=given, right=WORDS)
-    seen, why = containers.look(["sh", str(part.file)])
-    if why is not None:
-        raise part.wrong("no-user" if "unshare" in why else "does-not-run", why=why)
-    if seen["pids"] > 5:
-        way = "old-proc" if seen["pid"] < 5 else "host-processes"
-        raise part.wrong(way, pids=seen["pids"], host=before["pids"], pid=seen["pid"])
-    if seen["hostname"] != "container":
-        raise part.wrong("host-name", hostname=seen["hostname"])
-    if not seen["own_tmp"]:
+    host_view = containers.look([])[0]
+    answer, cause = containers.repeat(["sh", str(part.file)], WORDS)
+    if cause is None and answer != WORDS:
+        raise part.wrong("words-split", given=answer, right=WORDS)
+    view, cause = containers.look(["sh", str(part.file)])
+    if cause is not None:
+        raise part.wrong("no-user" if "unshare" in cause else "does-not-run", why=cause)
+    if view["pids"] > 5:
+        way = "old-proc" if view["pid"] < 5 else "host-processes"
+        raise part.wrong(way, pids=view["pids"], host=host_view["pids"], pid=view["pid"])
+    if view["hostname"] != "container":
+        raise part.wrong("host-name", hostname=view["hostname"])
+    if not view["own_tmp"]:
         raise part.wrong("no-tmp")
-    if seen["writable"]:
-        raise part.wrong("root-writable", places=", ".join(seen["writable"][:4]))
-    part.note(f"the program sees {seen['pids']} of {before['pids']} processes, is called container, and can write only to /tmp")
+    if view["writable"]:
+        raise part.wrong("root-writable", places=", ".join(view["writable"][:4]))
+    part.note(
+        f"the program sees {view['pids']} of {host_view['pids']} processes, is called container, and can write only to /tmp"
+    )

@@ -23,7 +23,7 @@ WAYS = {
     ),
     "same-slot": Way(
         "you took the devices in the GPU's own slot, {gpu}: the group decides. 41:00.0 shares its group with a second GPU",
-        ("if group == mine and", "if address[:5] == gpu[:5] and"),
+        ("if group == own_group and", "if address[:5] == gpu[:5] and"),
     ),
     "host-loses-it": Way(
         "the group of {gpu} has a device that the host needs: that GPU cannot be passed through alone, so the list is empty",
@@ -32,13 +32,16 @@ WAYS = {
     "memory-summed": Way(
         "you divided the memory of all machines by that of a GPU. All machines of a GPU have the same profile, so {needs} GiB "
         "take {right} GPUs",
-        ("    left = sorted(needs, reverse=True)\n", "    return math.ceil(sum(needs) / 48)\n    left = list(needs)\n"),
+        (
+            "    remaining = sorted(needs, reverse=True)\n",
+            "    return math.ceil(sum(needs) / 48)\n    remaining = list(needs)\n",
+        ),
     ),
     "no-sharing": Way(
         "you left places free: a machine may have a larger profile than it needs, so free places can take smaller machines",
-        ("left = left[profiles[profile] :]",
-         "left = [need for need in left if min(s for s in profiles if s >= need) != profile] + [profile] * max("
-         "0, sum(min(s for s in profiles if s >= need) == profile for need in left) - profiles[profile])"),
+        ("remaining = remaining[profiles[profile] :]",
+         "remaining = [need for need in remaining if min(s for s in profiles if s >= need) != profile] + [profile] * max("
+         "0, sum(min(s for s in profiles if s >= need) == profile for need in remaining) - profiles[profile])"),
     ),
     "smallest-first": Way(
         "you began with the smallest need: its profile is too small for the machines that follow",
@@ -98,67 +101,67 @@ WORKLOADS: dict[str, dict[str, object]] = {  # the first need decides, whatever 
 def judge(part: Part) -> None:
     """Judge the five functions, one after the other."""
     vfio, machines = part.function("to_vfio"), part.function("gpus_needed")
-    network, written, where = part.function("switches"), part.function("stripes"), part.function("scheduler")
+    network, stripes, scheduler = part.function("switches"), part.function("stripes"), part.function("scheduler")
     passed = [case for puzzle in PUZZLES for case in cases.make_passthrough(puzzle)]
     part.compare([_vfio(part, vfio, case) for case in (*passed, GROUPS, OTHER_GROUP)])
     part.compare([_machines(part, machines, needs) for needs in (*map(cases.make_machines, range(1, 13)), *MACHINES)])
     networks = [case for puzzle in PUZZLES for case in cases.make_networks(puzzle)]
     part.compare([_network(part, network, case) for case in networks + NETWORKS])
     checkpoints = [case for puzzle in PUZZLES for case in cases.make_checkpoints(puzzle)]
-    part.compare([_stripes(part, written, case) for case in checkpoints + CHECKPOINTS])
-    part.compare([_scheduler(part, where, *workload) for workload in (cases.WORKLOADS | WORKLOADS).items()])
+    part.compare([_stripes(part, stripes, case) for case in checkpoints + CHECKPOINTS])
+    part.compare([_scheduler(part, scheduler, *workload) for workload in (cases.WORKLOADS | WORKLOADS).items()])
     part.note(f"right for the cases of {len(PUZZLES)} puzzles")
 
 
 def _vfio(part: Part, function: Callable[..., Any], case: Passthrough) -> Case:
     name = f"the GPU at {case.gpu}"
-    mine = next(group for group, address, _ in case.devices if address == case.gpu)
-    group = [(address, kind) for number, address, kind in case.devices if number == mine]
+    own_group = next(group for group, address, _ in case.devices if address == case.gpu)
+    group = [(address, kind) for number, address, kind in case.devices if number == own_group]
     right, together = case.right(), sorted(address for address, kind in group if kind != cases.BRIDGE)
-    refused = bool(case.host_needs & set(together))
+    is_refused = bool(case.host_needs & set(together))
     ways = {
         "gpu-alone": [case.gpu],
-        "bridges-too": [] if refused else sorted(address for address, _ in group),
+        "bridges-too": [] if is_refused else sorted(address for address, _ in group),
         "same-slot": sorted(
             address for _, address, kind in case.devices if address[:5] == case.gpu[:5] and kind != cases.BRIDGE
         ),
         "host-loses-it": together,
     }
-    given = part.call(function, case.listing, case.gpu, set(case.host_needs), case=name)
-    return Case(name, given, right, ways, {"gpu": case.gpu, "right": ", ".join(right)})
+    answer = part.call(function, case.listing, case.gpu, set(case.host_needs), case=name)
+    return Case(name, answer, right, ways, {"gpu": case.gpu, "right": ", ".join(right)})
 
 
 def _machines(part: Part, function: Callable[..., Any], needs: list[int]) -> Case:
     profiles, right = cases.PROFILES, cases.gpus_needed(needs, cases.PROFILES)
-    own = [min(size for size in profiles if size >= need) for need in needs]
+    own_profiles = [min(size for size in profiles if size >= need) for need in needs]
     ways = {
         "memory-summed": math.ceil(sum(needs) / max(profiles)),
-        "no-sharing": sum(math.ceil(own.count(size) / profiles[size]) for size in set(own)),
+        "no-sharing": sum(math.ceil(own_profiles.count(size) / profiles[size]) for size in set(own_profiles)),
         "smallest-first": _smallest_first(needs),
     }
     name = f"machines of {', '.join(map(str, needs))} GiB"
-    given = part.call(function, list(needs), dict(profiles), case=name)
-    return Case(name, given, right, ways, {"needs": sum(needs), "right": right})
+    answer = part.call(function, list(needs), dict(profiles), case=name)
+    return Case(name, answer, right, ways, {"needs": sum(needs), "right": right})
 
 
 def _smallest_first(needs: list[int]) -> int:
-    left, count = sorted(needs), 0
-    while left:
-        left, count = left[cases.PROFILES[min(size for size in cases.PROFILES if size >= left[0])] :], count + 1
+    remaining, count = sorted(needs), 0
+    while remaining:
+        remaining, count = remaining[cases.PROFILES[min(size for size in cases.PROFILES if size >= remaining[0])] :], count + 1
     return count
 
 
 def _network(part: Part, function: Callable[..., Any], case: Network) -> Case:
     nodes, ports, ratio = case.nodes, case.ports, case.ratio
-    up, other = ports // (ratio + 1), ports // max(ratio, 2)
+    up, wrong_up = ports // (ratio + 1), ports // max(ratio, 2)
     right = case.right()
     ways = {
         "all-ports-down": (math.ceil(nodes / ports), math.ceil(math.ceil(nodes / ports) * up / ports)),
-        "ratio-of-ports": _two_levels(nodes, ports, ratio * other, other),
+        "ratio-of-ports": _two_levels(nodes, ports, ratio * wrong_up, wrong_up),
         "upper-as-lower": (right[0], math.ceil(nodes / ports)),
     }
-    given = part.call(function, nodes, ports, ratio, case=(name := f"{nodes} nodes, {ports} ports, {ratio}:1"))
-    return Case(name, given, right, ways, {"ports": ports, "ratio": ratio, "up": up})
+    answer = part.call(function, nodes, ports, ratio, case=(name := f"{nodes} nodes, {ports} ports, {ratio}:1"))
+    return Case(name, answer, right, ways, {"ports": ports, "ratio": ratio, "up": up})
 
 
 def _two_levels(nodes: int, ports: int, down: int, up: int) -> tuple[int, int]:
@@ -187,5 +190,5 @@ def _stripes(part: Part, function: Callable[..., Any], case: Checkpoint) -> Case
 
 def _scheduler(part: Part, function: Callable[..., Any], name: str, needs: dict[str, object]) -> Case:
     right = cases.right_scheduler(needs)
-    other = "slurm" if right == "kubernetes" else "kubernetes"
-    return Case(name, part.call(function, **needs, case=name), right, {"turned-round": other}, {"name": name})
+    opposite = "slurm" if right == "kubernetes" else "kubernetes"
+    return Case(name, part.call(function, **needs, case=name), right, {"turned-round": opposite}, {"name": name})

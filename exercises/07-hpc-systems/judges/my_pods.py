@@ -62,9 +62,9 @@ def judge(part: Part) -> None:
         objects = manifests.read(part.text)
     except ValueError as error:
         raise part.wrong("not-yaml", fault=str(error)) from None
-    there = {manifests.name_of(thing) for thing in objects if thing.get("kind") == "Pod"} & NAMES
-    if there != NAMES:
-        raise part.wrong("pods-gone", count=len(there))
+    present = {manifests.name_of(thing) for thing in objects if thing.get("kind") == "Pod"} & NAMES
+    if present != NAMES:
+        raise part.wrong("pods-gone", count=len(present))
     if "tenant" not in pods.ask_for(objects, pods.MIG):
         raise part.wrong("no-instance")
     if without := sorted(NAMES - {"tenant"} - set(pods.ask_for(objects, pods.GPU))):

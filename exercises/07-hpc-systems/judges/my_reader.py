@@ -32,8 +32,8 @@ WAYS = {
     ),
     "windows-broken": Way(
         "records came before their window: a training would see a sorted file, not the order that it asked for",
-        ("wanted = sorted(order[start : start + window])",
-         "wanted = sorted(order)[start : start + window]"),
+        ("numbers = sorted(order[start : start + window])",
+         "numbers = sorted(order)[start : start + window]"),
         seen="records came with those of another window than their own",
     ),
     "shifted": Way(
@@ -57,7 +57,7 @@ WAYS = {
     "mapped-at-random": Way(
         "you mapped the file and took records in the random order: each page that is not in memory yet is then a small read of "
         "its own, which no read call shows. Sort within a window here, too",
-        ("            wanted = sorted(order[start : start + window])\n            for run in divide(wanted):\n"
+        ("            numbers = sorted(order[start : start + window])\n            for run in divide(numbers):\n"
          "                shard.seek(run[0] * size)\n"
          "                piece = shard.read((run[-1] - run[0] + 1) * size)\n"
          "                ready += [piece[(number - run[0]) * size : (number - run[0] + 1) * size] for number in run]\n",
@@ -66,7 +66,7 @@ WAYS = {
          "                ready.append(mapped[number * size : (number + 1) * size])\n"),
     ),
 }  # fmt: skip
-RECORDS, SIZE, BATCH, WINDOWS, MOST_PERCENT = 3000, 1024, 64, 8, 25
+RECORDS, SIZE, BATCH, WINDOWS, MAX_PERCENT = 3000, 1024, 64, 8, 25
 
 
 def judge(part: Part) -> None:
@@ -88,8 +88,8 @@ def judge(part: Part) -> None:
         raise part.wrong("mapped-at-random")
     if calls is not None:
         percent = 100 * calls / RECORDS
-        if percent > MOST_PERCENT:
-            raise part.wrong("still-one-by-one", percent=percent, most=MOST_PERCENT)
+        if percent > MAX_PERCENT:
+            raise part.wrong("still-one-by-one", percent=percent, most=MAX_PERCENT)
         part.note(f"{RECORDS:,} records with {calls:,} read calls")
 
 
@@ -114,15 +114,15 @@ def _take(
 
 
 def _is_sorted(used: list[list[bytes]], window: int) -> bool:
-    """Whether the records of each window came in the order of their places."""
+    """Return whether the records of each window came in the order of their places."""
     numbers = [shards.check_record(record) or 0 for records in used for record in records]
     return all(numbers[at : at + window] == sorted(numbers[at : at + window]) for at in range(0, len(numbers), window))
 
 
-def _iterate(part: Part, given: Any) -> Iterator[Any]:
-    if not hasattr(given, "__iter__"):
+def _iterate(part: Part, answer: Any) -> Iterator[Any]:
+    if not hasattr(answer, "__iter__"):
         raise Verdict("failed", "no-batches", "it has to yield batches, each a list of records: is the yield missing?")
-    return iter(given)
+    return iter(answer)
 
 
 def _judge_records(part: Part, used: list[list[bytes]], order: list[int], window: int) -> None:

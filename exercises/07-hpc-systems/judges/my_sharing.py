@@ -48,7 +48,7 @@ WAYS = {
     ),
     "overlap": Way(
         "{problem}: an instance takes several memory slices from its start on, and none may belong to two",
-        ("            if own & slices:\n                continue\n", ""),
+        ("            if memory_slices & slices:\n                continue\n", ""),
     ),
     "more-gpus": Way(
         "{names} took {given} GPUs in yours, but {best} are enough: an instance at the first free slice may take the only "
@@ -86,8 +86,8 @@ def judge(part: Part) -> None:
     some += [(service, mig.CARDS[name]) for service, name in EDGES]
     for service, card in some:
         _judge_way(part, way, service, card)
-    mine = [(service, card) for service, card in some if mig.right_way(service, card) == "mig"]
-    part.compare([_profile(part, profile, service, card) for service, card in mine])
+    mig_pairs = [(service, card) for service, card in some if mig.right_way(service, card) == "mig"]
+    part.compare([_profile(part, profile, service, card) for service, card in mig_pairs])
     for name, lists in LISTS.items():
         for names in lists:
             _judge_places(part, place, mig.CARDS[name], names)
@@ -103,27 +103,27 @@ def judge(part: Part) -> None:
 
 def _judge_way(part: Part, way: Callable[..., Any], service: Service, card: Card) -> None:
     case = f"{service.name} on {card.name}"
-    given, right = part.call(way, asdict(service), card.describe(), case=case), mig.right_way(service, card)
-    if given == right:
+    answer, right = part.call(way, asdict(service), card.describe(), case=case), mig.right_way(service, card)
+    if answer == right:
         return
-    values = {"name": service.name, "given": given, "card": card.name, "gib": service.gib, "all": card.gib,
+    values = {"name": service.name, "given": answer, "card": card.name, "gib": service.gib, "all": card.gib,
               "percent": service.percent, "within": service.within_ms}  # fmt: skip
     if service.gib > card.gib / 2 or service.percent > 50:
         raise part.wrong("large-ones-shared", case, **values)
-    if service.isolated and not card.profiles and given == "mig":
+    if service.isolated and not card.profiles and answer == "mig":
         raise part.wrong("mig-without-mig", case, **values)
-    if service.isolated and given in ("mps", "time-slicing"):
+    if service.isolated and answer in ("mps", "time-slicing"):
         raise part.wrong("slices-for-isolation", case, **values)
-    if right == "mps" and given == "time-slicing":
+    if right == "mps" and answer == "time-slicing":
         raise part.wrong("slices-for-latency", case, **values)
-    raise Verdict("failed", "other", f"it returned {given!r}; {right!r} is right: {asdict(service)}", case)
+    raise Verdict("failed", "other", f"it returned {answer!r}; {right!r} is right: {asdict(service)}", case)
 
 
 def _profile(part: Part, profile: Callable[..., Any], service: Service, card: Card) -> Case:
     case = f"{service.name} on {card.name}: {service.gib:g} GiB, {service.percent} %"
-    given = part.call(profile, asdict(service), card.describe(), case=case)
+    answer = part.call(profile, asdict(service), card.describe(), case=case)
     right = mig.right_profile(service, card)
-    of_given = card.profile(given) if isinstance(given, str) else None
+    of_given = card.profile(answer) if isinstance(answer, str) else None
     share = 100 * of_given.compute / card.compute if of_given else 0
     ways = {
         "memory-alone": next(p.name for p in card.profiles if p.gib >= service.gib),
@@ -134,14 +134,14 @@ def _profile(part: Part, profile: Callable[..., Any], service: Service, card: Ca
     }
     values = {"name": service.name, "gib": service.gib, "percent": service.percent, "share": share, "memory": card.memory,
               "compute": card.compute}  # fmt: skip
-    return Case(case, given, right, ways, values)
+    return Case(case, answer, right, ways, values)
 
 
 def _judge_places(part: Part, place: Callable[..., Any], card: Card, names: Sequence[str]) -> None:
     case = f"{', '.join(names)} on {card.name}"
-    given = part.call(place, list(names), card.describe(), case=case)
+    answer = part.call(place, list(names), card.describe(), case=case)
     try:
-        places = [(operator.index(gpu), operator.index(start)) for gpu, start in given]
+        places = [(operator.index(gpu), operator.index(start)) for gpu, start in answer]
     except (TypeError, ValueError):
         raise Verdict(
             "failed",

@@ -143,10 +143,10 @@ def _read(part: Part, read: Callable[[str], Any], listing: Listing) -> Case:
     }
     if cards:
         ways["cards-as-gpus"] = both[:count]
-    given = part.call(read, listing.text, case=listing.name)
-    if cards and given == both:
+    answer = part.call(read, listing.text, case=listing.name)
+    if cards and answer == both:
         raise part.wrong("cards-as-gpus", listing.name, cards=cards, count=count)
-    return Case(listing.name, given, listing.links, ways, {"cards": cards, "count": count})
+    return Case(listing.name, answer, listing.links, ways, {"cards": cards, "count": count})
 
 
 @dataclass(frozen=True)
@@ -175,24 +175,26 @@ def _ask_groups(part: Part, groups: Callable[..., Any], listing: Listing, size: 
 
 def _ask_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> Answer:
     links, name = listing.links, f"{listing.name}, ring"
-    given = part.call(ring, [list(row) for row in links], case=name)
+    answer = part.call(ring, [list(row) for row in links], case=name)
     members = list(range(len(links)))
-    if _lists([given]) is None or sorted(given) != members:
+    if _lists([answer]) is None or sorted(answer) != members:
         raise part.wrong("no-ring", name, last=len(links) - 1)
-    first, *others = given
-    return Answer(name, listing, given, _pair_ring, lambda: ([first, *rest] for rest in itertools.permutations(sorted(others))))
+    first, *following = answer
+    return Answer(
+        name, listing, answer, _pair_ring, lambda: ([first, *order] for order in itertools.permutations(sorted(following)))
+    )
 
 
 def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[[Answer], bool]]) -> None:
     """Return if all answers are as good as the best. Otherwise name the way that all agree with, or show the simplest."""
     best = [max(map(answer.score, answer.others())) for answer in answers]
-    mine = [answer.score(answer.given) for answer in answers]
-    wrong = [at for at in range(len(answers)) if mine[at] != best[at]]
+    scores = [answer.score(answer.given) for answer in answers]
+    wrong = [at for at in range(len(answers)) if scores[at] != best[at]]
     if not wrong:
         return
     at = min(wrong, key=lambda at: len(set(itertools.chain(*answers[at].listing.links))))  # the fewest kinds of link
     links = answers[at].listing.links
-    values = {"given": topology.name_score(links, mine[at]), "best": topology.name_score(links, best[at])}
+    values = {"given": topology.name_score(links, scores[at]), "best": topology.name_score(links, best[at])}
     for way, agrees in ways.items():
         if all(map(agrees, answers)):
             raise part.wrong(way, answers[at].name, **values)
@@ -231,7 +233,7 @@ def _list_ring_ways() -> dict[str, Callable[[Answer], bool]]:
 def _is_best(
     answer: Answer, *, pairs: Pairs | None = None, rank: Callable[[str], int] = topology.rank_link, add: bool = False
 ) -> bool:
-    """Whether an answer is the best one where other pairs count, links have other ranks, or the ranks are added up."""
+    """Return whether an answer is the best one if other pairs count, links have other ranks, or the ranks are added up."""
     links = answer.listing.links
 
     def measure(division: Sequence[Any]) -> tuple[int, ...]:
@@ -246,10 +248,10 @@ def _has_best_slowest(answer: Answer) -> bool:
 
 
 def _goes_to_nearest(answer: Answer) -> bool:
-    """Whether each hop of a ring is the fastest one to a GPU that was not in the ring yet."""
+    """Return whether each hop of a ring is the fastest one to a GPU that was not in the ring yet."""
     links, ring = answer.listing.links, answer.given
-    ranks = [[topology.rank_link(links[here][gpu]) for gpu in ring[at + 1 :]] for at, here in enumerate(ring[:-1])]
-    return all(left[0] == max(left) for left in ranks)
+    ranks = [[topology.rank_link(links[gpu_here][gpu]) for gpu in ring[at + 1 :]] for at, gpu_here in enumerate(ring[:-1])]
+    return all(ranks_left[0] == max(ranks_left) for ranks_left in ranks)
 
 
 def _rank_by_text(link: str) -> int:
@@ -282,9 +284,9 @@ def _pair_ring(ring: Sequence[int]) -> Iterable[tuple[int, int]]:
     return zip(ring, [*ring[1:], ring[0]], strict=True)
 
 
-def _lists(given: Any) -> list[list[int]] | None:
+def _lists(answer: Any) -> list[list[int]] | None:
     """Return a division as lists of numbers; None if it is something else."""
-    groups = given if isinstance(given, (list, tuple)) else []
+    groups = answer if isinstance(answer, (list, tuple)) else []
     whole = groups and all(
         isinstance(group, (list, tuple, set, frozenset)) and all(isinstance(gpu, int) for gpu in group) for group in groups
     )

@@ -9,18 +9,18 @@ import re
 def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
     """Return the whole group except its bridges."""
     devices = re.findall(r"^IOMMU Group +(\d+) (\S+) .*?\[(\w{4})\]:", listing, re.MULTILINE)
-    mine = next(group for group, address, _ in devices if address == gpu)
-    together = [address for group, address, kind in devices if group == mine and kind != "0604"]
+    own_group = next(group for group, address, _ in devices if address == gpu)
+    together = [address for group, address, kind in devices if group == own_group and kind != "0604"]
     return [] if host_needs.intersection(together) else sorted(together)
 
 
 def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
     """From the largest need down."""
-    left = sorted(needs, reverse=True)
+    remaining = sorted(needs, reverse=True)
     count = 0
-    while left:
-        profile = min(size for size in profiles if size >= left[0])
-        left = left[profiles[profile] :]
+    while remaining:
+        profile = min(size for size in profiles if size >= remaining[0])
+        remaining = remaining[profiles[profile] :]
         count += 1
     return count
 

@@ -13,8 +13,8 @@ def batches(path: Path, size: int, order: list[int], batch: int, window: int) ->
     with path.open("rb", buffering=0) as shard:
         ready: list[bytes] = []
         for start in range(0, len(order), window):
-            wanted = sorted(order[start : start + window])
-            for run in divide(wanted):
+            numbers = sorted(order[start : start + window])
+            for run in divide(numbers):
                 shard.seek(run[0] * size)
                 piece = shard.read((run[-1] - run[0] + 1) * size)
                 ready += [piece[(number - run[0]) * size : (number - run[0] + 1) * size] for number in run]
@@ -25,10 +25,10 @@ def batches(path: Path, size: int, order: list[int], batch: int, window: int) ->
             yield ready
 
 
-def divide(wanted: list[int]) -> Iterator[list[int]]:
+def divide(numbers: list[int]) -> Iterator[list[int]]:
     """Yield runs of numbers whose gaps are small."""
-    run = [wanted[0]]
-    for number in wanted[1:]:
+    run = [numbers[0]]
+    for number in numbers[1:]:
         if number - run[-1] > GAP:
             yield run
             run = []

@@ -24,29 +24,29 @@ def place(names: list[str], card: dict) -> list[tuple[int, int]]:
     """Add GPUs until all fit."""
     order = sorted(range(len(names)), key=lambda number: -card["profiles"][names[number]]["memory"])
     for count in range(1, len(names) + 1):
-        chosen: dict[int, tuple[int, int]] = {}
-        if fit(order, names, card, [set() for _ in range(count)], [0] * count, chosen):
-            return [chosen[number] for number in range(len(names))]
+        placement: dict[int, tuple[int, int]] = {}
+        if fit(order, names, card, [set() for _ in range(count)], [0] * count, placement):
+            return [placement[number] for number in range(len(names))]
     return []
 
 
-def fit(order: list[int], names: list[str], card: dict, used: list[set], compute: list[int], chosen: dict) -> bool:
-    """Whether the rest of the order can be placed; `chosen` then says where."""
+def fit(order: list[int], names: list[str], card: dict, used: list[set], compute: list[int], placement: dict) -> bool:
+    """Return whether the rest of the order can be placed; `placement` then says where."""
     if not order:
         return True
     size = card["profiles"][names[order[0]]]
-    tried = []
+    states = []
     for gpu, slices in enumerate(used):
-        if (slices, compute[gpu]) in tried or compute[gpu] + size["compute"] > card["compute"]:
+        if (slices, compute[gpu]) in states or compute[gpu] + size["compute"] > card["compute"]:
             continue
-        tried.append((set(slices), compute[gpu]))
+        states.append((set(slices), compute[gpu]))
         for start in reversed(size["starts"]):
-            own = set(range(start, start + size["memory"]))
-            if own & slices:
+            memory_slices = set(range(start, start + size["memory"]))
+            if memory_slices & slices:
                 continue
-            after = [used[other] | own if other == gpu else used[other] for other in range(len(used))]
-            more = [spent + size["compute"] * (other == gpu) for other, spent in enumerate(compute)]
-            chosen[order[0]] = (gpu, start)
-            if fit(order[1:], names, card, after, more, chosen):
+            used_after = [used[index] | memory_slices if index == gpu else used[index] for index in range(len(used))]
+            more = [compute_used + size["compute"] * (index == gpu) for index, compute_used in enumerate(compute)]
+            placement[order[0]] = (gpu, start)
+            if fit(order[1:], names, card, used_after, more, placement):
                 return True
     return False

@@ -30,11 +30,11 @@ def divide(members: list[int], size: int) -> list[list[list[int]]]:
     """All divisions."""
     if not members:
         return [[]]
-    first, *others = members
+    first, *following = members
     every = []
-    for rest in combinations(others, size - 1):
-        left = [member for member in others if member not in rest]
-        every += [[[first, *rest], *more] for more in divide(left, size)]
+    for partners in combinations(following, size - 1):
+        remaining = [member for member in following if member not in partners]
+        every += [[[first, *partners], *more] for more in divide(remaining, size)]
     return every
 
 
@@ -47,5 +47,5 @@ def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
 def find_ring(links: list[list[str]]) -> list[int]:
     """Return the best ring, from GPU 0."""
     hops = lambda order: list(zip(order, [*order[1:], order[0]], strict=True))  # noqa: E731
-    rings = ([0, *rest] for rest in permutations(range(1, len(links))))
+    rings = ([0, *further] for further in permutations(range(1, len(links))))
     return max(rings, key=lambda order: score(links, hops(order)))

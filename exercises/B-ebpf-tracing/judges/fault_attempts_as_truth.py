@@ -15,7 +15,7 @@ def judge(part: Part) -> None:
         "grow_cache": {"calls": 9, "failed": 3, "bytes": 60, "alive_bytes": 10},
     }
     ledger = {"sites": sites, "bytes": {"cudaMalloc": 460}, "failed": 3}
-    given = part.call(read_ledger, ledger)
-    if given.allocations != 10:
-        raise part.wrong("still", calls=13, failed=3, given=given.allocations)
+    answer = part.call(read_ledger, ledger)
+    if answer.allocations != 10:
+        raise part.wrong("still", calls=13, failed=3, given=answer.allocations)
     part.note("a call that failed is not counted as an allocation")

@@ -19,7 +19,7 @@ RUNS = {
 def judge(part: Part) -> None:
     """Check that the calls of the trace and of the ledger are the same."""
     right = part.metrics["ledger"]["calls"]["cudaMalloc"]
-    given = part.metrics["mallocs"]
-    if part.metrics["trace_off"] or given != right:
-        raise part.wrong("still", ledger=right, given=given)
+    answer = part.metrics["mallocs"]
+    if part.metrics["trace_off"] or answer != right:
+        raise part.wrong("still", ledger=right, given=answer)
     part.note(f"all {right} calls of cudaMalloc are in the trace")

@@ -33,11 +33,11 @@ WAYS = {
     "last-token-in-cache": Way(
         "with {prompt} + {tokens} tokens you count one page too many. The last generated token has no keys and values, because "
         "no pass computes it: what the passes compute fills its pages exactly there",
-        ("seen = prompt + tokens - 1", "seen = prompt + tokens"),
+        ("cached_tokens = prompt + tokens - 1", "cached_tokens = prompt + tokens"),
     ),
     "rounded-down": Way(
         "{prompt} tokens of prompt and {tokens} more fill the last page only in part, but the whole page is allocated",
-        ("-(-seen // PAGE)", "seen // PAGE"),
+        ("-(-cached_tokens // PAGE)", "cached_tokens // PAGE"),
     ),
     "keys-alone": Way(
         "a page holds keys and values: you counted only one of the two",
@@ -64,20 +64,20 @@ def judge(part: Part) -> None:
     for layers, prompt, tokens in REQUESTS:
         name = f"{layers} layers, a prompt of {prompt}, {tokens} tokens"
         values = {"layers": layers, "prompt": prompt, "tokens": tokens}
-        given = part.call(launches, layers, prompt, tokens, case=name)
-        launch_cases.append(Case(name, _by_name(given), *_launches(layers, prompt, tokens), values))
-        given = part.call(blocks, layers, WIDTH, VOCABULARY, prompt, tokens, case=name)
-        block_cases.append(Case(name, _by_name(given), *_blocks(layers, prompt, tokens), values))
+        answer = part.call(launches, layers, prompt, tokens, case=name)
+        launch_cases.append(Case(name, _sort_by_name(answer), *_launches(layers, prompt, tokens), values))
+        answer = part.call(blocks, layers, WIDTH, VOCABULARY, prompt, tokens, case=name)
+        block_cases.append(Case(name, _sort_by_name(answer), *_blocks(layers, prompt, tokens), values))
     part.compare(launch_cases)
     part.compare(block_cases)
     part.note(f"right for {len(REQUESTS)} requests, from one token to {max(tokens for _, _, tokens in REQUESTS)}")
 
 
-def _by_name(given: Any) -> Any:
+def _sort_by_name(answer: Any) -> Any:
     """Return the result sorted by name, with lists instead of tuples, so that a Counter equals a dictionary."""
-    if not isinstance(given, dict):
-        return given
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(given.items(), key=str)}
+    if not isinstance(answer, dict):
+        return answer
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(answer.items(), key=str)}
 
 
 def _launches(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any]]:
@@ -101,7 +101,7 @@ def _launches(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any
 
 def _blocks(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any]]:
     """Return the right blocks, and those of every wrong way."""
-    seen, page = prompt + tokens - 1, 2 * layers * PAGE * WIDTH * 2
+    cached_tokens, page = prompt + tokens - 1, 2 * layers * PAGE * WIDTH * 2
 
     def count(pages: int, page_bytes: int = page, logits: int = tokens) -> dict[str, list[int]]:
         return {
@@ -109,10 +109,10 @@ def _blocks(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any]]
             "grow_cache": [pages, pages * page_bytes], "load_weights": [layers, layers * 12 * WIDTH * WIDTH * 2],
         }  # fmt: skip
 
-    pages = -(-seen // PAGE)
+    pages = -(-cached_tokens // PAGE)
     ways = {
-        "last-token-in-cache": count(-(-(seen + 1) // PAGE)),
-        "rounded-down": count(seen // PAGE),
+        "last-token-in-cache": count(-(-(cached_tokens + 1) // PAGE)),
+        "rounded-down": count(cached_tokens // PAGE),
         "keys-alone": count(pages, page // 2),
         "page-of-one-layer": count(pages, page // layers),
         "logits-kept": count(pages, logits=1),

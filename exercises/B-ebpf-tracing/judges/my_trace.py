@@ -87,10 +87,10 @@ def judge(part: Part) -> None:
         raise Verdict("failed", "not-bpftrace", f"bpftrace refuses it: {error}") from None
     _judge_keys(part, maps)
     try:
-        given = allocations.read_maps(maps)
+        answer = allocations.read_maps(maps)
     except ValueError as error:
         raise Verdict("failed", "other-maps", str(error), CASE) from None
-    judge_totals(part, given, ledger)
+    judge_totals(part, answer, ledger)
 
 
 def _refuse(reason: str) -> Verdict:

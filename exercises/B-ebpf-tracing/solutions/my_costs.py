@@ -20,8 +20,8 @@ def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
 
 def count_blocks(layers: int, width: int, vocabulary: int, prompt: int, tokens: int) -> dict[str, tuple[int, int]]:
     """Return the last pass sees the prompt and all tokens but the last that is made."""
-    seen = prompt + tokens - 1
-    pages = -(-seen // PAGE)
+    cached_tokens = prompt + tokens - 1
+    pages = -(-cached_tokens // PAGE)
     page_bytes = 2 * layers * PAGE * width * 2
     return {
         "load_weights": (layers, layers * 12 * width * width * 2),

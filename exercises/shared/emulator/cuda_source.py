@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-LARGEST = 1 << 18  # bytes of one file
-LONGEST = 1000  # characters of a kernel's name with its template arguments, or of how it is launched
+MAX_FILE_BYTES = 1 << 18  # bytes of one file
+MAX_NAME = 1000  # characters of a kernel's name with its template arguments, or of how it is launched
 OPENS, CLOSES = "([{", ")]}"
 _NOT_CODE = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|R"(?P<mark>[^()\\\s]{0,16})\(.{0,9999}?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""",
@@ -32,8 +32,8 @@ class SourceError(Exception):
 def read_source(path: Path) -> str:
     """Return the text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError if it is not text."""
     data = path.read_bytes()
-    if len(data) > LARGEST:
-        raise SourceError(1, f"the file has {len(data) >> 10} KB, but may have at most {LARGEST >> 10}")
+    if len(data) > MAX_FILE_BYTES:
+        raise SourceError(1, f"the file has {len(data) >> 10} KB, but may have at most {MAX_FILE_BYTES >> 10}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -69,18 +69,18 @@ def rewrite(text: str) -> str:
             line = code[: match.start()].count("\n") + 1
             raise SourceError(line, f"the emulator has no {match[1]} variables: give the kernel a pointer to memory instead")
     for match in re.finditer(r"\b__shared__\b", code):
-        before = code[: match.start()]
-        if before.count("{") == before.count("}") and "extern" not in code[max(0, match.start() - 8) : match.end() + 8]:
+        preceding = code[: match.start()]
+        if preceding.count("{") == preceding.count("}") and "extern" not in code[max(0, match.start() - 8) : match.end() + 8]:
             raise SourceError(
-                before.count("\n") + 1, "declare a __shared__ variable inside its kernel: the emulator has no others"
+                preceding.count("\n") + 1, "declare a __shared__ variable inside its kernel: the emulator has no others"
             )
     edits = [*_find_launches(text, code), *_find_dynamic(code)]
-    pieces, done = [], 0
+    pieces, position = [], 0
     for start, end, new in sorted(edits):
-        if start >= done:  # of two that overlap (no correct file has these), the first
-            pieces += [text[done:start], new]
-            done = end
-    return "".join([*pieces, text[done:]])
+        if start >= position:  # of two that overlap (no correct file has these), the first
+            pieces += [text[position:start], new]
+            position = end
+    return "".join([*pieces, text[position:]])
 
 
 def list_kernels(text: str) -> dict[str, int]:
@@ -107,17 +107,17 @@ def _find_launches(text: str, code: str) -> list[tuple[int, int, str]]:
         callee = _find_callee(code, place)
         end = _find_end(code, place + 3)
         if callee is not None and end is not None:
-            kernel, how = text[callee:place], text[place + 3 : end]
+            kernel, configuration = text[callee:place], text[place + 3 : end]
             name = re.sub(r"\s+", " ", code[callee:place]).strip().replace('"', "")
             call = f"[&](auto... given) EMULATOR_UNSEEN {{ {kernel.rstrip()}(given...); }}"
             gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
-            edits.append((callee, end + 3, f'emulator::launch("{name}", {call}{gap}, {how})'))
+            edits.append((callee, end + 3, f'emulator::launch("{name}", {call}{gap}, {configuration})'))
         place = code.find("<<<", place + 3)
     return edits
 
 
 def _find_callee(code: str, end: int) -> int | None:
-    """Where what is launched at `end` begins: `name`, `space::name<8>`, `names[i]`, `(*name)`; None if nothing is."""
+    """Return where what is launched at `end` begins: `name`, `space::name<8>`, `names[i]`, `(*name)`; None if nothing is."""
     place = len(code[:end].rstrip())
     if code[:place].endswith(">"):
         place = len(code[: _skip_back(code, place, "<", ">")].rstrip())
@@ -125,7 +125,7 @@ def _find_callee(code: str, end: int) -> int | None:
     while code[:brackets].endswith((")", "]")):
         closing = code[brackets - 1]
         brackets = len(code[: _skip_back(code, brackets, OPENS[CLOSES.index(closing)], closing)].rstrip())
-    first = max(0, brackets - LONGEST)
+    first = max(0, brackets - MAX_NAME)
     match = _CALLEE.search(code[first:brackets])
     if match:
         return first + match.start()
@@ -133,9 +133,9 @@ def _find_callee(code: str, end: int) -> int | None:
 
 
 def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
-    """Where the bracket opens that closes before `place`; angles are counted outside of round brackets only."""
+    """Return where the bracket opens that closes before `place`; angles are counted outside of round brackets only."""
     depth = inside = 0
-    first = max(0, place - LONGEST)
+    first = max(0, place - MAX_NAME)
     while place > first:
         place -= 1
         if opening == "<":
@@ -148,9 +148,9 @@ def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
 
 
 def _find_end(code: str, place: int) -> int | None:
-    """Where the `>>>` of a launch is, outside of all brackets; None if there is none."""
+    """Return where the `>>>` of a launch is, outside of all brackets; None if there is none."""
     depth = 0
-    last = min(len(code), place + LONGEST)
+    last = min(len(code), place + MAX_NAME)
     while place < last and not code.startswith("<<<", place):
         if depth == 0 and code.startswith(">>>", place) and code[place + 3 : place + 4] != ">":
             return place

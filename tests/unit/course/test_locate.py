@@ -47,7 +47,7 @@ def test_find_course_that_an_author_names(tmp_path: Path) -> None:
 
 
 def test_find_course_in_a_wrong_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="there is no folder modules/") as caught:
+    with pytest.raises(MissingError, match="which has no folder modules/") as caught:
         find_course({"GPUCOURSE_COURSE": str(tmp_path)})
     assert "GPUCOURSE_COURSE" in caught.value.hint
 

@@ -53,7 +53,7 @@ def test_what_comes_before_each_call_is_made_and_not_timed(bench: ModuleType, mo
     seconds = bench.time_each(lambda: order.append("call"), bench.torch.device("cpu"), 3, wait)
     assert order == ["before", "call"] * 3
     assert seconds == [0, 0, 0]
-    assert len(bench.time_calls(lambda: None, bench.torch.device("cpu"), agree=lambda _: 5.0, before=lambda: None)) == 5
+    assert len(bench.time_calls(lambda: None, bench.torch.device("cpu"), agree=lambda _: 5.0, prepare=lambda: None)) == 5
 
 
 def test_the_number_of_calls_follows_from_what_all_agree_on(bench: ModuleType) -> None:

@@ -20,20 +20,20 @@ import pytest
 def test_ceiling_of_one_at_a_time_is_the_memory(
     shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, batch: int, ceiling: float
 ) -> None:
-    limit = on(shared_files, monkeypatch, name, model).of(batch, 128, 128)
+    limit = on(shared_files, monkeypatch, name, model).find(batch, 128, 128)
     assert limit.tok_per_s == pytest.approx(ceiling, rel=0.04)
     assert "reads all weights" in limit.reason
 
 
 def test_ceiling_of_a_large_batch_is_the_arithmetic(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = on(shared_files, monkeypatch, "Tesla T4", "opt-1.3b")
-    alone, some, many = (limits.of(batch, 1, 2).tok_per_s for batch in (1, 64, 512))
+    alone, some, many = (limits.find(batch, 1, 2).tok_per_s for batch in (1, 64, 512))
     assert many == pytest.approx(65e12 / (2 * 1_315_758_080))
     assert many > some > alone
 
 
 def test_ceiling_of_an_unknown_gpu_is_none(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    unknown = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", capability=(99, 0)).of(1, 128, 128)
+    unknown = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", capability=(99, 0)).find(1, 128, 128)
     assert unknown.tok_per_s is None
     assert shared_files.ceilings.limit_to_possible(1e9, unknown) == 1e9
 
@@ -46,8 +46,8 @@ def test_limit_to_possible_is_none_above_the_ceiling(shared_files: Any) -> None:
 
 def test_ceiling_of_a_processor_is_measured_here(shared_files: Any) -> None:
     limits = shared_files.ceilings.Ceilings(shared_files.language_models.MODELS["tiny"], shared_files.torch.device("cpu"))
-    assert limits.of(1, 32, 24).tok_per_s == limits.of(8, 32, 24).tok_per_s > 0
-    assert "measured here" in limits.of(1, 32, 24).reason
+    assert limits.find(1, 32, 24).tok_per_s == limits.find(8, 32, 24).tok_per_s > 0
+    assert "measured here" in limits.find(1, 32, 24).reason
 
 
 def on(shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, capability: tuple[int, int] = (7, 5)) -> Any:

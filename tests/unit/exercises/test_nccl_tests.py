@@ -36,7 +36,7 @@ def program(folder: Path, body: str) -> str:
 def test_nccl_tests_runs_with_our_sizes_and_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, f'echo "$@" >"{tmp_path}/said"; cat "{RECORDED}"')
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    rows, why_not = nccl_tests.beside({4096: 0.115, 8192: 0.4, 5: 1.0}, high=8192, factor=2, gpus=2, hosts=1)
+    rows, why_not = nccl_tests.compare({4096: 0.115, 8192: 0.4, 5: 1.0}, high=8192, factor=2, gpus=2, hosts=1)
     assert why_not is None
     assert [(row["bytes"], row["theirs_gb_per_s"], round(row["ours_percent"])) for row in rows] == [
         (4096, 0.23, 50),
@@ -60,6 +60,6 @@ def test_beside_keeps_the_reason_if_it_cannot_run(
 ) -> None:
     program(tmp_path, body)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    rows, why_not = nccl_tests.beside({1024: 1.0}, high=2048, factor=2, gpus=gpus, hosts=hosts)
+    rows, why_not = nccl_tests.compare({1024: 1.0}, high=2048, factor=2, gpus=gpus, hosts=hosts)
     assert rows == []
     assert reason in why_not

@@ -21,7 +21,7 @@ def pictures() -> ModuleType:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_pictures_are_framed_and_their_brightness_evened_out(pictures: ModuleType, packed: bool, tmp_path: Path) -> None:
-    images, labels = pictures.from_folder(str(write_mnist(tmp_path / "set", 7, packed=packed)), 5)
+    images, labels = pictures.read_folder(str(write_mnist(tmp_path / "set", 7, packed=packed)), 5)
     assert (tuple(images.shape), labels.tolist()) == ((5, 1, 32, 32), [0, 1, 2, 0, 1])
     assert (images.mean().abs().item(), images.std().item()) == (pytest.approx(0, abs=1e-5), pytest.approx(1, abs=1e-3))
     assert images[1, 0, :2].unique().numel() == 1, "the frame of two pixels is all of one brightness"
@@ -57,7 +57,7 @@ def test_files_that_hold_something_else_are_named(
     (tmp_path / "train-images-idx3-ubyte").write_bytes(images)
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(labels)
     with pytest.raises(pictures.NoPictures) as error:
-        pictures.from_folder(str(tmp_path), 10, 4)
+        pictures.read_folder(str(tmp_path), 10, 4)
     assert str(error.value).startswith(str(tmp_path))
     assert reason in str(error.value)
 
@@ -67,4 +67,4 @@ def test_a_broken_archive_is_named(pictures: ModuleType, tmp_path: Path) -> None
     path = folder / "train-images-idx3-ubyte.gz"
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(pictures.NoPictures, match=r"train-images-idx3-ubyte\.gz"):
-        pictures.from_folder(str(folder), 3)
+        pictures.read_folder(str(folder), 3)

@@ -27,8 +27,8 @@ SPEC = "  name: chat\nspec:\n"
 PIP = "RUN pip install --no-cache-dir torch==2.13.0 numpy"
 COPY = "COPY hello_gpu.py"
 BASE = "python:3.12-slim-bookworm"
-ALL_PLACES = "return [chosen[number] for number in range(len(names))]"
-FROM_1 = "return [(chosen[number][0] + 1, chosen[number][1]) for number in range(len(names))]"
+ALL_PLACES = "return [placement[number] for number in range(len(names))]"
+FROM_1 = "return [(placement[number][0] + 1, placement[number][1]) for number in range(len(names))]"
 BEST_RING = "    return max(rings, key=lambda order: score(links, hops(order)))"
 NEAREST = """    ring, left = [0], set(range(1, len(links)))
     while left:
@@ -51,7 +51,7 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
     "as-much-as-needed-refused": (HPC, "my_sharing.py", 'size["gib"] >= service', 'size["gib"] > service', False),
     "numbered-from-1": (HPC, "my_sharing.py", ALL_PLACES, FROM_1, False),
     "ring-without-a-number": (HPC, "my_topology.py", "return max(rings", "return [None, 1] or max(rings", False),
-    "places-by-memory": (HPC, "my_design.py", "left[profiles[profile] :]", "left[48 // profile :]", False),
+    "places-by-memory": (HPC, "my_design.py", "remaining[profiles[profile] :]", "remaining[48 // profile :]", False),
     "aliases-in-a-pod": (HPC, "my_pods.yaml", BOTH, ALIAS, True),
     "one-in-quotes": (HPC, "my_pods.yaml", f"requests: {ONE}", 'requests: {nvidia.com/gpu: "1"}', True),
     "two-shares": (HPC, "my_pods.yaml", BOTH, "limits: {nvidia.com/gpu: 2}", False),
@@ -83,7 +83,7 @@ ONE_BUFFER = (
     "        if len(self.inputs.get(0, ())) < size:\n            self.inputs[0] = self.inputs[size]\n"
     "        self.inputs[0][:size].copy_(tokens)\n",
 )
-ALL_TOKENS, FIRST_TOKEN = "scores.flatten(0, 1), wanted.flatten()", "scores[:, 0], wanted[:, 0]"
+ALL_TOKENS, FIRST_TOKEN = "scores.flatten(0, 1), targets.flatten()", "scores[:, 0], targets[:, 0]"
 CAUSES = {  # folder, file, the change to the solution, the way that is named, words of the verdict
     "second-half-with-own-chunk": (COMMUNICATION, "my_ring.py", CHUNKS, BEGUN_AGAIN, "unfinished-passed-on", "1 of 3 ranks"),
     "chunk": (COMMUNICATION, "my_ring.py", "tensor_split", "chunk", "error", "out of range. With elements = 3 it is right"),

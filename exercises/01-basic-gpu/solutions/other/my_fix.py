@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import torch
 
-MOST = 2000  # rows that are loaded at once
+MAX_ROWS = 2000  # rows that are loaded at once
 
 
 def sums_of_squares(load: Callable[[int, int], torch.Tensor], rows: int) -> torch.Tensor:
     """For each column, the sum of the squares of all `rows` rows."""
 
     def add_up(first: int, count: int) -> torch.Tensor:
-        if count > MOST:
+        if count > MAX_ROWS:
             half = count // 2
             return add_up(first, half) + add_up(first + half, count - half)
         part = load(first, count)

@@ -9,7 +9,7 @@ import torch
 
 
 class Sample(NamedTuple):
-    """What the monitor read at one moment."""
+    """The monitor's readings at one moment."""
 
     at_ms: float
     power_w: float | None
@@ -21,8 +21,8 @@ def summarise(recording: Sequence[Sample]) -> dict[str, float]:
     values = [[float("nan") if value is None else value for value in sample] for sample in recording]
     rows = torch.tensor(values, dtype=torch.float64)
     at, power, busy = rows.unbind(dim=1)
-    known = ~power.isnan()
-    energy = torch.trapezoid(power[known], at[known] / 1000).item()
+    has_power = ~power.isnan()
+    energy = torch.trapezoid(power[has_power], at[has_power] / 1000).item()
     weights = at.diff() * ~busy[1:].isnan()
     mean = (weights * busy[1:].nan_to_num()).sum() / weights.sum()
     return {"energy_j": energy, "mean_power_w": 1000 * energy / (at[-1] - at[0]).item(), "utilisation_percent": mean.item()}

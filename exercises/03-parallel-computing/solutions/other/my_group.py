@@ -12,9 +12,9 @@ def one_group(
 ) -> None:
     """One step of `optimizer`, as if all samples of `pieces` were one batch."""
     model.zero_grad(set_to_none=True)
-    *others, last = pieces
+    *earlier, last = pieces
     with model.no_sync():
-        for x, y in others:
+        for x, y in earlier:
             cross_entropy(model(x), y, reduction="sum").backward()
     cross_entropy(model(last[0]), last[1], reduction="sum").backward()
     samples = torch.cat([labels for _, labels in pieces]).numel()

@@ -8,14 +8,14 @@ import torch
 import torch.distributed as dist
 
 
-def half_hook(kept: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
+def half_hook(errors: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
     """Return the mean of all ranks' gradients, sent as float16."""
     gradient = bucket.buffer()
     gradient.div_(dist.get_world_size())
-    if bucket.index() in kept:
-        gradient.add_(kept[bucket.index()])  # in the scale of the mean
+    if bucket.index() in errors:
+        gradient.add_(errors[bucket.index()])  # in the scale of the mean
     small = gradient.to(torch.float16)
-    kept[bucket.index()] = gradient - small
+    errors[bucket.index()] = gradient - small
     dist.all_reduce(small)
     gradient.copy_(small)
     ready: torch.futures.Future[torch.Tensor] = torch.futures.Future()

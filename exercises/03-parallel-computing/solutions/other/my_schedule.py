@@ -7,11 +7,11 @@ def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[st
     """Return the order of one stage."""
     room = stages - stage
     order: list[tuple[str, int]] = []
-    gone, back = 0, 0
+    begun_count, back = 0, 0
     while back < micro_batches:
-        if gone < micro_batches and gone - back < room:
-            order.append(("forward", gone))
-            gone += 1
+        if begun_count < micro_batches and begun_count - back < room:
+            order.append(("forward", begun_count))
+            begun_count += 1
         else:
             order.append(("backward", back))
             back += 1

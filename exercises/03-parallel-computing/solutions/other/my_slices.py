@@ -12,10 +12,10 @@ def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int
     """Return this rank's slices."""
     outputs, inputs = weight.shape
     if how == "rows":
-        mine = slice(rank * inputs // size, (rank + 1) * inputs // size)
-        return weight[:, mine].clone(), bias.clone()
-    mine = slice(rank * outputs // size, (rank + 1) * outputs // size)
-    return weight[mine].clone(), bias[mine].clone()
+        share = slice(rank * inputs // size, (rank + 1) * inputs // size)
+        return weight[:, share].clone(), bias.clone()
+    share = slice(rank * outputs // size, (rank + 1) * outputs // size)
+    return weight[share].clone(), bias[share].clone()
 
 
 def _sum_over_ranks(gradient: torch.Tensor) -> torch.Tensor:
@@ -35,5 +35,5 @@ def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> 
 def row_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Return the whole outputs."""
     part = x @ weight.T
-    others = _sum_over_ranks(part.detach()) - part.detach()
-    return part + others + bias
+    remote_sum = _sum_over_ranks(part.detach()) - part.detach()
+    return part + remote_sum + bias

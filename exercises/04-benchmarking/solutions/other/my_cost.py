@@ -15,8 +15,8 @@ def usd_per_million(
 ) -> float:
     """Dollars per million tokens."""
     at_full_load = usd_per_hour / gpus / (tokens_per_s * 3600 / 1e6)
-    there = 1 - interruptions_per_day * minutes_lost / MINUTES_OF_A_DAY
-    return at_full_load / there / (utilisation_percent / 100)
+    availability = 1 - interruptions_per_day * minutes_lost / MINUTES_OF_A_DAY
+    return at_full_load / availability / (utilisation_percent / 100)
 
 
 def most_interruptions(spot_usd_per_hour: float, on_demand_usd_per_hour: float, minutes_lost: float) -> float:

@@ -27,8 +27,8 @@ def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride, n, eps, p, seed, BL
         x = tl.load(x_ptr + row * stride + columns, mask=inside, other=0.0).to(tl.float32)
         weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
         bias = tl.load(bias_ptr + columns, mask=inside, other=0.0).to(tl.float32)
-        kept = (tl.rand(seed, row * n + columns) > p).to(tl.float32) / (1 - p)
-        tl.store(y_ptr + row * stride + columns, ((x - mean) * scale * weight + bias) * kept, mask=inside)
+        factor = (tl.rand(seed, row * n + columns) > p).to(tl.float32) / (1 - p)
+        tl.store(y_ptr + row * stride + columns, ((x - mean) * scale * weight + bias) * factor, mask=inside)
 
 
 def launch(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float, seed: int) -> torch.Tensor:

@@ -12,10 +12,14 @@ def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generat
     """Return the very tensors of the training, so that a load changes it; a new optimizer gets moments of zero first."""
     weights, moments = dict(model.named_parameters()), {}
     for name, weight in weights.items():
-        kept = optimizer.state[weight]
-        if not kept:
-            kept |= {"step": torch.zeros(()), "exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
-        moments[name] = dict(kept)
+        weight_state = optimizer.state[weight]
+        if not weight_state:
+            weight_state |= {
+                "step": torch.zeros(()),
+                "exp_avg": torch.zeros_like(weight),
+                "exp_avg_sq": torch.zeros_like(weight),
+            }
+        moments[name] = dict(weight_state)
     tensors = {name: weight.detach() for name, weight in weights.items()}
     return {"model": tensors, "optimizer": moments, "step": torch.tensor(step), "generator": {"bytes": generator.get_state()}}
 

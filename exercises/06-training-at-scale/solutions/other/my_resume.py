@@ -35,8 +35,8 @@ def save_every(cost_s: float, step_s: float, mtbf_s: float) -> int:
         high *= 2
     while high - low > 2:
         third = (high - low) // 3
-        left, right = low + max(third, 1), high - max(third, 1)
-        if left >= right:
+        lower, upper = low + max(third, 1), high - max(third, 1)
+        if lower >= upper:
             break
-        low, high = (low, right) if weigh_loss(left) < weigh_loss(right) else (left, high)
+        low, high = (low, upper) if weigh_loss(lower) < weigh_loss(upper) else (lower, high)
     return min(range(low, high + 1), key=weigh_loss)

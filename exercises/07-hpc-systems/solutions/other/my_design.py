@@ -22,8 +22,8 @@ def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
     free = count = 0
     for size, smaller in zip(sizes, [*sizes[1:], 0], strict=True):
         waiting = sum(smaller < need <= size for need in needs)
-        taken = min(free, waiting)
-        free, waiting = free - taken, waiting - taken
+        used = min(free, waiting)
+        free, waiting = free - used, waiting - used
         more = -(-waiting // profiles[size])
         count, free = count + more, free + more * profiles[size] - waiting if more else free
     return count

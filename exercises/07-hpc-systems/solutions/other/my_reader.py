@@ -16,11 +16,11 @@ def batches(path: Path, size: int, order: list[int], batch: int, window: int) ->
     shard = os.open(path, os.O_RDONLY)
     try:
         with ThreadPoolExecutor(1) as ahead:
-            coming = ahead.submit(fetch, shard, size, windows[0])
+            next_window = ahead.submit(fetch, shard, size, windows[0])
             ready: list[bytes] = []
             for following in [*windows[1:], []]:
-                ready += coming.result()
-                coming = ahead.submit(fetch, shard, size, following)
+                ready += next_window.result()
+                next_window = ahead.submit(fetch, shard, size, following)
                 while len(ready) >= batch:
                     yield ready[:batch]
                     del ready[:batch]
@@ -30,11 +30,11 @@ def batches(path: Path, size: int, order: list[int], batch: int, window: int) ->
         os.close(shard)
 
 
-def fetch(shard: int, size: int, wanted: list[int]) -> list[bytes]:
+def fetch(shard: int, size: int, requested: list[int]) -> list[bytes]:
     """Return the records in the order of their places, block by block."""
     records = []
     blocks: dict[int, list[int]] = {}
-    for number in sorted(wanted):
+    for number in sorted(requested):
         blocks.setdefault(number // BLOCK, []).append(number)
     for block, numbers in blocks.items():
         data = os.pread(shard, BLOCK * size, block * BLOCK * size)

@@ -25,17 +25,17 @@ def profile(service: dict, card: dict) -> str:
     return min(enough)[2]
 
 
-def layout(kinds: tuple[str, ...], card: dict, taken: frozenset = frozenset()) -> list[int] | None:
+def layout(kinds: tuple[str, ...], card: dict, used: frozenset = frozenset()) -> list[int] | None:
     """Return starts for these instances on one GPU."""
     if not kinds:
         return []
     size = card["profiles"][kinds[0]]
     for start in size["starts"]:
-        own = frozenset(range(start, start + size["memory"]))
-        if not own & taken:
-            rest = layout(kinds[1:], card, taken | own)
-            if rest is not None:
-                return [start, *rest]
+        memory_slices = frozenset(range(start, start + size["memory"]))
+        if not memory_slices & used:
+            further_starts = layout(kinds[1:], card, used | memory_slices)
+            if further_starts is not None:
+                return [start, *further_starts]
     return None
 
 
@@ -58,18 +58,18 @@ def place(names: list[str], card: dict) -> list[tuple[int, int]]:
     sets = list_sets(kinds, card)
 
     @cache
-    def cover(left: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
+    def cover(remaining: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
         """As few sets as possible for that many instances of each kind."""
-        if not any(left):
+        if not any(remaining):
             return ()
-        first = next(number for number, count in enumerate(left) if count)
+        first = next(number for number, count in enumerate(remaining) if count)
         best: tuple[tuple[str, ...], ...] | None = None
         for some in sets:
             counts = Counter(some)
-            if counts[kinds[first]] and all(counts[kind] <= count for kind, count in zip(kinds, left, strict=True)):
-                rest = cover(tuple(count - counts[kind] for kind, count in zip(kinds, left, strict=True)))
-                if best is None or len(rest) + 1 < len(best):
-                    best = (some, *rest)
+            if counts[kinds[first]] and all(counts[kind] <= count for kind, count in zip(kinds, remaining, strict=True)):
+                further_sets = cover(tuple(count - counts[kind] for kind, count in zip(kinds, remaining, strict=True)))
+                if best is None or len(further_sets) + 1 < len(best):
+                    best = (some, *further_sets)
         return best or ()
 
     counts = Counter(names)

@@ -20,24 +20,24 @@ def cost(link: str) -> int:
 def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
     """Return the division with the least cost."""
 
-    def divide(left: list[int], group: list[int], spent: int) -> None:
+    def divide(remaining: list[int], group: list[int], cost_so_far: int) -> None:
         nonlocal best, least
-        if spent >= least:
+        if cost_so_far >= least:
             return
         if len(group) == size:
-            chosen.append(group)
-            if left:
-                divide(left[1:], [left[0]], spent)
+            division.append(group)
+            if remaining:
+                divide(remaining[1:], [remaining[0]], cost_so_far)
             else:
-                best, least = [list(members) for members in chosen], spent
-            chosen.pop()
+                best, least = [list(members) for members in division], cost_so_far
+            division.pop()
             return
-        for place, member in enumerate(left):
+        for place, member in enumerate(remaining):
             if member > group[-1]:
-                more = sum(cost(links[member][other]) for other in group)
-                divide(left[:place] + left[place + 1 :], [*group, member], spent + more)
+                more = sum(cost(links[member][partner]) for partner in group)
+                divide(remaining[:place] + remaining[place + 1 :], [*group, member], cost_so_far + more)
 
-    chosen: list[list[int]] = []
+    division: list[list[int]] = []
     best: list[list[int]] = []
     least = 30**40
     divide(list(range(1, len(links))), [0], 0)
@@ -47,18 +47,18 @@ def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
 def find_ring(links: list[list[str]]) -> list[int]:
     """Return the ring with the least cost."""
 
-    def go(order: list[int], spent: int) -> None:
+    def go(order: list[int], cost_so_far: int) -> None:
         nonlocal best, least
-        if spent >= least:
+        if cost_so_far >= least:
             return
         if len(order) == len(links):
-            whole = spent + cost(links[order[-1]][0])
+            whole = cost_so_far + cost(links[order[-1]][0])
             if whole < least:
                 best, least = list(order), whole
             return
         for following in range(1, len(links)):
             if following not in order:
-                go([*order, following], spent + cost(links[order[-1]][following]))
+                go([*order, following], cost_so_far + cost(links[order[-1]][following]))
 
     best: list[int] = []
     least = 30**40

@@ -22,8 +22,8 @@ def count_blocks(layers: int, width: int, vocabulary: int, prompt: int, tokens: 
     """Every block, as it is asked for."""
     blocks: dict[str, list[int]] = {"load_weights": [12 * width * width * 2] * layers, "copy_prompt": [4 * prompt]}
     blocks["grow_cache"], blocks["allocate_logits"] = [], []
-    for made in range(tokens):
-        while len(blocks["grow_cache"]) * PAGE < prompt + made:
+    for token in range(tokens):
+        while len(blocks["grow_cache"]) * PAGE < prompt + token:
             blocks["grow_cache"].append(PAGE * layers * (width + width) * 2)
         blocks["allocate_logits"].append(4 * vocabulary)
     return {name: (len(sizes), sum(sizes)) for name, sizes in blocks.items()}

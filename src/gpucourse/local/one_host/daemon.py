@@ -21,11 +21,11 @@ class PortTaken(Dead):
 
 
 class Daemon:
-    """A daemon from `start` to `kill`. `answers` tests whether its process serves, `said` is the file for its output."""
+    """A daemon from `start` to `kill`. `answers` tests whether its process serves, `output` is the file for what it prints."""
 
     def __init__(self, name: str, output: Path, answers: Callable[[int], bool]) -> None:
         self.name = name
-        self._said = output
+        self._output = output
         self._answers = answers
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -41,7 +41,7 @@ class Daemon:
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start its process. Raises OSError."""
-        with self._said.open("wb") as output:
+        with self._output.open("wb") as output:
             # In this thread, which lives as long as the host: the kernel ends a child with the thread that started it.
             self._process = subprocess.Popen(
                 command,
@@ -81,5 +81,5 @@ class Daemon:
             self._process.wait()
 
     def _last_words(self) -> str:
-        lines = self._said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = self._output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return " / ".join(lines[-3:]) or "it said nothing"

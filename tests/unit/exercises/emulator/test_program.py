@@ -143,7 +143,7 @@ def test_run_ends_a_flood_of_output(emulator: Any, program: Any) -> None:
         ),
         (
             "failing 1",
-            f"in kernel failing, {FIRST}: the program was aborted (a failed assert, or an exception that nobody caught)",
+            f"in kernel failing, {FIRST}: the program was aborted (a failed assert, or an exception that was not caught)",
         ),
         ("crash 1", f"{place('the host' + chr(39) + 's own')}: the program crashed (SIGSEGV)"),
     ],
