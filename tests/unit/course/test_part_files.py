@@ -140,6 +140,6 @@ def test_find_gaps_names_what_an_author_got_wrong(course: Path, name: str, old: 
     ],
 )
 def test_check_fault_names_a_change_that_makes_no_fault(course: Path, was: str, becomes: str, complaint: str) -> None:
-    fault = CodeFault.model_construct(id="late", file="f.py", was=was, becomes=becomes)
+    fault = CodeFault(id="late", title="Late", file="f.py", was=was, becomes=becomes, hints=("a", "b"), explanation="e")
     complaints = list(check_fault(fault, PYTHON, course / "judges/fault_late.py"))
     assert [line[: len(complaint)] for line in complaints] == ([complaint] if complaint else [])
