@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import resource
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import StorageError
-from gpucourse.storage import FileBatch, write_bytes, writing
+from gpucourse.errors import HomeMissing, StorageError
+from gpucourse.storage import DiskSpace, FileBatch, find_home, write_bytes, writing
+from tests.unit.workspace.test_locate import name_account
 
 
 @contextmanager
@@ -56,9 +58,40 @@ def test_write_bytes_names_what_is_in_the_way(tmp_path: Path) -> None:
 
 
 def test_file_batch_gives_no_name_before_its_commit(tmp_path: Path) -> None:
-    batch, target = FileBatch(tmp_path / "aside"), tmp_path / "a.json"
+    batch, target, other = FileBatch(tmp_path / "aside"), tmp_path / "a.json", tmp_path / "b.json"
     batch.write(str(target), [b"he", b"llo"])
+    batch.write(str(other), [b"more"])
     assert not target.exists()
     assert batch.commit() == {}
-    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
-    assert target.read_bytes() == b"hello"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json"]
+    assert (target.read_bytes(), other.read_bytes()) == (b"hello", b"more")
+
+
+RESERVE = 256 << 20
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch, folder: Path, *, free: int) -> None:
+    usage = shutil.disk_usage(folder)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
+
+
+def test_keep_free_counts_what_others_are_about_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_disk(monkeypatch, tmp_path, free=RESERVE + 150)
+    space = DiskSpace()
+    with space.keep_free(tmp_path, 100):
+        with pytest.raises(StorageError, match=r"100 B more would leave less than 256\.0 MiB free"):
+            space.keep_free(tmp_path, 100).__enter__()
+        with space.keep_free(tmp_path, 50):
+            pass
+    with space.keep_free(tmp_path, 150):
+        pass
+
+
+def test_find_home_is_the_accounts_if_home_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name_account(monkeypatch, str(tmp_path))
+    assert find_home({"HOME": ""}, "name a folder") == tmp_path
+    for environ, account in (({}, None), ({}, "/"), ({"HOME": "/no/such/home"}, str(tmp_path))):
+        name_account(monkeypatch, account)
+        with pytest.raises(HomeMissing) as caught:
+            find_home(environ, "name a folder")
+        assert caught.value.hint == "name a folder, or export HOME=/home/you"

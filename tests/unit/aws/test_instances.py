@@ -143,3 +143,12 @@ def test_start_without_room_is_a_matter_of_capacity() -> None:
     with pytest.raises(CloudError) as caught:
         instances.start(asked, ["i-0"])
     assert caught.value.kind == "capacity"
+
+
+def test_survive_power_off_names_instances_that_would_only_stop() -> None:
+    def answer(asked: dict[str, Any]) -> Any:
+        behaviour = {"i-0": "terminate", "i-1": "stop"}[asked["InstanceId"]]
+        return {"InstanceId": asked["InstanceId"], "InstanceInitiatedShutdownBehavior": {"Value": behaviour}}
+
+    account = ScriptedAccount({("ec2", "describe_instance_attribute"): answer})
+    assert instances.survive_power_off(account, ["i-0", "i-1"]) == ["i-1"]

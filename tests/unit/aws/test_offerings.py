@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpucourse.aws import offerings
-from gpucourse.aws.offerings import instance_type, type_for
+from gpucourse.aws.offerings import instance_type, type_for, validate_region
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.cloud import Zone
 from tests.unit.aws.cloud import ScriptedAccount
@@ -65,3 +65,20 @@ def test_offers_ignores_local_zones_and_other_places() -> None:
     }
     assert asked["zone-type"] == ["availability-zone"]
     assert asked["opt-in-status"] == ["opt-in-not-required"]
+
+
+@pytest.mark.parametrize(
+    ("region", "complaint"),
+    [
+        ("us-east-2", ""),
+        ("xx-new-9", ""),  # AWS may have regions that boto3 does not know yet
+        ("frankfurt", "'frankfurt' is not written like a region of AWS"),
+        ("us-gov-west-1", "us-gov-west-1 is a region of AWS's partition aws-us-gov; the course's prices"),
+    ],
+)
+def test_validate_region_refuses_other_words_and_other_partitions(region: str, complaint: str) -> None:
+    if not complaint:
+        assert validate_region(region) == region
+        return
+    with pytest.raises(UsageError, match=complaint):
+        validate_region(region)

@@ -7,7 +7,7 @@ import pytest
 from botocore import exceptions as known
 from botocore.stub import Stubber
 
-from gpucourse.aws.session import Account
+from gpucourse.aws.session import Account, find_partition
 from gpucourse.errors import CloudError, CloudThrottled, CloudUnreachable, CredentialsError, PermissionRefused
 from tests.unit.aws.cloud import ENVIRON, REGION
 
@@ -137,3 +137,10 @@ def test_call_without_an_answer_is_unreachable(account: Account, monkeypatch: py
     with pytest.raises(CloudUnreachable) as caught:
         account.identity()
     assert "AWS_ENDPOINT_URL" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("region", "partition"), [("us-east-2", "aws"), ("us-gov-west-1", "aws-us-gov"), ("cn-north-1", "aws-cn"), ("ohio", "")]
+)
+def test_find_partition_of_a_region(region: str, partition: str) -> None:
+    assert find_partition(region) == partition

@@ -16,6 +16,7 @@ from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.node import Inventory
 from gpucourse.workspace import deployments
 from gpucourse.workspace.locate import open_workspace
+from tests.learning import Learning
 from tests.unit.cli.conftest import Answer
 from tests.unit.remote.test_keys import node
 
@@ -118,3 +119,15 @@ def test_install_completion_names_the_file_that_it_cannot_write(type_line: Type,
     assert answer.code == 3
     assert f"cannot write {tmp_path}/home/.bash_completions" in answer.err
     assert "gpucourse --show-completion" in answer.err
+
+
+def test_bug_is_named_and_its_traceback_is_in_the_log(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_context: object) -> None:
+        raise LookupError("no such planet")
+
+    monkeypatch.setattr("gpucourse.learning.list_.list_course", fail)
+    said = learning.types("list", code=1)
+    assert "a bug in gpucourse: LookupError: no such planet" in said.err
+    log = learning.context.paths.log
+    assert str(log) in said.err.replace("\n", "")
+    assert "in fail\n" in log.read_text()

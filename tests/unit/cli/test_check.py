@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gpucourse.model.drill import InjectedFault
+from gpucourse.workspace.files import write_record
 from tests.learning import METRICS, Learning, deploy
 
 
@@ -34,3 +36,12 @@ def test_check_with_wrong_words_names_them(learning: Learning) -> None:
     assert "name one exercise, or all of them" in learning.types("check", "1.1", "--all", code=2).err
     assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
     assert "0 of 2 exercises pass." in learning.types("check", "--all").out
+
+
+def test_check_diagnosis_of_a_drill_gives_a_hint_until_it_is_right(learning: Learning) -> None:
+    record = learning.record(state="broken", drill=True, launcher="torchrun")
+    write_record(learning.context.paths.drill(record.id), InjectedFault(run=record.id, exercise="1.1", how="block-port"))
+    wrong = learning.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
+    assert "not yet. What was broken: another fault than this (kill-rank)" in " ".join(wrong.split())
+    document = learning.types("check", "1.1", "--diagnosis", "block-port", "--json").document
+    assert (document["run"]["id"], document["verdict"]["verdict"]) == (record.id, "passed")

@@ -1,4 +1,4 @@
-"""The exit code of a run: 0, 4 if it failed, 5 if a check or a part did."""
+"""The result of a run: shown, stored as a picture, and its exit code: 0, 4 if it failed, 5 if a check or a part did."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import pytest
 
 from gpucourse.cli.outcome import code_of
 from gpucourse.errors import CheckFailed
+from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict, PartResult
+from gpucourse.runs.follow import FollowedRun, read_run_verdict
 from gpucourse.runs.results import verdict_on
-from tests.learning import METRICS, Learning
+from gpucourse.runs.run import RunResult
+from gpucourse.workspace.seals import read_seal
+from tests.learning import METRICS, Learning, deploy
 from tests.unit.ui.examples import RESULTS, record
 
 PASSED, FAILED, ERROR, NOT_MEASURED = RESULTS
@@ -42,3 +46,29 @@ def test_code_of_a_mutated_run_is_0_only_if_the_expected_check_failed(learning: 
     wrong = learning.record(expected_red="wet", edited=["source.py"])
     with pytest.raises(CheckFailed, match="no check failed"):
         code_of(wrong, verdict_on(learning.context, exercise, wrong))
+
+
+def end_run(learning: Learning, monkeypatch: pytest.MonkeyPatch, *, attended: bool = True, **values: Any) -> RunRecord:
+    """Let the next `run` end at once, with this record."""
+    deploy(learning)
+    record = learning.record(**values)
+    followed = FollowedRun(record=record, verdict=read_run_verdict(learning.context, record)) if attended else None
+    monkeypatch.setattr("gpucourse.runs.run.run", lambda *_words, **_options: RunResult(record=record, followed_run=followed))
+    return record
+
+
+@pytest.mark.parametrize(("state", "code"), [("succeeded", 0), ("failed", 4)])
+def test_tell_shows_the_result_of_a_run_and_stores_the_screen(
+    learning: Learning, monkeypatch: pytest.MonkeyPatch, state: str, code: int
+) -> None:
+    record = end_run(learning, monkeypatch, state=state)
+    said = learning.types("run", "1.1", code=code).out
+    assert record.id in said
+    screen = (learning.folder(record) / "screen.svg").read_text()
+    assert "gpucourse&#160;run&#160;1.1" in screen
+    assert "screen.svg" in read_seal(learning.context.paths.run("1.1", record.id))
+
+
+def test_show_started_says_how_to_follow_a_run(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = end_run(learning, monkeypatch, attended=False, state="running", collected=False)
+    assert f"gpucourse logs {record.id} -f" in " ".join(learning.types("run", "1.1", "--detach").out.split())

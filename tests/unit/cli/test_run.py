@@ -9,6 +9,7 @@ import pytest
 
 from tests.learning import InterruptedTerminal, Learning
 from tests.unit.cli.conftest import Answer
+from tests.unit.cli.test_outcome import end_run
 from tests.unit.learning.test_predictions import ask_for_prediction
 
 Type = Callable[..., Answer]
@@ -71,3 +72,10 @@ def test_run_refuses_an_unknown_check_before_it_asks_for_the_prediction(learning
     ask_for_prediction(learning)
     terminal = InterruptedTerminal()  # an answer that is asked for would interrupt the command, with another exit code
     assert "there is no check 'CHECK'" in learning.types("run", "1.1", "--expect-red", "CHECK", typing=terminal, code=2).err
+
+
+def test_run_json_is_the_record_the_verdict_and_the_folder(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = end_run(learning, monkeypatch)
+    document = learning.types("run", "1.1", "--json").document
+    assert (document["run"]["id"], document["verdict"]["verdict"]) == (record.id, "passed")
+    assert document["folder"] == str(learning.folder(record))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.learning import Learning
+from tests.learning import METRICS, Learning
 from tests.unit.learning.test_try import RIGHT, own, put_parts, write
 
 
@@ -14,3 +14,12 @@ def test_show_lists_the_parts_with_file_and_state(learning: Learning) -> None:
     assert "Your part: Twice" in said
     assert str(own(learning)) in said
     assert "so far  right" in said
+
+
+def test_show_of_a_run_has_its_result_again(learning: Learning) -> None:
+    first = learning.record()
+    learning.record(metrics=METRICS | {"wet": False})
+    document = learning.types("show", "1.1", "--run", first.id, "--json").document
+    assert (document["run"]["id"], document["verdict"]["verdict"]) == (first.id, "passed")
+    assert document["folder"] == str(learning.folder(first))
+    assert f"{first.id}, 1 rank on 1 node" in learning.types("show", "1.1", "--run", first.id).out

@@ -13,6 +13,7 @@ import pytest
 from gpucourse.cli.show_logs import _print, _print_by_time, _print_folded, _print_raw
 from gpucourse.runs.logs import StoredLog
 from gpucourse.ui.out import Out
+from tests.learning import Learning
 
 LENGTH = 3_000_000
 RECORD: Any = SimpleNamespace(created="2026-11-23T05:00:00+00:00")
@@ -50,3 +51,13 @@ def test_logs_cuts_long_lines_for_a_terminal_alone(
         ]
     else:
         assert shown.count("x") == LENGTH
+
+
+def test_logs_prints_one_rank_and_follows_a_run_that_has_ended(learning: Learning) -> None:
+    record = learning.record(nodes=["node0", "node1"])
+    (learning.folder(record) / "logs" / "node1-rank1.log").write_text("lost it\n")
+    assert learning.types("logs", record.id, "--rank", "1").out.split()[-2:] == ["lost", "it"]
+    followed = learning.types("logs", record.id, "-f")
+    assert "passed on simulated nodes" in followed.out
+    assert "lost it" in followed.out + followed.err
+    assert "has no log of rank 7" in learning.types("logs", record.id, "--rank", "7", code=2).err

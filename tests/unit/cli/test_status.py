@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from tests.learning import Learning
+from tests.learning import Learning, deploy
 from tests.waiting import STUCK_S
 
 
@@ -19,3 +19,10 @@ def test_status_watch_repeats_until_ctrl_c(learning: Learning) -> None:
         shown += process.stdout.readlines()
         assert process.wait(STUCK_S) == 130
     assert shown.count("Nothing is deployed.\n") > 1, "shown anew"
+
+
+def test_status_names_a_lab_that_does_not_answer(learning: Learning) -> None:
+    deploy(learning)
+    (lab,) = learning.types("status", "--json").document["stacks"]
+    assert (lab["deployment"]["stack"], lab["healthy"], lab["active_runs"]) == ("01-local", False, [])
+    assert "01-local" in learning.types("status").out

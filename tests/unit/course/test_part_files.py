@@ -1,4 +1,4 @@
-"""A learner's file beside the solutions of the course: the same code is found, whatever the comments and blanks."""
+"""The files of a part: what an author has left out, and a learner's file that is a solution, whatever its comments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.course.part_files import is_solution
+from gpucourse.course.part_files import check_fault, find_gaps, is_solution
+from gpucourse.model.manifest import CodeFault
 
 BASH = '#!/bin/bash\n#SBATCH --partition=gpu\n. setup.sh\na=1\nb=2\nc="$a # $b"\nrun "$c"\n'
 CUDA = "#include <math.h>\nvoid f() {\n  int a = 1;\n  int b = 2; // two\n  /* both\n  */ g(a, b);\n  h(b);\n}\n"
@@ -86,3 +87,59 @@ def test_is_solution_with_one_statement_over_many_lines_counts_them(course: Path
 def test_is_solution_with_comments_that_never_end_is_quick(course: Path) -> None:
     assert not ask(course, ".cu", "/*" * 30_000)
     assert not ask(course, ".sbatch", " #" * 30_000)
+
+
+JUDGE = """
+from gpucourse.judge import Way
+
+WAYS = {
+    "one": Way("it adds two", ("a + 1", "a + 2")),
+    "two": Way("it adds none", ("b + 1", "b")),
+    "three": Way("it adds three", change=("c + 1", "c + 3")),
+}
+
+
+def judge(part):
+    raise part.wrong("one") or part.wrong("two") or part.wrong("three")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "gap"),
+    [
+        ("judges/my_part.py", "", "", ""),
+        ("solutions/my_part.py", "def f(a):", "def f(a:", "solutions/my_part.py: is not Python: "),
+        ("solutions/other/my_part.py", "# other\n", "", "other/my_part.py of its solutions is the first one again"),
+        ("judges/my_part.py", "WAYS = {", "WAYS = {1:", "judges/my_part.py: invalid syntax"),
+        ("judges/my_part.py", "WAYS", "KNOWN", "judges/my_part.py: has no dictionary WAYS that is written out"),
+        ("judges/my_part.py", '("b + 1", "b")', '"b"', "judges/my_part.py: way two: its change is not two texts"),
+        ("judges/my_part.py", '"two": Way("it adds none", ("b + 1", "b")),', "", "its judge knows too few wrong ways: 2 of"),
+        ("judges/my_part.py", '("b + 1", "b")', '("+ 1", "")', "way two: the text that it changes occurs 3 times"),
+        ("judges/my_part.py", "def judge", "def check", "judges/my_part.py: has no function judge(part)"),
+        ("judges/my_part.py", 'wrong("two")', 'wrong("four")', "judges/my_part.py: part.wrong names four"),
+        ("judges/my_part.py", 'wrong("two")', 'wrong("one")', "judges/my_part.py: no line of judge names the way two"),
+        ("judges/my_part.py", '"two":', '"one":', "judges/my_part.py: way one appears twice in WAYS"),
+    ],
+)
+def test_find_gaps_names_what_an_author_got_wrong(course: Path, name: str, old: str, new: str, gap: str) -> None:
+    (course / "judges").mkdir()
+    texts = {"my_part.py": "", "solutions/my_part.py": PYTHON, "solutions/other/my_part.py": "# other\n" + PYTHON}
+    for file, text in {**texts, "judges/my_part.py": JUDGE}.items():
+        course.joinpath(file).write_text(text.replace(old, new) if file == name else text)
+    gaps = list(find_gaps(course / "my_part.py", course / "judges/my_part.py"))
+    assert any(line.startswith(gap) for line in gaps) if gap else gaps == []
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "complaint"),
+    [
+        ("a + 1", "a - 1", ""),
+        ("+ 1", "- 1", "the text that it changes occurs 3 times in f.py"),
+        ("a + 1", "a + 1", "becomes is the same as was"),
+        ("a + 1", "a + (1", "with it f.py is not Python any more"),
+    ],
+)
+def test_check_fault_names_a_change_that_makes_no_fault(course: Path, was: str, becomes: str, complaint: str) -> None:
+    fault = CodeFault(id="late", title="Late", file="f.py", was=was, becomes=becomes, hints=("a", "b"), explanation="e")
+    complaints = list(check_fault(fault, PYTHON, course / "judges/fault_late.py"))
+    assert [line[: len(complaint)] for line in complaints] == ([complaint] if complaint else [])

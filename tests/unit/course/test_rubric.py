@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
-from gpucourse.course.rubric import parts_of, read_rubric
+from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, parts_of, read_rubric
 from gpucourse.grading.answers import judge
 from gpucourse.grading.points import grade
 from gpucourse.model.answer import AnswerResult
@@ -19,6 +20,7 @@ from gpucourse.model.rubric import Rubric
 from gpucourse.model.score import ExerciseEvidence, Grade
 from gpucourse.model.verdict import CheckResult
 from gpucourse.runs.parts import make_open
+from tests.unit.course.conftest import SmallCourse
 
 MOST = 35
 Answer = Callable[[Question], str | None]
@@ -75,3 +77,29 @@ def test_grade_of_pressing_buttons_and_one_letter_everywhere_is_low(letter: str 
 
 def test_grade_of_right_choices_is_above_pressing_buttons() -> None:
     assert walk(lambda question: question.key).earned > walk(lambda _question: None).earned
+
+
+def make_rubric(*rows: dict[str, Any], module: str = "7") -> Rubric:
+    filled = [{"id": f"r{number}", "title": "a row", "points": 10, **row} for number, row in enumerate(rows)]
+    return Rubric.model_validate({"format": 1, "parts": [{"module": module, "rows": filled}]})
+
+
+def test_find_unknown_modules_names_what_is_not_there_and_what_nobody_can_show(course: SmallCourse) -> None:
+    course.change("    deliverables: [{title: The log, source: logs/*.log}]\n", "")
+    modules = course.load().modules
+    rows: list[dict[str, Any]] = [
+        {"evidence": ["answers"], "exercises": ["7.1", "7.2"]}, {"evidence": ["deliverables"]}, {"evidence": ["checks"]},
+    ]  # fmt: skip
+    assert list(find_unknown_modules(make_rubric(*rows), modules)) == [
+        "rubric.yaml: parts.7.r0: there is no exercise 7.2",
+        "rubric.yaml: parts.7.r1: evidence deliverables: 7.1 asks for none, so nobody can show any",
+    ]
+    unknown = make_rubric(rows[2], module="8")
+    assert list(find_unknown_modules(unknown, modules)) == ["rubric.yaml: parts.8: there is no module 8"]
+
+
+def test_find_pressed_exercises_names_those_whose_delivered_script_earns_too_much(course: SmallCourse) -> None:
+    modules, yours = course.load().modules, {"evidence": ["yours"]}
+    assert list(find_pressed_exercises(make_rubric({"evidence": ["checks"], "points": 1}, yours), modules)) == []
+    (complaint,) = find_pressed_exercises(make_rubric({"evidence": ["checks"]}, yours), modules)
+    assert "checks and deliverables of 7.1 give 50% of its points" in complaint

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.grading.points import grade
+from gpucourse.grading.points import grade, narrow
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.rubric import Row, RubricPart, usual
 from gpucourse.model.score import ExerciseEvidence, Grade
@@ -161,3 +161,11 @@ def test_prediction_counts_as_one_more_answer() -> None:
     given = AnswerResult(id="p", kind="prediction", text="t", verdict="passed", share=0.5)
     assert score(make_evidence(answers=(answer("passed"),), prediction=given), evidence=("answers",)).earned == 7.5
     assert score(make_evidence(prediction=replace(given, evidence="gpu")), evidence=("answers",)).earned == 0
+
+
+def test_narrow_gives_the_share_of_one_exercise_in_its_rows() -> None:
+    result = score(make_evidence("1.1", checks=(check("passed"),)), make_evidence("1.2", checks=(check("failed"),)))
+    shares = [narrow(result, {exercise}) for exercise in ("1.1", "1.2")]
+    assert [(share.points, share.earned) for share in shares] == [(5, 5), (5, 0)]
+    assert [(row.level, len(row.pieces)) for share in shares for row in share.parts[0].rows] == [("logic", 1), ("none", 1)]
+    assert narrow(result, {"9.9"}).parts == ()

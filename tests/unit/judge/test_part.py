@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -93,18 +92,6 @@ def test_make_verdict_names_the_line_and_what_went_wrong(tmp_path: Path, text: s
     assert says in verdict.value.says
 
 
-def test_make_verdict_prints_the_traceback_of_the_learners_file_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    part = make_part(tmp_path, "def answer(n):\n    return helper(n)\n\n\ndef helper(n):\n    return n.missing\n")
-    with pytest.raises(Verdict, match="AttributeError") as verdict:
-        part.call(part.function("answer"), 1, case="n = 1")
-    assert verdict.value.case == "n = 1"
-    printed = capsys.readouterr().out
-    assert [line.strip() for line in printed.splitlines() if "return" in line] == ["return helper(n)", "return n.missing"]
-    assert "judge/part.py" not in printed
-
-
 def test_document_names_the_line_that_is_not_yaml(tmp_path: Path) -> None:
     assert make_part(tmp_path, "nodes: 2\n").document.data == {"nodes": 2}
     with pytest.raises(Verdict, match=r"my_part.py:2: .*twice"):
@@ -116,19 +103,3 @@ def test_function_alone_takes_one_function_out_of_a_script_that_cannot_be_import
     assert part.function_alone("answer", STEP=5)(1) == 6
     with pytest.raises(Verdict, match="has no function share: keep its name"):
         part.function_alone("share")
-
-
-def test_on_ranks_gives_ranks_no_more_time_than_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = []
-
-    def start_ranks(
-        call: Callable[..., Any], size: int, body: Callable[[int, int], Any], limit_s: float, name: str
-    ) -> list[Any]:
-        limits.append(limit_s)
-        return [call(body, rank, size) for rank in range(size)] + [name]
-
-    monkeypatch.setattr("time.monotonic", lambda: 100.0)
-    for times, deadline in ((1.0, 200.0), (5.0, 200.0), (5.0, 121.0)):
-        part = Part(Path("my_part.py"), start_ranks=start_ranks, times=times, deadline=deadline)
-        assert part.on_ranks(2, lambda rank, size: (rank, size), limit_s=15.0) == [(0, 2), (1, 2), "my_part.py"]
-    assert limits == [15.0, 75.0, 20.0]

@@ -15,6 +15,7 @@ PLOT = """\
         x_title: busy (%)
         y_title: flow (l)
 """
+OWN = "/home/me/thesis/my train.py"
 PLOTTED = MANIFEST.replace("    deliverables:", PLOT + "    deliverables:", 1)
 
 
@@ -99,3 +100,33 @@ def test_compare_of_three_runs_says_how_far_each_is_from_the_first(learning: Lea
     ]
     (line,) = [line for line in learning.types("compare", *runs).out.splitlines() if "row 1" in line]
     assert line.split() == ["row", "1", "·", "litres", "2.0", "3.0", "(?", "+50", "%)", "2.0"]
+
+
+def test_compare_of_runs_of_one_own_script(learning: Learning) -> None:
+    first = learning.record(metrics={"steps_per_s": 100.0, "loss": 2.5}, own_script=OWN, environment={"LR": "1"})
+    second = learning.record(metrics={"steps_per_s": 150.0, "loss": 2.5}, own_script=OWN, environment={"LR": "2"})
+    told = learning.types("compare", first.id, second.id)
+    assert "my train.py your own script, compared" in told.out
+    row = next(line for line in told.out.splitlines() if "steps_per_s" in line)
+    assert row.split() == ["steps_per_s", "100", "150", "?", "+50", "%"]
+    assert "--env LR" in told.out
+    assert "Saved" not in told.out
+    assert learning.types("compare", first.id, second.id, "--json").document["exercise"] == "my train.py"
+    other = learning.record(own_script="other.py")
+    assert (
+        "ran my train.py, a script of your own, and another did not"
+        in learning.types("compare", first.id, other.id, code=2).err
+    )
+    assert not (learning.workspace / "deliverables").exists()
+
+
+def test_compare_tells_own_scripts_of_one_name_apart(learning: Learning) -> None:
+    first = learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py")
+    second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py")
+    listed = learning.types("runs").out
+    assert "a/train.py" in listed
+    assert "b/train.py" in listed
+    told = learning.types("compare", first.id, second.id).out
+    assert "train.py 2 scripts of your own with one name, compared" in told
+    assert f"{first.id} script a/train.py" in " ".join(told.split())
+    assert "/home/me/b/train.py" in learning.types("show", "train.py", "--run", second.id).out

@@ -82,44 +82,6 @@ def test_runs_names_an_own_script_and_compare_refuses_it(learning: Learning) -> 
     assert not list((learning.workspace / "deliverables").glob("*/comparison*"))
 
 
-def test_compare_of_runs_of_one_own_script(learning: Learning) -> None:
-    first = learning.record(metrics={"steps_per_s": 100.0, "loss": 2.5}, own_script=OWN, environment={"LR": "1"})
-    second = learning.record(metrics={"steps_per_s": 150.0, "loss": 2.5}, own_script=OWN, environment={"LR": "2"})
-    told = learning.types("compare", first.id, second.id)
-    assert "my train.py your own script, compared" in told.out
-    row = next(line for line in told.out.splitlines() if "steps_per_s" in line)
-    assert row.split() == ["steps_per_s", "100", "150", "?", "+50", "%"]
-    assert "--env LR" in told.out
-    assert "Saved" not in told.out
-    assert learning.types("compare", first.id, second.id, "--json").document["exercise"] == "my train.py"
-    other = learning.record(own_script="other.py")
-    assert (
-        "ran my train.py, a script of your own, and another did not"
-        in learning.types("compare", first.id, other.id, code=2).err
-    )
-    assert not (learning.workspace / "deliverables").exists()
-
-
-def test_own_scripts_of_one_name_are_told_apart(learning: Learning) -> None:
-    first = learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py")
-    second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py")
-    listed = learning.types("runs").out
-    assert "a/train.py" in listed
-    assert "b/train.py" in listed
-    told = learning.types("compare", first.id, second.id).out
-    assert "train.py 2 scripts of your own with one name, compared" in told
-    assert f"{first.id} script a/train.py" in " ".join(told.split())
-    assert "/home/me/b/train.py" in learning.types("show", "train.py", "--run", second.id).out
-
-
-def test_check_says_which_own_script_of_that_name(learning: Learning) -> None:
-    checks = [{"id": "low", "title": "It is low", "value": "metrics.loss", "below": 3, "hint": "Go on."}]
-    learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py", checks=checks)
-    second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py", checks=checks)
-    said = " ".join(learning.types("check", "train.py").err.split())
-    assert f"run {second.id} is of /home/me/b/train.py; /home/me/a/train.py has runs too: --run RUN names one" in said
-
-
 def test_show_of_an_own_script_whose_name_begins_with_a_dash(learning: Learning) -> None:
     record = learning.record(own_script="/home/me/-x.py")
     refused = learning.types("show", "-x.py", "--run", record.id, code=2).err

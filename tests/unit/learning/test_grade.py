@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.learning.grade import list_pending
 from tests.learning import Learning
 from tests.unit.learning.bundles import change_bundle, hand_in, read_judgements
 
@@ -189,3 +190,13 @@ def test_bundle_of_a_course_scored_separately_has_its_points(learning: Learning)
     assert "0 of 0" not in said.out
     assert "10 of 25 scored separately" in " ".join(said.out.split())
     assert "10 of 25" in learning.types("grade", "--open", str(learning.root / "work.zip")).out
+
+
+def test_list_pending_has_each_free_text_until_it_is_judged(learning: Learning) -> None:
+    learning.record()
+    learning.types("answer", "1.1", "--set", "why=It falls.", "--set", "where=b")
+    (pending,) = list_pending(learning.open_context())
+    assert (pending.exercise, pending.id, pending.answer, pending.look_for) == ("1.1", "why", "It falls.", "it falls")
+    assert list_pending(learning.open_context(), "1.2") == []
+    learning.types("grade", "--judge", "1.1/why=80")
+    assert list_pending(learning.open_context()) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,6 @@ from tests.learning import FOLDER, Learning
 from tests.unit.learning.test_try import RIGHT, SAME, put_parts
 
 
-class Commands:
-    """Commands as a rehearsal types them: each answers with a stored document, by its first two words."""
-
-    def __init__(self, answers: Mapping[tuple[str, ...], tuple[int, dict[str, Any]]]) -> None:
-        self.answers, self.typed = answers, list[str]()
-
-    def type_command(self, _environment: Mapping[str, str], *words: str) -> tuple[int, dict[str, Any]]:
-        self.typed.append(" ".join(words))
-        return self.answers.get(words[:2], (0, {}))
-
-
 def test_rehearse_reports_each_run_and_why_one_failed(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     end = RankExit(node="node0", rank=0, code=3, at=1.0)
     records = [
@@ -41,38 +29,20 @@ def test_rehearse_reports_each_run_and_why_one_failed(learning: Learning, monkey
     shown = {
         record.exercise: learning.types("show", record.exercise, "--run", record.id, "--json").document for record in records
     }
-    commands = Commands({("run", exercise): (0, document) for exercise, document in shown.items()})
-    monkeypatch.setattr(rehearsing, "type_command", commands.type_command)
+    typed: list[str] = []
+
+    def type_command(_environment: object, *words: str) -> tuple[int, dict[str, Any]]:
+        typed.append(" ".join(words[:2]))
+        return 0, shown[words[1]] if words[0] == "run" else {}
+
+    monkeypatch.setattr(rehearsing, "type_command", type_command)
     good, bad = rehearse(learning.open_context().catalog, ["1"], ignore_event)
     assert (good.exercise, good.verdict, good.seconds, good.complaints) == ("1.1", "passed", 2.5, ())
     assert bad.complaints == (
         "modules/01-rivers/module.yaml: 1.2: does not run on simulated nodes: failed, rank 0 on node0 ended with code 3, "
         "its last words: found it",
     )
-    assert commands.typed == [
-        "deploy 1 --target local --yes",
-        "run 1.1 --nodes 1",
-        "run 1.2 --nodes 1",
-        "destroy 1 --yes --discard",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("code", "skipped", "complaints"),
-    [
-        (3, "Terraform is missing", ()),
-        (1, "", ("modules/01-rivers/module.yaml: lab.local: Terraform is missing",)),
-    ],
-    ids=["a program is missing", "the manifest is wrong"],
-)
-def test_rehearse_tells_what_kept_a_lab_from_being_built(
-    learning: Learning, monkeypatch: pytest.MonkeyPatch, code: int, skipped: str, complaints: tuple[str, ...]
-) -> None:
-    commands = Commands({("deploy", "1"): (code, {"error": {"what": "Terraform is missing"}})})
-    monkeypatch.setattr(rehearsing, "type_command", commands.type_command)
-    (done,) = rehearse(learning.open_context().catalog, [], ignore_event)
-    assert (done.exercise, done.skipped, done.complaints) == ("1", skipped, complaints)
-    assert len(commands.typed) == 1
+    assert typed == ["deploy 1", "run 1.1", "run 1.2", "destroy 1"]
 
 
 def test_prove_parts_tries_every_solution(learning: Learning) -> None:

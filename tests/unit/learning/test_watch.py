@@ -1,4 +1,4 @@
-"""`watch` at a terminal: keys that act at once, a bar of the module, and a terminal that is left as it was."""
+"""`watch`: which files it watches, what was saved, and keys that act at once."""
 
 from __future__ import annotations
 
@@ -74,3 +74,13 @@ def test_wrong_syntax_names_file_and_line(tmp_path: Path) -> None:
     assert str(watch.wrong_syntax((good, bad))).startswith("bad.py:2: ")
     bad.write_bytes(b"x = '\x00'\n")
     assert str(watch.wrong_syntax((bad,))).startswith("bad.py")
+
+
+def test_list_watched_files_updates_a_copy_that_was_reset(learning: Learning) -> None:
+    watch.list_watched_files(learning.context, learning.context.catalog.exercise("1.1")[1])
+    mine = learning.workspace / "exercises/01-rivers/source.py"
+    mine.write_text("# mine\n")
+    learning.types("reset", "1.1")
+    learning.put("exercises/01-rivers/source.py", '"""Newer."""\n')
+    watch.list_watched_files(learning.open_context(), learning.context.catalog.exercise("1.1")[1])
+    assert mine.read_text() == '"""Newer."""\n'

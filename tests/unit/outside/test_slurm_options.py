@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions, expand, read_file, read_words
+from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions, expand, read_file, read_sbatch_options, read_words
 
 
 def of(*lines: str) -> SlurmOptions:
@@ -108,3 +108,10 @@ def test_read_words_ends_at_the_command_of_srun() -> None:
 
 def test_expand_fills_in_names_of_files() -> None:
     assert expand("logs/%A_%3a-%N.%%out%q", {"A": "12", "a": "4", "N": "node1"}) == "logs/12_004-node1.%out%q"
+
+
+def test_read_sbatch_options_leaves_out_the_lines_that_sbatch_refuses() -> None:
+    text = "#!/bin/bash\n#SBATCH --bogus=1\n#SBATCH -N2\necho\n#SBATCH --ntasks=4\n"
+    with pytest.raises(OptionRefused):
+        read_file(text)
+    assert read_sbatch_options(text).values == {"nodes": "2"}

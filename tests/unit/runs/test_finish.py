@@ -13,16 +13,18 @@ from gpucourse.context import Context
 from gpucourse.errors import UnreachableError
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Node
-from gpucourse.model.record import RunRecord
+from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ports import CommandResult
 from gpucourse.remote.fleet import Fleet
-from gpucourse.runs.finish import _collect, deliver, judge_again, seal, seal_screen
+from gpucourse.runs.finish import _collect, deliver, finish, judge_again, seal, seal_screen
 from gpucourse.runs.parts import prepare_judge
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_json, write_record
-from tests.learning import Learning
+from gpucourse.workspace.seals import find_changed_files
+from tests.learning import METRICS, Learning
 from tests.unit.learning.test_try import RIGHT, put_parts, run_with, states
+from tests.unit.remote.agent_link import AgentNodes, make_ended_job, make_nodes
 from tests.unit.runs.test_parts import NoTorch
 
 EXERCISE = Exercise.model_validate(
@@ -160,3 +162,33 @@ def test_judge_again_without_torch_here_judges_no_part_and_keeps_what_was_handed
     assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
     assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"
     assert states(learning)[0] == "passed", "what was handed in before stays"
+
+
+LOG = b"found it\nand left\n"
+
+
+def leave_run(learning: Learning, code: int = 0) -> tuple[RunRecord, AgentNodes]:
+    """A run of 1.1 that has ended on its node, and of which nothing is collected yet."""
+    record = learning.record(
+        state="running", collected=False, started="2026-01-31T14:25:01+00:00", node_exits=[NodeExit(node="node0", code=code)]
+    )
+    runs.files_of(learning.context.paths, record).metrics.unlink()
+    nodes = AgentNodes(learning.root / "nodes")
+    measured = json.dumps(METRICS | {"mode": "aws", "speedup": 3.0}).encode()
+    make_ended_job(nodes.home("node0"), record.id, LOG, {"metrics.json": measured})
+    return record, nodes
+
+
+@pytest.mark.parametrize(("code", "state", "verdict"), [(0, "succeeded", "passed"), (1, "failed", None)])
+def test_finish_collects_judges_and_seals_a_run(learning: Learning, code: int, state: str, verdict: str | None) -> None:
+    context = learning.open_context()
+    record, nodes = leave_run(learning, code)
+    with Fleet(nodes, make_nodes(1)) as fleet:
+        judged = finish(context, fleet, record)
+    files = runs.files_of(context.paths, record)
+    stored = runs.reread(context.paths, record)
+    assert (stored.state, stored.collected, stored.verdict, judged and judged.verdict) == (state, True, verdict, verdict)
+    metrics = read_json(files.metrics)
+    assert (metrics["speedup"], metrics["mode"]) == (3.0, "local"), "a script does not decide where it ran"
+    assert find_changed_files(files) == ()
+    assert (context.paths.deliverables("1.1") / "metrics.json").is_file() == (code == 0)

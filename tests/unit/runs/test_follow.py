@@ -13,10 +13,12 @@ from gpucourse.model.node import Inventory
 from gpucourse.model.slurm import SlurmRun
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet
-from gpucourse.runs.follow import find_silent_ranks, follow_to_end
+from gpucourse.runs.follow import conclude, find_silent_ranks, follow_to_end
 from gpucourse.workspace import deployments, runs
+from tests.learning import Learning
+from tests.unit.remote.agent_link import make_nodes
 from tests.unit.runs.test_diagnose import make_record
-from tests.unit.runs.test_finish import NODE, Answering, save_an_ended_run
+from tests.unit.runs.test_finish import LOG, NODE, Answering, leave_run, save_an_ended_run
 
 
 def test_follow_to_end_under_slurm_accepts_logs_of_the_nodes_of_its_lab_only(context: Context) -> None:
@@ -46,3 +48,23 @@ def test_find_silent_ranks_gives_planned_ranks_whose_log_is_empty(context: Conte
     assert find_silent_ranks(record, files) == SilentRanks(ranks={"node0": [1], "node1": [2]})
     record.slurm = SlurmRun(partition="gpu", nodes=1, gpus=0)
     assert find_silent_ranks(record, files) == SilentRanks(ranks={}), "a job that waits in the queue is silent, and rightly so"
+
+
+def test_follow_to_end_notes_how_the_run_ended_and_finishes_it(learning: Learning) -> None:
+    context = learning.open_context()
+    record, nodes = leave_run(learning)
+    with Fleet(nodes, make_nodes(1)) as fleet:
+        followed = follow_to_end(context, fleet, record, limit_s=20.0)
+    assert followed.verdict is not None
+    assert [(end.code, end.seconds) for end in record.node_exits] == [(0, 1.5)]
+    assert [(end.rank, end.code) for end in record.rank_exits] == [(0, 0)]
+    assert (record.state, record.ended) == ("succeeded", "2026-01-31T14:25:02+00:00"), "when its last node did"
+    assert runs.files_of(context.paths, record).rank_log("node0", 0).read_bytes() == LOG
+
+
+def test_conclude_says_how_to_collect_what_a_node_did_not_send(learning: Learning) -> None:
+    record, _ = leave_run(learning)
+    with Fleet(Answering(), [NODE]) as fleet, pytest.raises(UnreachableError, match="not all of its outputs") as caught:
+        conclude(learning.open_context(), fleet, record)
+    assert caught.value.hint.startswith(f"gpucourse logs {record.id} collects the rest; gpucourse destroy 1 --discard")
+    assert runs.reread(learning.context.paths, record).state == "collecting"

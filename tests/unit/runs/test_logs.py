@@ -3,14 +3,18 @@ from __future__ import annotations
 import io
 import re
 import sys
+import threading
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import DamagedFile
-from gpucourse.runs.logs import CHUNK, LogPart, StoredLog
+from gpucourse.errors import DamagedFile, UsageError
+from gpucourse.model.event import Event, LogBytes
+from gpucourse.runs.logs import CHUNK, LogPart, StoredLog, Tail, select_logs
+from gpucourse.workspace import runs
+from tests.learning import Learning
 
 BEGAN = 1000.0
 
@@ -115,3 +119,32 @@ def test_sent_log_is_the_log_that_is_read(tmp_path: Path, mode: str, tail: int |
         sent = log.send(out)
     assert (tmp_path / "out").read_bytes() == b"before\n" + (text_of(log) if sent else b"")
     assert sent or mode == "ab" or sys.platform != "linux"
+
+
+def test_select_logs_has_ranks_in_order_and_launchers_last(learning: Learning) -> None:
+    record = learning.record()
+    files = runs.files_of(learning.context.paths, record)
+    for node, rank in (("node0", None), ("node1", 1)):
+        files.rank_log(node, rank).write_text("a line\n")
+    logs = select_logs(learning.context, record)
+    assert [(log.node, log.rank) for log in logs] == [("node0", 0), ("node1", 1), ("node0", None)]
+    assert [log.node for log in select_logs(learning.context, record, 1)] == ["node1"]
+    with pytest.raises(UsageError, match="has no log of rank 7") as caught:
+        select_logs(learning.context, record, 7)
+    assert caught.value.hint == "its ranks: 0, 1"
+    with pytest.raises(UsageError, match="nothing says when the lines of run"):
+        select_logs(learning.context, record, part=LogPart(since=5))
+
+
+def test_advance_passes_on_what_was_added_and_until_the_last_lines(learning: Learning) -> None:
+    context, record, events = learning.context, learning.record(), list[Event]()
+    context.watch = events.append
+    files = runs.files_of(context.paths, record)
+    tail = Tail(context, record, None, LogPart(tail=0))
+    assert not tail.advance()
+    with files.rank_log("node0", 0).open("a") as log:
+        log.write("more\n")
+    assert tail.advance()
+    files.rank_log("node1", 1).write_text("new\n")
+    tail.until(lambda: True, threading.Event())
+    assert events == [LogBytes(node="node0", rank=0, data=b"more\n"), LogBytes(node="node1", rank=1, data=b"new\n")]

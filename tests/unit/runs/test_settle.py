@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from gpucourse.runs.connect import Connections
-from gpucourse.runs.settle import settle
+from gpucourse.runs.settle import collect_later, follow_on, settle
 from gpucourse.workspace import runs
 from gpucourse.workspace.lock import hold_lock
-from tests.learning import Learning
+from tests.learning import Learning, deploy
+from tests.unit.runs.test_finish import leave_run
 
 
 def test_settle_marks_a_run_lost_whose_nodes_are_gone_unless_another_process_follows_it(learning: Learning) -> None:
@@ -15,3 +16,17 @@ def test_settle_marks_a_run_lost_whose_nodes_are_gone_unless_another_process_fol
         settled = settle(context, record, connections)
     assert (settled.state, settled.error, settled.collected) == ("lost", "its nodes are gone", True)
     assert runs.reread(context.paths, record) == settled
+
+
+def test_follow_on_finishes_a_run_that_ended_unattended_and_then_reads_its_verdict(learning: Learning) -> None:
+    deploy(learning)
+    context = learning.open_context()
+    record, nodes = leave_run(learning)
+    context.make_transport = lambda _key: nodes
+    with Connections(context) as connections:
+        first = follow_on(context, record, connections, limit_s=20.0)
+        asked = nodes.list_verbs("node0")
+        again = follow_on(context, record, connections)
+        assert collect_later(context, first.record, connections) == first.record, "no job of it is left"
+    assert (first.record.state, first.verdict) == ("succeeded", again.verdict)
+    assert nodes.list_verbs("node0") == asked

@@ -13,8 +13,10 @@ from gpucourse.model.deployment import (
     Deployment,
     HostsDeployment,
     LocalDeployment,
+    Receipt,
 )
 from gpucourse.workspace import deployments
+from gpucourse.workspace.files import write_record
 from gpucourse.workspace.paths import WorkspacePaths
 
 NOW = "2026-01-31T14:25:01+00:00"
@@ -90,3 +92,25 @@ def test_load_refuses_a_target_whose_name_cannot_be_shown(paths: WorkspacePaths,
         with pytest.raises(MissingError, match="damaged"):
             deployments.load(paths, stack)
         file.write_text(text, encoding="utf-8")
+
+
+def test_readable_names_the_record_that_cannot_be_read(paths: WorkspacePaths) -> None:
+    for target in ("local", "hosts"):
+        store_record(paths, target, variables={})
+    paths.deployment("04-aws-t4").write_text("{")
+    records, errors = deployments.readable(paths)
+    assert ([record.stack for record in records], list(errors)) == (["03-hosts", "03-local"], ["04-aws-t4"])
+    assert {record.stack for record in deployments.of_module(paths, "3")} == {"03-hosts", "03-local"}
+    for read in (deployments.every, lambda paths: deployments.of_module(paths, "4")):
+        with pytest.raises(MissingError, match="04-aws-t4"):
+            read(paths)
+
+
+def test_list_receipts_gives_the_oldest_first_and_names_a_damaged_one(paths: WorkspacePaths) -> None:
+    for stamp, stack in (("20260102-000000", "03-local"), ("20260101-000000", "04-local")):
+        receipt = Receipt(stack=stack, uid="u", module="3", mode="local", created="", destroyed=NOW)
+        write_record(paths.receipt(stamp, stack), receipt)
+    paths.receipt("20260103-000000", "05-local").write_text("{")
+    receipts, (error,) = deployments.list_receipts(paths)
+    assert [receipt.stack for receipt in receipts] == ["04-local", "03-local"]
+    assert "20260103-000000" in error.what

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError
-from gpucourse.workspace.exercises import all_names, ensure_copies
+from gpucourse.workspace.exercises import all_names, ensure_copies, restore
 from gpucourse.workspace.paths import WorkspacePaths
 
 
@@ -45,3 +45,16 @@ def test_ensure_copies_brings_a_deleted_copy_back(tmp_path: Path, course: Path) 
 def test_ensure_copies_names_a_file_that_the_course_lost(tmp_path: Path, course: Path) -> None:
     with pytest.raises(MissingError, match=r"exercises/03-x/gone\.py"):
         ensure_copies(WorkspacePaths(tmp_path), course, ["03-x/gone.py"])
+
+
+def test_restore_puts_files_of_the_course_back_and_keeps_those_of_the_learner(tmp_path: Path, course: Path) -> None:
+    paths, names = WorkspacePaths(tmp_path / "workspace"), all_names(course)
+    ensure_copies(paths, course, names)
+    mine, backup = paths.exercises / "03-x/a.py", paths.reset_backups / "now" / "03-x/a.py"
+    mine.write_text("# the learner's\n")
+    (paths.exercises / "03-x/b.py").unlink()
+    assert restore(paths, course, names, "now") == {"03-x/a.py": backup, "03-x/b.py": None}
+    assert (mine.read_text(), backup.read_text()) == ("# 03-x/a.py\n", "# the learner's\n")
+    (course / "03-x/a.py").write_text("# new a\n")
+    assert ensure_copies(paths, course, names) == []
+    assert mine.read_text() == "# new a\n", "the copy follows the course again"

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.model.record import RunRecord
+from gpucourse.model.record import RefusedFile, RunRecord
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.paths import WorkspacePaths
@@ -155,3 +156,29 @@ def test_read_refuses_a_number_out_of_range(paths: WorkspacePaths, values: dict[
     write_record(runs.files_of(paths, mine).record, {**asdict(mine), **values})
     with pytest.raises(MissingError, match="damaged"):
         runs.read(paths, mine.folder, mine.id)
+
+
+def test_is_newer_compares_times_and_ids_of_a_damaged_record(paths: WorkspacePaths) -> None:
+    early, late = (runs.find(paths, name) for name in ("20260101-100000-otter", "heron"))
+    assert runs.is_newer(paths, late.id, early)
+    assert not runs.is_newer(paths, early.id, late)
+    assert not runs.is_newer(paths, "20260103-000000-gone", early)
+    runs.files_of(paths, late).record.write_text("{")
+    assert runs.is_newer(paths, late.id, early)
+
+
+def test_list_collected_gives_sealed_runs_of_which_nothing_is_missing(paths: WorkspacePaths) -> None:
+    refused = [RefusedFile(node="node0", name="x", reason="too large")]
+    changes: list[dict[str, Any]] = [
+        {},
+        {"collected": False},
+        {"refused": refused},
+        {"stack": "04-local"},
+        {"state": "running"},
+    ]
+    for number, change in enumerate(changes):
+        ended = record(f"2026010{number + 3}-000000-otter")
+        ended.state, ended.collected = "succeeded", True
+        runs.save(paths, replace(ended, **change))
+        runs.files_of(paths, ended).hashes.touch()
+    assert runs.list_collected(paths, "03-local") == ["20260103-000000-otter"]

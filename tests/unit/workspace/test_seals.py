@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpucourse.workspace import seals
+from gpucourse.workspace.files import write_record
+from gpucourse.workspace.paths import RunPaths
 
 
 def test_digests_are_of_files_below_the_folder_only(tmp_path: Path) -> None:
@@ -48,3 +50,16 @@ def test_digest_of_a_file_of_any_size(tmp_path: Path) -> None:
         tmp_path.joinpath(str(size)).write_bytes(b"x" * size)
     digests = dict(seals.digests_inside(tmp_path, map(str, sizes)))
     assert digests == {str(size): hashlib.sha256(b"x" * size).hexdigest() for size in sizes}
+
+
+def test_find_changed_files_names_what_changed_after_save_sealed(tmp_path: Path) -> None:
+    files = RunPaths(tmp_path)
+    write_record(files.metrics, {"speed": 1})
+    seals.save_sealed(files, {"id": "r"}, {"version": 1, "sha256": {}}, changed_names=["metrics.json"])
+    assert seals.find_changed_files(files) == ()
+    files.metrics.write_text("{}")
+    files.plan.write_text("{}")
+    assert seals.find_changed_files(files) == ("metrics.json", "plan.json"), "evidence that came later is no evidence"
+    assert seals.find_changed_files(files, ["run.json"]) == ("plan.json",)
+    files.hashes.unlink()
+    assert seals.find_changed_files(files) == (files.hashes.name,)

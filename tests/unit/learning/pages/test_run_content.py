@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from gpucourse.learning.pages.run_content import LOG_BYTES, read_run
-from tests.learning import Learning
+from gpucourse.learning.pages.run_content import LOG_BYTES, RunReader, read_run
+from tests.learning import METRICS, Learning
+from tests.unit.runs.conftest import PLOT
 
 
 def test_read_run_has_both_ends_of_a_huge_log(learning: Learning) -> None:
@@ -27,3 +28,15 @@ def test_read_run_names_a_log_that_is_a_link_and_does_not_read_it(learning: Lear
     content = read_run(learning.context, record)
     assert content.logs == ()
     assert content.trouble[0].startswith("node0-rank0.log cannot be read")
+
+
+def test_read_has_the_tables_and_the_plots_for_which_the_run_measured_something(learning: Learning) -> None:
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    text = manifest.read_text()
+    manifest.write_text(text.replace(PLOT[PLOT.index("    checks:") :], PLOT))
+    records = [learning.record(metrics=METRICS), learning.record(metrics=METRICS | {"springs": []})]
+    reader = RunReader(learning.open_context())
+    measured, empty = (reader.read(record) for record in records)
+    assert [(grid.title, grid.rows) for grid in measured.list_tables()] == [("Springs", (("1.5",), ("2.5",)))]
+    assert [plot.title for plot, _points in measured.list_plots()] == ["Flow"]
+    assert (empty.list_tables(), list(empty.list_plots())) == ([], [])
