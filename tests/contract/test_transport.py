@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +53,25 @@ def test_run_starts_in_the_home_of_the_node(link: SshLink, lab: SshLab) -> None:
     assert done.stdout.decode().split("\n") == [str(home), str(home)]
     assert done.ok
     assert done.stderr == b""
+
+
+def test_run_starts_in_the_folder_of_the_user_below_a_shared_one(lab: SshLab, node: Node, tmp_path: Path) -> None:
+    shared = tmp_path / "all of us"
+    shared.mkdir()
+    folder = shared / f"gpucourse-{pwd.getpwuid(os.getuid()).pw_name}"
+    with closing(SshTransport(lab.key).connect(node, shared=str(shared))) as link:
+        for _first_or_later in range(2):
+            done = link.run('pwd; printf %s "$HOME"')
+            assert (done.stdout.decode().split("\n"), done.stderr) == ([str(folder), str(folder)], b"")
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_run_makes_no_shared_folder_that_is_missing(lab: SshLab, node: Node, tmp_path: Path) -> None:
+    with closing(SshTransport(lab.key).connect(node, shared=str(tmp_path / "missing"))) as link:
+        done = link.run("pwd")
+    assert (done.code, done.stdout) == (73, b"")
+    assert b"missing" in done.stderr
+    assert not (tmp_path / "missing").exists()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.plan import Upload
 from gpucourse.ports import Link
 from gpucourse.remote import jobs
-from gpucourse.remote.login_shell import MOST_KEPT, Stdin
 
 HASHED_BELOW = 1 << 20
 """Smaller files are identified by their content, larger ones by size, times of change and name."""
@@ -67,7 +66,7 @@ def push(link: Link, wrapped: Sequence[Parcel]) -> int:
     lacking = [parcel for key, parcel in by_key.items() if key not in there]
     small = [parcel for parcel in lacking if parcel.size < PIPED_FROM]
     for first in range(0, len(small), _IN_ONE_TAR):
-        _do(link, _TAKE, _pack(small[first : first + _IN_ONE_TAR]))
+        _do(link, _TAKE, _join_pieces(_tar(small[first : first + _IN_ONE_TAR])))
     for parcel in lacking:
         if parcel.size >= PIPED_FROM:
             send_file(link, parcel.source, f".gpucourse/store/{parcel.key}", size=parcel.size)
@@ -128,12 +127,6 @@ def _tar(wrapped: Sequence[Parcel]) -> Iterator[bytes]:
         yield bytes(-parcel.size % tarfile.BLOCKSIZE)
     yield tarfile.TarInfo(_WHOLE).tobuf(tarfile.PAX_FORMAT)
     yield bytes(2 * tarfile.BLOCKSIZE)
-
-
-def _pack(wrapped: Sequence[Parcel]) -> Stdin:
-    """Return the tar of these blobs; in one piece if it is small, so that the shell which unpacks it can be used afterwards."""
-    pieces = _join_pieces(_tar(wrapped))
-    return b"".join(pieces) if sum(parcel.size for parcel in wrapped) < MOST_KEPT // 2 else pieces
 
 
 def _join_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -45,7 +45,7 @@ class Head:
         self.node, self.alive, self.asked = GONE, True, list[str]()
         self._done = CommandResult(code=code, stdout=answer.encode(), stderr=b"")
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Head:
+    def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Head:
         assert node == GONE
         assert timeout_s
         return self
