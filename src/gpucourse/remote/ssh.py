@@ -154,7 +154,7 @@ class SshLink:
         guard.daemon = True
         guard.start()
         try:
-            channel = self._take_ahead() or self._open(timeout_s)
+            channel = self._open(timeout_s)
             threading.Thread(target=self._open_ahead, name=f"ssh-ahead-{self.node.name}", daemon=True).start()
             channel.exec_command(line)
         except LOST as error:
@@ -168,11 +168,12 @@ class SshLink:
         return channel
 
     def _open(self, timeout_s: float) -> paramiko.Channel:
-        """Open a channel. A busy server still counts, for a moment, one that we have just closed, and refuses the next."""
+        """Return the channel that was opened ahead, or a new one. A busy server still counts, for a moment, one that was just
+        closed, and refuses the next."""
         deadline = time.monotonic() + min(timeout_s, _REFUSED_S)
         while True:
             try:
-                return self._transport.open_session(timeout=timeout_s)
+                return self._take_ahead() or self._transport.open_session(timeout=timeout_s)
             except paramiko.SSHException:  # of several refusals at the same moment, paramiko reports the reason of one only
                 if not self.alive or time.monotonic() >= deadline:
                     raise

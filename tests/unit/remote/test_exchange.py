@@ -103,6 +103,20 @@ def test_exchange_gives_up_a_shell_that_prints_without_end(stream: str) -> None:
     assert given < 100 * MAX_NOISE
 
 
+def test_answer_gives_up_a_command_that_prints_without_end() -> None:
+    request, now = Request("yes"), 0.0
+
+    def talk() -> bytes:
+        nonlocal now
+        now += 50
+        return b"y" if now > 50 else request.stdout
+
+    exchange = Exchange("node7", cast("Any", ScriptedChannel(talk, bytes, None)), request, 60.0, clock=lambda: now)
+    with pytest.raises(Silent, match="the command's answer is not complete after 120 s"):
+        exchange.answer()
+    assert now == 150
+
+
 def test_exchange_is_silent_only_after_a_pause() -> None:
     marks, now = Request("true"), 0.0
 
