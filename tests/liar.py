@@ -21,6 +21,7 @@ import asyncssh
 
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
+from gpucourse.remote.login_shell import NO_INPUT
 from tests.waiting import STUCK_S
 
 MESSAGES = {  # words of the command that asks, in the order in which they are looked for
@@ -121,7 +122,7 @@ class Liar:
             return
 
     async def _answer(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
-        command, word, form = _unwrap(process.command or "")
+        command, word = _unwrap(process.command or "")
         message, arguments = classify(command)
         self.asked.append(message)
         lie = self.lie if self.lie is not None and self.lie.message == message else None
@@ -129,7 +130,7 @@ class Liar:
         process.stdout.write(begin + b"-out" if begin else b"")
         process.stderr.write(begin + b"-err" if begin else b"")
         # Input comes only after a command has begun, which a bare lie never tells.
-        stdin = b"" if lie is not None and lie.bare else await _read_input(process, form)
+        stdin = b"" if (lie is not None and lie.bare) or command.startswith(NO_INPUT) else bytes(await process.stdin.read())
         if message == "cancel":
             self.ended = True
         if message == "start" and stdin:
@@ -185,21 +186,11 @@ async def _go_on(process: asyncssh.SSHServerProcess[bytes], lie: Lie) -> None:
             await asyncio.sleep(0 if lie.after == "endless" else _LATER_S)
 
 
-def _unwrap(line: str) -> tuple[str, bytes, str]:
-    """The command in the line that the client sends, the word of its marks, and the form of its input."""
-    *_, first, second, form, escaped = shlex.split(line)
-    return _plain(escaped.encode()).decode("utf-8", "surrogateescape"), (first + second).encode(), form
-
-
-def _plain(escaped: bytes) -> bytes:
-    return re.sub(rb"\\0([0-7]{3})", lambda match: bytes([int(match[1], 8)]), escaped)
-
-
-async def _read_input(process: asyncssh.SSHServerProcess[bytes], form: str) -> bytes:
-    """The command's input, as the client's shell would read it. This server takes one command on a channel."""
-    if form == "+":
-        return bytes(await process.stdin.read())
-    return b"" if form == "-" else _plain(await process.stdin.readexactly(int(form)))
+def _unwrap(line: str) -> tuple[str, bytes]:
+    """The command in the line that the client sends, and the word of its marks."""
+    *_, first, second, escaped = shlex.split(line)
+    plain = re.sub(rb"\\0([0-7]{3})", lambda match: bytes([int(match[1], 8)]), escaped.encode())
+    return plain.decode("utf-8", "surrogateescape"), (first + second).encode()
 
 
 def classify(command: str) -> tuple[str, list[str]]:

@@ -33,7 +33,7 @@ AuthenticationMethods publickey
 SetEnv "HOME={folder}/{name}/home"
 Subsystem sftp internal-sftp -d "{folder}/{name}/home"
 MaxStartups 100:30:200
-MaxSessions 10
+MaxSessions {sessions}
 UseDNS no
 {more}"""
 
@@ -48,16 +48,17 @@ class Server:
 
 
 @contextmanager
-def openssh_nodes(folder: Path, count: int, key: Path, *, shell: str = "") -> Iterator[list[Server]]:
+def openssh_nodes(folder: Path, count: int, key: Path, *, shell: str = "", sessions: int = 10) -> Iterator[list[Server]]:
     """`count` nodes that the private key opens. `shell` is a command line that gets what is to be run as $SSH_ORIGINAL_COMMAND,
-    in place of the user's own login shell. Skips where there is no OpenSSH server, or not the folder that it needs."""
+    in place of the user's own login shell; `sessions` is how many channels a connection may have. Skips where there is no
+    OpenSSH server, or not the folder that it needs."""
     sshd = shutil.which("sshd", path="/opt/homebrew/sbin") or need("sshd")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "authorized_keys").write_text(ensure_client_key(key) + "\n")
     servers: list[Server] = []
     try:
         for index in range(count):
-            servers.append(_start(sshd, folder, f"node{index}", shell))  # one that fails must not hide the others
+            servers.append(_start(sshd, folder, f"node{index}", shell, sessions))  # one that fails must not hide the others
         for server in servers:
             _wait(server, folder / server.node.name / "log")
         yield servers
@@ -68,12 +69,13 @@ def openssh_nodes(folder: Path, count: int, key: Path, *, shell: str = "") -> It
             server.process.wait(STUCK_S)
 
 
-def _start(sshd: str, folder: Path, name: str, shell: str) -> Server:
+def _start(sshd: str, folder: Path, name: str, shell: str, sessions: int) -> Server:
     home, port = folder / name / "home", take_port()
     home.mkdir(parents=True)
     public = ensure_client_key(folder / name / "host_key")
     config = folder / name / "sshd_config"
-    config.write_text(_CONFIG.format(port=port, folder=folder, name=name, more=f"ForceCommand {shell}\n" if shell else ""))
+    more = f"ForceCommand {shell}\n" if shell else ""
+    config.write_text(_CONFIG.format(port=port, folder=folder, name=name, sessions=sessions, more=more))
     process = subprocess.Popen([sshd, "-D", "-f", str(config), "-E", str(folder / name / "log")])
     return Server(_node(name, port, public), home, process)
 

@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 from gpucourse.cli.boundary import run_command
 from gpucourse.model.node import Node
-from gpucourse.remote.sockets import PacketSocket, dial
+from gpucourse.remote.dial import dial
 from tests.system.cli import Learner
 from tests.system.test_hosts import write_script
 from tests.waiting import STUCK_S
@@ -74,8 +74,8 @@ class Proxy:
         """Round trips one after the other, of the node with the most of them."""
         return max((talk.said for talk in self._talks.values()), default=0)
 
-    def dial(self, node: Node, timeout_s: float) -> PacketSocket:
-        """As `sockets.dial`, over a slow line."""
+    def dial(self, node: Node, timeout_s: float) -> socket.socket:
+        """As `dial.dial`, over a slow line."""
         talk = self._talks.setdefault((node.address, node.port), _Talk())
         with socket.create_server(("127.0.0.1", 0)) as door:
             near = dial(replace(node, address="127.0.0.1", port=door.getsockname()[1]), timeout_s)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -96,16 +96,6 @@ class Context:
     def transport(self) -> Transport:
         """Return the transport that connects to nodes, with the workspace's key or the one that a node's record names."""
         return self.make_transport(self.paths.client_key)
-
-    @contextmanager
-    def keep_links(self) -> Iterator[Context]:
-        """Yield a copy of this context that connects to each node only once in the block."""
-        from gpucourse.remote.links import KeptTransport
-
-        context = copy(self)
-        with closing(KeptTransport(lambda: self.transport)) as context.transport:
-            context.judge = self.judge  # closed together with this context
-            yield context
 
     @cached_property
     def judge(self) -> Judge:

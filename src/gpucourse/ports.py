@@ -57,6 +57,10 @@ class Link(Protocol):
 class Transport(Protocol):
     """Makes links."""
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
-        """Connect and authenticate, with the node's host key pinned. Raises UnreachableError."""
+    def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
+        """Connect and authenticate, with the node's host key pinned. Raises UnreachableError.
+
+        If `shared` names a folder that all machines of a cluster share, commands start in the user's own folder below it, which
+        is also their HOME.
+        """
         ...

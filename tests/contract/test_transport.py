@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from gpucourse.errors import OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
+from gpucourse.parallel import try_all
+from gpucourse.ports import CommandResult
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.ssh import SshLink, SshTransport
+from tests.openssh import openssh_nodes
 from tests.sshlab import KINDS, Line, SshLab, ssh_lab
 from tests.waiting import STUCK_S
 
@@ -53,6 +59,25 @@ def test_run_starts_in_the_home_of_the_node(link: SshLink, lab: SshLab) -> None:
     assert done.stderr == b""
 
 
+def test_run_starts_in_the_folder_of_the_user_below_a_shared_one(lab: SshLab, node: Node, tmp_path: Path) -> None:
+    shared = tmp_path / "all of us"
+    shared.mkdir()
+    folder = shared / f"gpucourse-{pwd.getpwuid(os.getuid()).pw_name}"
+    with closing(SshTransport(lab.key).connect(node, shared=str(shared))) as link:
+        for _first_or_later in range(2):
+            done = link.run('pwd; printf %s "$HOME"')
+            assert (done.stdout.decode().split("\n"), done.stderr) == ([str(folder), str(folder)], b"")
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_run_makes_no_shared_folder_that_is_missing(lab: SshLab, node: Node, tmp_path: Path) -> None:
+    with closing(SshTransport(lab.key).connect(node, shared=str(tmp_path / "missing"))) as link:
+        done = link.run("pwd")
+    assert (done.code, done.stdout) == (73, b"")
+    assert b"missing" in done.stderr
+    assert not (tmp_path / "missing").exists()
+
+
 @pytest.mark.parametrize(
     ("command", "code"), [("exit 7", 7), ("exit 255", 255), ("kill -KILL $$", 137), ("no-such-command-anywhere", 127)]
 )
@@ -89,6 +114,19 @@ def test_run_raises_when_the_connection_is_cut(lab: SshLab, line: Line) -> None:
     with pytest.raises(UnreachableError):
         link.run("true")
     link.close()
+
+
+def test_run_works_on_a_server_that_allows_one_channel(tmp_path: Path) -> None:
+    with (
+        openssh_nodes(tmp_path / "sshd", 1, tmp_path / "key", sessions=1) as [server],
+        closing(SshTransport(tmp_path / "key").connect(server.node)) as link,
+    ):
+        assert [link.run(f"echo {number}").stdout for number in range(5)] == [b"%d\n" % number for number in range(5)]
+
+
+def test_run_carries_out_eight_commands_at_a_time(link: SshLink) -> None:
+    results = try_all([partial(link.run, f"sleep 0.2; echo {number}") for number in range(12)], limit=12)
+    assert [done.stdout for done in results if isinstance(done, CommandResult)] == [b"%d\n" % number for number in range(12)]
 
 
 def test_stream_arrives_while_the_command_runs(link: SshLink) -> None:

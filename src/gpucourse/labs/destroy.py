@@ -130,16 +130,16 @@ def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_un
     receipts: list[Receipt] = []
     errors: list[GpucourseError] = list(survey_result.unreadable)
 
-    def destroy_stack(kept: Context, stack: str) -> None:
-        own = copy(kept)
+    judge = context.judge
+
+    def destroy_stack(stack: str) -> None:
+        own = copy(context)
+        own.judge = judge  # closed together with this context
         if len(stacks) > 1:
             own.watch = label_events(context.watch, stack, stages=False)
         _destroy_stack(own, stack, receipts, discard=discard, forget_unreachable=forget_unreachable)
 
-    with context.keep_links() as kept:
-        ends = try_all(
-            [partial(destroy_stack, kept, stack) for stack in stacks], limit=LABS_AT_ONCE, on_interrupt=context.stop.set
-        )
+    ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=LABS_AT_ONCE, on_interrupt=context.stop.set)
     errors += [end for end in ends if end is not None]
     for name, things in survey_result.untracked.items():
         if things:

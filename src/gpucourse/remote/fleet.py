@@ -50,7 +50,10 @@ class Outcome(Generic[T]):
 
 
 class Fleet:
-    """Links to some nodes, made when they are first needed and kept until `close`. `links` are open already, by node."""
+    """Links to some nodes, made when they are first needed and kept until `close`. `links` are open already, by node.
+
+    `shared` is a folder that all of them share, below which commands run; empty for their home folders.
+    """
 
     def __init__(
         self,
@@ -60,16 +63,17 @@ class Fleet:
         at_once: int = AT_ONCE,
         timeout_s: float = CONNECT_S,
         links: Mapping[str, Link] | None = None,
+        shared: str = "",
     ) -> None:
         self.nodes = tuple(nodes)
-        self._transport, self._at_once, self._timeout_s = transport, at_once, timeout_s
+        self._transport, self._at_once, self._timeout_s, self._shared = transport, at_once, timeout_s, shared
         self._links: dict[str, Link] = dict(links or {})
         self._locks = {node.name: threading.Lock() for node in self.nodes}
         self._lent = False
 
     def part(self, nodes: Sequence[Node]) -> Fleet:
         """Return a fleet of some of its nodes, over the same links: these stay open when the part is closed."""
-        part = Fleet(self._transport, nodes, at_once=self._at_once, timeout_s=self._timeout_s)
+        part = Fleet(self._transport, nodes, at_once=self._at_once, timeout_s=self._timeout_s, shared=self._shared)
         part._links, part._locks, part._lent = self._links, self._locks, True
         return part
 
@@ -106,7 +110,8 @@ class Fleet:
             if link is None or not link.alive:
                 if link is not None:
                     link.close()
-                link = self._links[node.name] = self._transport.connect(node, timeout_s=self._timeout_s)
+                link = self._transport.connect(node, timeout_s=self._timeout_s, shared=self._shared)
+                self._links[node.name] = link
             return link
 
     def drop(self, node: Node) -> None:

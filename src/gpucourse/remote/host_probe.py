@@ -78,7 +78,7 @@ _OURS = """
 import hashlib, json, os, pwd, shutil, signal, sys, time
 wanted = json.loads(sys.stdin.read())
 homes = [os.environ.get("HOME") or os.path.expanduser("~")]
-if wanted["shared"]:  # as SharedLink names it, to the letter: links are named by a digest of the path
+if wanted["shared"]:  # as the client names it, to the letter: links are named by a digest of the path
     homes.append("%s/gpucourse-%s" % (wanted["shared"], pwd.getpwuid(os.geteuid()).pw_name))
 bases = [os.path.join(home, ".gpucourse") for home in homes]
 labs, jobs = [os.path.join(base, "labs") for base in bases], [os.path.join(base, "jobs") for base in bases]
@@ -112,6 +112,8 @@ def listed(folder):
     try: return os.listdir(folder)
     except OSError: return []
 if wanted["verb"] == "mark":
+    if wanted["shared"] and not os.path.isdir(wanted["shared"]):
+        sys.exit("there is no folder %s, the shared_folder of gpucourse.yaml" % wanted["shared"])
     for mark in mine:
         try:
             os.makedirs(os.path.dirname(mark), 0o700, exist_ok=True)

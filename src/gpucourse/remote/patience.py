@@ -14,8 +14,7 @@ CONNECT_S = 10.0
 """Until a node is connected and has authenticated us, unless the caller sets another limit."""
 
 REST_S = 1.0
-"""The time that a command may need to end after its stream had everything that was requested. Its shell can be used again then;
-starting another one needs two round trips, and the time of a login shell."""
+"""The time that a command may need to end by itself after its stream had everything that was requested."""
 
 PACE = 16 << 10
 """Bytes a second. A node that sends more slowly than this over its whole answer is given up."""

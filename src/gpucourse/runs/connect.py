@@ -44,11 +44,8 @@ def reach(context: Context, fleet: Fleet) -> None:
 def make_fleet(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
     """Return the nodes, not connected yet; for a run under Slurm, in the folder that all machines share."""
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.links import SharedTransport
 
-    if scheduled and deployment.shared:
-        return Fleet(SharedTransport(context.transport, deployment.shared), nodes)
-    return Fleet(context.transport, nodes)
+    return Fleet(context.transport, nodes, shared=deployment.shared if scheduled else "")
 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:

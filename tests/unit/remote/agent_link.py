@@ -74,7 +74,7 @@ class AgentNodes:
     def home(self, node: str) -> Path:
         return self.root / node
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> AgentLink:
+    def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> AgentLink:
         assert timeout_s
         link = AgentLink(self.home(node.name), node)
         link.cut_after = None if any(made.node.name == node.name for made in self.links) else self.cut_after

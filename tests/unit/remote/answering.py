@@ -44,7 +44,7 @@ class AnsweringNodes:
     def __init__(self, **answers: Any) -> None:
         self.answers, self.links = answers, list[AnsweringLink]()
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> AnsweringLink:
+    def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> AnsweringLink:
         assert timeout_s
         if isinstance(self.answers[node.name], Exception):
             raise self.answers[node.name]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 
 from gpucourse.errors import UnreachableError
 from gpucourse.remote.exchange import Exchange, Silent
-from gpucourse.remote.login_shell import MOST_NOISE, Request
+from gpucourse.remote.login_shell import MAX_NOISE, Request
 from tests.waiting import STUCK_S
 
 Say = Callable[[], bytes]
@@ -27,7 +28,6 @@ class ScriptedChannel:
             self.status_event.set()
         self.closed = False
         self.errors_ready = True
-        self.out_window_size = 1 << 21
 
     def recv(self, _nbytes: int) -> bytes:
         return self.recv_stdout()
@@ -66,7 +66,7 @@ def outcome(
 ) -> bytes:
     """What comes of the command, both streams one after the other."""
     channel = ScriptedChannel(stdout, stderr, code)
-    exchange = Exchange("node7", channel, marks or Request("true"), silence_s, lost=(OSError,), clock=clock)
+    exchange = Exchange("node7", cast("Any", channel), marks or Request("true"), silence_s, clock=clock)
     try:
         out = b"".join(exchange.stdout())
         exchange.code()
@@ -100,7 +100,21 @@ def test_exchange_gives_up_a_shell_that_prints_without_end(stream: str) -> None:
     with pytest.raises(UnreachableError, match=r"printed more than 1\.0 MiB before our command began") as caught:
         outcome(*streams, code=None, silence_s=60.0)
     assert len(caught.value.what) < 800
-    assert given < 100 * MOST_NOISE
+    assert given < 100 * MAX_NOISE
+
+
+def test_answer_gives_up_a_command_that_prints_without_end() -> None:
+    request, now = Request("yes"), 0.0
+
+    def talk() -> bytes:
+        nonlocal now
+        now += 50
+        return b"y" if now > 50 else request.stdout
+
+    exchange = Exchange("node7", cast("Any", ScriptedChannel(talk, bytes, None)), request, 60.0, clock=lambda: now)
+    with pytest.raises(Silent, match="the command's answer is not complete after 120 s"):
+        exchange.answer()
+    assert now == 150
 
 
 def test_exchange_is_silent_only_after_a_pause() -> None:

@@ -40,7 +40,7 @@ class Scripted:
         self.pieces = pieces
         self.asked = 0
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Scripted:
+    def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Scripted:
         assert node == NODE
         assert timeout_s
         return self

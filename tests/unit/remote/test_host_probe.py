@@ -76,6 +76,7 @@ def test_clear_leaves_the_shared_folder_of_a_cluster_as_it_was(tmp_path: Path) -
 def test_clear_removes_our_shared_folder_if_another_lab_is_elsewhere(tmp_path: Path) -> None:
     home, shared = tmp_path / "home", tmp_path / "scratch"
     link, own = LocalLink(home), shared / f"gpucourse-{getpass.getuser()}"
+    shared.mkdir()
     mark(link, "lab-1", str(shared))
     mark(link, "lab-2")
     mark(link, "lab-3", str(shared))
@@ -103,11 +104,13 @@ def test_look_knows_a_login_node_by_the_nodes_of_its_cluster(tmp_path: Path, sin
     assert facts.login_node is login_node
 
 
-def test_mark_names_a_shared_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    with pytest.raises(GpucourseError, match=r"cannot be written: Not a directory"):
-        mark(LocalLink(tmp_path / "home"), "lab-1", str(file))
+@pytest.mark.parametrize("name", ["missing", "file"])
+def test_mark_names_a_shared_folder_that_is_none_and_makes_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(GpucourseError, match=f"there is no folder {tmp_path / name}, the shared_folder of gpucourse.yaml"):
+        mark(LocalLink(tmp_path / "home"), "lab-1", str(tmp_path / name))
+    assert not (tmp_path / "missing").exists()
+    assert not (tmp_path / "home" / ".gpucourse").exists()
 
 
 UID, RUN = "course-1", "20261121-otter"

@@ -25,7 +25,7 @@ def through(shell: str, command: str, home: Path) -> tuple[bytes, bytes, int]:
         start.parent.mkdir(parents=True, exist_ok=True)
         start.write_text("echo Hello, 3 new mails; printf '{\"a\": 1}'; sh -c 'echo banner >&2'\n")
     done = subprocess.run(
-        [need(shell), "-c", request.first_line()],
+        [need(shell), "-c", request.line],
         env={"HOME": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
         capture_output=True,

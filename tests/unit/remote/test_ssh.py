@@ -140,8 +140,16 @@ def test_connect_names_a_closed_port_and_a_missing_key(tmp_path: Path) -> None:
             SshTransport(tmp_path / "no-key").connect(node)
 
 
-@pytest.mark.parametrize("greeting", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-then-nothing\r\n"])
-def test_connect_gives_up_when_no_ssh_server_answers(tmp_path: Path, greeting: bytes) -> None:
+@pytest.mark.parametrize(
+    ("greeting", "reason"),
+    [
+        (b"", "no SSH handshake within 0.3 s"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", ""),
+        (b"SSH-2.0-then-nothing\r\n", "no SSH handshake within 0.3 s"),
+        (b"SSH-2.0-then-much\r\n\x7f\xff\xff\xfc" + bytes(12), "the server announces a packet of 2147483640 bytes"),
+    ],
+)
+def test_connect_gives_up_when_no_ssh_server_answers(tmp_path: Path, greeting: bytes, reason: str) -> None:
     ensure_client_key(tmp_path / "key")
     held: list[socket.socket] = []
 
@@ -151,7 +159,7 @@ def test_connect_gives_up_when_no_ssh_server_answers(tmp_path: Path, greeting: b
 
     with listening() as (door, node):
         threading.Thread(target=serve, args=(door,), daemon=True).start()
-        with pytest.raises(NoAnswer, match="node0 does not answer SSH"):
+        with pytest.raises(NoAnswer, match=f"node0 does not answer SSH .*{reason}"):
             SshTransport(tmp_path / "key").connect(replace(node, host_key="ssh-ed25519 AAAA"), timeout_s=0.3)
         for line in held:
             line.close()

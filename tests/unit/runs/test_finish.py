@@ -124,7 +124,7 @@ class Answering:
         self.pieces = pieces
         self.asked: list[bytes] = []
 
-    def connect(self, _node: Node, *, timeout_s: float = 10.0) -> Answering:
+    def connect(self, _node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Answering:
         assert timeout_s
         return self
 

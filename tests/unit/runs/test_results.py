@@ -7,7 +7,7 @@ import pytest
 from gpucourse.errors import MissingError
 from gpucourse.runs.results import material, read_handed_in_verdict, read_stored_verdict
 from tests.learning import MANIFEST, METRICS, Learning
-from tests.unit.course.test_own_checks import record_own
+from tests.unit.learning.test_check_own_scripts import record_own
 from tests.unit.learning.test_evidence_own_scripts import book_an_earlier_run
 from tests.unit.model.test_record import ends
 

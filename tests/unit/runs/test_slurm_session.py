@@ -20,7 +20,7 @@ def test_terminal_starts_in_the_folder_of_the_run_with_its_variables(context: Co
         "import os; print(os.getcwd(), *(os.environ[name] for name in ('GPUCOURSE_OUT', 'TMPDIR', 'SLURM_JOB_NAME')), sep='|')"
     )
     command = replace(plan.commands[0], argv=("python", "-c", said), node=replace(plan.commands[0].node, python=sys.executable))
-    place = SessionState(row=None, gpus=0, work=str(work), outputs="/o $HOME", places={"TMPDIR": "/t 1"})
+    place = SessionState(rows=[], gpus=0, work=str(work), outputs="/o $HOME", places={"TMPDIR": "/t 1"})
     *words, line = _terminal(context, deployment(), replace(plan, commands=(command,)), place)
     assert words == ["-tt", "-q", "-F", str(context.paths.stack("m3-local").ssh_config), "node0"]
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True)

@@ -105,8 +105,7 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
         except BaseException:
             _arm_remains(context, lab)
             raise
-        with context.keep_links() as own:
-            deployment.inventory = wait_until_ready(own, lab)
+        deployment.inventory = wait_until_ready(context, lab)
         if deployment.cloud.backstop:  # a new role and new nodes are known everywhere only after some minutes
             _arm(context, lab)
     return DeployResult(

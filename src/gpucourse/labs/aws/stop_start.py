@@ -116,8 +116,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
             late.append(_move_deadline(context, deployment))
 
         try:
-            with context.keep_links() as own:
-                deployment.inventory = wait_until_ready(own, lab, on_answer=move)
+            deployment.inventory = wait_until_ready(context, lab, on_answer=move)
         finally:
             if not late:  # not all answer; those that do get the deadline of the record nevertheless
                 move()

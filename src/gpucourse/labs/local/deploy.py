@@ -88,10 +88,10 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
             deployment.inventory = lab.up(context.watch)
         deployment.terraform = lab.describe()
         deployments.save(context.paths, deployment)
-        with stage(context.watch, "ready", "waiting until every node is ready"), context.keep_links() as own:
-            wait_until_ready(own, lab.paths, deployment.inventory)
+        with stage(context.watch, "ready", "waiting until every node is ready"):
+            wait_until_ready(context, lab.paths, deployment.inventory)
             if deployment.has_slurm:
-                wait_for_slurm(own, deployment.inventory, looks=lab.inspect)
+                wait_for_slurm(context, deployment.inventory, looks=lab.inspect)
     seconds = time.monotonic() - proposal.began
     return BuildResult(
         labs=[DeployResult(deployment=deployment, changes=changes, dry_run=False, seconds=seconds, healed=list(sick))]

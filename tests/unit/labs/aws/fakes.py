@@ -179,7 +179,7 @@ class ScriptedNodes:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
+    def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
         return ScriptedLink(node, self._answer)
 
 

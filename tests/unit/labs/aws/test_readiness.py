@@ -88,7 +88,7 @@ class World:
             return make_completed()
         return make_completed(self.boot)
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
+    def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
         """The world is the transport to its nodes as well."""
         if self.refused:
             raise self.refused.pop()

@@ -1,4 +1,4 @@
-"""The proxy command: its tokens, and what happens where it leads nowhere."""
+"""The connection by a proxy command: its tokens, and what happens if it leads nowhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.errors import UnreachableError
 from gpucourse.model.node import Node
-from gpucourse.remote.proxy import command, connect_through
+from gpucourse.remote.dial import dial, proxy_command
 
 
 def node(proxy: str) -> Node:
@@ -37,31 +37,31 @@ def node(proxy: str) -> Node:
         ("proxy %%h %x", ["proxy", "%h", "%x"]),
     ],
 )
-def test_command_fills_in_tokens_as_openssh_does(written: str, words: list[str]) -> None:
-    assert command(node(written)) == words
+def test_proxy_command_fills_in_tokens_as_openssh_does(written: str, words: list[str]) -> None:
+    assert proxy_command(node(written)) == words
 
 
-def test_connect_through_sends_through_the_command() -> None:
+def test_dial_sends_through_the_command() -> None:
     written = f"{shlex.quote(sys.executable)} -c 'import sys; print(sys.argv[1], input())' %h"
-    with connect_through(node(written), 10.0) as line:
+    with dial(node(written), 10.0) as line:
         line.sendall(b"hello\n")
         assert line.makefile("rb").readline() == b"198.51.100.7 hello\n"
 
 
-def test_connect_through_ends_with_the_command() -> None:
-    with connect_through(node("false"), 10.0) as line:
+def test_dial_ends_with_the_command() -> None:
+    with dial(node("false"), 10.0) as line:
         assert line.recv(1) == b""
 
 
-def test_connect_through_names_the_setting_of_a_missing_command() -> None:
+def test_dial_names_the_setting_of_a_missing_command() -> None:
     with pytest.raises(UnreachableError) as caught:
-        connect_through(node("/no/such/proxy %h"), 10.0)
+        dial(node("/no/such/proxy %h"), 10.0)
     assert "/no/such/proxy" in caught.value.what
     assert "ssh_proxy_command" in caught.value.hint
 
 
 @pytest.mark.parametrize("written", ["'", "nc\0 %h", " "])
-def test_connect_through_names_the_setting_of_a_wrong_command(written: str) -> None:
+def test_dial_names_the_setting_of_a_wrong_command(written: str) -> None:
     with pytest.raises(UnreachableError, match="its proxy command cannot be used") as caught:
-        connect_through(node(written), 1.0)
+        dial(node(written), 1.0)
     assert "ssh_proxy_command" in caught.value.hint
