@@ -38,8 +38,8 @@ def open_(
     context = session.context
     folder = (out or context.paths.page).absolute()
     with session.console.watch() as live:
-        context.watch = live
-        write_folder(folder, build(context, act(context), _read_costs(context)))
+        watched = context.watched_by(live)
+        write_folder(folder, build(watched, act(watched), _read_costs(watched)))
     first = folder.joinpath("index.html")
     if serve:
         return _serve(session, folder, browser=browser)

@@ -204,15 +204,14 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
     return view, RunOutput(run=RunDocument.of(record), verdict=verdict, prediction=prediction, folder=files.folder)
 
 
-def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunResult:
+def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) -> RunResult:
     """Do one run of several: show its progress, and then one line; with --verbose everything that `run` shows. A failed check
     or exercise does not end the series."""
     from gpucourse.ui.views.result import headline
 
     console = session.console
     with console.watch(brief=not console.verbose) as live:
-        session.context.watch = live
-        ran = go()
+        ran = go(session.context.watched_by(live))
     if ran.followed_run is None:
         return ran
     record, verdict = ran.followed_run.record, ran.followed_run.verdict

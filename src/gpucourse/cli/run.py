@@ -17,17 +17,18 @@ from gpucourse.cli.flags import (
     ParametersFlag,
     any_gpu,
     check_gpu,
-    launcher_option,
+    choice_option,
     pairs,
     parse_seconds,
-    target_option,
 )
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
-from gpucourse.model.launcher import find_traits, list_launchers
+from gpucourse.labs.target import list_targets
+from gpucourse.model.launcher import find_traits, list_choices, list_launchers
 from gpucourse.outside.names import printable
 
 if TYPE_CHECKING:
+    from gpucourse.context import Context
     from gpucourse.launch.own_batch import ScriptKind
     from gpucourse.model.deployment import Deployment
     from gpucourse.model.manifest import Exercise
@@ -100,8 +101,12 @@ def run(
         int | None,
         typer.Option("--procs", help="Processes per node, for torchrun.", min=1, show_default=False),
     ] = None,
-    launcher: Annotated[str | None, launcher_option("The launcher, instead of the exercise's own.")] = None,
-    target: Annotated[str | None, target_option("On which target, if several labs are deployed.")] = None,
+    launcher: Annotated[
+        str | None, choice_option("--launcher", "The launcher, instead of the exercise's own.", list_choices())
+    ] = None,
+    target: Annotated[
+        str | None, choice_option("--target", "On which target, if several labs are deployed.", list_targets())
+    ] = None,
     gpu: Annotated[
         str | None,
         typer.Option(
@@ -195,8 +200,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     session.console.mode(location.mode, location.lacks)
     if dry_run:
         with session.console.watch() as live:
-            context.watch = live
-            plan = rehearse(context, resolved)
+            plan = rehearse(context.watched_by(live), resolved)
         session.plot_worker.leave()
         return show_plan(session, plan, json=json)
     if resolved.launcher.is_terminal:
@@ -204,8 +208,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
 
         return run_session(session, resolved, detach=detach, json=json)
     with session.console.watch() as live:
-        context.watch = live
-        result = act(context, resolved, detach=detach)
+        result = act(context.watched_by(live), resolved, detach=detach)
     session.plot_worker.leave()
     if result.followed_run is None:
         return show_started(session, result.record, json=json)
@@ -225,7 +228,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
     location = locate_run(context, resolve(context, run_request))
     session.console.mode(location.mode, location.lacks)
 
-    def run_point(value: object, number: int, go: Callable[[], RunResult]) -> RunResult:
+    def run_point(value: object, number: int, go: Callable[[Context], RunResult]) -> RunResult:
         return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
 
     done = act.sweep(context, run_request, parameter, values, run_point)
@@ -257,7 +260,7 @@ def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
     session.console.mode(first.mode, first.lacks)
     of = len(module.exercises)
 
-    def run_exercise(exercise: Exercise, lab: Deployment, go: Callable[[], RunResult]) -> RunResult:
+    def run_exercise(exercise: Exercise, lab: Deployment, go: Callable[[Context], RunResult]) -> RunResult:
         number = [item.id for item in module.exercises].index(exercise.id) + 1
         return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
 

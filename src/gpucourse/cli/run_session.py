@@ -10,7 +10,6 @@ from gpucourse.cli import terminal
 from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
 from gpucourse.errors import Interrupted, UsageError
-from gpucourse.model.event import ignore_event
 from gpucourse.runs.prepare import ResolvedRun
 from gpucourse.ui.text import clean
 from gpucourse.workspace import runs
@@ -34,9 +33,7 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
     client = terminal.find_ssh(run.exercise.id)
     with ExitStack() as stack:
         with session.console.watch() as live:
-            context.watch = live
-            opened_session = stack.enter_context(act.open_session(context, run))
-        context.watch = ignore_event  # from now on the session uses the screen
+            opened_session = stack.enter_context(act.open_session(context.watched_by(live), run))
         session.console.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
         session.console.note(f"$ {opened_session.shown}")
         given = terminal.give(client, opened_session.argv)
@@ -48,8 +45,7 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
                 hint=f"gpucourse runs; the transcript: {runs.files_of(context.paths, opened_session.record).transcript}",
             )
         with session.console.watch() as live:
-            context.watch = live
-            attended = act.close_session(context, opened_session, transcript)
+            attended = act.close_session(context.watched_by(live), opened_session, transcript)
     return tell(session, attended, live, json=json)
 
 

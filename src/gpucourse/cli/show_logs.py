@@ -13,7 +13,6 @@ from pathlib import Path
 
 from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
-from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.event import LogBytes, SilentRanks, Stage
 from gpucourse.model.record import RunRecord
@@ -71,16 +70,16 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
     ended = threading.Event()
     with session.console.watch() as live:
         hidden = LogBytes | Stage if rank is None else LogBytes | Stage | SilentRanks
-        context.watch = lambda event: None if isinstance(event, hidden) else live(event)
-        shown = Context(workspace=context.workspace, folders=context.folders, environ=context.environ, watch=live)
-        tail = threading.Thread(target=Tail(shown, record, rank, part).until, args=(ended.is_set, context.stop), daemon=True)
-        tail.start()
+        followed = context.watched_by(lambda event: None if isinstance(event, hidden) else live(event))
+        tail = Tail(context.watched_by(live), record, rank, part)
+        thread = threading.Thread(target=tail.until, args=(ended.is_set, context.stop), daemon=True)
+        thread.start()
         try:
-            with Connections(context) as connections:
-                attended = follow_on(context, record, connections)
+            with Connections(followed) as connections:
+                attended = follow_on(followed, record, connections)
         finally:
             ended.set()
-            tail.join()
+            thread.join()
     return tell(session, attended, live, json=False)
 
 

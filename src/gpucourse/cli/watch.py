@@ -170,8 +170,7 @@ def _again(session: Session, exercise: Exercise, run_request: RunRequest, change
     judged = list_judged_files(context, exercise)
     if parts := [path for path in changed if path in judged]:
         with session.console.watch() as live:
-            context.watch = live
-            tried = try_parts(context, exercise, parts)
+            tried = try_parts(context.watched_by(live), exercise, parts)
         session.console.show(show_tried(exercise, tried, watched=True))
     scripts = tuple(path for path in changed if path not in {sheet, *judged})
     if not scripts:
@@ -189,7 +188,7 @@ def _run(session: Session, run_request: RunRequest) -> None:
     from gpucourse.runs.run import run as act
 
     with session.console.watch() as live:
-        session.context.watch = live
-        result = act(session.context, resolve(session.context, run_request))
+        context = session.context.watched_by(live)
+        result = act(context, resolve(context, run_request))
     if result.followed_run is not None:
         tell(session, result.followed_run, live, json=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -131,9 +130,8 @@ def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_un
     errors: list[GpucourseError] = list(survey_result.unreadable)
 
     def destroy_stack(kept: Context, stack: str) -> None:
-        own = copy(kept)
-        if len(stacks) > 1:
-            own.watch = label_events(context.watch, stack, stages=False)
+        several = len(stacks) > 1
+        own = kept.watched_by(label_events(kept.watch, stack, stages=False)) if several else kept
         _destroy_stack(own, stack, receipts, discard=discard, forget_unreachable=forget_unreachable)
 
     with context.keep_links() as kept:

@@ -15,7 +15,7 @@ from gpucourse.model.deployment import AwsDeployment, Deployment
 if TYPE_CHECKING:
     from gpucourse.labs.aws.budget import Budget
     from gpucourse.labs.aws.choice import Choice
-    from gpucourse.labs.aws.plan import Quote
+    from gpucourse.labs.aws.plan import LabPlan
     from gpucourse.model.record import RunRecord
 
 
@@ -43,24 +43,24 @@ class Proposal:
 
 @dataclass(kw_only=True)
 class PricedProposal(Proposal):
-    """A proposal that costs money, so that the user has to confirm it. `quotes` has the price of each lab, `later` the labs
+    """A proposal that costs money, so that the user has to confirm it. `plans` has each lab with its price, `later` the labs
     that a quota does not allow beside the rest, `findings` the results of the checks, `budget` the learner's money."""
 
+    plans: list[LabPlan]
     later: list[Choice]
     findings: list[Finding]
     budget: Budget
-    quotes: list[Quote] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def matters(self) -> bool:
         """Return whether the proposal creates a resource or removes a node."""
-        return any(quote.creates or quote.ends for quote in self.quotes)
+        return any(plan.creates or plan.ends for plan in self.plans)
 
     @property
     def usd_to_the_end(self) -> Decimal:
         """Return what the labs cost that it builds, if they are left alone until their end."""
-        return sum((quote.to_the_end for quote in self.quotes if quote.creates), Decimal(0))
+        return sum((plan.to_the_end for plan in self.plans if plan.creates), Decimal(0))
 
     @property
     def fresh(self) -> bool:

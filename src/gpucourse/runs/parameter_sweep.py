@@ -84,7 +84,7 @@ def sweep(
     run_request: RunRequest,
     parameter: Parameter,
     values: Sequence[Scalar],
-    run_one: Callable[[Scalar, int, Callable[[], RunResult]], RunResult],
+    run_one: Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult],
 ) -> SweepResult:
     """Run the exercise with every value, one after the other. `run_one` is called with the value, its number from 1 and the
     function that runs it, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by
@@ -135,12 +135,12 @@ def _point(
     parameter: Parameter,
     value: Scalar,
     number: int,
-    run_one: Callable[[Scalar, int, Callable[[], RunResult]], RunResult],
+    run_one: Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult],
 ) -> Point:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     point_request = replace(run_request, settings={**run_request.settings, parameter.name: text})
     try:
-        ran = run_one(value, number, lambda: run(context, prepare.resolve(context, point_request)))
+        ran = run_one(value, number, lambda watched: run(watched, prepare.resolve(watched, point_request)))
     except Interrupted:
         raise
     except GpucourseError as error:

@@ -55,7 +55,7 @@ def run_all(
     context: Context,
     module: Module,
     run_request: RunRequest,
-    run_one: Callable[[Exercise, Deployment, Callable[[], RunResult]], RunResult],
+    run_one: Callable[[Exercise, Deployment, Callable[[Context], RunResult]], RunResult],
 ) -> Sequence[ExerciseRun]:
     """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and the function
     that runs it.
@@ -67,16 +67,15 @@ def run_all(
     for lab in labs(context, module, run_request):
         for exercise in module.exercises:
             wanted = replace(run_request, exercise=exercise.id, target=lab.target, gpu=lab.gpu or None)
-            steps.append(_step(context, exercise, lab, wanted, run_one))
+            steps.append(_step(exercise, lab, wanted, run_one))
     return steps
 
 
 def _step(
-    context: Context,
     exercise: Exercise,
     lab: Deployment,
     run_request: RunRequest,
-    run_one: Callable[[Exercise, Deployment, Callable[[], RunResult]], RunResult],
+    run_one: Callable[[Exercise, Deployment, Callable[[Context], RunResult]], RunResult],
 ) -> ExerciseRun:
     planned = ExerciseRun(
         exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=lab.gpu, mode=lab.mode, state="not run"
@@ -84,7 +83,7 @@ def _step(
     if exercise.launch.traits.is_terminal:
         return replace(planned, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}")
     try:
-        ran = run_one(exercise, lab, lambda: run(context, resolve(context, run_request)))
+        ran = run_one(exercise, lab, lambda watched: run(watched, resolve(watched, run_request)))
     except Interrupted:
         raise
     except GpucourseError as error:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from gpucourse.context import Context
+from gpucourse.course.catalog import Catalog
 from gpucourse.course.locate import CourseFolders
 from gpucourse.labs.collect_before_destroy import CollectedRuns, bring_home, find_ending
 from gpucourse.model.deployment import LocalDeployment
@@ -42,10 +44,15 @@ class _Lab:
     def __init__(self, root: Path) -> None:
         folders = CourseFolders(root, root, root)
         self.told: list[str] = []
-        self.context = Context(workspace=open_workspace(root / "w"), folders=folders, environ={}, watch=self._hear)
-        vars(self.context)["catalog"] = _Course()
         self.nodes = AgentNodes(root / "nodes")
-        self.context.make_transport = lambda _key: self.nodes
+        self.context = Context(
+            workspace=open_workspace(root / "w"),
+            folders=folders,
+            environ={},
+            watch=self._hear,
+            make_transport=lambda _key: self.nodes,
+        )
+        self.context.opened.catalog = cast("Catalog", _Course())
         self.deployment = LocalDeployment(
             stack="03-local", uid="u", module="3", template="simulated", phase="ready", created="2026-01-01T00:00:00+00:00",
             updated="", nodes_wanted=2, inventory=Inventory(stack="03-local", nodes=NODES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,8 @@ class Cluster:
     """A workspace whose lab has a head and one worker. `sinfo` is what Slurm lists, `log` the end of each daemon's log."""
 
     def __init__(self, folder: Path) -> None:
-        self.context, self.events = context_in(folder)
-        self.context.make_transport = lambda _key: ScriptedNodes(self.answer)
+        context, self.events = context_in(folder)
+        self.context = replace(context, make_transport=lambda _key: ScriptedNodes(self.answer))
         self.sinfo, self.log = "node1|idle|gpu:1|none\n", ""
         self.known, self.removal, self.commands = "node0\nnode1\n", make_completed(), list[str]()
 

@@ -220,7 +220,7 @@ class NoTorch(Judge):
 def test_run_without_torch_here_is_whole_and_its_part_not_judged(writer: Learning) -> None:
     run_with(writer, RIGHT)
     context = writer.open_context()
-    vars(context)["judge"] = NoTorch()
+    context.opened.judge = NoTorch()
     _, exercise = context.catalog.exercise("1.2")
     (record,) = runs.readable(context.paths, "1.2")[0]
     assert prepare_judge(context, exercise, record)
@@ -237,7 +237,7 @@ def test_judge_part_without_its_package_starts_no_process(writer: Learning) -> N
     file = list_part_files(context, exercise)[part.id]
     assert judge_part(context, exercise, part, file).verdict == "open", "as delivered there is nothing to judge"
     file.write_text(RIGHT, encoding="utf-8")
-    vars(context)["judge"] = NoTorch()
+    context.opened.judge = NoTorch()
     with pytest.raises(MissingError, match=r"^no_such_package is not installed on this computer$") as error:
         judge_part(context, exercise, part, file)
     assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")

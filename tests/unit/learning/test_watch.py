@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -55,8 +56,8 @@ def test_wait_for_saves_waits_until_a_file_stops_growing(learning: Learning) -> 
         Looking.now = next(looks, Looking.now)
         return Looking.now
 
-    learning.context.stop = cast("threading.Event", Looking())
-    assert next(watch.wait_for_saves(learning.context, (path,), look=look)) == (path,)
+    context = replace(learning.context, stop=cast("threading.Event", Looking()))
+    assert next(watch.wait_for_saves(context, (path,), look=look)) == (path,)
     assert Looking.now == {path: (3, 30, 1)}, "not before it stayed as it was"
 
 

@@ -16,7 +16,7 @@ from gpucourse.labs.aws.budget import read_budget
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.ledger import store_prices
-from gpucourse.labs.aws.plan import LabPlan, count_removed_nodes
+from gpucourse.labs.aws.plan import LabPlan
 from gpucourse.labs.aws.propose import AwsProposal
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
@@ -89,7 +89,7 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
     deployment = plan.deployment
     before = deployment.inventory
     regions.note(context.paths, deployment.cloud.region)
-    if count_removed_nodes(plan.changes) or plan.forgotten:
+    if plan.ends or plan.forgotten:
         bring_home(context, deployment, discard=False)
     with failure_report.record_outcome(context, deployment, command):
         lab = plan.lab

@@ -63,6 +63,11 @@ class Choice:
         """Return the types that have to be in the same zone: a head without a GPU."""
         return tuple(machines.instance_type for machines in self.need.machines[:-1])
 
+    @property
+    def head(self) -> str:
+        """Return the type of a head without a GPU beside the nodes; empty if there is none."""
+        return next(iter(self.with_types), "")
+
     def with_nodes(self, nodes: int) -> Choice:
         """Return the same lab with another number of nodes."""
         return replace(self, nodes=nodes, need=self.need.with_workers(count=nodes))

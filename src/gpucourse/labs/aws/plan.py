@@ -47,62 +47,6 @@ class Sibling:
     usd_per_hour: Decimal
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quote:
-    """The price of one lab. `changes` is the plan, as (action, address); `hours` until its end, `usual_hours` what the module
-    usually takes; `head` the type of a head without a GPU beside the nodes, if there is one. Amounts are USD."""
-
-    stack: str
-    module: str
-    title: str
-    region: str
-    zone: str
-    instance_type: str
-    gpu: str
-    market: Market
-    nodes: int
-    changes: list[tuple[str, str]]
-    charges: tuple[Charge, ...]
-    hours: Decimal
-    expires: str
-    usual_hours: Decimal
-    head: str = ""
-    siblings: tuple[Sibling, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what to know before confirming."""
-        if not self.ends:
-            return ()
-        nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
-        return (f"{self.stack}: {nodes}; what runs on this lab is stopped first, and its outputs are collected",)
-
-    @property
-    def creates(self) -> int:
-        """Return how many resources are created, or created again."""
-        return sum(action in {"create", "replace"} for action, _address in self.changes)
-
-    @property
-    def ends(self) -> int:
-        """Return how many existing nodes are removed, or created again."""
-        return count_removed_nodes(self.changes)
-
-    @property
-    def per_hour(self) -> Decimal:
-        """Return USD per hour while the lab exists."""
-        return usd_per_hour(self.charges)
-
-    @property
-    def to_the_end(self) -> Decimal:
-        """Return USD if the lab exists until its time is over."""
-        return usd_over(self.per_hour, self.hours)
-
-    @property
-    def usually(self) -> Decimal:
-        """Return USD for as long as the module usually takes."""
-        return usd_over(self.per_hour, self.usual_hours)
-
-
 @dataclass(kw_only=True)
 class LabPlan:
     """One lab, ready to be built. `deployment` is its record: region, zone, type, market and end; `hours` until that end.
@@ -134,34 +78,53 @@ class LabPlan:
         need = self.choice.need.with_workers(instance_type=name)
         return estimate(self.book, need, market=self.deployment.cloud.market, zone=zone)
 
-    def make_quote(self) -> Quote:
-        """Return the quote of the lab according to its record."""
-        choice, cloud = self.choice, self.deployment.cloud
-        return Quote(
-            stack=self.deployment.stack,
-            module=choice.module.id,
-            title=choice.module.title,
-            region=cloud.region,
-            zone=cloud.zone,
-            instance_type=cloud.instance_type,
-            gpu=cloud.gpu,
-            market=cloud.market,
-            nodes=self.deployment.nodes_wanted,
-            changes=self.changes,
-            charges=self.estimate(cloud.instance_type, cloud.zone),
-            hours=self.hours,
-            expires=cloud.expires,
-            usual_hours=choice.need.hours,
-            head=next(iter(choice.with_types), ""),
-            siblings=tuple(
-                Sibling(instance_type=name, usd_per_hour=usd_per_hour(self.estimate(name))) for name in choice.others
-            ),
-        )
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Return what the lab costs an hour where it is to be built, item by item."""
+        cloud = self.deployment.cloud
+        return self.estimate(cloud.instance_type, cloud.zone)
+
+    @property
+    def per_hour(self) -> Decimal:
+        """Return USD per hour while the lab exists."""
+        return usd_per_hour(self.charges)
+
+    @property
+    def to_the_end(self) -> Decimal:
+        """Return USD if the lab exists until its time is over."""
+        return usd_over(self.per_hour, self.hours)
+
+    @property
+    def usually(self) -> Decimal:
+        """Return USD for as long as the module usually takes."""
+        return usd_over(self.per_hour, self.choice.need.hours)
+
+    @property
+    def siblings(self) -> tuple[Sibling, ...]:
+        """Return the other types that it may have, and what it costs with each."""
+        return tuple(Sibling(instance_type=name, usd_per_hour=usd_per_hour(self.estimate(name))) for name in self.choice.others)
+
+    @property
+    def creates(self) -> int:
+        """Return how many resources are created, or created again."""
+        return sum(action in {"create", "replace"} for action, _address in self.changes)
+
+    @property
+    def ends(self) -> int:
+        """Return how many existing nodes are removed, or created again."""
+        return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in self.changes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what to know before confirming."""
+        if not self.ends:
+            return ()
+        nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
+        return (f"{self.deployment.stack}: {nodes}; what runs on this lab is stopped first, and its outputs are collected",)
 
     def record_price(self) -> None:
         """Record what the lab costs where it is to be built now."""
-        cloud = self.deployment.cloud
-        charges = self.estimate(cloud.instance_type, cloud.zone)
+        cloud, charges = self.deployment.cloud, self.charges
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
         cloud.priced = f"{charges[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in charges)}"
 
@@ -229,11 +192,6 @@ def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Su
             _refuse_if_blocked(new[0], findings, fitting)
             cidr = environment.ssh_cidr or caller_cidr(context.environ)
         return Survey(account=who.account, fit=fitting, offers=find_offers(), book=book, ssh_cidr=cidr, findings=findings)
-
-
-def count_removed_nodes(changes: Sequence[tuple[str, str]]) -> int:
-    """Return how many existing nodes Terraform would remove, or create again."""
-    return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in changes)
 
 
 def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:

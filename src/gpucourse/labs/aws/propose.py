@@ -25,10 +25,8 @@ from gpucourse.model.event import stage
 
 @dataclass(kw_only=True)
 class AwsProposal(PricedProposal):
-    """What `deploy` is about to do: `plans`, one for each of `quotes`. `over_budget`: allow more than is left. `command`: what
-    was typed."""
+    """What `deploy` is about to do. `over_budget`: allow more than is left. `command`: what was typed."""
 
-    plans: list[LabPlan]
     over_budget: bool
     command: str
 
@@ -67,16 +65,13 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
     now, notes = facts.fit.now, list(facts.fit.notes)
     notes += [f"prices could not be refreshed: {reason}; those of an earlier day are used" for reason in facts.book.complaints]
     budget = read_budget(context, {choice.stack for choice in now})
-    quotes = []
     for choice in now:
         plan = make_plan(context, choice, facts)
         plans.append(plan)
         _plan_with_terraform(context, plan)
-        quote = plan.make_quote()
-        quotes.append(quote)
         plan.allowed += tuple(
             sibling.instance_type
-            for sibling in quote.siblings
+            for sibling in plan.siblings
             if request.over_budget or budget.allows(usd_over(sibling.usd_per_hour, plan.hours))
         )
         if plan.forgotten:
@@ -85,7 +80,6 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
             notes.append(f"{choice.stack}: {text}")
     return AwsProposal(
         plans=plans,
-        quotes=quotes,
         later=facts.fit.later,
         findings=facts.findings,
         budget=budget,

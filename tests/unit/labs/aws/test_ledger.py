@@ -268,12 +268,12 @@ def with_prices(tmp_path: Path) -> Context:
     return made
 
 
-def test_read_prices_gives_ledger_and_quote_one_price(with_prices: Context) -> None:
+def test_read_prices_gives_ledger_and_plan_one_price(with_prices: Context) -> None:
     book = read_prices(with_prices, HERE)
     assert book.instance(KIND) == TODAY
     assert book.instance(KIND, "spot", f"{HERE}a") == SPOT
-    quote = plan_of(choice_of(with_prices.catalog.module("3")), deployment_of(), book).make_quote()
-    assert quote.charges[0].rate == TODAY
+    plan = plan_of(choice_of(with_prices.catalog.module("3")), deployment_of(), book)
+    assert plan.charges[0].rate == TODAY
     elsewhere = PriceBook(region="us-west-2").instance(KIND)
     assert read_prices(with_prices, "us-west-2").instance(KIND) == elsewhere, "each region keeps its own"
 

@@ -46,8 +46,8 @@ class World:
     """One lab: what its nodes, its account and its console answer."""
 
     def __init__(self, folder: Path) -> None:
-        self.context, self.events = context_in(folder)
-        self.context.make_transport = lambda _key: self
+        context, self.events = context_in(folder)
+        self.context = replace(context, make_transport=lambda _key: self)
         self.deployment = deployment_of()
         self.deployment.inventory = Inventory(stack=self.deployment.stack, nodes=NODES)
         self.found = [instance("node0", 1), instance("node1", 2)]
@@ -161,7 +161,7 @@ def test_wait_until_ready_retries_refused_ssh_but_not_a_changed_host_key(world: 
 
 
 def test_wait_until_ready_says_that_this_computer_moved(world: World) -> None:
-    world.context.environ = {VARIABLE: "data:,198.51.100.9"}
+    world.context = replace(world.context, environ={VARIABLE: "data:,198.51.100.9"})
     world.refused = [UnreachableError("timed out"), UnreachableError("timed out")]
     with pytest.raises(
         UnreachableError, match=r"open to 203\.0\.113\.7/32, and this computer is 198\.51\.100\.9/32 now"

@@ -69,7 +69,7 @@ def test_choose_unpacks_slurm_once_and_finds_it_from_then_on(context: Context, d
 def test_choose_takes_a_slurm_that_is_installed(context: Context, deployment: LocalDeployment) -> None:
     mark_unpacked(context)
     heard: list[object] = []
-    context.watch = heard.append
+    context = context.watched_by(heard.append)
     deployment.variables.layer = "/what/it/stood/on"
     other = Computer(require=lambda **_wanted: None, unpackable=list)
     choose(context, deployment, "slurm", None, unpack=True, computer=other)
