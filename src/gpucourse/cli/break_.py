@@ -15,7 +15,7 @@ from gpucourse.judge.client import JudgeAnswer
 from gpucourse.model.verdict import ExerciseVerdict
 
 if TYPE_CHECKING:
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
 
 
 class JudgedRepair(JsonDocument):
@@ -43,7 +43,7 @@ def break_(
     """Run with a fault injected; find out what it is, then tell `check`."""
     from gpucourse.cli.flags import pairs
     from gpucourse.runs.drill import break_exercise
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
     from gpucourse.ui.views.drill import drill
 
     listed = f"gpucourse show {exercise} lists its parameters"

@@ -24,7 +24,7 @@ def cancel(
     json: JsonFlag = False,
 ) -> int:
     """Stop a run on every node, and collect its outputs."""
-    from gpucourse.runs.cancel import cancel as act
+    from gpucourse.runs.settle import cancel as act
     from gpucourse.ui.views.result import show_cancelled
     from gpucourse.workspace import runs as records
 

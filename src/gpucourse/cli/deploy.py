@@ -233,7 +233,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
 
 def _agree(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
     """Name the runs that end with their nodes, and ask for confirmation. Raises Interrupted if the person declines."""
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.destroy_preview import ending_runs
 
     session.console.show(ending_runs(runs))
@@ -249,7 +249,7 @@ def _deploy_priced(
     session: Session, target: Target[Any, Any], request: DeployRequest, proposal: PricedProposal, *, yes: bool, json: bool
 ) -> int:
     """Show what would be built and what it costs; build it if the person agrees."""
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.cloud import quote
 
     command = request.command

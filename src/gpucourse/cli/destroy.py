@@ -104,7 +104,7 @@ def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool,
     """Ask for confirmation if something that costs money is removed. Raises Interrupted if the person declines."""
     if yes or not (survey_result.all_untracked or any(lab.costs for lab in survey_result.labs)):
         return
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
     from gpucourse.labs.destroy import preview_destroy
     from gpucourse.ui.views.destroy_preview import destroy_preview as view
 

@@ -154,7 +154,7 @@ def _account(session: Session, target: HasAccount, look: PreflightRequest, *, js
 
 
 def _request(session: Session, target: HasAccount, look: PreflightRequest, *, yes: bool, json: bool) -> int:
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.doctor import quota_requests, quotas
 
     context = session.context

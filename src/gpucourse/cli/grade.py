@@ -17,37 +17,12 @@ from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, GpucourseError, UsageError
 from gpucourse.grading.edits import FileEdit, count_script_lines
 from gpucourse.model.event import Note
-from gpucourse.model.score import QuizScore
+from gpucourse.model.score import PartScore, QuizScore
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.learning.grade import Pending
     from gpucourse.learning.review.edits import GradedBundle
-
-
-class RowDocument(JsonDocument):
-    """A row of the rubric. `level` says where it was measured (gpu, logic, none), `missing` what it still lacks."""
-
-    id: str
-    title: str
-    points: float
-    earned: float
-    waiting: float
-    level: str
-    missing: str
-
-
-class PartDocument(JsonDocument):
-    """One module. `counts`: course, bonus, or own; `here` is false where the course has no such module."""
-
-    module: str
-    title: str
-    counts: str
-    here: bool
-    points: float
-    earned: float
-    waiting: float
-    rows: list[RowDocument]
 
 
 class PointsDocument(JsonDocument):
@@ -63,7 +38,7 @@ class PointsDocument(JsonDocument):
     waiting: float
     done: int
     exercises: int
-    parts: list[PartDocument]
+    parts: list[PartScore]
     quiz: QuizScore | None
     changed: dict[str, list[str]]
     learner_judged: dict[str, list[str]]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from gpucourse.cli.confirm import confirm
+from gpucourse.cli.asking import confirm
 from gpucourse.cli.output import CardDocument, JsonDocument
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExitCode, MissingError

@@ -65,7 +65,7 @@ def leaks(
         console.show(views.holdings(held))
         return _verdict(held.possible_leaks)
     console.show(views.holdings(held, clean=True))
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
 
     if not confirm(session, "Remove these for good?", yes=yes, command="gpucourse leaks --clean"):
         raise Interrupted("nothing was removed")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpucourse.launch.own_batch import ScriptKind
     from gpucourse.model.deployment import Deployment
     from gpucourse.model.manifest import Exercise
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
     from gpucourse.runs.run import RunResult
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
@@ -153,7 +153,7 @@ def run(
         exercise or "", *(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ())))
     )
     from gpucourse.launch.own_batch import read_kind
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
 
     kind = read_kind(script) if script is not None else None
     exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, kind, launcher)
@@ -190,8 +190,8 @@ def run(
 def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
     """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
     from gpucourse.cli.outcome import show_plan, show_started, tell
-    from gpucourse.runs.prepare import resolve
-    from gpucourse.runs.run import locate_run, rehearse
+    from gpucourse.runs.prepare import rehearse
+    from gpucourse.runs.resolve import locate_run, resolve
     from gpucourse.runs.run import run as act
 
     context = session.context
@@ -219,8 +219,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
     """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
     from gpucourse.cli.outcome import SweepOutput, show_line
     from gpucourse.runs import parameter_sweep as act
-    from gpucourse.runs.prepare import resolve
-    from gpucourse.runs.run import locate_run
+    from gpucourse.runs.resolve import locate_run, resolve
     from gpucourse.ui.views.many import sweep as view
 
     context = session.context

@@ -15,7 +15,7 @@ from gpucourse.model.deployment import PLAIN_SOCKETS
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
-from gpucourse.runs.interfaces import interfaces
+from gpucourse.runs.connect import interfaces
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link

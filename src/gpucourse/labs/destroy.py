@@ -5,17 +5,18 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, LeftoverError, MissingError, UsageError
+from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, MissingError, StorageError, UsageError
 from gpucourse.labs.collect_before_destroy import LABS_AT_ONCE, bring_home
 from gpucourse.labs.target import Forgettable, HasClock, Searchable, find_target, load_targets
 from gpucourse.model.cloud import CloudResource
-from gpucourse.model.deployment import Deployment, Receipt
-from gpucourse.model.event import Note, label_events
+from gpucourse.model.deployment import Deployment, Leftover, Receipt
+from gpucourse.model.event import Note, Watcher, label_events, stage
 from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
@@ -23,6 +24,7 @@ from gpucourse.workspace.files import write_record
 
 if TYPE_CHECKING:
     from gpucourse.labs.results import StackCost
+
 
 MOST_SHOWN = 600  # characters of commands in one hint
 
@@ -240,3 +242,47 @@ def _still_there(*receipts: Receipt) -> LeftoverError:
         f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {listed}",
         hint=f"type it again: {again}; or remove them by hand, with the commands of the receipt",
     )
+
+
+class Removable(Protocol):
+    """What exists of a lab, and how to remove it."""
+
+    def list_existing(self) -> list[str]:
+        """Return what exists, for the receipt."""
+        ...
+
+    def down(self, watcher: Watcher) -> list[str]:
+        """Remove everything that this deployment created; return what was removed."""
+        ...
+
+    def scan_leftovers(self) -> list[Leftover]:
+        """Search, by other means than a state file, for anything of this deployment that still exists, and return it."""
+        ...
+
+    def end_everything(self) -> None:
+        """End and remove everything that `down` missed."""
+        ...
+
+
+def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: Removable) -> None:
+    """Remove the lab, and write into the receipt what existed, what was removed and what remains."""
+    receipt.existed = lab.list_existing()
+    with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
+        deployments.save(context.paths, deployment, "destroying")
+    with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
+        receipt.removed = _down(context, lab)
+    with stage(context.watch, f"leak scan {deployment.stack}", "looking for leftovers"):
+        first = lab.scan_leftovers()
+        if first:
+            lab.end_everything()
+        receipt.swept, receipt.leftovers = [f"{item.kind} {item.id}" for item in first], lab.scan_leftovers()
+
+
+def _down(context: Context, lab: Removable) -> list[str]:
+    try:
+        return lab.down(context.watch)
+    except (InfrastructureError, StorageError) as error:
+        # What is on this computer can be found and ended without Terraform; the leak scan decides whether that worked.
+        context.watch(Note(text=f"{error.what}. Ending the nodes by their processes and folders.", level="warning"))
+        lab.end_everything()
+        return []

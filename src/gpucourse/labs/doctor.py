@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.labs.course import check_course
 from gpucourse.labs.target import load_targets
 from gpucourse.model.cloud import Finding
 from gpucourse.model.launching import USUAL, advise_install, advised_extra
@@ -98,3 +97,13 @@ def _workspace(context: Context) -> Finding:
         mend = f"free some space there: df -h '{root}'"
         return Finding(what="workspace", state="warning", detail=f"{root}: only {format_bytes(free)} free", mend=mend)
     return Finding(what="workspace", state="ok", detail=f"{root}, {format_bytes(free)} free")
+
+
+def check_course(context: Context) -> Finding:
+    """Check whether every module can be read."""
+    broken = context.catalog.errors
+    if broken:
+        return Finding(
+            what="course", state="missing", detail="; ".join(error.what for error in broken), mend="fix these manifests"
+        )
+    return Finding(what="course", state="ok", detail=f"{len(context.catalog.modules)} modules in {context.folders.modules}")

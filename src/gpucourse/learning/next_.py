@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
-from gpucourse.grading.signs import list_unanswered, read_signs
+from gpucourse.grading.points import list_unanswered, read_signs
 from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence, Signs
 from gpucourse.runs.parts import find_last_tried
-from gpucourse.runs.prepare import find_deployed_lab
+from gpucourse.runs.resolve import find_deployed_lab
 from gpucourse.workspace import deployments, runs
 
 BAD = frozenset({"failed", "error"})

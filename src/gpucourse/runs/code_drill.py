@@ -18,7 +18,7 @@ from gpucourse.model.manifest import CodeFault, Exercise, Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs.prepare import RunRequest, resolve
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.results import verdict_on
 from gpucourse.runs.run import Faults, RunResult, run
 from gpucourse.storage import storing

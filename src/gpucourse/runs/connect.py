@@ -1,7 +1,11 @@
-"""Connects to the nodes of runs, to each once per command, and reports which of them answered."""
+"""Connects to the nodes of runs, to each once per command, reports which of them answered, and asks which of their network
+interfaces leads to the other nodes."""
 
 from __future__ import annotations
 
+import re
+import shlex
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -15,6 +19,7 @@ from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
+from gpucourse.outside.names import printable
 from gpucourse.parallel import try_all
 from gpucourse.workspace import deployments
 
@@ -23,9 +28,13 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.jobs import JobState
 
+
 RUNS_AT_ONCE = 6
 """Runs of one lab that are queried, ended or collected at the same time. Each needs a channel of the connection, which has
 eight: two are left for questions about their ranks."""
+
+_DEVICE = re.compile(rb"\bdev (\S+)")
+_NO_PROGRAM = 127  # the code of a shell
 
 
 def reach(context: Context, fleet: Fleet) -> None:
@@ -151,3 +160,40 @@ class Connections:
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
+
+
+def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
+    """Return the interface of each node that leads to the first of `nodes`; for the first one, the interface to the second.
+
+    A simulated node that is not a separate machine has the loopback interface. Raises MissingError if a node has no route.
+    """
+    from gpucourse.remote.fleet import values
+
+    if all(node.private_address == "127.0.0.1" for node in nodes):
+        return {node.name: "lo0" if sys.platform == "darwin" else "lo" for node in nodes}
+    first, second = nodes[0], nodes[1] if len(nodes) > 1 else nodes[0]
+
+    def ask(link: Link) -> str:
+        return find_interface(link, second if link.node.name == first.name else first)
+
+    return dict(zip((node.name for node in nodes), values(fleet.do_on_each(ask, nodes)), strict=True))
+
+
+def find_interface(link: Link, peer: Node) -> str:
+    """Return the interface that leads from a node to another one. Raises MissingError if there is no route."""
+    done = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
+    if done.code == _NO_PROGRAM:
+        raise MissingError(f"{link.node.label} has no program ip", hint="install it there: sudo apt-get install iproute2")
+    match = _DEVICE.search(done.stdout)
+    if not done.ok or match is None:
+        said = printable((done.stderr or done.stdout).decode(errors="replace").strip()[-200:])
+        raise MissingError(
+            f"{link.node.label} has no route to {peer.label} at {peer.private_address}: {said or 'ip route says nothing'}",
+            hint="the nodes must share a network",
+        )
+    from gpucourse.remote import answers
+
+    try:
+        return answers.interface(match[1].decode(errors="replace"))
+    except ValueError as error:
+        raise answers.make_untrusted_error(link.node.label, "the interface that it names", error) from error

@@ -16,7 +16,7 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.runs.diagnose import diagnose
-from gpucourse.runs.prepare import RunRequest, resolve
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.run import RunResult, run
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs

@@ -20,8 +20,8 @@ from gpucourse.model.report import Grid
 from gpucourse.model.sweep import Point, Sweep
 from gpucourse.report import grids
 from gpucourse.report.markdown import table as as_markdown
-from gpucourse.runs import finish, prepare, results
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs import finish, results
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.run import RunResult, run
 from gpucourse.storage import write_text
 from gpucourse.units import now_utc
@@ -140,7 +140,7 @@ def _point(
     text = str(value).lower() if isinstance(value, bool) else str(value)
     point_request = replace(run_request, settings={**run_request.settings, parameter.name: text})
     try:
-        ran = run_one(value, number, lambda watched: run(watched, prepare.resolve(watched, point_request)))
+        ran = run_one(value, number, lambda watched: run(watched, resolve(watched, point_request)))
     except Interrupted:
         raise
     except GpucourseError as error:

@@ -48,8 +48,8 @@ def read_handed_in_verdict(context: Context, exercise_id: str) -> ExerciseVerdic
 def read_prediction(context: Context, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
     """Return what the learner predicted of a run beside what it measured; None if there is no prediction, or the course's
     question is another one now. Raises MissingError for a damaged file."""
+    from gpucourse.grading.answers import compare
     from gpucourse.grading.checks import on_gpu
-    from gpucourse.grading.predictions import compare
 
     asked, given = exercise.predict, record.prediction
     if asked is None or given is None or given.id != asked.id or record.own_script:

@@ -9,7 +9,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.runs.prepare import RunRequest, find_deployed_lab, resolve
+from gpucourse.runs.resolve import RunRequest, find_deployed_lab, resolve
 from gpucourse.runs.run import RunResult, run
 from gpucourse.workspace import deployments
 

@@ -1,13 +1,18 @@
-"""Runs without a follower, because they were detached or their terminal is gone: the next command finishes them."""
+"""Runs without a follower, because they were detached or their terminal is gone: the next command finishes them. `runs` does so
+with all of them, `cancel` ends one."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from functools import partial
 
 from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.record import RunRecord
+from gpucourse.parallel import run_all
 from gpucourse.runs import follow
-from gpucourse.runs.connect import Connections, nodes_of
+from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
 from gpucourse.runs.finish import deliver
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs, seals
@@ -97,3 +102,51 @@ def _mark_lost(context: Context, record: RunRecord, why: str) -> RunRecord:
     record.state, record.error, record.ended, record.collected = "lost", why, now_utc(), True
     runs.save(context.paths, record)
     return record
+
+
+def cancel(context: Context, record: RunRecord) -> RunRecord:
+    """End a run on every node, with the jobs that its own jobs submitted, and collect what it wrote. Raises UsageError if all
+    of it has ended already, and the error of a cancel that reached no node, or that Slurm did not accept."""
+    from gpucourse.remote.execute import cancel as cancel_on
+    from gpucourse.remote.fleet import combine_errors
+    from gpucourse.remote.patience import AFTER_CANCEL_S
+
+    with Connections(context) as connections:
+        record = collect_later(context, settle(context, record, connections), connections)
+        if record.has_ended and not (record.slurm and record.slurm.later):
+            raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
+        outcomes = cancel_on(connections.reach_run(record), record.id)
+        failed = [outcome for outcome in outcomes if outcome.error is not None]
+        if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would never finish
+            raise combine_errors(failed, of=len(outcomes))
+        if record.has_ended:
+            return collect_later(context, record, connections)
+        # The process that follows the run sees it end and finishes it; if there is none, this process does.
+        return follow_on(context, record, connections, limit_s=AFTER_CANCEL_S).record
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedRun:
+    """One run of the list; `detail` is the reason why its state may be old (a node did not answer)."""
+
+    record: RunRecord
+    detail: str = ""
+
+
+def every_run(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
+    """Return every run, oldest first, and why others cannot be read; first collect those that ended unattended."""
+    records, errors = runs.readable(context.paths, exercise)
+    away = [record for record in records if not record.collected]
+    with Connections(context) as connections:
+        if len(away) > 1:
+            connections.ask_states(away)
+        looked = run_all([partial(_look, context, record, connections) for record in away], limit=RUNS_AT_ONCE)
+    listed = {record.id: item for record, item in zip(away, looked, strict=True)}
+    return [listed.get(record.id) or ListedRun(record=record) for record in records], list(errors.values())
+
+
+def _look(context: Context, record: RunRecord, connections: Connections) -> ListedRun:
+    try:
+        return ListedRun(record=settle(context, record, connections))
+    except GpucourseError as error:
+        return ListedRun(record=record, detail=error.what)

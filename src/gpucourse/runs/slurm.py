@@ -22,7 +22,7 @@ from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.outside.names import OutsideError, relative_name
 from gpucourse.outside.slurm_options import read_file
 from gpucourse.runs import parts
-from gpucourse.runs.prepare import REHEARSAL, ResolvedRun
+from gpucourse.runs.resolve import REHEARSAL, ResolvedRun
 from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths
 

@@ -21,8 +21,9 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.slurm import JobRow, SlurmSession
 from gpucourse.runs import follow, slurm
-from gpucourse.runs.prepare import ResolvedRun
-from gpucourse.runs.run import new_record, plan_run
+from gpucourse.runs.prepare import plan_run
+from gpucourse.runs.resolve import ResolvedRun
+from gpucourse.runs.run import new_record
 from gpucourse.storage import write_text
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs

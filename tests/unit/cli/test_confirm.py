@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gpucourse.cli.confirm import confirm
+from gpucourse.cli.asking import confirm
 from gpucourse.cli.options import Options
 from gpucourse.cli.session import Session
 from gpucourse.errors import UsageError

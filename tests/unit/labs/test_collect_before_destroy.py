@@ -19,7 +19,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Inventory
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import SlurmRun
-from gpucourse.runs.runs import every_run
+from gpucourse.runs.settle import every_run
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.lock import hold_lock

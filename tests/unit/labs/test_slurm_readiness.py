@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.errors import InfrastructureError
 from gpucourse.labs.aws.readiness import forget_others
-from gpucourse.labs.slurm_readiness import wait_for_slurm
+from gpucourse.labs.readiness import wait_for_slurm
 from gpucourse.model.event import NodeEvent, Note
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import CommandResult

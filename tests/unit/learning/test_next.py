@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.grading.signs import read_signs
+from gpucourse.grading.points import read_signs
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence, Signs

@@ -10,7 +10,7 @@ import pytest
 from gpucourse.errors import Interrupted, MissingError, UnreachableError
 from gpucourse.runs import parameter_sweep, run_module
 from gpucourse.runs.follow import FollowedRun
-from gpucourse.runs.prepare import ResolvedRun
+from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.runs.run import RunResult
 from gpucourse.workspace import deployments
 from tests.learning import METRICS, Learning, deploy

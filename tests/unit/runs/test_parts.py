@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
-from gpucourse.grading.signs import read_signs
+from gpucourse.grading.points import read_signs
 from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import PartResult, PartVerdict

@@ -18,7 +18,8 @@ from gpucourse.model.event import Event, Note
 from gpucourse.model.node import Inventory, Mode, Node
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.ports import CommandResult
-from gpucourse.runs.prepare import RunRequest, list_earlier_runs, make_launch_request, plan_on, resolve
+from gpucourse.runs.prepare import list_earlier_runs, make_launch_request, plan_on
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.paths import WorkspacePaths

@@ -25,7 +25,8 @@ from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
 from gpucourse.runs import slurm
 from gpucourse.runs.parts import list_part_files
-from gpucourse.runs.prepare import RunRequest, make_launch_request, resolve
+from gpucourse.runs.prepare import make_launch_request
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.slurm import choose_gpus, find_written_batch
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.paths import RunPaths

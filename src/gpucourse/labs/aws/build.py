@@ -16,8 +16,7 @@ from gpucourse.labs.aws.budget import read_budget
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.ledger import store_prices
-from gpucourse.labs.aws.plan import LabPlan
-from gpucourse.labs.aws.propose import AwsProposal
+from gpucourse.labs.aws.plan import AwsProposal, LabPlan
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.results import BuildResult, DeployResult

@@ -124,7 +124,6 @@ def _choice(
     known: AwsDeployment | None,
     taken: set[str],
 ) -> Choice:
-    type_for(gpu, lab.size)
     former, standing = (None, known) if known and _stands(context, known) else (known, None)
     usual = standing.nodes_wanted if standing else lab.nodes
     nodes = usual if request.nodes is None else validate_node_count(module, request.nodes)

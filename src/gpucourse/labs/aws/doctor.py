@@ -17,7 +17,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.labs.aws.choice import list_labs, need_of, needs, usual_gpu, validate_node_count
 from gpucourse.labs.aws.plan import make_environment, measure_growth, request_command
-from gpucourse.labs.course import check_course
+from gpucourse.labs.doctor import check_course
 from gpucourse.labs.request import PreflightRequest
 from gpucourse.labs.results import ModulePrice, PreflightReport, ShortQuota
 from gpucourse.model.cloud import LabNeed, Market, QuotaRequest

@@ -1,7 +1,10 @@
 """The plan of a lab on AWS: its type and zone, what the quota allows, its end, and its price, each worked out here and once.
 
-`survey` asks the account about the requested labs; `make_plan` places one of them and makes its record. `propose` shows the
-plans, `build` builds exactly these.
+with propose(context, request) as proposal:   one plan for each lab: what would be built, and for how much
+    ...                                       show it, ask
+    build(context, proposal)                  exactly that (labs.aws.build)
+
+`survey` asks the account about the requested labs; `make_plan` places one of them and makes its record. Nothing is built here.
 """
 
 from __future__ import annotations
@@ -9,7 +12,8 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -26,10 +30,13 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.labs.aws.account import check_identity
 from gpucourse.labs.aws.budget import read_budget
-from gpucourse.labs.aws.choice import Choice
+from gpucourse.labs.aws.cheapest import replace_any_gpu
+from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.ledger import read_prices
+from gpucourse.labs.aws.take_down import find_unmanaged
 from gpucourse.labs.request import DeployRequest, PreflightRequest
+from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import CloudInstance, Finding, LabNeed, Market, Offers, Placement, Quota
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Note, stage
@@ -160,6 +167,88 @@ class Survey:
     findings: list[Finding]
 
 
+@dataclass(kw_only=True)
+class AwsProposal(PricedProposal):
+    """What `deploy` is about to do. `over_budget`: allow more than is left. `command`: what was typed."""
+
+    over_budget: bool
+    command: str
+
+    @property
+    def fresh(self) -> bool:
+        """Return whether nothing of these labs exists yet."""
+        return all(plan.fresh for plan in self.plans)
+
+
+@contextmanager
+def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
+    """Check, plan and price the labs, with the locks of their stacks held for the block. A lab that is not built by its end
+    leaves nothing.
+
+    Raises UsageError and UnknownName for unknown names and values, MissingError with everything that blocks it, CloudError,
+    TerraformFailed.
+    """
+    request, notes = replace_any_gpu(context, request)
+    plans: list[LabPlan] = []
+    with ExitStack() as held:
+        for stack in sorted(choice.stack for choice in choices(context, request)):
+            held.enter_context(context.lock(stack, f"deploy {request.module}"))
+        try:
+            proposal = _make_proposal(context, request, choices(context, request), plans)
+            proposal.notes[:0] = notes
+            yield proposal
+        finally:
+            for plan in plans:
+                if plan.fresh:
+                    plan.lab.terraform.discard_if_empty()
+
+
+def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice], plans: list[LabPlan]) -> AwsProposal:
+    """Return the proposal; `plans` gets each plan before Terraform writes anything for it."""
+    facts = survey(context, request, wanted)
+    now, notes = facts.fit.now, list(facts.fit.notes)
+    notes += [f"prices could not be refreshed: {reason}; those of an earlier day are used" for reason in facts.book.complaints]
+    budget = read_budget(context, {choice.stack for choice in now})
+    for choice in now:
+        plan = make_plan(context, choice, facts)
+        plans.append(plan)
+        _plan_with_terraform(context, plan)
+        plan.allowed += tuple(
+            sibling.instance_type
+            for sibling in plan.siblings
+            if request.over_budget or budget.allows(usd_over(sibling.usd_per_hour, plan.hours))
+        )
+        if plan.forgotten:
+            lost = "does not know all of it" if plan.lab.terraform.addresses() else "is lost"
+            text = f"Terraform's state {lost}, so what exists of it is removed and rebuilt; outputs are collected first"
+            notes.append(f"{choice.stack}: {text}")
+    return AwsProposal(
+        plans=plans,
+        later=facts.fit.later,
+        findings=facts.findings,
+        budget=budget,
+        notes=notes,
+        over_budget=request.over_budget,
+        command=request.command,
+    )
+
+
+def _plan_with_terraform(context: Context, plan: LabPlan) -> None:
+    plan.lab.terraform.prepare(context.watch)
+    stack = plan.deployment.stack
+    with stage(context.watch, f"plan {stack}", f"planning {stack}"):
+        plan.changes = plan.lab.terraform.plan(context.watch)
+    plan.forgotten = not plan.fresh and plan.deployment.inventory is not None and _is_forgotten(plan)
+
+
+def _is_forgotten(plan: LabPlan) -> bool:
+    """Return whether Terraform would create something that exists. The account is queried only if it would create a node."""
+    if not plan.lab.terraform.addresses():
+        return True
+    makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in plan.changes)
+    return makes_nodes and bool(find_unmanaged(plan.lab))
+
+
 def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Survey:
     """Ask the account about these labs, which are in one region.
 
@@ -172,8 +261,7 @@ def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Su
         for choice in wanted:
             if choice.standing is not None:
                 check_identity(who, choice.standing)
-        for choice in wanted:
-            check_growth(quotas, choice)
+                check_growth(quotas, choice, choice.standing)
         fitting = fit(quotas, wanted, chosen=request.nodes is not None)
         types = {name for choice in fitting.now for name in (choice.instance_type, *choice.with_types, *choice.others)}
         book = refresh_prices(read_prices(context, region), account, types, datetime.now(UTC))
@@ -305,12 +393,10 @@ def fit(
     return result
 
 
-def check_growth(quotas: Quotas, choice: Choice) -> None:
+def check_growth(quotas: Quotas, choice: Choice, standing: AwsDeployment) -> None:
     """Check that the quota allows an existing lab's additional instances beside what already runs. Raises MissingError if it
     does not."""
-    if choice.standing is None:
-        return
-    growth = measure_growth(quotas.account, choice.need, choice.standing)
+    growth = measure_growth(quotas.account, choice.need, standing)
     assessed = quotas.assess([growth], choice.market)
     if all(item.enough is not False for item in assessed):
         return

@@ -17,8 +17,7 @@ from gpucourse.errors import GpucourseError, InfrastructureError, OtherHostKey, 
 from gpucourse.labs import collective_check
 from gpucourse.labs.aws import first_boot
 from gpucourse.labs.aws.lab import CloudLab
-from gpucourse.labs.readiness import write_ssh_files
-from gpucourse.labs.slurm_readiness import wait_for_slurm
+from gpucourse.labs.readiness import wait_for_slurm, write_ssh_files
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.event import NodeEvent, Note, ResourceEvent, stage
 from gpucourse.model.node import Inventory, Node

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from gpucourse.labs.request import DeployRequest
 
 
-class AwsTarget(Target["aws.propose.AwsProposal", AwsDeployment]):
+class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
     """Labs that cost money: priced and confirmed before, limited in time, verified to be gone afterwards."""
 
     name, label = "aws", "AWS"
     no_clock = ""
 
-    propose = call_when_used(lambda: aws.propose.propose)
+    propose = call_when_used(lambda: aws.plan.propose)
     build = call_when_used(lambda: aws.build.build)
     take_down = call_when_used(lambda: aws.take_down.take_down)
     find_lost_nodes = call_when_used(lambda: aws.termination_reason.find_lost_nodes)

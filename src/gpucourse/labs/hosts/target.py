@@ -55,8 +55,8 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         self, context: Context, deployment: HostsDeployment, receipt: Receipt, unreachable: Mapping[str, str]
     ) -> None:
         """Take the lab down on the machines that can be reached; record in the receipt what may be left on the others."""
+        from gpucourse.labs.destroy import take_down
         from gpucourse.labs.hosts.lab import open_hosts
-        from gpucourse.labs.take_down import take_down
 
         with open_hosts(context, deployment, without=unreachable) as lab:
             try:

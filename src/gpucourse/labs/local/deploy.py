@@ -14,10 +14,9 @@ from gpucourse.labs.collect_before_destroy import bring_home, find_ending
 from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.local.lab import SimulatedLab, choose, machine_names, open_simulated
 from gpucourse.labs.local.slurm_programs import FLAG
-from gpucourse.labs.readiness import wait_until_ready
+from gpucourse.labs.readiness import wait_for_slurm, wait_until_ready
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.results import BuildResult, DeployResult, Proposal
-from gpucourse.labs.slurm_readiness import wait_for_slurm
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.manifest import Module

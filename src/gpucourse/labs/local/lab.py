@@ -50,7 +50,7 @@ def choose(
 
     `computer` is this one, except in tests. Raises UsageError, or MissingError with what to install.
     """
-    from gpucourse.labs.local import one_host, slurm_programs
+    from gpucourse.labs.local import slurm_programs
     from gpucourse.local.machines import link as cable
     from gpucourse.local.machines.requirements import Lacking, NoNamespaces
 
@@ -67,7 +67,7 @@ def choose(
     slurm = deployment.has_slurm
     if unpack and not slurm:
         raise UsageError(f"{slurm_programs.FLAG}: module {deployment.module} has no Slurm", hint=again)
-    one_host.forget(deployment)
+    slurm_programs.forget_one_host(deployment)
     if slurm or deployment.link:
         deployment.shared = "/shared"
         layer = slurm_programs.choose_programs(context, computer, unpack=unpack) if slurm else None
@@ -75,7 +75,7 @@ def choose(
         try:
             computer.require(slurm=slurm, cable=deployment.link, layer=layer)
         except NoNamespaces as error:
-            one_host.fall_back(context, computer, deployment, error)
+            slurm_programs.fall_back(context, computer, deployment, error)
         except Lacking as error:
             what = "a Slurm cluster" if slurm else "a link of its own"
             way = slurm_programs.way_without_root(context, computer, again) if slurm else ""

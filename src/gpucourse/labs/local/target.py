@@ -48,8 +48,8 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
 
     def take_down(self, context: Context, deployment: LocalDeployment, receipt: Receipt) -> None:
         """Take the lab down with Terraform; what it misses is found by process, port and folder."""
+        from gpucourse.labs.destroy import take_down
         from gpucourse.labs.local.lab import open_simulated
-        from gpucourse.labs.take_down import take_down
 
         take_down(context, deployment, receipt, open_simulated(context, deployment))
 

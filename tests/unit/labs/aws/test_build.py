@@ -14,7 +14,7 @@ from gpucourse.context import Context
 from gpucourse.errors import CloudError, InfrastructureError, LeftoverError, TerraformFailed, UsageError
 from gpucourse.labs.aws import build
 from gpucourse.labs.aws.budget import read_budget
-from gpucourse.labs.aws.propose import AwsProposal
+from gpucourse.labs.aws.plan import AwsProposal
 from gpucourse.labs.request import DeployRequest
 from gpucourse.model.cloud import CloudInstance, Finding
 from gpucourse.model.event import Note

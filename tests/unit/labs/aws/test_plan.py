@@ -126,16 +126,17 @@ def an_account(vcpus: float) -> ScriptedAccount:
 
 def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
-    larger = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
-    plan.check_growth(Quotas(an_account(40.0)), larger)
+    standing = deployment_of()
+    larger = choice_of(context.catalog.module("3"), nodes=5, standing=standing)
+    plan.check_growth(Quotas(an_account(40.0)), larger, standing)
     with pytest.raises(MissingError, match=r"what 03-aws-t4 needs(.|\n)*needed 24 vCPU, limit 31, in use 16") as caught:
-        plan.check_growth(Quotas(an_account(31.0)), larger)
+        plan.check_growth(Quotas(an_account(31.0)), larger, standing)
     first, ask = caught.value.hint.split("\n")
     assert first == "--nodes 3 fits into the quota as it is"
     assert ask.startswith("gpucourse doctor --target aws --request-quota --module 3 --region us-east-2 --gpu t4 --nodes 5 (")
     account = an_account(0.0)
     account.answers["service-quotas", "get_service_quota"] = make_refusal("servicequotas:GetServiceQuota")
-    plan.check_growth(Quotas(account), larger)  # what cannot be read refuses nothing
+    plan.check_growth(Quotas(account), larger, standing)  # what cannot be read refuses nothing
 
 
 TYPED = "gpucourse deploy 3 --target aws"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import NoAnswer, OtherHostKey
-from gpucourse.labs.hosts.host_keys import explain_other_key
-from gpucourse.labs.hosts.nodes import enter
+from gpucourse.labs.hosts.nodes import enter, explain_other_key
 from gpucourse.remote.ssh_config import SshRoute
 from tests.unit.labs.aws.fakes import context_in
 from tests.unit.remote.test_slurm_refusals import HEAD as NODE
