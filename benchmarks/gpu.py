@@ -79,7 +79,7 @@ def prove(
     """Run the cases of the exercises that are named (all, where none is) for at most `limit_s` (nine minutes on a GPU, else no
     limit), print a table, and keep in the folder `recorded` what a GPU measured. `sides` are those of the library's products.
 
-    Gives back 0 where all ran, no check failed on a GPU and no figure is above its ceiling; else 1; 2 where an exercise is
+    Gives back 0 if all ran, no check failed on a GPU and no figure is above its ceiling; else 1; 2 where an exercise is
     unknown.
     """
     known = {case.exercise for case in cases}
@@ -106,7 +106,7 @@ def prove(
 
 
 def table(lines: Sequence[Line]) -> str:
-    """The rows, aligned; the figures come last, for they are long."""
+    """Return the rows, aligned; the figures come last, for they are long."""
     rows = [("exercise", "ran", "checks", "figures"), *((x.exercise, x.ran, x.checks, _last(x)) for x in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n".join(
@@ -144,8 +144,8 @@ def _line(case: Case, machine: Machine, folder: Path, ends: float) -> Line:
 
 
 def _on_processors(case: Case, exercise: Exercise, ended: EndedRun, checks: Sequence[CheckResult]) -> Line:
-    """The row of a case that ended well where no figure counts. A check that failed is named and is no fault: nobody knows
-    what else this computer was busy with."""
+    """Return the row of a case that ended well where no figure counts. A check that failed is named and is no fault: nobody
+    knows what else this computer was busy with."""
     words = [check.verdict for check in checks]
     unknown = words.count("not_measured") + len(exercise.checks) - len(checks)
     shown = f"{words.count('passed')} passed" + (f", {unknown} not measured" if unknown else "")
@@ -161,7 +161,7 @@ def _on_gpu(
     machine: Machine,
     settings: Mapping[str, Any],
 ) -> Line:
-    """The same row with the figures, each beside its ceiling: wrong where a check failed or a figure is not possible."""
+    """Return the same row with the figures, each beside its ceiling: wrong where a check failed or a figure is not possible."""
     values: list[Figure] = figures(exercise.id, ended.metrics, machine.sheet)
     entry = {
         "settings": settings,
@@ -182,7 +182,7 @@ def _on_gpu(
 def _judge(
     exercise: Exercise, metrics: Mapping[str, Any], settings: Mapping[str, Any], ranks: int, mode: Any
 ) -> list[CheckResult]:
-    """The checks of the manifest, but for those that read what only Slurm knows."""
+    """Return the checks of the manifest, but for those that read what only Slurm knows."""
     plan = {"world_size": ranks, "nodes": 1, "parameters": settings}
     asked = {check.id for check in exercise.checks if not any(word in check.value for word in OF_SLURM)}
     verdict = evaluate(exercise, metrics, plan, {"state": "succeeded"}, mode=mode, run_id="by hand")
@@ -190,8 +190,8 @@ def _judge(
 
 
 def _ranks(exercise: Exercise, case: Case, machine: Machine) -> int:
-    """Processes: one a GPU, no more than the exercise has nodes; on processors as many as that. An exercise that says itself
-    how many a node gets (0.2, 3.9) gets that number; 3.9 takes pairs of GPUs."""
+    """Return processes: one a GPU, no more than the exercise has nodes; on processors as many as that. An exercise that says
+    itself how many a node gets (0.2, 3.9) gets that number; 3.9 takes pairs of GPUs."""
     if not exercise.launch.traits.starts_ranks:
         return 1
     if machine.gpu and exercise.id == "3.9":
@@ -216,7 +216,7 @@ def _settings(exercise: Exercise, case: Case, machine: Machine, ranks: int) -> d
 def _run(
     case: Case, exercise: Exercise, settings: Mapping[str, Any], ranks: int, folder: Path, limit_s: float, *, on_gpu: bool
 ) -> EndedRun:
-    """The exercise in a folder of its own, as on a node: its processes one after another, until one fails."""
+    """Return the exercise in a folder of its own, as on a node: its processes one after another, until one fails."""
     lay_out(case, exercise, folder)
     begun, said, code = time.monotonic(), "", None
     for words, more in _commands(case, exercise, settings, ranks):
@@ -274,9 +274,9 @@ def _environment(folder: Path, ranks: int, *, on_gpu: bool) -> dict[str, str]:
 
 
 def _process(words: Sequence[str], folder: Path, env: Mapping[str, str], limit_s: float) -> tuple[int | None, str]:
-    """The exit code and what was printed; None where it was ended at its limit. It is asked first, for torchrun's workers have
-    sessions of their own and end only with torchrun's own doing; what is left after that is killed. On Linux it ends with this
-    process, too, however that ends."""
+    """Return the exit code and what was printed; None if it was ended at its limit. It is asked first, for torchrun's
+    workers have sessions of their own and end only with torchrun's own doing; what is left after that is killed. On Linux it
+    ends with this process, too, however that ends."""
     process = subprocess.Popen(
         words,
         cwd=folder,

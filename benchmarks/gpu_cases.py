@@ -115,7 +115,7 @@ CASES = (
 
 
 def figures(exercise: str, metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> list[Figure]:
-    """The figures of one exercise that are worth a line, beside what `sheet` (a row of gpus.json, or nothing) allows."""
+    """Return the figures of one exercise that are worth a line, beside what `sheet` (a row of gpus.json, or nothing) allows."""
     return [figure for figure in _READERS.get(exercise, _nothing)(metrics, sheet) if figure.value is not None]
 
 

@@ -48,33 +48,33 @@ class Machine:
 
 
 def look(shared: Path) -> Machine:
-    """The machine, asked by a process of its own: one that has looked at a GPU holds a part of its memory.
+    """Return the machine, asked by a process of its own: one that has looked at a GPU holds a part of its memory.
 
-    `shared` is the folder of the exercises' own gpus.py. Raises CalledProcessError where torch is missing."""
+    `shared` is the folder of the exercises' own gpus.py. Raises CalledProcessError if torch is missing."""
     words = [sys.executable, "-c", ASK, str(shared)]
     return Machine(**json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout))
 
 
 def list_lacking(exercise: Exercise) -> list[str]:
-    """The programs and packages of an exercise that are not here."""
+    """Return the programs and packages of an exercise that are not here."""
     programs = [name for name in exercise.programs if shutil.which(name) is None]
     return programs + [name for name in exercise.packages if importlib.util.find_spec(name) is None]
 
 
 def find_free_port() -> int:
-    """A TCP port of loopback that nobody listens on."""
+    """Return a TCP port of loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def versions_of(machine: Machine) -> str:
-    """The versions in one line."""
+    """Return the versions in one line."""
     return " · ".join(f"{name} {version}" for name, version in machine.versions.items() if version)
 
 
 def end_with(parent: int) -> Callable[[], None]:
-    """What a new process calls to get SIGTERM when its parent ends: Linux alone has it."""
+    """Return what a new process calls to get SIGTERM when its parent ends: Linux alone has it."""
     prctl = ctypes.CDLL(None).prctl  # loaded before the fork
 
     def ask() -> None:

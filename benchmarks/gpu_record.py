@@ -25,8 +25,8 @@ DIGITS = 6
 
 
 def for_plots(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """What the plots of the exercise draw, by their file: axes, keys, and at most MOST_ROWS rows, evenly chosen, each with the
-    columns that the plot names. A plot without rows is not in it."""
+    """Return what the plots of the exercise draw, by their file: axes, keys, and at most MOST_ROWS rows, evenly chosen, each
+    with the columns that the plot names. A plot without rows is not in it."""
     plots = ((plot, _rows(plot, metrics)) for plot in exercise.plots)
     return {plot.file: {"axes": describe_axes(plot), "keys": list_keys(plot), "rows": rows} for plot, rows in plots if rows}
 

@@ -18,7 +18,8 @@ SIDES = (4096, 6144, 8192, 12288, 16384)
 
 
 def search(sides: Sequence[int]) -> dict[str, object]:
-    """The best of the medians over every shape m x k times k x n of these sides, each of several calls on random numbers."""
+    """Return the best of the medians over every shape m x k times k x n of these sides, each of several calls on random
+    numbers."""
     sys.path.append(str(Path(__file__).parents[1] / "exercises" / "shared"))
     bench = importlib.import_module("bench")
     device, results = bench.here(), []

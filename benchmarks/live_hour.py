@@ -180,7 +180,7 @@ def handle_signals(handler: Any) -> None:
 
 
 def scrub(value: Any, environ: Mapping[str, str]) -> Any:
-    """The value without secrets, account numbers, addresses and names of people."""
+    """Return the value without secrets, account numbers, addresses and names of people."""
     if isinstance(value, Mapping):
         return {
             str(scrub(key, environ)): "(left out)" if key in PRIVATE and item else scrub(item, environ)
@@ -205,7 +205,7 @@ def hide(text: str, environ: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 
 def read_facts(account: Account, course: str) -> dict[str, Any]:
-    """What AWS itself says about the lab that exists; a mock account could only repeat what it was given."""
+    """Return what AWS itself says about the lab that exists; a mock account could only repeat what it was given."""
     try:
         nodes = [node for node in instances.find(account, course=course) if node.alive]
         spot = [{"Name": "instance-id", "Values": [node.id for node in nodes if node.market == "spot"]}]
@@ -232,7 +232,7 @@ def read_facts(account: Account, course: str) -> dict[str, Any]:
 
 
 def describe_instance(account: Account, name: str, market: str) -> dict[str, Any]:
-    """What ends it; for a spot instance also how EC2 answers to a change of that, which no document of AWS says."""
+    """Return what ends it; for a spot instance also how EC2 answers to a change of that, which no document of AWS says."""
     told = "not asked"
     if market == "spot":
         try:

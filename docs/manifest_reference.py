@@ -30,7 +30,7 @@ _KINDS = {"string": "text", "integer": "whole number", "number": "number", "bool
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     sections = [HEAD]
     for file in SCHEMAS:
         document = schema(file)
@@ -40,7 +40,7 @@ def render() -> str:
 
 
 def find_undescribed() -> Iterator[str]:
-    """The keys that say nothing about themselves."""
+    """Yield the keys that say nothing about themselves."""
     for file in SCHEMAS:
         for place, definition in _list_objects(schema(file)):
             for key, field in definition["properties"].items():
@@ -74,7 +74,7 @@ def _render_object(place: str, definition: dict[str, Any]) -> str:
 
 
 def _format_type(field: dict[str, Any]) -> str:
-    """What may be the value, in words."""
+    """Return what may be the value, in words."""
     if "$ref" in field:
         return "keys (below)"
     if "anyOf" in field:

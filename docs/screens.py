@@ -52,14 +52,14 @@ class Difference:
 
 
 def pages() -> list[Path]:
-    """The pages that hold screens."""
+    """Return the pages that hold screens."""
     return [page for page in sorted(PAGES.glob("*.md")) if "```console\n$ " in page.read_text(encoding="utf-8")]
 
 
 def renew(page: Path) -> tuple[str, list[Difference]]:
-    """The text of the page with its screens as they are now, and where their form is another one.
+    """Return the text of the page with its screens as they are now, and where their form is another one.
 
-    Raises RuntimeError where a command does not end, ValueError where an edit names a function that is not there.
+    Raises RuntimeError if a command does not end, ValueError if an edit names a function that is not there.
     """
     text = page.read_text(encoding="utf-8")
     differences: list[Difference] = []
@@ -87,7 +87,7 @@ def renew(page: Path) -> tuple[str, list[Difference]]:
 
 
 def form(screen: str) -> list[str]:
-    """The lines of a screen without what differs from one run to the next."""
+    """Return the lines of a screen without what differs from one run to the next."""
     text = "\n".join(line for line in screen.splitlines() if not _DEPENDS_ON_SPEED.search(line))
     for pattern, instead in _VARIES:
         text = pattern.sub(instead, text)
@@ -102,12 +102,12 @@ def _screens(body: str, home: Path, exports: dict[str, str]) -> Iterator[tuple[s
 
 
 def list_commands(body: str) -> list[str]:
-    """The commands of a block of kind `console`."""
+    """Return the commands of a block of kind `console`."""
     return [line[2:] for line in body.splitlines() if line.startswith("$ ")]
 
 
 def read_export(command: str, home: Path) -> dict[str, str]:
-    """What `export NAME=VALUE` sets; empty for any other command."""
+    """Return what `export NAME=VALUE` sets; empty for any other command."""
     match = _EXPORT.fullmatch(command)
     return {match[1]: match[2].replace("~", str(home))} if match else {}
 
@@ -125,7 +125,7 @@ def _compare(page: Path, body: str, screens: list[tuple[str, str]]) -> Iterator[
 
 
 def write_block(file: Path, body: str) -> None:
-    """Do with a file what a block with a title says. Raises ValueError where Python names a function that is not there."""
+    """Do with a file what a block with a title says. Raises ValueError if Python names a function that is not there."""
     if file.is_file() and file.suffix == ".py":
         _edit(file, body)
         return
@@ -148,7 +148,7 @@ def _edit(file: Path, source: str) -> None:
 
 
 def type_command(command: str, home: Path, exports: dict[str, str]) -> str:
-    """What a terminal of 80 columns shows after the command. Raises RuntimeError where it does not end."""
+    """Return what a terminal of 80 columns shows after the command. Raises RuntimeError if it does not end."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "XDG_"))}
     environ = {
         **kept, **exports, "HOME": str(home), "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8",

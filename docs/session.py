@@ -26,7 +26,7 @@ Row = tuple[float, str]
 
 
 def record(home: Path) -> list[Row]:
-    """Every line of the session with the second at which it appears. Raises RuntimeError where a command does not end."""
+    """Every line of the session with the second at which it appears. Raises RuntimeError if a command does not end."""
     rows: list[Row] = []
     at = 0.0
     try:
@@ -46,7 +46,7 @@ def record(home: Path) -> list[Row]:
 
 
 def shorten_logs(lines: list[str]) -> list[str]:
-    """The lines with the last ones of the ranks alone, and a row of dots for those before."""
+    """Return the lines with the last ones of the ranks alone, and a row of dots for those before."""
     logs = [number for number, line in enumerate(lines) if line.startswith("[n")]
     dropped = set(logs[:-LOGS])
     return [
@@ -55,7 +55,7 @@ def shorten_logs(lines: list[str]) -> list[str]:
 
 
 def draw(rows: list[Row]) -> str:
-    """The picture: one text a line, which appears at its second."""
+    """Return the picture: one text a line, which appears at its second."""
     height = MARGIN * 2 + LINE * len(rows)
     width = MARGIN * 2 + CHARACTER * WIDTH
     return "\n".join(

@@ -91,7 +91,7 @@ class Fork:
         return texts[0], texts[1] if len(texts) > 1 else None
 
     def send_signal(self, number: int) -> None:
-        """As kill(1) does; nothing where it has ended."""
+        """As kill(1) does; nothing if it has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):  # it ended just now
                 os.kill(self.pid, number)

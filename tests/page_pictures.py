@@ -41,7 +41,7 @@ PICTURES = (
 
 
 def take_pictures(workspace: Path) -> dict[str, bytes]:
-    """Each picture as PNG, by its name. Raises CalledProcessError where a command fails."""
+    """Each picture as PNG, by its name. Raises CalledProcessError if a command fails."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_")}
 
     def types(*words: str) -> None:

@@ -20,7 +20,7 @@ TEXT = "{http://www.w3.org/2000/svg}text"
 
 
 def screen_of(workspace: Path) -> str:
-    """The screen of a run in this workspace, as SVG. Raises CalledProcessError where a command fails."""
+    """The screen of a run in this workspace, as SVG. Raises CalledProcessError if a command fails."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_")}
 
     def types(*words: str) -> None:

@@ -30,7 +30,7 @@ EXERCISES = [exercise for module in CATALOG.modules for exercise in module.exerc
 
 
 def read_result(exercise: Exercise) -> tuple[RunRecord, dict[str, Any], ExerciseVerdict]:
-    """The record, the metrics and the verdict of the run that is kept. Raises FileNotFoundError where none is."""
+    """The record, the metrics and the verdict of the run that is kept. Raises FileNotFoundError if none is."""
     document = json.loads((FOLDER / f"{exercise.id}.json").read_text(encoding="utf-8"))
     verdict = msgspec.convert(document["verdict"], ExerciseVerdict)
     return msgspec.convert(document["record"], RunRecord), document["metrics"], verdict

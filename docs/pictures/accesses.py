@@ -13,13 +13,13 @@ WHERE = "Addresses recorded by the emulator from the kernels of 5.1."
 
 
 def read_accesses() -> dict[str, Any]:
-    """What `record_accesses` wrote."""
+    """Return what `record_accesses` wrote."""
     data: dict[str, Any] = json.loads((Path(__file__).parent / "accesses.json").read_text(encoding="utf-8"))
     return data
 
 
 def draw_sectors(shown: int = 16) -> Canvas:
-    """The words that a warp uses, and the sectors that come with them, for five patterns of access."""
+    """Draw the words that a warp uses, and the sectors that come with them, for five patterns of access."""
     accesses = read_accesses()
     rows = [("copy", "copy, a load"), ("shifted_copy", "one element later"), ("strided_copy", "every second")]
     rows += [("read_field", "one field of four"), ("transpose", "down a column")]
@@ -59,7 +59,7 @@ def _draw_sector(picture: Canvas, x: float, y: float, places: list[int]) -> None
 
 
 def draw_banks() -> Canvas:
-    """The bank that each lane asks, where a warp reads a column of a tile: rows of 32 words, and of 33."""
+    """Draw the bank that each lane asks, where a warp reads a column of a tile: rows of 32 words, and of 33."""
     words = read_accesses()["words"]
     picture = Canvas(
         "The banks of a tile's column",

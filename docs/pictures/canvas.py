@@ -31,7 +31,7 @@ class Canvas:
     parts: list[str] = field(default_factory=list)
 
     def box(self, x: float, y: float, width: float, height: float, kind: str, words: str = "") -> None:
-        """A filled rectangle with words in its middle. Raises ValueError where they do not fit."""
+        """Draw a filled rectangle with words in its middle. Raises ValueError if they do not fit."""
         self._inside(x, y, x + width, y + height)
         if len(words) * CHARACTER * 11 / 13 > width + 2:
             raise ValueError(f"{self.title}: {words!r} is wider than its box of {width:.0f}")
@@ -41,7 +41,7 @@ class Canvas:
             self.text(x + width / 2, y + height / 2 + 4, words, anchor="middle", kind=f"{ink} small")
 
     def text(self, x: float, y: float, words: str, *, anchor: str = "start", kind: str = "ink") -> None:
-        """A line of words. Raises ValueError where it leaves the picture."""
+        """Write a line of words. Raises ValueError if it leaves the picture."""
         wide = len(words) * CHARACTER * (11 / 13 if "small" in kind else 1)
         left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
         self._inside(left, y - 11, left + wide, y)
@@ -66,17 +66,17 @@ class Canvas:
             self.note(x + 22, y + 12, words)
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "line", *, arrow: bool = False) -> None:
-        """A straight line, with a head at its end where it is an arrow."""
+        """Draw a straight line, with a head at its end if it is an arrow."""
         head = ' marker-end="url(#head)"' if arrow else ""
         self.parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"{head}/>')
 
     def curve(self, points: list[tuple[float, float]], kind: str) -> None:
-        """A line through points."""
+        """Draw a line through points."""
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polyline class="curve {kind}" points="{path}"/>')
 
     def dot(self, x: float, y: float, kind: str) -> None:
-        """A point of a measurement."""
+        """Draw a point of a measurement."""
         self.parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
 
     def _inside(self, left: float, top: float, right: float, bottom: float) -> None:
@@ -84,7 +84,7 @@ class Canvas:
             raise ValueError(f"{self.title}: something at {left:.0f}, {top:.0f} to {right:.0f}, {bottom:.0f} is outside")
 
     def svg(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         marker = '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         return "\n".join([
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height:g}" role="img" aria-labelledby="t d">',

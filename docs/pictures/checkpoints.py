@@ -12,7 +12,7 @@ COLOURS = "abce"
 
 
 def cut(ranks: int) -> list[tuple[int, int]]:
-    """The rows of each rank, from the first to before the last: a slice of dimension 0, as FSDP cuts."""
+    """Return the rows of each rank, from the first to before the last: a slice of dimension 0, as FSDP cuts."""
     return [(rank * ROWS // ranks, (rank + 1) * ROWS // ranks) for rank in range(ranks)]
 
 
@@ -26,7 +26,7 @@ def list_reads(ranks: int) -> list[list[tuple[int, int, int]]]:
 
 
 def draw_slices() -> Canvas:
-    """A tensor saved by four ranks, what .metadata says of it, and what four, two and one rank read."""
+    """Draw a tensor saved by four ranks, what .metadata says of it, and what four, two and one rank read."""
     picture = Canvas(
         "One tensor in four files, and who reads what",
         f"A tensor of {ROWS} rows, cut into four slices of {ROWS // WRITERS} rows. Each of four ranks writes its slice into "
@@ -70,7 +70,7 @@ SPANS = ((0.0, 0.12), (0.12, 0.68), (0.68, 0.80), (0.80, 0.88))  # of the pictur
 
 
 def draw_save() -> Canvas:
-    """The order of a save, where it may be cut off, and what training does meanwhile."""
+    """Draw the order of a save, where it may be cut off, and what training does meanwhile."""
     picture = Canvas(
         "When a folder becomes a checkpoint",
         "Time runs to the right. Four ranks copy their slices, write their files and flush them; rank 0 waits for all of them, "

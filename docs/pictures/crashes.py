@@ -16,7 +16,7 @@ SAVED_EVERY, CRASHED_AFTER = 10, 13
 
 
 def draw_lives() -> Canvas:
-    """The losses of two lives by step, with the last checkpoint and the crash between them."""
+    """Draw the losses of two lives by step, with the last checkpoint and the crash between them."""
     again = CRASHED_AFTER - SAVED_EVERY
     picture = Canvas(
         "The losses of two lives",
@@ -85,7 +85,7 @@ def draw_notice() -> Canvas:
 
 
 def draw_interval(cost_s: float = 2.0, mtbf_s: float = 4 * 3600.0) -> Canvas:
-    """What saves and crashes cost by the interval between saves, and where their sum is the smallest."""
+    """Draw what saves and crashes cost by the interval between saves, and where their sum is the smallest."""
     best = math.sqrt(2 * cost_s * mtbf_s)
     least = 100 * (cost_s / best + best / 2 / mtbf_s)
     picture = Canvas(

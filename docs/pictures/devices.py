@@ -13,7 +13,7 @@ GPUS = {row["gpu"]: row for row in SHEETS["gpus"]}
 
 
 def draw_step() -> Canvas:
-    """The four parts of a training step, in a circle."""
+    """Draw the four parts of a training step, in a circle."""
     picture = Canvas(
         "One step of training",
         "Four boxes in a row: forward makes a guess and the loss says how wrong it is; zero_grad empties the gradients; "
@@ -98,7 +98,7 @@ def draw_memory() -> Canvas:
 
 
 def draw_queue() -> Canvas:
-    """What the processor does while the GPU works, and where a clock must be stopped."""
+    """Draw what the processor does while the GPU works, and where a clock must be stopped."""
     picture = Canvas(
         "The queue between processor and GPU",
         "Two rows over time. The processor puts four kernels into a queue in a moment and goes on; the GPU computes them one "
@@ -122,7 +122,7 @@ def draw_queue() -> Canvas:
 
 
 def draw_three_answers() -> Canvas:
-    """What allocated, reserved and in use mean."""
+    """Draw what allocated, reserved and in use mean."""
     picture = Canvas(
         "Three answers to one question",
         "Nested bars over the memory of a GPU. Inside is what tensors hold (allocated), around it what PyTorch keeps for later "
@@ -163,7 +163,7 @@ def draw_waiting(jobs: int = 5, gpus: int = 3) -> Canvas:
 
 
 def draw_roofline() -> Canvas:
-    """What a kernel can reach at most, by how many operations it makes with each byte, on three GPUs."""
+    """Draw what a kernel can reach at most, by how many operations it makes with each byte, on three GPUs."""
     picture = Canvas(
         "Rooflines of three GPUs",
         "Both axes are logarithmic: operations per byte, from a quarter to 4,096, and TFLOP/s. Each GPU has a slope, its "
@@ -208,7 +208,7 @@ def draw_roofline() -> Canvas:
 
 
 def draw_price() -> Canvas:
-    """What a million tokens cost by how much of the time the GPU is used."""
+    """Draw what a million tokens cost by how much of the time the GPU is used."""
     price, speed = 0.526, 1000.0  # dollars an hour of g4dn.xlarge; tokens a second, assumed
     picture = Canvas(
         "You pay for idle hours",

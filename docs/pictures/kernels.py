@@ -45,7 +45,7 @@ def draw_fused() -> Canvas:
 
 
 def draw_attention(blocks: int = 8) -> Canvas:
-    """The matrix of scores in tiles, as the programs of a causal attention go through it."""
+    """Draw the matrix of scores in tiles, as the programs of a causal attention go through it."""
     loaded = blocks * (blocks + 1) // 2
     share = 100 * loaded / blocks**2
     picture = Canvas(

@@ -16,7 +16,7 @@ SLICES = {1: "a", 2: "b", 4: "c", 8: "e"}
 
 
 def _load(name: str) -> Any:
-    """A file of 6.6, which lies beside its script."""
+    """Return a file of 6.6, which lies beside its script."""
     exercises = Path(__file__).parents[2] / "exercises"
     places = [str(exercises / "06-training-at-scale"), str(exercises / "shared")]
     sys.path += places
@@ -31,7 +31,7 @@ plans, targets = _load("plans"), _load("targets")
 
 
 def draw_ways() -> Canvas:
-    """What six plans for 7B on eight A100 take on a GPU, and the least seconds of a step."""
+    """Draw what six plans for 7B on eight A100 take on a GPU, and the least seconds of a step."""
     work = targets.work_of("7b", "8xa100-80", 1)
     ways = {
         "8 copies": plans.Plan(8, 1, 1, 0, "none", 32, "bf16"),

@@ -11,7 +11,7 @@ SAMPLES, PULSE = 24, (1.0, -0.8, 0.6, 1.0, -0.8, 0.6)  # both halves of the puls
 
 
 def correlate(signal: list[float], template: tuple[float, ...], *, ring: bool) -> list[float]:
-    """The score at each place; behind the end comes the beginning, or nothing."""
+    """Return the score at each place; behind the end comes the beginning, or nothing."""
     size = len(signal)
 
     def sample(place: int) -> float:
@@ -69,7 +69,7 @@ CORE = (10.0, 168.0)  # GB/s and GFLOP/s of one core of a server with AVX-512, a
 
 
 def draw_two_roofs() -> Canvas:
-    """The roofs of a T4 and of one core, with the kernels of 5.7 at their intensities."""
+    """Draw the roofs of a T4 and of one core, with the kernels of 5.7 at their intensities."""
     picture = Canvas(
         "Two rooflines and eight kernels",
         "Both axes are logarithmic: operations per byte, from an eighth to 2,048, and GFLOP/s. Two roofs: a T4 in float32 with "
@@ -116,7 +116,7 @@ NUMBER = 4  # bytes
 
 
 def draw_passes() -> Canvas:
-    """The bytes per point of each operation of a stencil, as delivered and in place."""
+    """Draw the bytes per point of each operation of a stencil, as delivered and in place."""
     steps = {"delivered": DELIVERED, "in place": IN_PLACE}
     sums = {name: NUMBER * sum(operands + 1 for operands in step) for name, step in steps.items()}
     picture = Canvas(

@@ -14,18 +14,18 @@ Place = dict[str, int]
 
 
 def count_places(order: Sequence[str]) -> list[Place]:
-    """The coordinates of each rank, where the last dimension of `order` varies fastest."""
+    """Return the coordinates of each rank, where the last dimension of `order` varies fastest."""
     return [dict(zip(order, at, strict=True)) for at in itertools.product(*(range(SIZES[name]) for name in order))]
 
 
 def find_next(places: Sequence[Place], rank: int, dimension: str) -> int:
-    """The other rank of its group of two."""
+    """Return the other rank of its group of two."""
     wanted = places[rank] | {dimension: 1 - places[rank][dimension]}
     return places.index(wanted)
 
 
 def draw_three_cuts() -> Canvas:
-    """A model of four layers as two copies, each in two stages of two slices."""
+    """Draw a model of four layers as two copies, each in two stages of two slices."""
     places = count_places(("pp", "dp", "tp"))
     picture = Canvas(
         "A model cut in three ways",
@@ -60,7 +60,7 @@ def draw_three_cuts() -> Canvas:
 
 
 def draw_mesh_on_nodes() -> Canvas:
-    """The same eight ranks on two nodes in two orders, with the links that cross and their bytes."""
+    """Draw the same eight ranks on two nodes in two orders, with the links that cross and their bytes."""
     orders = (("tp", "pp", "dp"), ("pp", "dp", "tp"))
     tp_bytes = 4 * (LAYERS // SIZES["pp"]) * ACTIVATIONS
     across = {"tp": 8 * tp_bytes, "pp": 4 * 2 * ACTIVATIONS}

@@ -17,7 +17,7 @@ LEFT = 92
 
 
 def load_streams() -> ModuleType:
-    """The replay of exercise 5.4, from which its pictures are drawn."""
+    """Return the replay of exercise 5.4, from which its pictures are drawn."""
     spec = importlib.util.spec_from_file_location("streams_of_pictures", EXERCISE / "streams.py")
     if spec is None or spec.loader is None:
         raise FileNotFoundError(EXERCISE / "streams.py")
@@ -28,7 +28,7 @@ def load_streams() -> ModuleType:
 
 
 def queue_chunks(device: Any, chunks: int, *, buffers: int, reuse_waits: bool = True) -> None:
-    """A pipeline in a stream for each engine; without `reuse_waits` a buffer is filled again before it is free."""
+    """Queue a pipeline in a stream for each engine; without `reuse_waits` a buffer is filled again before it is free."""
     copying_in, computing, copying_out = device.stream(), device.stream(), device.stream()
     copies: list[object] = []
     for chunk in range(chunks):
@@ -43,7 +43,7 @@ def queue_chunks(device: Any, chunks: int, *, buffers: int, reuse_waits: bool = 
 
 
 def queue_in_one_stream(device: Any, chunks: int) -> None:
-    """The same work one after the other."""
+    """Queue the same work in one stream, one piece after the other."""
     stream = device.stream()
     for chunk in range(chunks):
         device.copy_in(stream, chunk, 0)
@@ -52,7 +52,7 @@ def queue_in_one_stream(device: Any, chunks: int) -> None:
 
 
 def draw_engines(chunks: int = 8) -> Canvas:
-    """The three engines over time: in one stream, and overlapped with two and with three buffers."""
+    """Draw the three engines over time: in one stream, and overlapped with two and with three buffers."""
     streams = load_streams()
     charts = []
     for words, buffers in (("one stream", 0), ("three streams, two buffers", 2), ("three streams, three buffers", 3)):
@@ -85,7 +85,7 @@ def draw_engines(chunks: int = 8) -> Canvas:
 
 
 def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
-    """A pipeline whose buffers are filled again without a wait: by the clock, and in another order that is permitted."""
+    """Draw a pipeline whose buffers are filled again without a wait: by the clock, and in another order that is permitted."""
     streams = load_streams()
     device = streams.ReplayedDevice(chunks, buffers)
     queue_chunks(device, chunks, buffers=buffers, reuse_waits=False)
@@ -120,7 +120,7 @@ def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
 
 
 def list_launches(kernels: int, launch_us: float, kernel_us: float, *, graph_us: float = 0.0) -> list[tuple[str, float, float]]:
-    """What the processor and the GPU do, as (row, begin, end): launched one by one, or in `graph_us` all together."""
+    """Return what the processor and the GPU do, as (row, begin, end): launched one by one, or in `graph_us` all together."""
     spans, free = [], 0.0
     for number in range(kernels):
         begin = 0.0 if graph_us else number * launch_us
@@ -133,7 +133,7 @@ def list_launches(kernels: int, launch_us: float, kernel_us: float, *, graph_us:
 
 
 def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8.0) -> Canvas:
-    """A request that is launched kernel by kernel, and by one graph: with small kernels and with large ones."""
+    """Draw a request that is launched kernel by kernel, and by one graph: with small kernels and with large ones."""
     charts = []
     for kernel_us in (2.0, 8.0):
         for words, graph in (("kernel by kernel", 0.0), ("one graph", graph_us)):
@@ -165,7 +165,7 @@ def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8
 
 
 def draw_addresses() -> Canvas:
-    """What a graph reads and writes, and which of it a request must copy."""
+    """Draw what a graph reads and writes, and which of it a request must copy."""
     picture = Canvas(
         "A graph knows addresses, not names",
         "The tokens of a request are copied into the input at address A, which the graph reads. It writes its output at "

@@ -84,7 +84,7 @@ def draw_buckets() -> Canvas:
 
 
 def order_of(stage: int, stages: int, micro_batches: int, way: str) -> list[tuple[str, int]]:
-    """What a stage computes, in order: GPipe (all forward, then all backward) or 1F1B."""
+    """Return what a stage computes, in order: GPipe (all forward, then all backward) or 1F1B."""
     if way == "GPipe":
         return [("F", m) for m in range(micro_batches)] + [("B", m) for m in range(micro_batches)]
     warm = min(stages - stage - 1, micro_batches)
@@ -115,7 +115,7 @@ def replay(stages: int, micro_batches: int, way: str) -> list[list[tuple[float, 
 
 
 def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
-    """The time of each stage under GPipe and under 1F1B."""
+    """Draw the time of each stage under GPipe and under 1F1B."""
     picture = Canvas(
         "The bubble of a pipeline, with two schedules",
         f"Two charts of {stages} stages over time, with {micro_batches} micro-batches. Under GPipe all forwards come first; "
@@ -142,7 +142,7 @@ def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
 
 
 def draw_shards() -> Canvas:
-    """A linear layer cut by columns, the next one by rows: one AllReduce for both."""
+    """Draw a linear layer cut by columns, the next one by rows: one AllReduce for both."""
     picture = Canvas(
         "Two linear layers cut in two",
         "The first matrix is cut by columns: each rank computes half of the hidden numbers from the whole input, without "

@@ -17,7 +17,7 @@ KINDS = "acbe"
 
 
 def read_products() -> dict[str, Any]:
-    """What `record_products` wrote."""
+    """Return what `record_products` wrote."""
     data: dict[str, Any] = json.loads((Path(__file__).parent / "products.json").read_text(encoding="utf-8"))
     return data
 
@@ -28,7 +28,7 @@ def group_by_row(numbers: list[int], n: int) -> list[tuple[int, list[int]]]:
 
 
 def draw_lanes() -> Canvas:
-    """The numbers of both matrices that a warp reads at the same time, with the sectors that come with them."""
+    """Draw the numbers of both matrices that a warp reads at the same time, with the sectors that come with them."""
     data = read_products()
     n = data["n"]
     counts = {name: [len({place // SECTOR for place in places}) for places in both] for name, both in data["lanes"].items()}
@@ -65,7 +65,7 @@ def draw_lanes() -> Canvas:
 
 
 def draw_tiles() -> Canvas:
-    """The tiles that one block takes, step by step."""
+    """Draw the tiles that one block takes, step by step."""
     data = read_products()
     n, tile = data["n"], data["tile"]
     steps = n // tile
@@ -100,7 +100,7 @@ def draw_tiles() -> Canvas:
 
 
 def draw_sums(side: int = 4) -> Canvas:
-    """The numbers that a thread of registers reads for one k, and the products that it makes of them."""
+    """Draw the numbers that a thread of registers reads for one k, and the products that it makes of them."""
     picture = Canvas(
         "One step of a thread in registers",
         f"A column of {side} numbers of A and a row of {side} numbers of B, and between them a grid of {side * side} sums, "
@@ -128,7 +128,7 @@ def draw_sums(side: int = 4) -> Canvas:
 
 
 def draw_limits() -> Canvas:
-    """The GFLOP/s that a T4's memory allows each version, by the FLOP that it makes for each byte asked for."""
+    """Draw the GFLOP/s that a T4's memory allows each version, by the FLOP that it makes for each byte asked for."""
     data, gpu = read_products(), GPUS["T4"]
     peak, gb_per_s = gpu["fp32"] * 1e3, gpu["gb_per_s"]
     intensity = {name: 2 * data["n"] ** 3 / asked for name, asked in data["bytes"].items()}

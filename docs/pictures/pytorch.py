@@ -21,7 +21,7 @@ class Span:
 
 
 def queue_steps(*, reads: bool) -> tuple[list[Span], list[Span], list[Span]]:
-    """Launches of the processor, kernels of the GPU, and the processor's waits, for some steps.
+    """Return launches of the processor, kernels of the GPU, and the processor's waits, for some steps.
 
     A kernel begins when it has been launched and the one before it is done. With `reads` the processor waits, at the end of
     each step, for all kernels and for one value of their result.
@@ -87,7 +87,7 @@ def find_limits(exponent: int, fraction: int) -> tuple[int, int]:
 
 
 def draw_formats() -> Canvas:
-    """The range of three formats on one axis, and what scaling does to small gradients."""
+    """Draw the range of three formats on one axis, and what scaling does to small gradients."""
     picture = Canvas(
         "What three formats can hold",
         "Three bars on an axis of powers of two. float32 and bfloat16 reach from below 2 to the power of -126 up to 2 to the "
@@ -136,7 +136,7 @@ def list_repairs() -> list[tuple[str, list[str], float]]:
 
 
 def draw_repairs() -> Canvas:
-    """What one repair gains beside the other faults, and what one fault costs beside a fast rest."""
+    """Draw what one repair gains beside the other faults, and what one fault costs beside a fast rest."""
     rows = list_repairs()
     whole, fast, alone, left = rows[0][2], rows[-1][2], rows[2][2], rows[3][2]
     picture = Canvas(

@@ -21,7 +21,7 @@ TREE_LINE = "part[t] += part[t + d]"
 
 
 def record(file: Path, kernel: str, elements: int, folder: Path) -> list[Any]:
-    """The first requests of a kernel of the exercise 5.1."""
+    """Return the first requests of a kernel of the exercise 5.1."""
     findings = importlib.import_module("findings")
     program = findings.build(file, folder)
     run = program.run(kernel, str(BLOCK), str(STRIDE), str(elements), trace=400)
@@ -29,7 +29,8 @@ def record(file: Path, kernel: str, elements: int, folder: Path) -> list[Any]:
 
 
 def first_places(requests: list[Any], *, shared: bool, write: bool, unit: int) -> list[int]:
-    """The addresses of the first such request, from the beginning of the unit of memory in which its first address lies."""
+    """Return the addresses of the first such request, from the beginning of the unit of memory in which its first address
+    lies."""
     request = next(item for item in requests if item.shared == shared and item.write == write)
     addresses = [address for address in request.addresses if address is not None]
     zero = min(addresses) // unit * unit
@@ -37,7 +38,7 @@ def first_places(requests: list[Any], *, shared: bool, write: bool, unit: int) -
 
 
 def list_steps(requests: list[Any], line: int) -> list[list[int]]:
-    """The threads that add in each step of a tree: those that write their own number in the line of the addition."""
+    """Return the threads that add in each step of a tree: those that write their own number in the line of the addition."""
     stores = [item for item in requests if item.shared and item.write]
     zero = min(address for item in stores for address in item.addresses if address is not None)
     steps: list[list[int]] = []
@@ -50,7 +51,7 @@ def list_steps(requests: list[Any], line: int) -> list[list[int]]:
 
 
 def find_line(text: str, words: str) -> int:
-    """The number of the line that has these words."""
+    """Return the number of the line that has these words."""
     return next(number for number, line in enumerate(text.splitlines(), 1) if words in line)
 
 

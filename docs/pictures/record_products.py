@@ -21,13 +21,14 @@ REGISTERS = "registers<2 * TILE, 8, 4>"
 
 
 def list_loads(kernel: Any) -> list[list[int]]:
-    """The addresses of each load from main memory that was traced, in its order."""
+    """Return the addresses of each load from main memory that was traced, in its order."""
     requests = (request for request in kernel.trace if not request.shared and not request.write)
     return [[address for address in request.addresses if address is not None] for request in requests]
 
 
 def find_places(kernel: Any, operand: int, requests: int) -> list[int]:
-    """The numbers (row times N and column) of the first matrix (operand 0) or the second one that these first requests touch.
+    """Return the numbers (row times N and column) of the first matrix (operand 0) or the second one that these first requests
+    touch.
 
     The matrices lie apart, the first one lower; block (0, 0), which is the first, begins at the first number of both.
     """

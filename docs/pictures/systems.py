@@ -13,7 +13,7 @@ PLACES = {3: (160, 90), 0: (310, 90), 2: (160, 210), 1: (310, 210), 4: (450, 90)
 
 
 def draw_cube() -> Canvas:
-    """The sixteen pairs of a hybrid cube that have NVLinks, and the ring of those that have two."""
+    """Draw the sixteen pairs of a hybrid cube that have NVLinks, and the ring of those that have two."""
     picture = Canvas(
         "The links of a hybrid cube",
         "Eight GPUs in two squares of four, one square per socket: 3, 0, 1, 2 and 4, 7, 6, 5. Blue lines are two NVLinks: they "
@@ -39,7 +39,7 @@ def draw_cube() -> Canvas:
 
 
 def draw_tree() -> Canvas:
-    """A fat tree of two levels: 48 nodes, switches with 40 ports, two links down for each up."""
+    """Draw a fat tree of two levels: 48 nodes, switches with 40 ports, two links down for each up."""
     picture = Canvas(
         "A fat tree of two levels",
         "One upper switch with 26 of its 40 ports used; 13 links lead to each of two lower switches. Below each lower switch "
@@ -62,7 +62,7 @@ def draw_tree() -> Canvas:
 
 
 def draw_reads() -> Canvas:
-    """The ways of a byte from a disk into a process and into a GPU."""
+    """Draw the ways of a byte from a disk into a process and into a GPU."""
     picture = Canvas(
         "The paths of a read",
         "Four boxes in a row: disk, page cache, buffer of the process, memory of the GPU. Arrows: from the disk into the page "
@@ -109,7 +109,7 @@ def draw_instances() -> Canvas:
 
 
 def draw_container() -> Canvas:
-    """What a container has for itself, and what it shares with its host."""
+    """Draw what a container has for itself, and what it shares with its host."""
     picture = Canvas(
         "A container and its host",
         "Two columns. Left the host: its processes, its files, its name. Right a container: its own process numbers, a root "

@@ -8,7 +8,7 @@ from docs.pictures.canvas import Canvas
 
 
 def draw_request() -> Canvas:
-    """A request of 16 tokens that makes 8: the launches of each pass above, its calls of cudaMalloc below."""
+    """Draw a request of 16 tokens that makes 8: the launches of each pass above, its calls of cudaMalloc below."""
     picture = Canvas(
         "The calls of one request",
         "One request of 16 tokens that makes 8, pass by pass. Above eight columns of boxes: pass 1 computes the 16 tokens of "

@@ -32,7 +32,7 @@ class Moment:
 
 
 def follow_step(parts: int, *, checkpointed: bool) -> list[Moment]:
-    """A step of `parts` micro-batches, block by block."""
+    """Return a step of `parts` micro-batches, block by block."""
     unit, whole = INPUT / parts, sum(KEPT.values())
     kept = 1 if checkpointed else whole
     gradients, moments = 0.0, []
@@ -49,7 +49,7 @@ def follow_step(parts: int, *, checkpointed: bool) -> list[Moment]:
 
 
 def draw_step() -> Canvas:
-    """The plain step, and one with checkpoints and four micro-batches, under the same scale."""
+    """Draw the plain step, and one with checkpoints and four micro-batches, under the same scale."""
     ways = {"plain step": follow_step(1, checkpointed=False)}
     ways["every block checkpointed, four micro-batches"] = follow_step(4, checkpointed=True)
     peaks = [max(moment.total for moment in moments) for moments in ways.values()]
@@ -103,7 +103,7 @@ def _stack(picture: Canvas, x: float, base: float, wide: float, moment: Moment, 
 
 
 def draw_checkpoint() -> Canvas:
-    """What a block keeps for backward, plain and checkpointed."""
+    """Draw what a block keeps for backward, plain and checkpointed."""
     whole = sum(KEPT.values())
     picture = Canvas(
         "What a block keeps for backward",

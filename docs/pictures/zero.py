@@ -66,7 +66,7 @@ def draw_stages(ranks: int = 4) -> Canvas:
 
 
 def draw_steps() -> Canvas:
-    """The collectives of a step at each stage, between what is computed."""
+    """Draw the collectives of a step at each stage, between what is computed."""
     costs = {stage: sum(COSTS.get(what, 0) for what, _ in steps) for stage, steps in STEPS.items()}
     picture = Canvas(
         "A step at each stage of ZeRO",

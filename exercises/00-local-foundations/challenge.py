@@ -29,7 +29,7 @@ class Question:
 
 
 def ask(number: int) -> Question:
-    """The question with that number; it is the same each time."""
+    """Return the question with that number; it is the same each time."""
     chance = random.Random(number)
     nodes = chance.randint(3, 12)
     return Question(node=chance.randint(1, nodes - 1), nodes=nodes, gpus=chance.choice((2, 4, 8)))
@@ -45,7 +45,7 @@ def read(answer: str) -> tuple[int, int]:
 
 
 def judge(number: int, answer: str) -> dict[str, object]:
-    """The question, the answer, and whether it is right. Without an answer, `right` is None."""
+    """Return the question, the answer, and whether it is right. Without an answer, `right` is None."""
     question = ask(number)
     right = question.holds(*read(answer)) if answer.strip() else None
     return {"number": number, "question": str(question), "answer": answer.strip() or None, "right": right}

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 
 def describe_process(node: int, local_rank: int, hosts: Sequence[str], processes: Sequence[int], port: int) -> dict[str, str]:
-    """The variables of one process: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR, MASTER_PORT.
+    """Return the variables of one process: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR, MASTER_PORT.
 
     `hosts[k]` is the address of node k, and `processes[k]` is how many processes run there, one for each GPU: nodes may have
     different numbers. `node` and `local_rank` say which process is meant, both counted from 0. All meet on node 0, at `port`.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def choose_samples(samples: int, ranks: int, rank: int, epoch: int, seed: int) -> list[int]:
-    """The numbers of the samples that `rank` uses in `epoch`, in order.
+    """Return the numbers of the samples that `rank` uses in `epoch`, in order.
 
     The samples are numbered 0 to samples - 1, the ranks 0 to ranks - 1, and there may be fewer samples than ranks. Every rank
     calls this with its own `rank` and the same other arguments, and receives nothing from the others. Together they get

@@ -46,12 +46,12 @@ def story(dice: Dice) -> str:
 
 
 def many(count: int, thing: str) -> str:
-    """The count in words with the thing, in the plural where needed."""
+    """Return the count in words with the thing, in the plural if needed."""
     return f"{NUMBERS[count]} {thing}{'' if count == 1 else 's'}"
 
 
 def write(seed: int = SEED, stories: int = STORIES) -> tuple[str, float]:
-    """A text, and its randomness in nats per character: the loss of the best possible model."""
+    """Return a text, and its randomness in nats per character: the loss of the best possible model."""
     dice = Dice(seed)
     text = "".join(story(dice) for _ in range(stories))
     return text, dice.nats / len(text)

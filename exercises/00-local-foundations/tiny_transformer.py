@@ -62,14 +62,16 @@ if vocabulary < 2 or len(training) < (args.batch_size + 2) * CONTEXT or len(held
 
 
 def pieces(source: torch.Tensor, first: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """The text in pieces of CONTEXT characters, and the same one character later: what is seen, and what has to be guessed."""
+    """Return the text in pieces of CONTEXT characters, and the same one character later: what is seen, and what has to be
+    guessed."""
     usable = (len(source) - first - 1) // CONTEXT * CONTEXT
     seen, wanted = source[first : first + usable], source[first + 1 : first + 1 + usable]
     return seen.view(-1, CONTEXT).to(device), wanted.view(-1, CONTEXT).to(device)
 
 
 def loss_of(model: nn.Module, seen: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """The mean surprise at the next character, in nats: minus the logarithm of the probability that the model gave it."""
+    """Return the mean surprise at the next character, in nats: minus the logarithm of the probability that the model gave
+    it."""
     return nn.functional.cross_entropy(model(seen).flatten(0, 1), wanted.flatten())
 
 
@@ -99,7 +101,7 @@ def train(model: nn.Module, layers: int) -> list[dict]:
 # --- what it has learned: the loss on text that it never saw, proof that it does not cheat, text of its own -----------
 @torch.no_grad()
 def surprise(model: nn.Module) -> float:
-    """The loss on the held-out tenth: text that was learned by heart does not count."""
+    """Return the loss on the held-out tenth: text that was learned by heart does not count."""
     return loss_of(model, *pieces(held_out)).item()
 
 

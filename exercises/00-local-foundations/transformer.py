@@ -40,7 +40,7 @@ class Block(nn.Module):
         self.network = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """What came in, plus what attention and the network add: a block corrects its input, it does not replace it."""
+        """Return what came in, plus what attention and the network add: a block corrects its input, it does not replace it."""
         x = x + self.attention(self.before_attention(x))
         return x + self.network(self.before_network(x))
 
@@ -53,7 +53,7 @@ class Attention(nn.Module):
         self.heads, self.ask_offer_give, self.back = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The weighted mean of what the earlier characters give."""
+        """Return the weighted mean of what the earlier characters give."""
         batch, length, width = x.shape
         parts = self.ask_offer_give(x).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = (part.transpose(1, 2) for part in parts.unbind(dim=2))

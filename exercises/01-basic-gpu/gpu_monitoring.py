@@ -64,7 +64,7 @@ if args.watched == "1.2":
 
 
 def settings_of_other() -> list[str]:
-    """The flags of the exercise that is watched."""
+    """Return the flags of the exercise that is watched."""
     if args.watched == "1.2":
         return [f"--engine={args.engine}", f"--model={args.model}", f"--max-tokens={args.max_tokens}"]
     return SMALL if device.type == "cpu" else []
@@ -108,7 +108,7 @@ with (out / "samples.csv").open("w", newline="", encoding="utf-8") as file:
 
 
 def over(phase: str, key: str) -> list[float]:
-    """The values of `key` in a phase; the first sample is left out, because it describes the time before."""
+    """Return the values of `key` in a phase; the first sample is left out, because it describes the time before."""
     return [sample[key] for sample in [row for row in samples if row["phase"] == phase][1:] if sample[key] is not None]
 
 

@@ -68,7 +68,7 @@ say(f"{fast} is compared with: {reference}")
 
 
 def error(product: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> float:
-    """The largest error of some rows against double precision, as a share of the largest element; NaN stays NaN."""
+    """Return the largest error of some rows against double precision, as a share of the largest element; NaN stays NaN."""
     rows = torch.linspace(0, len(a) - 1, min(ROWS, len(a))).long()
     exact = a[rows].double() @ b.double()
     return ((product.cpu()[rows].double() - exact).abs().max() / exact.abs().max()).item()
@@ -113,7 +113,7 @@ def experiment(n: int) -> dict:
         return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
 
     def copies_only() -> torch.Tensor:
-        """The same without the product."""
+        """Return the same without the product."""
         a.to(device, copy=True), b.to(device, copy=True)
         return product.to("cpu", copy=True)
 

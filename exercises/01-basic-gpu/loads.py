@@ -27,7 +27,7 @@ def idle(_device: torch.device, seconds: float) -> Work:
 
 
 def copying(device: torch.device, seconds: float) -> Work:
-    """Copies in the device's own memory: every byte is read and written, nothing is computed."""
+    """Copy in the device's own memory: every byte is read and written, nothing is computed."""
     source = torch.randn((256 << 20) // 4 if device.type == "cuda" else (64 << 20) // 4, device=device)
     target = torch.empty_like(source)
     count, took = _repeat(lambda: target.copy_(source), device, seconds)

@@ -78,7 +78,7 @@ def load(first: int, count: int) -> torch.Tensor:
 
 
 def right_sums(rows: int) -> torch.Tensor:
-    """The sums of squares, computed from the pattern: the table repeats itself every 97 rows."""
+    """Return the sums of squares, computed from the pattern: the table repeats itself every 97 rows."""
     column = torch.arange(COLUMNS) * 3
     pattern = ((torch.arange(PERIOD)[:, None] + column[None, :]) % PERIOD).double().div(PERIOD).square()
     return pattern.sum(dim=0) * (rows // PERIOD) + pattern[: rows % PERIOD].sum(dim=0)

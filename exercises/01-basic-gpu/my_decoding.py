@@ -15,7 +15,7 @@ Model = Callable[[list[int], list[int]], list[list[float]]]
 
 
 def generate(model: Model, prompt: list[int], count: int) -> list[int]:
-    """The `count` tokens that the model writes after `prompt`, always the likeliest one.
+    """Return the `count` tokens that the model writes after `prompt`, always the likeliest one.
 
     `model(tokens, cache)` computes several consecutive tokens at the same time. It appends what it keeps of each (its key
     and value) to `cache`, a list that you create empty, and looks back at everything in it. It returns one list of scores

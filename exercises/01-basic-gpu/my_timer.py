@@ -15,7 +15,7 @@ from collections.abc import Callable
 def time_call(
     call: Callable[[], object], synchronize: Callable[[], object], clock: Callable[[], float], samples: int, calls: int
 ) -> float:
-    """The seconds that the device works on one warm call: the median of `samples` samples, each of `calls` calls.
+    """Return the seconds that the device works on one warm call: the median of `samples` samples, each of `calls` calls.
 
     `call()` puts work into the device's queue and returns at once. `synchronize()` waits until the queue is empty; it takes
     some time itself, which counts for little if a sample has many calls. `clock()` returns seconds. The very first

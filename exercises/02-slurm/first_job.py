@@ -44,7 +44,7 @@ torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every
 
 
 def uuid() -> str | None:
-    """The unique id of the GPU; None without a GPU."""
+    """Return the unique id of the GPU; None without a GPU."""
     if not on_gpu:
         return None
     asked = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader", f"--id={given[0] if given else 0}"]

@@ -64,7 +64,7 @@ points, wanted = points.to(device), wanted.to(device)
 
 @torch.no_grad()
 def held_out_loss(model: nn.Module) -> float:
-    """The loss on samples that were never trained on."""
+    """Return the loss on samples that were never trained on."""
     return nn.functional.mse_loss(model(points[SAMPLES:]), wanted[SAMPLES:]).item()
 
 

@@ -70,7 +70,7 @@ def can_scatter() -> bool:
 
 
 def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The call on `count` elements, the tensor it reads, the one it fills, and what must be in that one afterwards.
+    """Return the call on `count` elements, the tensor it reads, the one it fills, and what must be in that one afterwards.
 
     What is read is filled: rank r has i % 97 + r + 1 as element i, so that a lost, doubled or misplaced part shows.
     """

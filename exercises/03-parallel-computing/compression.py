@@ -19,7 +19,7 @@ def plain_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
 
 
 def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
-    """An n x m matrix becomes P (n x r) and Q (m x r), so r (n + m) numbers; the rest is sent uncompressed.
+    """Return an n x m matrix becomes P (n x r) and Q (m x r), so r (n + m) numbers; the rest is sent uncompressed.
 
     Vogels, Karimireddy and Jaggi, "PowerSGD", 2019.
     """
@@ -32,12 +32,13 @@ def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
 
 
 def on_the_wire(size: float, ranks: int) -> float:
-    """The bytes that each rank sends in an AllReduce of `size` bytes: 2 (n - 1) / n of them."""
+    """Return the bytes that each rank sends in an AllReduce of `size` bytes: 2 (n - 1) / n of them."""
     return 2 * (ranks - 1) / ranks * size
 
 
 def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
-    """The link speed, in Gbit/s, at which sending the saved bytes takes as long as compressing: below it, compression pays.
+    """Return the link speed, in Gbit/s, at which sending the saved bytes takes as long as compressing: below it, compression
+    pays.
 
     None if compressing took no measurable time, or saves nothing: then there is no such link.
     """
@@ -45,7 +46,8 @@ def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
 
 
 def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[str, float | None]:
-    """A hook's row compared with no compression: the bytes that it saves, what that costs, and below which link speed it pays.
+    """Return a hook's row compared with no compression: the bytes that it saves, what that costs, and below which link speed it
+    pays.
 
     `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent. Where a difference is
     below zero, what it stands for is too short to be measured, and counts as 0.

@@ -62,7 +62,7 @@ images, labels = images[rank::size].to(device), labels[rank::size].to(device)
 
 
 def count_and_average(traffic, bucket):  # without annotations: DDP checks them, and does not understand them as strings
-    """Called where DDP sends a bucket of gradients: count it, then average it over all ranks as DDP itself would."""
+    """Count a bucket of gradients that DDP sends, then average it over all ranks as DDP itself would."""
     traffic.update(calls=1, sent=bucket.buffer().nbytes)
     return allreduce_hook(None, bucket)
 
@@ -101,7 +101,8 @@ def gradient(way: str, count: int, *, by_k: bool = False) -> torch.Tensor:
 
 
 def off(by_way: dict[str, torch.Tensor], way: str) -> float | None:
-    """The error of `way` against the big batch: the largest difference of any element, as a share of the largest element."""
+    """Return the error of `way` against the big batch: the largest difference of any element, as a share of the largest
+    element."""
     if BIG not in by_way:
         return None
     return ((by_way[way] - by_way[BIG]).abs().max() / by_way[BIG].abs().max()).item()

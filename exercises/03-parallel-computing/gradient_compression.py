@@ -86,7 +86,7 @@ def one_bucket_at_a_time(hook):
 
 
 def why_not(name: str) -> str | None:
-    """The reason why this hook cannot run here, the same on every rank, or None."""
+    """Return the reason why this hook cannot run here, the same on every rank, or None."""
     reason = None
     if name == "bf16" and device.type != "cuda":
         reason = "DDP takes this hook with NCCL only"

@@ -70,7 +70,7 @@ def build() -> Transformer:
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
-    """What this rank holds of it."""
+    """Return what this rank holds of it."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
@@ -81,7 +81,7 @@ def whole(tensor: torch.Tensor) -> torch.Tensor:
 
 # --- one way of training, on a mesh or alone ---------------------------------------------------------------------------------
 def average_over_copies(model: nn.Module, copies: DeviceMesh) -> None:
-    """Data parallel, by hand: one AllReduce of all gradients of this slice, among the ranks that hold the same slice."""
+    """Average by hand, as data parallel does: one AllReduce of all gradients of this slice, among the ranks that hold it."""
     gradients = [local(weight.grad) for weight in model.parameters()]
     bucket = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(bucket, group=copies.get_group())

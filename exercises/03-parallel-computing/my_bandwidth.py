@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def busbw(collective: str, size: float, seconds: float, ranks: int) -> float:
-    """The bus bandwidth in GB/s, where GB = 10**9 bytes.
+    """Return the bus bandwidth in GB/s, where GB = 10**9 bytes.
 
     `collective` is "all_reduce", "broadcast", "all_gather" or "reduce_scatter"; `size` is the whole tensor in bytes: for
     all_gather what each rank holds afterwards, for reduce_scatter what each contributes. `seconds` is the time of one call.

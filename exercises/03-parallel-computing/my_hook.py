@@ -16,7 +16,7 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 
 
 def half_hook(kept: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
-    """The mean of all ranks' gradients in this bucket, sent as torch.float16: a communication hook of DDP.
+    """Return the mean of all ranks' gradients in this bucket, sent as torch.float16: a communication hook of DDP.
 
     `bucket.buffer()` is a flat float32 tensor, this rank's gradients; `bucket.index()` is the number of the bucket. DDP calls
     the hook in every step for every bucket, always with the same `kept`, which is empty at first and is yours to use: store

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
-    """What this stage does in one step: ("forward", i) and ("backward", i) for each micro-batch i, in order.
+    """Return what this stage does in one step: ("forward", i) and ("backward", i) for each micro-batch i, in order.
 
     Stages are numbered from 0, the first, to `stages` - 1, the last; micro-batches from 0. Forward of i on a stage needs
     forward of i on the previous stage; backward of i needs backward of i on the next stage (on the last stage its own

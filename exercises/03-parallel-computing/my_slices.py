@@ -18,7 +18,7 @@ PLAN = {"attention.qkv": "?", "attention.out": "?", "mlp.up": "?", "mlp.down": "
 
 
 def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The parts of a linear layer's weight and bias that this rank of `size` holds.
+    """Return the parts of a linear layer's weight and bias that this rank of `size` holds.
 
     torch stores a weight as (outputs, inputs) and computes x @ weight.T + bias. Cut by "columns", each rank computes a share of
     the outputs; cut by "rows", it takes a share of the inputs. The slices are in the order of the ranks and of equal
@@ -28,7 +28,7 @@ def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int
 
 
 def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """This rank's share of the outputs, from the whole `x`, which all ranks have; `weight` and `bias` are its slices.
+    """Return this rank's share of the outputs, from the whole `x`, which all ranks have; `weight` and `bias` are its slices.
 
     Forward, no rank needs another. Backward, each has a part of the gradient of `x`, and all need the sum of the parts.
     A torch.autograd.Function can do one thing forward and another backward.
@@ -37,7 +37,7 @@ def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> 
 
 
 def row_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """The whole outputs, the same on all ranks, from this rank's share `x` of the inputs and its slice `weight`.
+    """Return the whole outputs, the same on all ranks, from this rank's share `x` of the inputs and its slice `weight`.
 
     Forward, each rank has a part of the sum, and one all_reduce adds the parts. Backward, no rank needs another. `bias` is the
     whole bias, and must be added to the outputs only once.

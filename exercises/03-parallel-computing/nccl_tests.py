@@ -75,7 +75,7 @@ def measure(program: str, *, low: int, high: int, factor: int, gpus: int, timeou
 
 
 def parse(text: str) -> list[Row]:
-    """The in-place half of its text table, which is what `dist.all_reduce` does.
+    """Return the in-place half of its text table, which is what `dist.all_reduce` does.
 
     A row is: size count type redop root, then time algbw busbw #wrong out of place, then the same four in place. Lines of
     comments (#), of MPI and of NCCL's own log are passed over.

@@ -40,7 +40,8 @@ def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def from_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """The first `count` pictures of a set such as MNIST, one channel, framed to 32x32, brightness with mean 0 and deviation 1.
+    """Return the first `count` pictures of a set such as MNIST, one channel, framed to 32x32, brightness with mean 0 and
+    deviation 1.
 
     Raises NoPictures with the reason where the folder does not hold such a set, or one of fewer than `at_least`.
     """
@@ -60,7 +61,7 @@ def from_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tenso
 
 
 def read_idx(path: Path) -> torch.Tensor:
-    """The values of an idx file of bytes in its own shape. Raises NoPictures if it is cut short or something else."""
+    """Return the values of an idx file of bytes in its own shape. Raises NoPictures if it is cut short or something else."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

@@ -79,7 +79,8 @@ def build() -> nn.Module:
 
 
 def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """This worker's share, batch after batch, epoch after epoch. Together the workers' n-th batches are one worker's n-th."""
+    """Yield this worker's share, batch after batch, epoch after epoch. Together the workers' n-th batches are one worker's
+    n-th."""
     sampler = DistributedSampler(train, num_replicas=workers, rank=worker, seed=SEED, drop_last=True)
     for epoch in range(args.epochs):
         sampler.set_epoch(epoch)
@@ -129,7 +130,7 @@ def training(case: str, workers: int, count: int) -> dict:
 
 
 def compute_first_losses() -> torch.Tensor:
-    """The first losses of one worker that computes each batch in the shares of the ranks, one after another.
+    """Return the first losses of one worker that computes each batch in the shares of the ranks, one after another.
 
     Strong scaling must have the same to rounding. A batch in one piece would not do on a GPU: for another size cuDNN may take
     another algorithm.

@@ -21,7 +21,7 @@ def efficiency_percent(times: float, workers: int) -> float:
 
 
 def serial_percent(times: float, workers: int) -> float | None:
-    """The serial share of the work that this speed-up implies: (1/S - 1/n) / (1 - 1/n).
+    """Return the serial share of the work that this speed-up implies: (1/S - 1/n) / (1 - 1/n).
 
     Karp and Flatt, "Measuring parallel processor performance", 1990. Where it grows with n, the loss is not a part that stays
     serial (Amdahl) but overhead: communication, shared hardware. None for one worker, which says nothing about it.
@@ -30,7 +30,7 @@ def serial_percent(times: float, workers: int) -> float | None:
 
 
 def describe_serial_share(slowest: float, fastest: float, workers: int) -> str | None:
-    """The serial shares between a lowest and a highest speed-up, in percent: "8.1 to 12.4".
+    """Return the serial shares between a lowest and a highest speed-up, in percent: "8.1 to 12.4".
 
     A share below 0 does not exist, so of an interval that reaches there only the upper end is said, and of one below it nothing
     but that the measurement's noise hides any share. None for one worker.
@@ -44,7 +44,7 @@ def describe_serial_share(slowest: float, fastest: float, workers: int) -> str |
 
 
 def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> dict[str, float]:
-    """The breakdown of a step: its ideal time, what slower computing added, and what communication added.
+    """Return the breakdown of a step: its ideal time, what slower computing added, and what communication added.
 
     `silent_ms` is the same step without communication, `one_ms` one worker's with the whole batch, of which `share` is here.
     The three add up to the step. Below 0 is noise: measurements that do not differ, subtracted.
@@ -54,8 +54,9 @@ def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> 
 
 
 def name_bottleneck(losses: Mapping[str, float], noise_ms: float) -> str:
-    """The larger of the two losses of a step, if it and its lead over the other are above the noise; otherwise a text that none
-    can be named. `noise_ms` is the sum of the spreads (p80 - p20) of the measurements that the losses are computed from."""
+    """Return the larger of the two losses of a step, if it and its lead over the other are above the noise; otherwise a text
+    that none can be named. `noise_ms` is the sum of the spreads (p80 - p20) of the measurements that the losses are computed
+    from."""
     slower, communication = losses["slower_computing_ms"], losses["communication_ms"]
     if max(slower, communication) <= noise_ms or abs(slower - communication) <= noise_ms:
         return "none can be named"

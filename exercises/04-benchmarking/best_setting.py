@@ -10,13 +10,13 @@ Row = Mapping[str, Any]
 
 
 def choose_best(rows: Sequence[Row]) -> Row | None:
-    """The row of the smallest batch size with nearly all of the highest throughput; None where there is no row."""
+    """Return the row of the smallest batch size with nearly all of the highest throughput; None if there is no row."""
     most = max((row["output_tok_per_s"] for row in rows), default=0.0)
     return next((row for row in rows if row["output_tok_per_s"] >= KNEE * most), None)
 
 
 def within_the_spread(rows: Sequence[Row]) -> list[int]:
-    """The batch sizes that may be the best setting, as far as the slowest and the fastest round of each can tell."""
+    """Return the batch sizes that may be the best setting, as far as the slowest and the fastest round of each can tell."""
     if not rows:
         return []
     fastest = max(rows, key=lambda row: row["output_tok_per_s"])

@@ -64,7 +64,7 @@ base = args.price_per_hour or reference.usd_per_hour
 
 
 def throughput(gpu: str) -> dict | None:
-    """The newest measurement on that GPU; None where there is none: another GPU's never takes its place."""
+    """Return the newest measurement on that GPU; None if there is none: another GPU's never takes its place."""
     return next((run for run in of_model if run["gpu"] == gpu), None)
 
 

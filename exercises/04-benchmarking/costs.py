@@ -10,7 +10,7 @@ import gpus
 @dataclass(frozen=True)
 class Price:
     """One GPU of an instance that has `gpus`, at its share of the price. `spot` is the lowest and the highest price in a
-    region's zones, also the share of one GPU; None where it is not known."""
+    region's zones, also the share of one GPU; None if it is not known."""
 
     instance: str
     gpu: str
@@ -20,7 +20,7 @@ class Price:
 
 
 def prices() -> tuple[list[Price], dict]:
-    """The prices of the instances that the course offers, and where and when they were read.
+    """Return the prices of the instances that the course offers, and where and when they were read.
 
     A GPU that it does not offer, such as an A100, has one row: a GPU's share of the smallest instance with a price.
     """

@@ -79,7 +79,7 @@ def prompts(count: int) -> list[list[int]]:
 
 
 def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float], memory: int | None) -> dict:
-    """The results of one batch size: medians over the rounds, percentiles over all their requests."""
+    """Return the results of one batch size: medians over the rounds, percentiles over all their requests."""
     power_w = sum(watts) / len(watts) if watts else None
     answers = [answer for answered, _ in rounds for answer in answered]
     speeds = [sum(answer.tokens for answer in answered) / wall for answered, wall in rounds]

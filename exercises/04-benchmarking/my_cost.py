@@ -28,7 +28,7 @@ def usd_per_million(
 
 
 def most_interruptions(spot_usd_per_hour: float, on_demand_usd_per_hour: float, minutes_lost: float) -> float:
-    """The interruptions a day at which a token costs the same on spot as on demand, where no instance is ever taken back.
+    """Return the interruptions a day at which a token costs the same on spot as on demand, which is never interrupted.
 
     `minutes_lost` as above. With more interruptions spot is more expensive, although its hour is cheaper.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def percentile(values: list[float], percent: float) -> float:
-    """The nearest-rank percentile: the smallest of `values` that at least `percent` percent of them do not exceed.
+    """Return the nearest-rank percentile: the smallest of `values` that at least `percent` percent of them do not exceed.
 
     `percent` is above 0 and at most 100. Nothing is interpolated: the result is one of `values`, which are in any order.
     """
@@ -22,18 +22,18 @@ def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | Non
     """TTFT and TPOT of one request, in milliseconds.
 
     `sent_s` is when it was sent, `arrived_s` when each of its tokens arrived, in seconds on one clock. TTFT is the time to the
-    first token; TPOT is the mean time from one token to the next. TPOT is None where there is only one token.
+    first token; TPOT is the mean time from one token to the next. TPOT is None if there is only one token.
     """
     raise NotImplementedError("latencies: how many gaps are there between the tokens?")
 
 
 def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]], limit_ms: float) -> int | None:
-    """The batch size to serve with, so that requests keep within the limit.
+    """Return the batch size to serve with, so that requests keep within the limit.
 
     For each batch size, `rounds` has the tokens a second of each of its rounds, and `tpots_ms` the TPOT of each of its
     requests. A batch size is within the limit if the 99th percentile of its TPOT is at most `limit_ms`. Of those that are,
     the fastest has the highest median of tokens a second (`statistics.median`). Another one is as good if the spreads overlap:
     if the fastest of its rounds is at least as fast as the slowest round of the fastest batch size. Of all that are as good,
-    return the smallest, because its requests wait less. Return None where no batch size is within the limit.
+    return the smallest, because its requests wait less. Return None if no batch size is within the limit.
     """
     raise NotImplementedError("choose_batch: which batch sizes are within the limit?")

@@ -13,7 +13,7 @@ from __future__ import annotations
 def derive_peaks(
     sms: int, cores_per_sm: int, tensor_fma_per_clock: int, boost_mhz: float, memory_mhz: float, bus_bits: int
 ) -> dict[str, float]:
-    """The peaks of a GPU: {"float32", "float16", "bandwidth", "ridge"}.
+    """Return the peaks of a GPU: {"float32", "float16", "bandwidth", "ridge"}.
 
     Each of `sms` processors (SM) has `cores_per_sm` cores, and tensor cores that together perform `tensor_fma_per_clock`
     multiply-adds of float16 numbers a clock; both run at `boost_mhz`. The memory runs at `memory_mhz`, as the driver reports it

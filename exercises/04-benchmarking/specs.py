@@ -17,12 +17,12 @@ HAS = {"tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}  # the first generation th
 
 
 def dtypes(capability: tuple[int, int]) -> list[str]:
-    """The short number formats that the hardware multiplies itself. Turing emulates bf16, which does not count."""
+    """Return the short number formats that the hardware multiplies itself. Turing emulates bf16, which does not count."""
     return [name for name, first in {"fp16": (7, 0), **HAS}.items() if capability >= first]
 
 
 def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]:
-    """Peaks from the device's own numbers: cores, clock, bus. None where a number is missing."""
+    """Peaks from the device's own numbers: cores, clock, bus. None if a number is missing."""
     capability = f"{props.major}.{props.minor}"
     clock_khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
     own = getattr(props, "clock_rate", None)
@@ -65,7 +65,7 @@ def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str,
 
 
 def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
-    """The data sheets side by side, and the peak that the formula gives for processors and clock."""
+    """Return the data sheets side by side, and the peak that the formula gives for processors and clock."""
     return [
         {
             "gpu": gpu.gpu, "capability": gpu.capability, "sms": gpu.sms, "cores": gpu.sms * gpu.cores_per_sm,
@@ -100,8 +100,8 @@ def _link(asked: dict[str, Any]) -> str | None:
 
 
 def _row(name: str, device: Any, sheet: Any, unit: str, allowed: float | None, *, may_exceed: bool = False) -> dict[str, Any]:
-    """`allowed` is by how many percent the two may differ; None where they are not compared. With `may_exceed` the device may
-    be above the sheet by any amount."""
+    """Return a row of the table. `allowed` is by how many percent the two may differ, or None if they are not compared. With
+    `may_exceed` the device may be above the sheet by any amount."""
     off, larger = None, may_exceed and None not in {device, sheet} and device > sheet
     if allowed is not None and device is not None and sheet is not None:
         numbers = isinstance(device, (int, float)) and isinstance(sheet, (int, float))

@@ -77,7 +77,7 @@ def limit(dtype: str) -> float | None:
 
 
 def speed(dtype: str, n: int, seconds: list[float]) -> dict:
-    """The speed that times of one product show, refused where it is above the limit."""
+    """Return the speed that times of one product show, refused if it is above the limit."""
     peak, median = (gpu.peak_tflops(dtype) if gpu else None), bench.percentile(seconds, 50)
     tflops, most = gpus.matmul_tflops(n, median), limit(dtype)
     refused = most is not None and tflops > most
@@ -87,7 +87,7 @@ def speed(dtype: str, n: int, seconds: list[float]) -> dict:
 
 
 def summarize(samples: list[dict]) -> dict:
-    """Clock, power and limiter over samples of the GPU; None where there is no sample."""
+    """Clock, power and limiter over samples of the GPU; None if there is no sample."""
     clocks, watts = ([sample[key] for sample in samples if sample[key] is not None] for key in ("clock_mhz", "power_w"))
     limiters = sorted({sample["limiter"] for sample in samples if sample["limiter"]})
     return {"clock_mhz": sum(clocks) / len(clocks) if clocks else None, "power_w": sum(watts) / len(watts) if watts else None,
@@ -95,7 +95,7 @@ def summarize(samples: list[dict]) -> dict:
 
 
 def for_a_while(call: Callable[[], object], seconds: float) -> tuple[list[float], list[dict]]:
-    """Times of the second half of a long run, and what the GPU did meanwhile."""
+    """Return times of the second half of a long run, and what the GPU did meanwhile."""
     durations, ended, recorder = [], time.monotonic() + seconds, None
     if read:
         with telemetry.Recorder(read, 2.0) as recorder:
@@ -107,13 +107,13 @@ def for_a_while(call: Callable[[], object], seconds: float) -> tuple[list[float]
 
 
 def published_runs() -> list[dict]:
-    """What others measured in float16 on each GPU in the table: to compare with, and for those who have no GPU."""
+    """Return what others measured in float16 on each GPU in the table: to compare with, and for those who have no GPU."""
     return [{"gpu": f"{row.gpu}, not yours", "slowest": row.measured_fp16[0], "fastest": row.measured_fp16[1], "peak": row.fp16}
             for row in gpus.table() if row.measured_fp16]  # fmt: skip
 
 
 def beside_published(summary: list[dict]) -> list[dict]:
-    """What was measured here and what others published, for a plot: the fastest run, and how slow the slowest was."""
+    """Return what was measured here and what others published, for a plot: the fastest run, and how slow the slowest was."""
     where = "GPU" if on_gpu else "processor"
     here = next((row for row in summary if row["dtype"] == "float16"), summary[0])
     rows = [{"name": f"this {where}, {here['dtype']}", "tflops": here["best_tflops"]}]
@@ -122,7 +122,7 @@ def beside_published(summary: list[dict]) -> list[dict]:
 
 
 def doubling_times(rows: list[dict]) -> float | None:
-    """By what factor the largest product in float32 took longer than the one of half its side; None where one is missing."""
+    """By what factor the largest product in float32 took longer than the one of half its side; None if one is missing."""
     times = {row["size"]: row["median_ms"] for row in rows if row["dtype"] == "float32" and row["aligned"]}
     return times[sizes[-1]] / times[sizes[-1] // 2] if {sizes[-1], sizes[-1] // 2} <= times.keys() else None
 

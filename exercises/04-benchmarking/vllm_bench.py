@@ -13,7 +13,7 @@ KEYS = ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second
 def command(
     model: str, *, input_len: int, output_len: int, at_a_time: int, prompts: int, out: Path, more: list[str]
 ) -> list[str]:
-    """The command that measures throughput with random prompts and writes the results to `out`."""
+    """Return the command that measures throughput with random prompts and writes the results to `out`."""
     return [
         "vllm", "bench", "throughput", f"--model={model}", "--dataset-name=random", f"--input-len={input_len}",
         f"--output-len={output_len}", f"--num-prompts={prompts}", f"--max-num-seqs={at_a_time}", "--no-enable-prefix-caching",
@@ -24,7 +24,7 @@ def command(
 def read(text: str, input_len: int, output_len: int) -> dict[str, float]:
     """Its figures under our names. It counts input and output tokens together; `output_len` of each request were generated.
 
-    Raises ValueError where the document was not written by `vllm bench throughput`.
+    Raises ValueError if the document was not written by `vllm bench throughput`.
     """
     data = json.loads(text)
     missing = [key for key in KEYS if not isinstance(data.get(key), (int, float))] if isinstance(data, dict) else list(KEYS)
@@ -38,7 +38,7 @@ def read(text: str, input_len: int, output_len: int) -> dict[str, float]:
 
 
 def beside(words: list[str], out: Path, input_len: int, output_len: int) -> tuple[dict[str, float] | None, str | None]:
-    """Runs it: its figures, or None and the reason why there are none."""
+    """Run it and return its figures, or None and the reason."""
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         sys.stdout.write("\n".join(done.stdout.splitlines()[-10:]) + "\n")

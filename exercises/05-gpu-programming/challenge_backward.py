@@ -30,7 +30,8 @@ class LargestTensor(TorchDispatchMode):
 
 
 def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, interpreted: bool) -> list[dict[str, Any]]:
-    """A row for each length, kind and gradient: its largest error and the limit. Raises what the learner's code raises."""
+    """Return a row for each length, kind and gradient: its largest error and the limit. Raises what the learner's code
+    raises."""
     rows = []
     for n in LENGTHS:
         for causal in (False, True):
@@ -56,7 +57,7 @@ def make_case(n: int, heads: int, d: int, device: torch.device, causal: bool) ->
 
 
 def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, largest: int) -> list[dict[str, Any]]:
-    """Rows for the three gradients. Raises TypeError where they are not three tensors of the right shape."""
+    """Rows for the three gradients. Raises TypeError if they are not three tensors of the right shape."""
     heads = right[0].shape[0]
     if not isinstance(gradients, (tuple, list)) or [getattr(item, "shape", None) for item in gradients] != [
         item.shape for item in right
@@ -75,7 +76,7 @@ def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, lar
 def attempt(
     module: Any, device: torch.device, say: Callable[[str], None], explain: Callable[[Exception], str], **sizes: Any
 ) -> dict[str, Any]:
-    """What a run says about the challenge: `state` is open, right, or what is wrong; `rows` has the gradients."""
+    """Return what a run says about the challenge: `state` is open, right, or what is wrong; `rows` has the gradients."""
     try:
         rows = judge(module, device, **sizes)
     except NotImplementedError:

@@ -116,7 +116,7 @@ def count_zero_gradients(scale: float) -> float:
 
 
 def divide(first: dict, second: dict) -> float | None:
-    """How many times as fast as the second way the first is; None where a speed was refused."""
+    """How many times as fast as the second way the first is; None if a speed was refused."""
     return first["samples_per_s"] / second["samples_per_s"] if first["samples_per_s"] and second["samples_per_s"] else None
 
 

@@ -108,7 +108,7 @@ def read(kernel: str, *keys: str) -> dict[str, object]:
 
 
 def total(key: str) -> int | None:
-    """A count over those of your kernels that are written; None while none is."""
+    """Return a count over those of your kernels that are written; None while none is."""
     return sum(row[key] for row in yours) if yours else None
 
 

@@ -41,7 +41,8 @@ class Compilation:
     programs: dict[str, Future[Path]] = field(default_factory=dict)
 
     def describe(self, name: str, kernel: str, block: int) -> dict[str, Any]:
-        """Registers per thread, shared memory per block, spills, theoretical occupancy of a kernel; all None without nvcc."""
+        """Return registers per thread, shared memory per block, spills, theoretical occupancy of a kernel; all None without
+        nvcc."""
         if name not in self.cubins:
             return OF_NVCC
         try:
@@ -126,7 +127,7 @@ def time_all(work: Compilation, rows: list[dict[str, Any]], elements: int, block
 
 
 def _time(program: Path, kernel: str, elements: int, block: int, stride: int) -> dict[str, Any]:
-    """The median of many warm launches, and the bytes that the kernel must move in that time."""
+    """Return the median of many warm launches, and the bytes that the kernel must move in that time."""
     count = max(1, elements // {"strided_copy": stride, "read_field": 4}.get(kernel, 1))  # arrays of the same length
     words = [str(program), "time", kernel, str(block), str(stride), str(count)]
     done = _call(words)
@@ -144,7 +145,8 @@ def _time(program: Path, kernel: str, elements: int, block: int, stride: int) ->
 
 
 def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, int | None]:
-    """What NVIDIA's compute-sanitizer counts on the GPU itself; None each where it is not installed or reports nothing."""
+    """Return what NVIDIA's compute-sanitizer counts on the GPU itself; None each if it is not installed or reports
+    nothing."""
     tool = shutil.which("compute-sanitizer")
     if tool is None:
         return {}
@@ -155,7 +157,7 @@ def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, 
 
 
 def _call(words: list[str]) -> str:
-    """What a program printed, or a message where it took too long."""
+    """Return what a program printed, or a message where it took too long."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:

@@ -147,8 +147,8 @@ class Operations(TorchDispatchMode):
 
 
 def _find_caller(file: str) -> Caller:
-    """The line of `file` that asked for the running operation, or None; and whether a library of torch did so for
-    it: an optimizer, a scaler, backward, a layer."""
+    """Return the line of `file` that asked for the running operation, or None; and whether a library of torch did so for it: an
+    optimizer, a scaler, backward, a layer."""
     frame, of_library = inspect.currentframe(), False
     while frame is not None:
         name = frame.f_code.co_filename

@@ -15,7 +15,7 @@ Filter = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def measure_copies(recording: Recording, matched_filter: Filter, length: int, device: torch.device) -> dict[str, float | None]:
-    """The figures of `KEYS`, in microseconds per signal unless their name says otherwise; all None without a GPU."""
+    """Return the figures of `KEYS`, in microseconds per signal unless their name says otherwise; all None without a GPU."""
     if device.type != "cuda":
         return dict.fromkeys(KEYS)
     count, template = len(recording.signals), recording.template.to(device)
@@ -68,7 +68,8 @@ def _overlap(
 
 
 def _time_plans(signals: torch.Tensor, length: int, device: torch.device) -> dict[str, float]:
-    """A transform that has to create its plan, and one that does not: events enclose the call, so the CPU's work counts."""
+    """Return a transform that has to create its plan, and one that does not: events enclose the call, so the CPU's work
+    counts."""
     cache = torch.backends.cuda.cufft_plan_cache[device.index or 0]
     cache.clear()
     first, again = bench.time_each(lambda: torch.fft.rfft(signals, length), device, 2)

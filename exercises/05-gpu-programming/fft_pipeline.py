@@ -71,7 +71,7 @@ refused = 0
 
 
 def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """The filter as delivered: signal by signal, with the template each time, at whatever length comes out."""
+    """Return the filter as delivered: signal by signal, with the template each time, at whatever length comes out."""
     length = these.shape[1] + pulse.shape[0] - 1
     scores = []
     for signal in these:
@@ -81,25 +81,25 @@ def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
 
 
 def filter_on_a_ring(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """The filter without padding: fast, but wrong at the end of each signal."""
+    """Return the filter without padding: fast, but wrong at the end of each signal."""
     samples = these.shape[1]
     return torch.fft.irfft(torch.fft.rfft(these) * torch.fft.rfft(pulse, samples).conj(), samples)
 
 
 def sum_directly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """The scores by their definition, in single precision."""
+    """Return the scores by their definition, in single precision."""
     padded = torch.nn.functional.pad(these, (0, pulse.shape[0] - 1))
     return torch.nn.functional.conv1d(padded[:, None], pulse[None, None])[:, 0]
 
 
 def seconds_of(call: Callable[[], object], budget_s: float = 0.06) -> float:
-    """The least time of many warm calls: other programs on the computer can only add to it."""
+    """Return the least time of many warm calls: other programs on the computer can only add to it."""
     return min(bench.measure(call, device, budget_s=budget_s if not on_gpu else 0.3))
 
 
 def limit_gflops(gflop_per_s: float) -> float | None:
-    """The figure, or None (and counted as refused) where the device cannot compute that fast. A CPU's own best may have been
-    measured while the computer was busy with something else: it is measured again before a figure is refused."""
+    """Return the figure, or None (and counted as refused) where the device cannot compute that fast. A CPU's own best may have
+    been measured while the computer was busy with something else: it is measured again before a figure is refused."""
     global refused, own_best
     for _ in range(0 if on_gpu else PEAK_TRIES):
         if gflop_per_s <= OF_OWN_BEST * own_best:

@@ -37,12 +37,12 @@ class Setting:
 
 
 def build(file: Path, folder: Path) -> emulator.Program:
-    """The harness with the kernels of `file`, for the emulator. Raises emulator.CompileError, emulator.Unsupported."""
+    """Return the harness with the kernels of `file`, for the emulator. Raises emulator.CompileError, emulator.Unsupported."""
     return emulator.build([HARNESS, file], folder=folder, defines={"PART": FILES.index(file.name)})
 
 
 def find_body(text: str, kernel: str) -> str | None:
-    """The code between the braces of a kernel, without comments and strings; None where there is no such kernel."""
+    """Return the code between the braces of a kernel, without comments and strings; None if there is no such kernel."""
     code = blank_out(text)
     begin = re.search(rf"{_KERNEL}{kernel}\s*\([^;{{]*\{{", code)
     if begin is None:
@@ -55,7 +55,7 @@ def find_body(text: str, kernel: str) -> str | None:
 
 
 def list_kernels(text: str) -> list[str]:
-    """The names of the kernels that a text defines."""
+    """Return the names of the kernels that a text defines."""
     return re.findall(rf"{_KERNEL}((?!__)\w+)\s*\([^;{{]*\{{", blank_out(text))
 
 
@@ -127,7 +127,7 @@ def _start(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequ
 
 
 def _describe(kernel: str, row: dict[str, Any]) -> str:
-    """The first wrong number of a row, in words."""
+    """Return the first wrong number of a row, in words."""
     place = f"number {row['first_wrong']} is" if row["numbers"] > 1 else "it gives"
     if kernel == "transpose":
         rows, columns = shape_of_transpose(row["size"])
@@ -140,7 +140,7 @@ def _first(texts: Any) -> str:
 
 
 def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, Any]:
-    """What the warps asked for, where every block and every tile is full."""
+    """Return what the warps asked for, where every block and every tile is full."""
     keys = (
         "load_sectors_per_request", "store_sectors_per_request", "lanes_per_request", "bank_conflicts_per_request",
         "shared_loads", "atomics", "atomics_per_block", "bytes", "bytes_needed", "bytes_too_many",
@@ -165,7 +165,7 @@ def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, 
 
 
 def find_fault(row: dict[str, Any]) -> str:
-    """The first fault of a kernel, with the thread and the line; empty where it has none."""
+    """Return the first fault of a kernel, with the thread and the line; empty if it has none."""
     faults = [
         (row["out_of_bounds"], row["where"]), (row["barrier_divergence"], row["diverged"]),
         (row["unwritten_reads"], row["unwritten"]), (row["races"], row["race"]),
@@ -175,7 +175,7 @@ def find_fault(row: dict[str, Any]) -> str:
 
 
 def summarise(row: dict[str, Any]) -> str:
-    """A kernel in one line: its first fault, else what its warps ask for."""
+    """Return a kernel in one line: its first fault, else what its warps ask for."""
     if fault := find_fault(row):
         return f"{row['kernel']} ({row['whose']}): {fault}"
     figures = {

@@ -73,7 +73,8 @@ def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 def count_plain(n: int, dtype: torch.dtype) -> list[dict]:
-    """The operations of `plain` with the bytes that they read and write, on the meta device, where nothing is computed."""
+    """Return the operations of `plain` with the bytes that they read and write, on the meta device, where nothing is
+    computed."""
     tensors = [torch.empty(args.heads, n, args.d, dtype=dtype, device="meta") for _ in range(3)]
     with Operations() as operations:
         plain(*tensors)
@@ -97,7 +98,7 @@ def make_inputs(n: int, dtype: torch.dtype) -> list[torch.Tensor]:
 
 
 def attend_exactly(inputs: list[torch.Tensor], causal: bool) -> torch.Tensor:
-    """The result in float64, one head at a time."""
+    """Return the result in float64, one head at a time."""
     n, results = inputs[0].shape[1], []
     hidden = torch.ones(n, n, dtype=torch.bool, device=device).triu(1) if causal else None
     for q, k, v in zip(*(tensor.double() for tensor in inputs), strict=True):
@@ -107,7 +108,7 @@ def attend_exactly(inputs: list[torch.Tensor], causal: bool) -> torch.Tensor:
 
 
 def explain(error: Exception) -> str:
-    """The learner's error in one sentence, after its traceback."""
+    """Return the learner's error in one sentence, after its traceback."""
     reason = reason_of(error)
     traceback.print_exception(type(reason), reason, reason.__traceback__, limit=-4, file=sys.stdout)
     return f"{type(reason).__name__}: {reason}"
@@ -226,13 +227,13 @@ done = written and broken is None
 
 
 def worst(dtype_name: str) -> float | None:
-    """The largest error of a type over all cases; None where one was not computed."""
+    """Return the largest error of a type over all cases; None if one was not computed."""
     errors = [row["error"] for row in cases if row["dtype"] == dtype_name]
     return None if None in errors else max(errors)
 
 
 def largest(key: str) -> int | None:
-    """The largest value of all lengths and types; None where one is missing."""
+    """Return the largest value of all lengths and types; None if one is missing."""
     values_of_key = [row[key] for row in by_length]
     return None if None in values_of_key else max(values_of_key)
 

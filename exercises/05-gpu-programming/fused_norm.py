@@ -58,7 +58,7 @@ say(
 
 
 def numbers_of(n: int) -> dict[str, int]:
-    """The integer arguments of a launch for rows of n."""
+    """Return the integer arguments of a launch for rows of n."""
     return {"stride": n, "n": n, "seed": SEED, "BLOCK": 1024}
 
 
@@ -75,8 +75,8 @@ compilation = Compilation("my_norm", [
 
 
 def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -> torch.Tensor:
-    """The two operations that PyTorch launches on a GPU. (Its dropout on a CPU consists of other operations: a mask of random
-    numbers as large as the tensor, a division, a product.)"""
+    """Return the two operations that PyTorch launches on a GPU. (Its dropout on a CPU consists of other operations: a mask of
+    random numbers as large as the tensor, a division, a product.)"""
     norm = torch.native_layer_norm(x, (x.shape[1],), weight, bias, EPS)[0]
     return torch.native_dropout(norm, p, True)[0]
 
@@ -89,7 +89,7 @@ def make_rows(rows: int, n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
 
 
 def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None) -> torch.Tensor | None:
-    """What your `launch` returns; None where it has no dropout yet, or failed."""
+    """Return what your `launch` returns; None if it has no dropout yet, or failed."""
     try:
         with limit_time(LIMIT_S), (memory or KernelMemory(my_norm.norm_dropout)) if interpreted else nullcontext():
             y = my_norm.launch(*inputs, p, seed)
@@ -109,7 +109,7 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
 
 
 def judge_mask(inputs: tuple, norm: torch.Tensor, row: dict) -> None:
-    """Adds what dropout keeps, drops and repeats to the row of this length. A place of y is 0 only where it was dropped."""
+    """Add what dropout keeps, drops and repeats to the row of this length. A place of y is 0 only where it was dropped."""
     dropped = call(inputs, args.p, SEED)
     few = (inputs[0][:FEW], *inputs[1:])
     if dropped is None or (again := call(few, args.p, SEED)) is None or (other := call(few, args.p, SEED + 1)) is None:
@@ -167,10 +167,10 @@ if not interpreted:
     flush = bench.cache_flush(device)
     props = torch.cuda.get_device_properties(device)
     sheet = gpus.find(props.name) or gpus.derive(props, None)
-    most = sheet.gb_per_s if sheet else None  # GB/s that the memory allows; None where that is not known
+    most = sheet.gb_per_s if sheet else None  # GB/s that the memory allows; None if that is not known
 
     def median_s(function) -> float | None:
-        """Its median in seconds; None where it cannot run."""
+        """Its median in seconds; None if it cannot run."""
         try:
             return bench.percentile(bench.measure(function, device, flush=flush), 50)
         except Exception as error:  # noqa: BLE001 (torch.compile fails in many ways, and the others go on)
@@ -228,7 +228,7 @@ written = all(row["kept_percent"] is not None for row in lengths) and not broken
 
 
 def worst(key: str) -> float | None:
-    """The largest value of all lengths; None where one is missing."""
+    """Return the largest value of all lengths; None if one is missing."""
     values = [row[key] for row in lengths]
     return None if None in values else max(values)
 

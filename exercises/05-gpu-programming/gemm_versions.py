@@ -91,7 +91,7 @@ def describe(row: dict) -> str:
 
 
 def compile_kernels(folder: Path) -> list[dict]:
-    """What nvcc reports for every kernel that is written, for every architecture; nothing without nvcc."""
+    """Return what nvcc reports for every kernel that is written, for every architecture; nothing without nvcc."""
     unwritten = {row["version"] for row in counted if row["state"] == "not written yet"}
     rows, reader = [], nvcc.find_cuobjdump(compiler)
     block = {"naive": 256, "coalesced": 256, "tensor": 32, f"tiled<{args.tile}>": args.tile**2, "registers<128, 8, 8>": 256}

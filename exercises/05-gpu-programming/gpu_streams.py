@@ -33,7 +33,7 @@ class CudaDevice:
         self.memory = [torch.empty(numbers, device="cuda") for _ in range(buffers)]
 
     def stream(self) -> torch.cuda.Stream:
-        """A new stream."""
+        """Return a new stream."""
         return torch.cuda.Stream()
 
     def copy_in(self, stream: torch.cuda.Stream, chunk: int, buffer: int) -> None:
@@ -53,7 +53,7 @@ class CudaDevice:
             self.outputs[chunk].copy_(self.memory[buffer], non_blocking=True)
 
     def record(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
-        """An event after everything that is in `stream` now."""
+        """Return an event after everything that is in `stream` now."""
         event = torch.cuda.Event()
         event.record(stream)
         return event
@@ -108,7 +108,7 @@ def time_engines(device: CudaDevice) -> dict[str, float]:
 
 
 def count_copy_engines() -> int | None:
-    """How many copies the GPU can make at the same time; None where the driver does not say."""
+    """How many copies the GPU can make at the same time; None if the driver does not say."""
     try:
         value = ctypes.c_int()
         code = ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(value), ASYNC_ENGINES, 0)
@@ -118,8 +118,8 @@ def count_copy_engines() -> int | None:
 
 
 def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines: int | None) -> float:
-    """The shortest time that the engines' own times permit, in milliseconds. If there is a single copy engine, both directions
-    share it: the chunks need its time, or that of the kernels, plus the wait of the first chunk for the other."""
+    """Return the shortest time that the engines' own times permit, in milliseconds. If there is a single copy engine, both
+    directions share it: the chunks need its time, or that of the kernels, plus the wait of the first chunk for the other."""
     if copy_engines == 1:
         copies = took[streams.COPY_IN] + took[streams.COPY_OUT]
         return chunks * max(copies, took[streams.COMPUTE]) + min(copies, took[streams.COMPUTE])
@@ -127,7 +127,7 @@ def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines
 
 
 def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int, ratio: float) -> dict[str, Any]:
-    """The learner's pipeline on a GPU and the same work in one stream, with a kernel that takes `ratio` times a copy in.
+    """Return the learner's pipeline on a GPU and the same work in one stream, with a kernel that takes `ratio` times a copy in.
 
     An impossible figure is None and counted in `refused`: a copy faster than the link, a pipeline faster than its engines.
     """

@@ -32,7 +32,7 @@ class Graphs:
         self.looks_at_addresses = True  # False where replays are timed: to look at every weight takes longer than a launch
 
     def capture(self, call: Callable[[], torch.Tensor]) -> Graph:
-        """A graph of what `call` does. Raises CaptureError where that depends on a value."""
+        """Return a graph of what `call` does. Raises CaptureError if that depends on a value."""
         try:
             with torch.no_grad(), Recorder() as recorder:
                 output = call()
@@ -62,12 +62,12 @@ class Graph:
         self._execute()
 
     def list_memory(self) -> list[torch.Tensor]:
-        """The memory from outside that every replay reads: weights, and inputs."""
+        """Return the memory from outside that every replay reads: weights, and inputs."""
         return self._recorder.list_memory()
 
 
 def capture_on_gpu(call: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
-    """A torch.cuda.CUDAGraph of `call`, and its output. Warm-ups run on a side stream, as PyTorch's notes ask."""
+    """Return a torch.cuda.CUDAGraph of `call`, and its output. Warm-ups run on a side stream, as PyTorch's notes ask."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.no_grad(), torch.cuda.stream(side):
@@ -112,7 +112,7 @@ class Recorder(Mode):
         return result
 
     def _fix(self, value: Any) -> Any:
-        """A tensor from outside with its present memory: if the tensor gets other memory later, this does not change."""
+        """Return a tensor from outside with its present memory: if the tensor gets other memory later, this does not change."""
         if not isinstance(value, torch.Tensor) or id(value) in self._inside:
             return value
         if id(value) not in self._outside:
@@ -124,7 +124,7 @@ class Recorder(Mode):
         return any(tensor.data_ptr() != memory.data_ptr() for tensor, memory in self._outside.values())
 
     def list_memory(self) -> list[torch.Tensor]:
-        """The memory of tensors from outside, as it was captured."""
+        """Return the memory of tensors from outside, as it was captured."""
         return [memory for _, memory in self._outside.values()]
 
     def replay(self) -> None:

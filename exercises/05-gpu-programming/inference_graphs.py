@@ -63,7 +63,7 @@ say(f"{args.layers} layers of {args.width}, {weight_bytes / 1e6:,.1f} MB; batch 
 
 
 def make_tokens(size: int) -> torch.Tensor:
-    """The tokens of a request."""
+    """Return the tokens of a request."""
     return torch.randint(VOCABULARY, (size, LENGTH), generator=source).to(device)
 
 
@@ -91,7 +91,8 @@ def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
 
 
 def find_least_us() -> float | None:
-    """The time in which the GPU can read all weights once; None where its cache holds them or its bandwidth is unknown."""
+    """Return the time in which the GPU can read all weights once; None if its cache holds them or its bandwidth is
+    unknown."""
     gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
     if gpu is None or not gpu.l2_mb or weight_bytes < 4e6 * gpu.l2_mb:
         return None
@@ -115,7 +116,8 @@ def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
 
 
 def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.Graphs, dict[str, Any]]:
-    """The learner's server for `model`, its graphs, and the results of these requests; `broken` says what it failed with."""
+    """Return the learner's server for `model`, its graphs, and the results of these requests; `broken` says what it failed
+    with."""
     made = graphs.Graphs(device)
     nothing = dict.fromkeys(("wrong", "answers_changed", "tokens_changed"))
     try:
@@ -128,7 +130,8 @@ def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.G
 
 
 def compile_model() -> Answer | None:
-    """The compiled model, with graphs that torch creates by itself; None where that fails, with the reason in the log."""
+    """Return the compiled model, with graphs that torch creates by itself; None if that fails, with the reason in the
+    log."""
     if len(batch_sizes) > MOST_COMPILED:
         say(f"torch.compile: not measured (after {MOST_COMPILED} shapes it computes without graphs)")
         return None
@@ -147,7 +150,8 @@ def compile_model() -> Answer | None:
 
 
 def measure(way: str, answer: Answer, made: graphs.Graphs | None = None) -> list[dict[str, Any]]:
-    """A row for each batch size: operations from Python, latencies, wrong answers. What torch compiled is not counted."""
+    """Return a row for each batch size: operations from Python, latencies, wrong answers. What torch compiled is not
+    counted."""
     return [
         {
             "batch": size,

@@ -106,7 +106,7 @@ class KernelMemory:
         return sum(item.distinct_stored_bytes if distinct else item.stored_bytes for item in self.tensors.values())
 
     def _learn_tensors(self, names: Sequence[str], *arguments: Any, **named: Any) -> None:
-        """What the interpreter calls before each launch, with the kernel's own arguments."""
+        """Store the tensors of a launch; the interpreter calls this before each, with the kernel's own arguments."""
         given = dict(zip(names, arguments, strict=False)) | named
         self._now = []
         for name, tensor in given.items():
@@ -191,7 +191,7 @@ class Operations(TorchDispatchMode):
 
 
 def reason_of(error: BaseException) -> BaseException:
-    """What really went wrong: the interpreter wraps what a kernel raises in errors of its own."""
+    """Return what really went wrong: the interpreter wraps what a kernel raises in errors of its own."""
     while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
         error = error.__cause__
     return error

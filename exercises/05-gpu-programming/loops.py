@@ -46,7 +46,7 @@ def make_model(hidden: int) -> nn.Module:
 def train_on_cpu(
     model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int
 ) -> torch.Tensor:
-    """The loop as delivered: right on a CPU, and the reference for every other."""
+    """Return the loop as delivered: right on a CPU, and the reference for every other."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     losses = []
     for step in range(steps):
@@ -72,7 +72,8 @@ def measure_training_bytes(hidden: int) -> int:
 
 
 def as_losses(given: Any) -> torch.Tensor:
-    """What a loop returned as one float32 tensor on the CPU. Raises TypeError or ValueError where that is not possible."""
+    """Return what a loop returned as one float32 tensor on the CPU. Raises TypeError or ValueError if that is not
+    possible."""
     if not isinstance(given, torch.Tensor):
         cure = ": torch.stack(losses) makes one of a list of losses" if isinstance(given, (list, tuple)) else ""
         raise TypeError(f"it returned {type(given).__name__}, not the losses as a tensor{cure}")
@@ -237,7 +238,7 @@ def join_weights(model: nn.Module) -> torch.Tensor:
 
 @contextmanager
 def _collect_scalers() -> Iterator[list[Any]]:
-    """The scalers that scale a loss inside the `with`, each once, without those that are switched off."""
+    """Return the scalers that scale a loss inside the `with`, each once, without those that are switched off."""
     plain, scalers = torch.amp.GradScaler.scale, []
 
     def scale(self: Any, outputs: Any) -> Any:

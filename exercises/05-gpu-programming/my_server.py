@@ -19,7 +19,7 @@ class Server:
     """Answers requests with `model`, with a graph for each batch size.
 
     `capture(call)` runs `call()` once and returns a graph of it: graph.output is the tensor that `call` returned, and
-    graph.replay() repeats on the device everything that `call` did, on the same memory. capture raises RuntimeError where a
+    graph.replay() repeats on the device everything that `call` did, on the same memory. capture raises RuntimeError if a
     call cannot be captured. A capture costs as much as many requests; only the first request of a batch size may wait for one.
     """
 
@@ -30,7 +30,7 @@ class Server:
         self.graphs: dict[int, Any] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """What the model returns for `tokens`, of shape (batch, length). The caller has switched gradients off.
+        """Return what the model returns for `tokens`, of shape (batch, length). The caller has switched gradients off.
 
         The answer belongs to the caller, and so do the tokens: neither may be changed by a later request.
         """

@@ -73,7 +73,8 @@ class Occupancy:
 
 
 def occupancy(arch: str, registers: int, shared_bytes: int, block: int) -> Occupancy:
-    """The theoretical occupancy of a kernel with `registers` per thread, and `shared_bytes` and `block` threads per block.
+    """Return the theoretical occupancy of a kernel with `registers` per thread, and `shared_bytes` and `block` threads per
+    block.
 
     As in NVIDIA's occupancy calculator, registers are allocated to warps in units of 256, and each of the four parts of a
     multiprocessor has a quarter of them. Raises ValueError for an unknown architecture or an impossible block.
@@ -101,14 +102,15 @@ def _round_up(number: int, unit: int) -> int:
 
 
 def find_nvcc() -> str | None:
-    """The path of nvcc: on the PATH, in CUDA's own folder, or in pip's packages; None where there is none."""
+    """Return the path of nvcc: on the PATH, in CUDA's own folder, or in pip's packages; None if there is none."""
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     folders = [Path(home) / "bin" for home in homes if home] + [CUDA_FOLDER, *_list_pip_folders()]
     return shutil.which("nvcc") or _find_program("nvcc", folders)
 
 
 def find_cuobjdump(nvcc: str | None) -> str | None:
-    """The path of cuobjdump, which reads the instructions in a cubin; it needs nvdisasm beside it. None where there is none."""
+    """Return the path of cuobjdump, which reads the instructions in a cubin; it needs nvdisasm beside it. None if there is
+    none."""
     folders = [Path(os.path.realpath(nvcc)).parent] if nvcc else []
     return shutil.which("cuobjdump") or _find_program("cuobjdump", [*folders, *_list_pip_folders()])
 
@@ -158,7 +160,7 @@ def _call(nvcc: str, source: Path, arch: str, target: Path, defines: Mapping[str
 
 
 def read_ptxas(printed: str) -> list[CompiledKernel]:
-    """The kernels in what `ptxas -v` printed."""
+    """Return the kernels in what `ptxas -v` printed."""
     kernels = []
     for entry in printed.split("Compiling entry function ")[1:]:
         symbol, spills, used = (
@@ -193,7 +195,7 @@ def read_symbol(symbol: str) -> str:
 
 
 def count_sass(cuobjdump: str, cubin: Path, wanted: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]] | None:
-    """How often each of the `wanted` instructions is in each kernel of a cubin, by symbol; None where it cannot be read."""
+    """How often each of the `wanted` instructions is in each kernel of a cubin, by symbol; None if it cannot be read."""
     path = os.pathsep.join([str(Path(cuobjdump).parent), os.environ.get("PATH", "")])
     try:
         done = subprocess.run(
@@ -206,7 +208,7 @@ def count_sass(cuobjdump: str, cubin: Path, wanted: Sequence[str] = INSTRUCTIONS
 
 
 def read_sass(printed: str, wanted: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]]:
-    """The same, from what cuobjdump printed."""
+    """Return the same, from what cuobjdump printed."""
     counts = {}
     for part in printed.split("Function : ")[1:]:
         symbol, _, body = part.partition("\n")

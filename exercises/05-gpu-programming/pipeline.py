@@ -48,14 +48,14 @@ def make_model() -> nn.Module:
 
 
 def make_order(samples: int, epoch: int) -> torch.Tensor:
-    """The order in which an epoch takes its samples: each number from 0 to samples - 1 once. It is on the CPU."""
+    """Return the order in which an epoch takes its samples: each number from 0 to samples - 1 once. It is on the CPU."""
     return torch.randperm(samples, generator=torch.Generator().manual_seed(epoch))
 
 
 def train_delivered(
     rows: list[list[int]], labels: list[int], epochs: int, device: torch.device, repairs: Collection[int] = ()
 ) -> Outcome:
-    """The training of my_training.py as delivered, with the faults of these numbers repaired."""
+    """Return the training of my_training.py as delivered, with the faults of these numbers repaired."""
     precision = torch.float32 if 2 in repairs else torch.float64
     model = make_model().to(precision).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)

@@ -22,7 +22,7 @@ NAME = 60  # characters
 class Profile:
     """`rows`: the operations with the largest own time; `text`: the whole table.
 
-    `gpu_busy_percent` is the share of the wall-clock time in which kernels ran; None where the GPU's times are not known, and
+    `gpu_busy_percent` is the share of the wall-clock time in which kernels ran; None if the GPU's times are not known, and
     the rows then hold the processor's.
     """
 
@@ -32,7 +32,7 @@ class Profile:
 
 
 def take_profile(call: Callable[[], object], device: torch.device, *, top: int, trace: Path | None = None) -> Profile:
-    """The profile of one call, which should be warmed up. `trace`: where to write it as a Chrome trace."""
+    """Return the profile of one call, which should be warmed up. `trace`: where to write it as a Chrome trace."""
     on_gpu = device.type == "cuda"
     wanted = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     with profile(activities=supported_activities() & wanted) as seen:
@@ -59,7 +59,7 @@ def take_profile(call: Callable[[], object], device: torch.device, *, top: int, 
 
 
 def find_peak_tflops(device: torch.device, dtype: torch.dtype) -> float | None:
-    """The most that a device can do in products of that format, by its data sheet; None for a GPU without one here.
+    """Return the most that a device can do in products of that format, by its data sheet; None for a GPU without one here.
 
     For a CPU: more than any processor with as many cores can do.
     """
@@ -72,7 +72,7 @@ def find_peak_tflops(device: torch.device, dtype: torch.dtype) -> float | None:
 
 
 def limit_samples_per_s(samples_per_s: float, model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> float | None:
-    """The figure, or None where the device cannot be so fast: training takes at least 4 FLOP per weight and sample.
+    """Return the figure, or None if the device cannot be so fast: training takes at least 4 FLOP per weight and sample.
 
     2 forward and 2 for the gradient of the weight; the gradients of the inputs take more.
     """

@@ -132,7 +132,7 @@ def _compile(module: Any, variant: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain(error: Exception) -> str:
-    """The line of the kernel and the reason, from the many lines that Triton prints."""
+    """Return the line of the kernel and the reason, from the many lines that Triton prints."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

@@ -48,7 +48,7 @@ class Arrays:
 
 
 def find_last_cache(device: torch.device) -> int | None:
-    """Bytes of the last cache before memory, as the device reports it; None where it does not.
+    """Bytes of the last cache before memory, as the device reports it; None if it does not.
 
     A virtual machine sees the cache of its whole host, of which it has only a share.
     """
@@ -63,7 +63,7 @@ def find_last_cache(device: torch.device) -> int | None:
 
 
 def choose_side(cache_bytes: int | None, most_bytes: int) -> int:
-    """The side of a square array of four times the last cache, at most `most_bytes`; of that where no cache is known."""
+    """Return the side of a square array of four times the last cache, at most `most_bytes`; of that where no cache is known."""
     wanted = most_bytes if cache_bytes is None else min(most_bytes, max(4 * cache_bytes, 16 << 20))
     return math.isqrt(wanted // 4)
 
@@ -75,7 +75,8 @@ def make_arrays(side: int, device: torch.device, seed: int) -> Arrays:
 
 
 def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:
-    """The loops that give the roof of the memory: name, one call, and the bytes per number that the loop itself asks for.
+    """Return the loops that give the roof of the memory: name, one call, and the bytes per number that the loop itself asks
+    for.
 
     A processor reads a cache line before it writes part of it: a copy then moves 12 bytes per number but counts as 8. The two
     in-place loops write only what they have read, so that everything they move is counted.
@@ -90,7 +91,7 @@ def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:
 
 
 def step_slowly(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
-    """The step of the heat equation as delivered, with its nine temporaries."""
+    """Make the step of the heat equation as delivered, with its nine temporaries."""
     centre = u[1:-1, 1:-1]
     vertical = u[:-2, 1:-1] + u[2:, 1:-1] - 2 * centre
     horizontal = u[1:-1, :-2] + u[1:-1, 2:] - 2 * centre
@@ -99,14 +100,14 @@ def step_slowly(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
 
 
 def find_forces(places: torch.Tensor, masses: torch.Tensor) -> torch.Tensor:
-    """The force of all particles on each: the sum over j of m[j] d / |d|^3 with d = places[j] - places[i]."""
+    """Return the force of all particles on each: the sum over j of m[j] d / |d|^3 with d = places[j] - places[i]."""
     distance = places[None] - places[:, None]
     squares = distance.square().sum(dim=2).add_(SOFTENING**2)
     return (distance * (masses / (squares * squares.sqrt()))[..., None]).sum(dim=1)
 
 
 def make_kernels(arrays: Arrays, gemm_small: int, gemm_large: int) -> list[Kernel]:
-    """The eight kernels, in the order in which they are shown; what else they need is created here, in similar sizes."""
+    """Return the eight kernels, in the order in which they are shown; what else they need is created here, in similar sizes."""
     a, c = arrays.a, arrays.c
     device, side, numbers = a.device, a.shape[0], a.numel()
     long_rows = a.view(-1)[: numbers // ROW * ROW].view(-1, ROW)
@@ -134,13 +135,13 @@ def make_kernels(arrays: Arrays, gemm_small: int, gemm_large: int) -> list[Kerne
 
 
 def make_gemm(n: int, device: torch.device) -> Kernel:
-    """A product of two n x n matrices in true float32."""
+    """Return a product of two n x n matrices in true float32."""
     x, y, out = (torch.rand(n, n, device=device) for _ in range(3))
     return Kernel(f"GEMM {n}", "gemm", n, lambda: torch.mm(x, y, out=out), 2 * n**3, 12 * n * n, "2n³ / 12n²")
 
 
 def make_sparse(rows: int, device: torch.device) -> torch.Tensor:
-    """A square matrix in CSR with 8 numbers per row in random columns, and indices of 8 bytes."""
+    """Return a square matrix in CSR with 8 numbers per row in random columns, and indices of 8 bytes."""
     pointers = torch.arange(0, NONZEROS * rows + 1, NONZEROS, device=device)
     columns = torch.randint(rows, (rows, NONZEROS), device=device).sort(dim=1).values.flatten()
     with warnings.catch_warnings():

@@ -68,7 +68,7 @@ arrays = roof_kernels.make_arrays(side, device, SEED)
 
 
 def least_seconds(call: Callable[[], object]) -> float:
-    """The least time of several warm calls: other programs on the computer can only add to it."""
+    """Return the least time of several warm calls: other programs on the computer can only add to it."""
     if on_gpu:
         return min(bench.measure(call, device, budget_s=0.2, flush=flush))
     cold, warm = bench.time_each(call, device, 2)
@@ -83,7 +83,7 @@ def measure_loops() -> list[dict]:
 
 
 def choose_roof(loops: list[dict]) -> dict:
-    """The loop that moved the most bytes a second: the device can do at least that."""
+    """Return the loop that moved the most bytes a second: the device can do at least that."""
     return max(loops, key=lambda loop: loop["gb_per_s"])
 
 
@@ -108,14 +108,14 @@ def find_peak() -> float:
 
 
 def find_kernels_above() -> list[str]:
-    """The kernels that were faster than the roofs allow."""
+    """Return the kernels that were faster than the roofs allow."""
     named = {kernel.name: kernel for kernel in kernels} | {"stencil, yours": stencil_kernel}
     roofs = {name: min(peak, named[name].flop_per_byte * memory["gb_per_s"]) for name in best}
     return [name for name, seconds in best.items() if named[name].flops / seconds / 1e9 > MOST_PERCENT / 100 * roofs[name]]
 
 
 def describe(kernel: Kernel, seconds: float, name: str = "") -> dict:
-    """A kernel under the roofs; what lies above them is refused."""
+    """Return a kernel under the roofs; what lies above them is refused."""
     intensity, gflop_per_s = kernel.flop_per_byte, kernel.flops / seconds / 1e9
     roof = min(peak, intensity * memory["gb_per_s"])
     percent = 100 * gflop_per_s / roof
@@ -153,7 +153,7 @@ def try_step() -> tuple[str, float | None, float | None]:
 
 
 def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:
-    """How your counting ended (None where it is not written), and its answer for each kernel."""
+    """How your counting ended (None if it is not written), and its answer for each kernel."""
     try:
         return "no error", {kernel.name: str(my_bounds.find_bound(kernel.kind, kernel.n, ridge)) for kernel in kernels}
     except NotImplementedError:

@@ -59,7 +59,7 @@ broken = None
 def time_training(train, data, epochs: int) -> tuple[float, object]:
     """Seconds of one training with all its work, until the device has finished; and what it returned.
 
-    Raises ValueError where it did not call the model once in each step: then its result is from a file or an earlier run.
+    Raises ValueError if it did not call the model once in each step: then its result is from a file or an earlier run.
     """
     taken: list[None] = []
 
@@ -95,7 +95,7 @@ def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[st
 
 
 def compare(delivered: list, yours: list) -> tuple[float, float]:
-    """The largest difference of losses and accuracies, and of weights, over all rounds."""
+    """Return the largest difference of losses and accuracies, and of weights, over all rounds."""
     losses_off = weights_off = 0.0
     for (_, right), (_, given) in zip(delivered, yours, strict=True):
         *right_numbers, right_weights = training_watch.as_numbers(right)

@@ -104,12 +104,12 @@ class ReplayedDevice:
         return dict(self._units)
 
     def stream(self) -> Stream:
-        """A new stream: a queue in which each operation waits for the one before it."""
+        """Return a new stream: a queue in which each operation waits for the one before it."""
         self.streams += 1
         return Stream(self.streams - 1)
 
     def copy_in(self, stream: Stream, chunk: int, buffer: int) -> None:
-        """Queue a copy of the host's input `chunk` into `buffer`. Raises ValueError where one of them does not exist."""
+        """Queue a copy of the host's input `chunk` into `buffer`. Raises ValueError if one of them does not exist."""
         self._check(stream, buffer, chunk)
         self._inside[buffer] = chunk
         self._queue(COPY_IN, stream, buffer, (f"input {chunk}",), (f"buffer {buffer}",))
@@ -125,12 +125,12 @@ class ReplayedDevice:
         self._queue(COPY_OUT, stream, buffer, (f"buffer {buffer}",), (f"output {chunk}",), chunk)
 
     def record(self, stream: Stream) -> Event:
-        """An event: everything that is in `stream` now, but nothing that is queued later."""
+        """Return an event: everything that is in `stream` now, but nothing that is queued later."""
         self._check(stream)
         return Event(stream.number, self._last.get(stream.number), len(self.operations))
 
     def wait(self, stream: Stream, event: Event) -> None:
-        """What is queued in `stream` from now on begins when everything before `event` has ended. The host does not wait."""
+        """Let what is queued in `stream` from now on begin when everything before `event` has ended. The host does not wait."""
         self._check(stream)
         if not isinstance(event, Event):
             raise TypeError(f"wait: the second argument must be an event of device.record, and it was {type(event).__name__}")
@@ -174,7 +174,7 @@ class Replay:
 
 
 def replay(operations: Sequence[Operation]) -> Replay:
-    """The operations over time: an engine takes, of those that may begin, the one that was queued first."""
+    """Return the operations over time: an engine takes, of those that may begin, the one that was queued first."""
     free = dict.fromkeys(ENGINES, 0.0)
     ends: dict[int, float] = {}
     spans = []
@@ -253,7 +253,7 @@ def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> I
 
 
 def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
-    """A permitted order: of the operations that may begin, the one of the lowest rank comes next."""
+    """Return a permitted order: of the operations that may begin, the one of the lowest rank comes next."""
     followers, missing = _link(operations)
     ready = [(ranks[number], number) for number, count in enumerate(missing) if count == 0]
     heapq.heapify(ready)
@@ -285,7 +285,7 @@ def _make_input(chunk: int) -> list[float]:
 
 
 def _execute(operations: Sequence[Operation], chunks: int, buffers: int) -> list[list[float]]:
-    """Executes the operations on numbers, one after the other in this order; returns the host's outputs."""
+    """Execute the operations on numbers, one after the other in this order; return the host's outputs."""
     memory = [[UNTOUCHED] * NUMBERS for _ in range(buffers)]
     outputs = [[UNTOUCHED] * NUMBERS for _ in range(chunks)]
     for operation in operations:
@@ -300,9 +300,9 @@ def _execute(operations: Sequence[Operation], chunks: int, buffers: int) -> list
 
 
 def best_units(chunks: int, units: Sequence[float], buffers: int) -> float:
-    """The shortest time that any order of the same work can take: each engine takes the chunks one after the other, a chunk
-    goes from engine to engine, and comes in when a buffer is free. With three or more buffers that is
-    chunks * max(units) + sum(units) - max(units)."""
+    """Return the shortest time that any order of the same work can take: each engine takes the chunks one after the other, a
+    chunk goes from engine to engine, and comes in when a buffer is free. With three or more buffers that is chunks * max(units)
+    + sum(units) - max(units)."""
     free = [0.0] * len(units)
     left: list[float] = []  # by chunk: when it has left its buffer
     for chunk in range(chunks):
@@ -314,12 +314,12 @@ def best_units(chunks: int, units: Sequence[float], buffers: int) -> float:
 
 
 def overlap_percent(took: float, sequential: float, best: float) -> float:
-    """What percentage of the time that overlapping can save was saved."""
+    """Return what percentage of the time that overlapping can save was saved."""
     return round(100 * (sequential - took) / (sequential - best), 6) + 0.0  # so that nothing is -0
 
 
 def draw(spans: Replay, until: float, columns: int = 60) -> str:
-    """The timeline as text: a row for each engine, the chunk's number where it works, a dot where it is idle."""
+    """Return the timeline as text: a row for each engine, the chunk's number where it works, a dot where it is idle."""
     rows = []
     for engine in ENGINES:
         row = ["."] * columns

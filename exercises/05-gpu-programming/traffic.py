@@ -48,7 +48,7 @@ class ByteCounter(TorchDispatchMode):
 
 
 def count_bytes(tensor: torch.Tensor) -> int:
-    """The bytes of a tensor's numbers, with the indices of a sparse one; what `expand` repeats counts once."""
+    """Return the bytes of a tensor's numbers, with the indices of a sparse one; what `expand` repeats counts once."""
     if tensor.layout is torch.sparse_csr:
         return sum(count_bytes(of_it) for of_it in (tensor.crow_indices(), tensor.col_indices(), tensor.values()))
     numbers = 1

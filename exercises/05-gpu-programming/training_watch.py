@@ -49,7 +49,7 @@ class _Mark:
     """Belongs to a node of a step's graph, and lives as long as that."""
 
     def __call__(self, *_: object) -> None:
-        """Called by backward."""
+        """Count a pass; backward calls this."""
 
 
 @dataclass
@@ -108,7 +108,7 @@ class _Door:
         model.register_forward_hook(self.leave)
 
     def enter(self, model: nn.Module, given: tuple[torch.Tensor, ...]) -> None:
-        """A forward begins."""
+        """Note that a forward begins."""
         if not torch.is_grad_enabled():
             return
         self.operations.model = model
@@ -118,7 +118,7 @@ class _Door:
         self.batches.append(given[0].detach())
 
     def leave(self, _model: nn.Module, _given: object, out: torch.Tensor) -> None:
-        """A forward has ended: mark the graph that it made."""
+        """Mark the graph that a forward has made."""
         if out.grad_fn is not None:
             mark = _Mark()
             self.marks.add(mark)

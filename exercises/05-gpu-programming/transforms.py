@@ -18,7 +18,7 @@ LEFTOVER = 1.4  # amplitude of the two halves of a pulse at the ends of a signal
 
 
 def largest_prime_factor(length: int) -> int:
-    """The largest prime that divides `length`; 1 for 1. Raises ValueError below 1."""
+    """Return the largest prime that divides `length`; 1 for 1. Raises ValueError below 1."""
     if length < 1:
         raise ValueError(f"a transform has at least one point, not {length}")
     largest, factor = 1, 2
@@ -30,12 +30,12 @@ def largest_prime_factor(length: int) -> int:
 
 
 def find_fast_length(least: int) -> int:
-    """The shortest length of at least `least` points that has no prime factors but 2, 3, 5 and 7."""
+    """Return the shortest length of at least `least` points that has no prime factors but 2, 3, 5 and 7."""
     return next(length for length in range(least, 2 * least + 1) if largest_prime_factor(length) <= LARGEST_FACTOR)
 
 
 def real_transform_flops(length: int) -> float:
-    """The operations that an FFT of `length` real numbers counts as, 2.5 N log2 N: half of a complex one's 5 N log2 N.
+    """Return the operations that an FFT of `length` real numbers counts as, 2.5 N log2 N: half of a complex one's 5 N log2 N.
 
     The convention of FFTW's benchmark (fftw.org/speed/method.html), whatever an implementation really does.
     """
@@ -104,14 +104,15 @@ def record(count: int, samples: int, points: int, seed: int) -> Recording:
 
 
 def correlate_directly(signals: torch.Tensor, template: torch.Tensor) -> torch.Tensor:
-    """The scores by their definition, in double precision: score k is the sum of template[j] * signal[k + j], and everything
-    beyond the end of a signal is 0. Shape (signals, samples)."""
+    """Return the scores by their definition, in double precision: score k is the sum of template[j] * signal[k + j], and
+    everything beyond the end of a signal is 0. Shape (signals, samples)."""
     padded = torch.nn.functional.pad(signals.double(), (0, len(template) - 1))
     return torch.nn.functional.conv1d(padded[:, None], template.double()[None, None])[:, 0]
 
 
 def score_error(scores: torch.Tensor, right: torch.Tensor) -> float:
-    """The largest error of any score, also of the last ones, over the largest right score; infinite where shapes differ."""
+    """Return the largest error of any score, also of the last ones, over the largest right score; infinite if shapes
+    differ."""
     if scores.shape != right.shape:
         return math.inf
     difference = (scores.double() - right).abs()

@@ -14,7 +14,8 @@ PATIENCE_S = 120.0  # the first compilation of a process, on a busy machine
 
 
 def choose() -> tuple[torch.device, str | None]:
-    """The device for kernels of this process, and why it is not a GPU (None where it is). Call it before triton is imported.
+    """Return the device for kernels of this process, and why it is not a GPU (None if it is). Call it before triton is
+    imported.
 
     Triton officially supports NVIDIA GPUs from compute capability 8.0 on; on an older one it may work or not. So a separate
     process tries a kernel there first: if that fails, this process goes on.
@@ -32,7 +33,7 @@ def choose() -> tuple[torch.device, str | None]:
 
 
 def _try_kernel() -> str:
-    """Why a small kernel does not run on the GPU; empty where it does."""
+    """Why a small kernel does not run on the GPU; empty if it does."""
     command = [sys.executable, str(Path(__file__).resolve())]
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     try:

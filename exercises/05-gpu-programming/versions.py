@@ -35,7 +35,7 @@ PUBLISHED: tuple[dict[str, Any], ...] = (
 
 
 def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, dict[str, Any]], str | None]:
-    """What the harness printed: a row for each version of `names`, and why it ended early (None where it did not)."""
+    """Return what the harness printed: a row for each version of `names`, and why it ended early (None if it did not)."""
     rows, failed = {}, None
     for line in output.splitlines():
         try:
@@ -50,7 +50,7 @@ def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, 
 
 
 def flop_per_byte(n: int, load_bytes: int) -> float | None:
-    """Arithmetic intensity: FLOP per byte that the threads ask main memory for; None where they ask for none."""
+    """Arithmetic intensity: FLOP per byte that the threads ask main memory for; None if they ask for none."""
     return 2 * n**3 / load_bytes if load_bytes else None
 
 
@@ -79,7 +79,8 @@ def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: A
 
 
 def _find_share(row: Mapping[str, Any]) -> float:
-    """The error of a product as a share of what is allowed; infinite where none is allowed, or numbers were not written."""
+    """Return the error of a product as a share of what is allowed; infinite if none is allowed, or numbers were not
+    written."""
     if row["unwritten"] or not row["allowed"]:
         return math.inf
     return row["error"] / row["allowed"]
@@ -94,7 +95,8 @@ def _fill(version: str, n: int, state: str) -> dict[str, Any]:
 
 
 def summarize_version(rows: Sequence[Mapping[str, Any]], version: str) -> dict[str, Any]:
-    """A version over all sizes: its worst error, its faults, what it asked for at the largest n; None where not written."""
+    """Return a version over all sizes: its worst error, its faults, what it asked for at the largest n; None if not
+    written."""
     mine = [row for row in rows if row["version"] == version]
     last = max(mine, key=lambda row: row["n"])
     fault = next((row["fault"] for row in mine if row["fault"]), None)
@@ -105,13 +107,13 @@ def summarize_version(rows: Sequence[Mapping[str, Any]], version: str) -> dict[s
 
 
 def find_worst(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """The largest error of these rows, as a share of what is allowed; None where one has none."""
+    """Return the largest error of these rows, as a share of what is allowed; None if one has none."""
     errors = [row["error_of_allowed"] for row in rows]
     return None if None in errors else max(errors)
 
 
 def count_faults(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """Races, reads of unwritten memory, and accesses out of bounds of these rows; None where one was not counted."""
+    """Races, reads of unwritten memory, and accesses out of bounds of these rows; None if one was not counted."""
     counts = [_add(rows, key) for key in FAULTS]
     return None if None in counts else sum(counts)
 
@@ -122,14 +124,14 @@ def _add(rows: Sequence[Mapping[str, Any]], key: str) -> int | None:
 
 
 def ratio(above: float | None, below: float | None) -> float | None:
-    """The first number over the second; None where one of them is missing or 0."""
+    """Return the first number over the second; None if one of them is missing or 0."""
     return above / below if above and below else None
 
 
 def time_version(
     row: Mapping[str, Any], median_ms: float | None, library_gflop_per_s: float | None, peak_tflops: float | None
 ) -> dict[str, Any]:
-    """The speed of a version on a GPU, with the library's product in the same format and the data sheet to compare.
+    """Return the speed of a version on a GPU, with the library's product in the same format and the data sheet to compare.
 
     A speed above the data sheet, or more than 5% above the library, is refused: it is None, and `refused` is true.
     """
@@ -145,18 +147,18 @@ def time_version(
 
 
 def limit_speed(speed: float | None, limits: Sequence[float | None]) -> float | None:
-    """The speed; None where it is above one of the known limits, because then it is not a measurement."""
+    """Return the speed; None if it is above one of the known limits, because then it is not a measurement."""
     return None if speed is None or any(limit is not None and speed > limit for limit in limits) else speed
 
 
 def describe_library(n: int, what: str, speed: float, peak_tflops: float | None) -> dict[str, Any]:
-    """The row of the library's own product in one format; refused as other speeds are if it is above the data sheet."""
+    """Return the row of the library's own product in one format; refused as other speeds are if it is above the data sheet."""
     kept = limit_speed(speed, (peak_tflops and 1e3 * peak_tflops,))
     return {"what": what, "n": n, "gflop_per_s": kept, "refused": kept is None}
 
 
 def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
-    """How many versions in float32 are no faster than the one before, at the largest size; None where one was not timed."""
+    """How many versions in float32 are no faster than the one before, at the largest size; None if one was not timed."""
     largest = max((row["n"] for row in timed), default=None)
     speed = {row["version"]: row["gflop_per_s"] for row in timed if row["n"] == largest}
     if any(speed.get(version) is None for version in FLOAT32):
@@ -165,8 +167,8 @@ def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each version in float32: yours in % of the library at the largest size, None where it was not timed, and what
-    others measured on other cards in other computers."""
+    """Return a row for each version in float32: yours in % of the library at the largest size, None if it was not timed, and
+    what others measured on other cards in other computers."""
     largest = max((row["n"] for row in timed), default=None)
     mine = {row["version"]: row["percent_of_library"] for row in timed if row["n"] == largest}
     return [
@@ -180,7 +182,7 @@ def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write_page(device: str, counted: Sequence[Mapping[str, Any]], timed: Sequence[Mapping[str, Any]]) -> str:
-    """The versions as a page in Markdown: your versions, and those that others published, each with its source."""
+    """Return the versions as a page in Markdown: your versions, and those that others published, each with its source."""
     lines = ["# GEMM in five versions", "", "## Counted by the emulator", ""]
     lines += _table(
         ("version", "n", "state", "MB asked for", "FLOP per byte", "sectors per request"),

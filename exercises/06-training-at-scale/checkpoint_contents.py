@@ -34,7 +34,7 @@ def sum_tensor_bytes(contents: Metadata) -> int:
 
 
 def list_slices(contents: Metadata, tensor: str) -> list[dict[str, Any]]:
-    """The slices of one tensor in order: rows, file, first byte and number of bytes; nothing where it was not saved."""
+    """Return the slices of one tensor in order: rows, file, first byte and number of bytes; nothing if it was not saved."""
     item = contents.state_dict_metadata.get(tensor)
     if not isinstance(item, TensorStorageMetadata):
         return []
@@ -49,7 +49,7 @@ def list_slices(contents: Metadata, tensor: str) -> list[dict[str, Any]]:
 
 
 def list_files(contents: Metadata, folder: Path) -> list[dict[str, Any]]:
-    """The files of a checkpoint: how many slices each holds, and its bytes on disk."""
+    """Return the files of a checkpoint: how many slices each holds, and its bytes on disk."""
     slices: dict[str, int] = {}
     for place in contents.storage_data.values():
         slices[place.relative_path] = slices.get(place.relative_path, 0) + 1
@@ -76,7 +76,7 @@ def damage(root: Path, folder: Path, step: int) -> list[Path]:
 def measure_disk(world: World, root: Path, size: int) -> float | None:
     """GB/s at which all ranks together write plain files of `size` bytes, but not more than 256 MiB each, and flush them.
 
-    The faster of two rounds; None where there is nothing to write.
+    The faster of two rounds; None if there is nothing to write.
     """
     if not size:
         return None

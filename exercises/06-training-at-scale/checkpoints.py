@@ -47,7 +47,7 @@ class Checkpoint:
 
 
 def make_group(ranks: list[int] | None = None) -> dist.ProcessGroup:
-    """A gloo group of these ranks (by default all) that only saves and loads use. Every rank has to call it.
+    """Return a gloo group of these ranks (by default all) that only saves and loads use. Every rank has to call it.
 
     A save in the background communicates with the other ranks while training does. In the group of training its messages would
     be taken for gradients.
@@ -104,7 +104,7 @@ def load(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> None:
 
 
 def choose_folder(root: Path, step: int) -> Path:
-    """The folder of the checkpoint after that many steps."""
+    """Return the folder of the checkpoint after that many steps."""
     return root / f"step_{step:06d}"
 
 
@@ -115,14 +115,14 @@ def read_step(folder: Path) -> int | None:
 
 
 def list_whole(root: Path) -> list[Path]:
-    """The folders in `root` that hold a whole checkpoint, in the order of their steps."""
+    """Return the folders in `root` that hold a whole checkpoint, in the order of their steps."""
     steps = {folder: read_step(folder) for folder in root.iterdir()} if root.is_dir() else {}
     known = {folder: step for folder, step in steps.items() if step is not None and not find_gap(folder)}
     return sorted(known, key=lambda folder: known[folder])
 
 
 def find_gap(folder: Path) -> str:
-    """What this checkpoint lacks, in words; empty where it is whole.
+    """Return what this checkpoint lacks, in words; empty if it is whole.
 
     `.metadata` is written last, so a save that was cut off has none. A copy that was cut off can have it, but not whole files.
     """
@@ -145,7 +145,7 @@ def find_gap(folder: Path) -> str:
 
 
 def read_metadata(folder: Path) -> Metadata:
-    """Which tensors a checkpoint has, and where each slice lies. Raises FileNotFoundError where it has no `.metadata`."""
+    """Which tensors a checkpoint has, and where each slice lies. Raises FileNotFoundError if it has no `.metadata`."""
     if not (folder / METADATA).is_file():
         raise FileNotFoundError(folder / METADATA)
     return dcp.FileSystemReader(folder).read_metadata()
@@ -158,7 +158,7 @@ def remove(folder: Path) -> None:
 
 
 def choose_root(world: World, asked: str) -> Path:
-    """The folder of this run's checkpoints, the same for all ranks and in each life of the run.
+    """Return the folder of this run's checkpoints, the same for all ranks and in each life of the run.
 
     It lies in `asked`; where that is empty, in the nodes' shared storage (/shared); where there is none, in rank 0's own
     folder, which is enough for several ranks on one computer.
@@ -173,7 +173,7 @@ def choose_root(world: World, asked: str) -> Path:
 
 
 def _make_root(parent: Path) -> tuple[str, str, str | None]:
-    """The folder, a new word that rank 0 wrote into it, and the reason if it could not.
+    """Return the folder, a new word that rank 0 wrote into it, and the reason if it could not.
 
     Two runs at a time have two folders: it is named after the run, or under Slurm after the job, which keeps its number when it
     is started again.
@@ -207,7 +207,7 @@ def _check_root(root: Path, word: str, asked: str) -> str | None:
 
 
 def find_filesystem(path: Path) -> str:
-    """The type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" where the system does not say.
+    """Return the type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" where the system does not say.
 
     A tmpfs lies in memory: its times say nothing about a disk.
     """
@@ -234,7 +234,7 @@ def forget_cache(folder: Path) -> None:
 
 
 def read_from_disk() -> int | None:
-    """Bytes that were read from disk for this process so far; None where the system does not count them."""
+    """Bytes that were read from disk for this process so far; None if the system does not count them."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
         return int(next(line for line in lines if line.startswith("read_bytes:")).split()[1])

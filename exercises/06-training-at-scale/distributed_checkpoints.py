@@ -74,7 +74,8 @@ if rank == 0:
 
 
 def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
-    """What the call returns on this rank, and the error of the first rank that had one; ranks without a training only listen.
+    """Return what the call returns on this rank, and the error of the first rank that had one; ranks without a training only
+    listen.
 
     It runs your code: an error in it is reported, but ends nothing.
     """
@@ -110,7 +111,8 @@ def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint]
 
 
 def go_on(training: Training | None) -> dict[str, Any]:
-    """A new training from your checkpoint: the step it begins with, its losses, and how long reading took; or your error."""
+    """Return a new training from your checkpoint: the step it begins with, its losses, and how long reading took; or your
+    error."""
 
     def load() -> tuple[dict[str, Any], float, int | None]:
         state = my_checkpoint.state(training.model, training.optimizer, 0, training.generator)
@@ -138,7 +140,7 @@ def go_on(training: Training | None) -> dict[str, Any]:
 
 
 def go_on_with_weights_only() -> dict[int, float]:
-    """The usual mistake, made here on purpose: step, generator and weights as they were, but new moments."""
+    """Return the usual mistake, made here on purpose: step, generator and weights as they were, but new moments."""
     only = build(world, size, args.width, args.layers, OTHER_SEED)
     weights = get_model_state_dict(only.model)
     checkpoints.load({"model": weights}, weights_only, only.group)
@@ -148,7 +150,8 @@ def go_on_with_weights_only() -> dict[int, float]:
 
 
 def find_offset(losses: dict[int, float]) -> float | None:
-    """The largest difference from the training that never stopped, over the steps that both did; None if there are none."""
+    """Return the largest difference from the training that never stopped, over the steps that both did; None if there are
+    none."""
     return max((abs(losses[step] - right) for step, right in reference.items() if step in losses), default=None)
 
 

@@ -51,7 +51,7 @@ class Estimate:
 
 
 def estimate(shape: Shape, technique: Technique) -> Estimate | None:
-    """The peak of a step of that technique, once the optimizer has its moments. None where this torch cannot say."""
+    """Return the peak of a step of that technique, once the optimizer has its moments. None if this torch cannot say."""
     if MISSING:
         return None
     device = torch.device("cpu")
@@ -76,17 +76,18 @@ def estimate(shape: Shape, technique: Technique) -> Estimate | None:
 
 
 def scale(known: Estimate, batch: int, to: int) -> Estimate:
-    """The estimate for another batch: activations are proportional to it."""
+    """Return the estimate for another batch: activations are proportional to it."""
     return replace(known, activations=known.activations * to // batch)
 
 
 def find_largest_batch(known: Estimate, batch: int, room: int) -> int:
-    """The most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them; 0 where none fits."""
+    """Return the most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them; 0 if none
+    fits."""
     return max(0, (room - known.constant_part) * batch // known.activations)
 
 
 def room_on(name: str) -> int:
-    """What the GPU of that short name has for tensors, in bytes: a T4 of 16 GB has 14.6 GiB."""
+    """Return what the GPU of that short name has for tensors, in bytes: a T4 of 16 GB has 14.6 GiB."""
     gpu = gpus.find(GPUS[name])
     if gpu is None:
         raise KeyError(f"{GPUS[name]} is not in gpus.json")
@@ -94,13 +95,13 @@ def room_on(name: str) -> int:
 
 
 def find_gpu(size: int) -> str:
-    """The GPU with the least memory of those that hold that many bytes, or "none"."""
+    """Return the GPU with the least memory of those that hold that many bytes, or "none"."""
     rooms = sorted((room_on(name), name) for name in GPUS)
     return next((name for room, name in rooms if size <= room), "none")
 
 
 def plan_large() -> dict[bool, Estimate] | None:
-    """The estimates for LARGE, without and with every block checkpointed."""
+    """Return the estimates for LARGE, without and with every block checkpointed."""
     known = {bool(technique.every): estimate(LARGE, technique) for technique in MENU[:2]}
     return {key: row for key, row in known.items() if row} or None
 

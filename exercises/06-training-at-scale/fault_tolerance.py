@@ -71,14 +71,15 @@ text = counting_text(SEQUENCES, LENGTH, VOCABULARY, torch.Generator().manual_see
 
 
 def agree(mine: object) -> object:
-    """What rank 0 says, on every rank."""
+    """Return what rank 0 says, on every rank."""
     said = [mine]
     dist.broadcast_object_list(said, src=0, group=world.waiting_room)
     return said[0]
 
 
 def open_folder() -> Path:
-    """The folder that all ranks and all lives share. The first life empties it, so that nothing of an earlier training is left.
+    """Return the folder that all ranks and all lives share. The first life empties it, so that nothing of an earlier training
+    is left.
 
     A life is a later one if torchrun says so, or if it began under the same id (--rdzv-id): torchrun does not count a change
     of the number of nodes as a restart.
@@ -101,7 +102,7 @@ def note(name: str, row: dict[str, object]) -> None:
 
 
 def read_notes(name: str) -> list[dict[str, object]]:
-    """The lines of that file, in order."""
+    """Return the lines of that file, in order."""
     path = folder / name
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
@@ -113,7 +114,7 @@ def take(seconds: float, began: float) -> None:
 
 # --- the training, in which every step depends only on its number ------------------------------------------------------------
 def build() -> tuple[nn.Module, torch.optim.Optimizer]:
-    """The model, its weights sharded over all ranks (FSDP2), and its optimizer."""
+    """Return the model, its weights sharded over all ranks (FSDP2), and its optimizer."""
     torch.manual_seed(SEED)
     model = Transformer(VOCABULARY, LENGTH, args.width, 4, args.layers).to(device)
     for block in model.blocks:
@@ -123,7 +124,7 @@ def build() -> tuple[nn.Module, torch.optim.Optimizer]:
 
 
 def choose_batch(step: int) -> torch.Tensor:
-    """This rank's share of the batch of a step: the same sequences in every life, however many ranks share them."""
+    """Return this rank's share of the batch of a step: the same sequences in every life, however many ranks share them."""
     source = torch.Generator().manual_seed(SEED + step)
     return text[torch.randint(len(text), (BATCH,), generator=source)].chunk(size)[rank]
 
@@ -200,7 +201,7 @@ def choose_interval(cost_s: float, step_s: float) -> tuple[int, str | None]:
 
 # --- the first life: a training without a crash to compare with, the cost of a save, and a checkpoint that was cut short -----
 def begin() -> dict[str, object]:
-    """What all lives need to know about the training. Rank 0 keeps it in a file."""
+    """Return what all lives need to know about the training. Rank 0 keeps it in a file."""
     model, optimizer = build()
     began = time.perf_counter()
     losses = [train_step(model, optimizer, step) for step in range(1, args.steps + 1)]
@@ -280,7 +281,7 @@ def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
 
 
 def weigh_interval(whose: str, steps: int) -> dict[str, object]:
-    """What an interval between saves costs: the time of the saves, and half an interval in each failure, in percent."""
+    """Return what an interval between saves costs: the time of the saves, and half an interval in each failure, in percent."""
     seconds = steps * facts["step_s"]
     saving, losing = 100 * facts["cost_s"] / seconds, 100 * seconds / 2 / args.mtbf_s
     return {"whose": whose, "steps": steps, "seconds": seconds, "saving_percent": saving, "losing_percent": losing}

@@ -59,12 +59,12 @@ class LayoutResult:
 
 
 def loss_of(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The mean cross entropy of the next token."""
+    """Return the mean cross entropy of the next token."""
     return nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
 
 def make_optimizer(weights: Iterable[nn.Parameter], shape: Shape) -> torch.optim.Optimizer:
-    """The same for the whole model and for a stage."""
+    """Return the same for the whole model and for a stage."""
     return torch.optim.SGD(weights, lr=shape.rate, momentum=0.9, foreach=False)
 
 
@@ -122,7 +122,7 @@ def run_layout(
     are counted as in `lay_out`. `prepare(stage, mesh)` may change this rank's stage before it is trained: checkpointing, or
     fully_shard over mesh["dp"].
 
-    Raises ValueError where the layout needs another number of ranks, or cannot take this training (`Shape.find_problem`).
+    Raises ValueError if the layout needs another number of ranks, or cannot take this training (`Shape.find_problem`).
     """
     if layout.size != world.size or shape.find_problem(layout):
         raise ValueError(f"{layout} on {world.size} ranks: {shape.find_problem(layout) or 'another number of ranks'}")
@@ -191,7 +191,7 @@ class _Training:
         self._losses.append(mean)
 
     def average_losses(self) -> list[float]:
-        """The loss of each step over all copies, on every rank. The slices of a last stage all have it."""
+        """Return the loss of each step over all copies, on every rank. The slices of a last stage all have it."""
         total = self.world.over_ranks(torch.stack(self._losses), dist.ReduceOp.SUM)
         return (total / (self.layout.dp * self.layout.tp)).tolist()
 
@@ -215,7 +215,7 @@ class _Training:
         return dict(zip(ways, (1e3 * seconds for seconds in self.world.slowest(once)), strict=True))
 
     def _exchange(self, piece: torch.Tensor) -> None:
-        """A micro-batch's activations to the next stage, and as many gradients back."""
+        """Send a micro-batch's activations to the next stage, and as many gradients back."""
         group = self.mesh["pp"].get_group()
         pipe, number = dist.get_process_group_ranks(group), self.mesh["pp"].get_local_rank()
         neighbours = [pipe[at] for at in (number - 1, number + 1) if 0 <= at < len(pipe)]

@@ -93,7 +93,7 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
 
 
 def run_yours() -> tuple[Measurement | None, str | None]:
-    """The learner's step on a device of the exercise's size, and the error that it ended with, unless memory ran out."""
+    """Return the learner's step on a device of the exercise's size, and the error that it ended with, unless memory ran out."""
     if gpu_memory:
         record_snapshot("begin")
     if gpu_memory and args.budget_mib:
@@ -133,7 +133,7 @@ def leaves_room(reference: Measurement, plain_peak: int) -> bool:
 
 
 def compare_yours(yours: Measurement | None, reference: Measurement, plain_peak: int | None) -> dict:
-    """What the checks need to know about the learner's step; null where it was not measured."""
+    """Return what the checks need to know about the learner's step; null if it was not measured."""
     if yours is None or yours.error:
         return {"fits": None if yours is None else False, "out_of_memory": None if yours is None else True} | dict.fromkeys(
             ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")

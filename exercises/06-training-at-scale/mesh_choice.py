@@ -33,7 +33,7 @@ class Choice:
         self.order = tuple(order)
 
     def place_ranks(self, layout: Layout) -> torch.Tensor | None:
-        """The rank at each place (dp, pp, tp), by the learner's `coordinates`; None where it is not written, or wrong.
+        """Return the rank at each place (dp, pp, tp), by the learner's `coordinates`; None if it is not written, or wrong.
 
         A place that differs from `order` counts as wrong: stages whose rank numbers decrease would wait for ever.
         """
@@ -49,7 +49,7 @@ class Choice:
         return mesh
 
     def count_wrong_groups(self, layout: Layout, mesh: torch.Tensor) -> int | None:
-        """How many groups of the mesh the learner's `groups` does not return; None where it is not written, or fails."""
+        """How many groups of the mesh the learner's `groups` does not return; None if it is not written, or fails."""
         missing = 0
         for axis, name in enumerate(DIMENSIONS):
             answer = self._ask(
@@ -62,7 +62,8 @@ class Choice:
         return missing
 
     def predict_bytes(self, layout: Layout, ranks_per_node: int, message_bytes: Sequence[MessageBytes]) -> float | None:
-        """What the learner's `cross_node_bytes` returns if a rank of each stage sends that; None where it returns nothing."""
+        """Return what the learner's `cross_node_bytes` returns if a rank of each stage sends that; None if it returns
+        nothing."""
         by_stage = {name: [row[name] for row in message_bytes] for name in ("dp", "tp")}
         by_kind = {**by_stage, "pp": message_bytes[0]["pp forward"]}
         return self._ask(lambda: float(self._module.cross_node_bytes(_sizes(layout), self.order, ranks_per_node, by_kind)))

@@ -61,21 +61,21 @@ class Shape:
     seed: int = 0
 
     def build(self) -> Transformer:
-        """The whole model, with the same weights wherever it is built."""
+        """Return the whole model, with the same weights wherever it is built."""
         torch.manual_seed(self.seed)
         return Transformer(VOCABULARY, self.length, self.width, self.heads, self.layers)
 
     def draw_batch(self, step: int) -> torch.Tensor:
-        """The sequences of a step, (batch_size, length + 1), the same on every rank."""
+        """Return the sequences of a step, (batch_size, length + 1), the same on every rank."""
         source = torch.Generator().manual_seed(1_000_003 * self.seed + step)
         return counting_text(self.batch_size, self.length, VOCABULARY, source)
 
     def share_layers(self, stages: int, stage: int) -> range:
-        """The layers of one of that many stages; the shares differ by at most one layer."""
+        """Return the layers of one of that many stages; the shares differ by at most one layer."""
         return range(self.layers * stage // stages, self.layers * (stage + 1) // stages)
 
     def find_problem(self, layout: Layout) -> str | None:
-        """Why this training cannot take that layout; None where it can."""
+        """Why this training cannot take that layout; None if it can."""
         if self.heads % layout.tp:
             return f"tp {layout.tp} does not divide the {self.heads} heads: a slice consists of whole heads"
         if layout.pp > self.layers:
@@ -109,7 +109,8 @@ class Stage(nn.Module):
 
 
 def lay_out(layout: Layout, order: Sequence[str] = DIMENSIONS) -> torch.Tensor:
-    """The rank at each place (dp, pp, tp), where ranks are counted with the last dimension of `order` varying fastest."""
+    """Return the rank at each place (dp, pp, tp), where ranks are counted with the last dimension of `order` varying
+    fastest."""
     sizes = [getattr(layout, name) for name in order]
     return torch.arange(layout.size).view(sizes).permute([order.index(name) for name in DIMENSIONS])
 
@@ -124,7 +125,7 @@ def count_weights(shape: Shape, layout: Layout, stage: int) -> int:
 
 
 def build_stage(shape: Shape, layout: Layout, mesh: DeviceMesh, device: torch.device) -> Stage:
-    """This rank's slices of this rank's layers of the model."""
+    """Return this rank's slices of this rank's layers of the model."""
     number = mesh["pp"].get_local_rank()
     first, last = number == 0, number == layout.pp - 1
     stage = Stage(shape.build(), shape.share_layers(layout.pp, number), first=first, last=last).to(device)
@@ -135,5 +136,5 @@ def build_stage(shape: Shape, layout: Layout, mesh: DeviceMesh, device: torch.de
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
-    """What this rank holds of it."""
+    """Return what this rank holds of it."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor

@@ -15,7 +15,7 @@ from mesh_traffic import NUMBER, MessageBytes, price_by_dimension
 
 
 def suggest_layouts(size: int, shape: Shape, most: int = 3) -> list[Layout]:
-    """A few layouts for that many ranks: the most even one, then those that favour tp, dp and pp."""
+    """Return a few layouts for that many ranks: the most even one, then those that favour tp, dp and pp."""
     divisors = [number for number in range(1, size + 1) if size % number == 0]
     layouts = [Layout(*sizes) for sizes in itertools.product(divisors, repeat=3) if math.prod(sizes) == size]
     possible = sorted((layout for layout in layouts if not shape.find_problem(layout)), key=_evenness)
@@ -38,8 +38,8 @@ def parse_layouts(text: str) -> list[Layout]:
 
 
 def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], list[str]]:
-    """The layouts that were asked for (`auto`: `suggest_layouts`) and are possible with that many ranks, and a sentence for
-    each that is not."""
+    """Return the layouts that were asked for (`auto`: `suggest_layouts`) and are possible with that many ranks, and a sentence
+    for each that is not."""
     if text.strip() == "auto":
         return suggest_layouts(size, shape), []
     layouts, rejections = [], []
@@ -53,7 +53,7 @@ def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], li
 
 
 def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int, shape: Shape) -> str | None:
-    """Why nothing can be trained, and what to type; None where there is a layout."""
+    """Why nothing can be trained, and what to type; None if there is a layout."""
     if size < 2:
         return "one rank has nothing to divide: take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=4"
     if layouts:
@@ -70,7 +70,7 @@ def list_places(mesh: torch.Tensor, nodes: Sequence[str]) -> list[dict[str, obje
 
 
 def list_groups(mesh: torch.Tensor, dimension: str) -> list[list[int]]:
-    """The groups of a dimension, each with its ranks in the order of their coordinate."""
+    """Return the groups of a dimension, each with its ranks in the order of their coordinate."""
     axis = DIMENSIONS.index(dimension)
     groups: list[list[int]] = mesh.movedim(axis, -1).reshape(-1, mesh.shape[axis]).tolist()
     return groups
@@ -82,7 +82,7 @@ def count_spread_groups(mesh: torch.Tensor, nodes: Sequence[str], dimension: str
 
 
 def draw_mesh(title: str, mesh: torch.Tensor, nodes: Sequence[str]) -> str:
-    """The grid by node, as text: a line for each rank of a node with its coordinates."""
+    """Return the grid by node, as text: a line for each rank of a node with its coordinates."""
     lines = [title]
     for node in dict.fromkeys(nodes):
         here = [place for place in list_places(mesh, nodes) if place["node"] == node]
@@ -91,15 +91,15 @@ def draw_mesh(title: str, mesh: torch.Tensor, nodes: Sequence[str]) -> str:
 
 
 def find_bottleneck(milliseconds: Mapping[str, float]) -> str:
-    """The part of a step that takes longest."""
+    """Return the part of a step that takes longest."""
     return max(milliseconds, key=lambda part: milliseconds[part])
 
 
 def summarise(
     result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str], alone_losses: Sequence[float], *, on_gpu: bool
 ) -> dict[str, object]:
-    """A layout in one row: whether it trains as one process does, what it sends, where its time goes. Bytes are those of the
-    rank that has the most, times those of the slowest."""
+    """Return a layout in one row: whether it trains as one process does, what it sends, where its time goes. Bytes are those of
+    the rank that has the most, times those of the slowest."""
     crossing = price_by_dimension(result.mesh, nodes, result.message_bytes)
     replayed_s, parts_ms = bubble.replay(result.pieces), _take_apart(result, on_gpu=on_gpu)
     share = shape.batch_size // layout.dp * shape.length  # tokens of one copy: its stages and slices work on the same ones

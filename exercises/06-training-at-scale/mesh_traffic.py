@@ -65,7 +65,7 @@ class Traffic(TorchDispatchMode):
 
 
 def predict_message_bytes(shape: Shape, layout: Layout, stage: int) -> MessageBytes:
-    """What a rank of that stage sends in a step, by formula.
+    """Return what a rank of that stage sends in a step, by formula.
 
     tp: 4 sums per layer and micro-batch (two forward, two backward), each of the micro-batch's activations. pp: activations
     of its copy's whole share to the next stage, and as many gradients to the one before. dp: the gradients of what it holds.

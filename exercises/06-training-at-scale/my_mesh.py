@@ -27,7 +27,7 @@ def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dic
 
 
 def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> list[list[int]]:
-    """The groups of ranks that communicate in this dimension: a list of groups, each a list of ranks.
+    """Return the groups of ranks that communicate in this dimension: a list of groups, each a list of ranks.
 
     The ranks of a group differ only in their coordinate of `dimension`, and are in the order of that coordinate.
     Every rank is in exactly one group; the groups may be in any order.
@@ -36,7 +36,7 @@ def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> lis
 
 
 def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
-    """The bytes that go from one node to another in a step, in all groups of all three dimensions together.
+    """Return the bytes that go from one node to another in a step, in all groups of all three dimensions together.
 
     Ranks 0 to `ranks_per_node` - 1 are on the first node, the next as many on the second, and so on. What a rank sends in a
     step depends on its stage, which is its coordinate of "pp", and is given as

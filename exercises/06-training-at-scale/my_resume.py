@@ -13,7 +13,8 @@ from pathlib import Path
 
 
 def latest(folder: Path) -> Path | None:
-    """The checkpoint to continue from: of those in `folder` that are whole, the one of the latest step; None where none is.
+    """Return the checkpoint to continue from: of those in `folder` that are whole, the one of the latest step; None if none
+    is.
 
     A checkpoint is a folder named after its step: `step_000010`, and `step_1000000` after a million. Every rank writes a file
     into it; when all have, `.metadata` is written there, first under another name, and then renamed. `folder` may contain

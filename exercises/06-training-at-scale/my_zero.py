@@ -13,7 +13,7 @@ from __future__ import annotations
 def bytes_per_rank(
     stage: int, parameters: int, ranks: int, weight: float, gradient: float, optimizer: float
 ) -> tuple[float, float, float]:
-    """The bytes of weights, of gradients and of optimizer state that one rank holds: three numbers, in this order.
+    """Return the bytes of weights, of gradients and of optimizer state that one rank holds: three numbers, in this order.
 
     `stage` is 0 (DDP: nothing is divided), 1, 2 or 3, as in the ZeRO paper. `weight`, `gradient` and `optimizer` are the bytes
     that each of the `parameters` has of each kind: 4, 4 and 8 for AdamW in float32. Whatever is divided is divided evenly among

@@ -41,7 +41,7 @@ class PlanFile:
 
 
 def read_plan(document: object) -> PlanFile:
-    """A plan from what a YAML file holds. What is unknown, missing, of a wrong type or out of range becomes a fault."""
+    """Return a plan from what a YAML file holds. What is unknown, missing, of a wrong type or out of range becomes a fault."""
     file = PlanFile()
     if not isinstance(document, Mapping):
         file.faults.append("it holds no keys with values, such as target: 1.3b")

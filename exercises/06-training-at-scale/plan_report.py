@@ -29,7 +29,7 @@ PARTS = ("weights", "gradients", "optimizer", "activations")
 
 
 def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
-    """The target and the cluster, before anything is divided."""
+    """Return the target and the cluster, before anything is divided."""
     shape, cluster = work.shape, work.cluster
     lasting, _ = activation_bytes(shape, work.length, 1, "none")
     return {
@@ -44,8 +44,8 @@ def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
 
 
 def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> dict[str, Any]:
-    """Everything that the formulas say about a plan. What needs the time of a step is None where the GPU lacks the precision,
-    and the rank is None where no plan is valid."""
+    """Everything that the formulas say about a plan. What needs the time of a step is None if the GPU lacks the precision,
+    and the rank is None if no plan is valid."""
     problems, sizes, sent = find_problems(work, plan), memory(work, plan), sent_bytes(work, plan)
     seconds = None if "precision" in problems else step_seconds(work, plan)
     percent = rank_percent(valid, seconds["step"]) if seconds and valid else None
@@ -67,8 +67,8 @@ def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> di
 def list_alternatives(
     work: Work, valid: list[tuple[float, Plan]], yours: Plan | None, *, is_shown: bool
 ) -> list[dict[str, Any]]:
-    """The valid plans at some places of the ranking, and yours. Unless `is_shown`, the others have only times, because the
-    learner is to find such a plan."""
+    """Return the valid plans at some places of the ranking, and yours. Unless `is_shown`, the others have only times, because
+    the learner is to find such a plan."""
     last = len(valid) - 1
     places = {"fastest": 0, "10 %": last // 10, "half": last // 2, "slowest": last} if valid else {}
     rows = [_row(work, name, *valid[place], is_shown=is_shown) for name, place in places.items()]
@@ -98,8 +98,8 @@ def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
 
 
 def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[[int, int, int, int], bool]) -> Plan | None:
-    """The plan's form on that many ranks: what it divides is divided, what it leaves whole stays whole, where that is possible,
-    and the rest is as close as possible. None where `can_run(dp, pp, tp, micro_batches)` refuses every layout.
+    """Return the plan's form on that many ranks: what it divides is divided, what it leaves whole stays whole, where that is
+    possible, and the rest is as close as possible. None if `can_run(dp, pp, tp, micro_batches)` refuses every layout.
 
     The micro-batches keep the plan's number for each stage as nearly as `batch` sequences allow.
     """
@@ -121,8 +121,8 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
 
 
 def read_earlier(folder: Path) -> list[dict[str, str]]:
-    """What the newest good runs of 6.2 and 6.3 measured, in a sentence each; they are uploaded as earlier-ID-RUN.json. Runs of
-    an older version of the course, which lack these figures, are left out."""
+    """Return what the newest good runs of 6.2 and 6.3 measured, in a sentence each; they are uploaded as earlier-ID-RUN.json.
+    Runs of an older version of the course, which lack these figures, are left out."""
     rows = []
     for exercise, describe in (("6.2", _describe_zero), ("6.3", _describe_layouts)):
         for path in sorted(folder.glob(f"earlier-{exercise}-*.json"), reverse=True)[:1]:
@@ -152,7 +152,7 @@ def _describe_layouts(metrics: dict[str, Any]) -> str:
 def list_sentences(
     described: dict[str, Any], paper: dict[str, Any] | None, alternatives: list[dict[str, Any]], earlier: list[dict[str, str]]
 ) -> list[str]:
-    """The log of the paper half, line by line."""
+    """Return the log of the paper half, line by line."""
     lines = [
         f"{described['model']}: {described['parameters'] / 1e9:.2f} billion parameters; weights, gradients and optimizer "
         f"{described['states_gb']:.1f} GB",

@@ -88,8 +88,8 @@ def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float
 
 
 def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
-    """The share of what all ranks together can do: by the data sheet on GPUs (MFU), by their own matrix products on CPUs.
-    None where it is unknown."""
+    """Return the share of what all ranks together can do: by the data sheet on GPUs (MFU), by their own matrix products on
+    CPUs. None if it is unknown."""
     if world.device.type == "cuda":
         row = gpus.find(torch.cuda.get_device_name(world.device))
         peak = row and row.peak_tflops("float32")

@@ -125,7 +125,7 @@ def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
 
 
 def bubble(plan: Plan) -> float:
-    """The share of a step in which a stage waits for micro-batches: (p - 1) / (m + p - 1)."""
+    """Return the share of a step in which a stage waits for micro-batches: (p - 1) / (m + p - 1)."""
     return (plan.pp - 1) / (plan.micro_batches + plan.pp - 1)
 
 
@@ -140,12 +140,12 @@ def hardware_flops(work: Work, plan: Plan) -> float:
 
 
 def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
-    """A lower bound of a step: every GPU at the peak of its data sheet, every link at its full speed, and whatever may be sent
-    while something is computed costs nothing.
+    """Return a lower bound of a step: every GPU at the peak of its data sheet, every link at its full speed, and whatever may
+    be sent while something is computed costs nothing.
 
     The sums of tp cannot overlap with computing, as the next product needs them, and the bubble is added to both. What backward
     gathers again can, and so can the bytes of pp and dp: the step takes at least as long as the latter take on their link.
-    Raises ValueError where the GPU lacks the precision.
+    Raises ValueError if the GPU lacks the precision.
     """
     peak, sent = work.cluster.flops(plan.precision), sent_bytes(work, plan)
     if peak is None:
@@ -174,7 +174,8 @@ def mfu_percent(work: Work, plan: Plan, seconds: float) -> float:
 
 
 def young_seconds(work: Work) -> float:
-    """The time between checkpoints that loses the least: sqrt(2 x seconds of a checkpoint x seconds between failures)."""
+    """Return the time between checkpoints that loses the least: sqrt(2 x seconds of a checkpoint x seconds between
+    failures)."""
     saving = work.shape.parameters(work.length) * SAVED_BYTES / (work.cluster.nodes * STORAGE_GB_PER_S * 1e9)
     return math.sqrt(2 * saving * GPU_HOURS_A_FAILURE * 3600 / work.cluster.size)
 
@@ -187,7 +188,7 @@ def save_interval_times(work: Work, plan: Plan) -> tuple[float, float]:
 
 # --- rules -----------------------------------------------------------------------------------------------------------------
 def find_problems(work: Work, plan: Plan) -> dict[str, str]:
-    """The rules that a plan breaks, each with its numbers, by name; empty where it can run. Memory is one of them."""
+    """Return the rules that a plan breaks, each with its numbers, by name; empty if it can run. Memory is one of them."""
     shape, cluster = work.shape, work.cluster
     ranks, total = plan.dp * plan.pp * plan.tp, memory(work, plan)["total"] / 1e9
     rules = {
@@ -221,7 +222,7 @@ def list_valid_plans(work: Work) -> list[tuple[float, Plan]]:
 
 
 def rank_percent(valid: list[tuple[float, Plan]], seconds: float) -> float:
-    """The share of the valid plans with a faster step: 0 for the fastest. Raises ZeroDivisionError without a plan."""
+    """Return the share of the valid plans with a faster step: 0 for the fastest. Raises ZeroDivisionError without a plan."""
     return 100 * sum(step < seconds * (1 - 1e-9) for step, _ in valid) / len(valid)
 
 

@@ -21,12 +21,12 @@ NUMBER = 4  # bytes of a float32
 
 
 def take_local(tensor: torch.Tensor) -> torch.Tensor:
-    """What this rank has of the tensor: for a DTensor, its own shard."""
+    """Return what this rank has of the tensor: for a DTensor, its own shard."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
-    """The bytes of this rank's numbers of these tensors, and those of the memory behind them, which may hold padding."""
+    """Return the bytes of this rank's numbers of these tensors, and those of the memory behind them, which may hold padding."""
     tensors = list(tensors)
     own = [take_local(tensor) for tensor in tensors]
     storages = {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in own)}
@@ -34,7 +34,8 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
 
 
 def ring_times(kind: str, ranks: int) -> float:
-    """What a rank sends in a ring for one collective, as a multiple of the whole tensor's bytes, on average over all ranks.
+    """Return what a rank sends in a ring for one collective, as a multiple of the whole tensor's bytes, on average over all
+    ranks.
 
     An all-reduce is a reduce-scatter and an all-gather; each passes every part on to all ranks but one (module 3).
     """
@@ -82,7 +83,7 @@ class SentBytes(TorchDispatchMode):
 
 
 def read_written_bytes() -> int | None:
-    """What this process has written to files and sockets so far, as Linux counts it; None on other systems.
+    """Return what this process has written to files and sockets so far, as Linux counts it; None on other systems.
 
     gloo sends with `writev`, which is counted. NCCL does not, so its bytes are not seen.
     """
@@ -110,8 +111,8 @@ def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
 
 
 def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank: int) -> dict[str, int]:
-    """The bytes of memory that torch takes on this rank in float32: for weights while they are used, for gradients, and for
-    AdamW's two moments."""
+    """Return the bytes of memory that torch takes on this rank in float32: for weights while they are used, for gradients, and
+    for AdamW's two moments."""
     numbers, padded = sum(math.prod(shape) for shape in shapes), pad_numbers(shapes, ranks)
     if stage < 2:
         return {
@@ -129,7 +130,7 @@ def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank:
 
 
 def expect_collectives(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> dict[str, int]:
-    """The bytes of the whole tensors that torch passes to each kind of collective in a step."""
+    """Return the bytes of the whole tensors that torch passes to each kind of collective in a step."""
     size, padded = NUMBER * sum(math.prod(shape) for shape in shapes), NUMBER * pad_numbers(shapes, ranks)
     if stage == 0:
         return {"all_reduce": size}
@@ -139,7 +140,8 @@ def expect_collectives(stage: int, shapes: Sequence[Sequence[int]], ranks: int) 
 
 
 def list_tensors(holder: object) -> list[torch.Tensor]:
-    """The tensors that an object keeps: in its attributes, in lists and dictionaries, in other objects, and their gradients."""
+    """Return the tensors that an object keeps: in its attributes, in lists and dictionaries, in other objects, and their
+    gradients."""
     tensors, known, todo = [], set[int](), [holder]
     while todo:
         item = todo.pop()
@@ -165,8 +167,8 @@ def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> in
 
 
 def explain_traffic(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> float:
-    """The bytes that a rank sends with torch in addition to those of the ZeRO paper: padding, and at stage 1 two collectives
-    that are larger than necessary."""
+    """Return the bytes that a rank sends with torch in addition to those of the ZeRO paper: padding, and at stage 1 two
+    collectives that are larger than necessary."""
     sent = sum(ring_times(kind, ranks) * size for kind, size in expect_collectives(stage, shapes, ranks).items())
     kinds = ("all_gather", "reduce_scatter", *(["all_gather"] if stage == 3 else []))
     return sent - sum(ring_times(kind, ranks) * NUMBER * sum(map(math.prod, shapes)) for kind in kinds)

@@ -63,13 +63,15 @@ def be_repeatable(device: torch.device) -> None:
 
 @cache
 def _form(world: World, size: int) -> tuple[DeviceMesh, dist.ProcessGroup]:
-    """The first `size` ranks, for training and for checkpoints. Every rank of the world has to call it, in the same order."""
+    """Return the first `size` ranks, for training and for checkpoints. Every rank of the world has to call it, in the same
+    order."""
     first = list(range(size))
     return DeviceMesh(world.device.type, first), checkpoints.make_group(first)
 
 
 def build(world: World, size: int, width: int, layers: int, seed: int) -> Training | None:
-    """A new training on the first `size` ranks, with weights drawn from `seed`; None on the other ranks, which call it, too."""
+    """Return a new training on the first `size` ranks, with weights drawn from `seed`; None on the other ranks, which call it,
+    too."""
     mesh, group = _form(world, size)
     if world.rank >= size:
         return None

@@ -85,7 +85,7 @@ class Cluster:
         return USABLE * self.gpu.memory_gb * 1e9
 
     def flops(self, precision: str) -> float | None:
-        """FLOP/s of one GPU by its data sheet; None where the hardware cannot compute in that precision."""
+        """FLOP/s of one GPU by its data sheet; None if the hardware cannot compute in that precision."""
         peak = getattr(self.gpu, precision)
         return None if peak is None else peak * 1e12
 
@@ -124,6 +124,6 @@ class Work:
 
 
 def work_of(target: str, cluster: str, puzzle: int) -> Work:
-    """The work of a target on a cluster; `puzzle`, from 1 on, changes the length of sequences and the batch."""
+    """Return the work of a target on a cluster; `puzzle`, from 1 on, changes the length of sequences and the batch."""
     length, times = PUZZLES[(puzzle - 1) % len(PUZZLES)]
     return Work(TARGETS[target], CLUSTERS[cluster], length, int(BATCHES[target] * times))

@@ -39,13 +39,13 @@ class Shape:
         return max(1, self.width // (64 if self.width % 64 == 0 and self.width > 128 else 32))
 
     def make_model(self, device: torch.device) -> Transformer:
-        """The same weights in every call, created on the device where they stay."""
+        """Return the same weights in every call, created on the device where they stay."""
         torch.manual_seed(SEED)
         with device:
             return Transformer(self.vocabulary, self.length, self.width, self.heads, self.layers)
 
     def make_batch(self, number: int) -> torch.Tensor:
-        """The sequences of step `number`, (batch, length + 1) tokens, in the processor's memory."""
+        """Return the sequences of step `number`, (batch, length + 1) tokens, in the processor's memory."""
         return counting_text(self.batch, self.length, self.vocabulary, torch.Generator().manual_seed(number))
 
 
@@ -98,7 +98,7 @@ def half_type(device: torch.device) -> torch.dtype:
 
 
 def forward(model: Transformer, tokens: torch.Tensor, every: int) -> torch.Tensor:
-    """The scores; one of `every` blocks keeps only its input, and computes the rest again in backward."""
+    """Return the scores; one of `every` blocks keeps only its input, and computes the rest again in backward."""
     x = model.token(tokens) + model.place
     for place, block in enumerate(model.blocks):
         chosen = every and place % every == 0
@@ -134,7 +134,8 @@ def train(
 
 
 def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
-    """The tensors that a training holds before the optimizer steps: weights, gradients, the optimizer's state for each."""
+    """Yield the tensors that a training holds before the optimizer steps: weights, gradients, the optimizer's state for
+    each."""
     for parameter in model.parameters():
         yield parameter
         if parameter.grad is not None:
@@ -181,7 +182,7 @@ def measure(
 
 
 def find_reference(results: Sequence[tuple[Technique, Measurement]]) -> tuple[Technique, Measurement] | None:
-    """The first of these with the same training as the plain step that fitted; None where none did."""
+    """Return the first of these with the same training as the plain step that fitted; None if none did."""
     return next((result for result in results if result[0].same_training and not result[1].error), None)
 
 
@@ -261,11 +262,11 @@ class Watch:
         self.memory.reset_peak()
 
     def enter(self, stage: str) -> None:
-        """A stage begins: the peak so far was that of the one before."""
+        """Begin a stage: the peak so far was that of the one before."""
         self.stages[self.stage] = max(self.stages.get(self.stage, 0), self.memory.peak())
         self.stage = stage
         self.memory.reset_peak()
 
     def count(self, *_: object) -> None:
-        """The model was called."""
+        """Count a call of the model."""
         self.calls += 1

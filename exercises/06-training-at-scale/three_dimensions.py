@@ -79,7 +79,7 @@ for sentence in rejections if rank == 0 else []:
 
 
 def place(layout: Layout) -> torch.Tensor:
-    """The rank at each place (dp, pp, tp): by your my_mesh.py, or as delivered."""
+    """Return the rank at each place (dp, pp, tp): by your my_mesh.py, or as delivered."""
     return meshes[selection.index(layout)] if yours_are_used else lay_out(layout, mesh_choice.DELIVERED)
 
 
@@ -113,7 +113,7 @@ for other in itertools.permutations(DIMENSIONS):
 
 
 def total(key: str) -> float | None:
-    """Over all layouts; None where your part says nothing about one."""
+    """Over all layouts; None if your part says nothing about one."""
     values = [row[key] for row in rows]
     return None if None in values else sum(values)
 

@@ -29,7 +29,7 @@ def shard(model: nn.Module, mesh: object, *, free_after_forward: bool) -> None:
 
 
 def predict_peak(stage: int, ranks: int, device: str, build: Callable[[], nn.Module], text: torch.Tensor) -> dict[str, int]:
-    """What rank 0 of that many would hold at the peak of its second step, in bytes by part. Nothing is allocated.
+    """Return what rank 0 of that many would hold at the peak of its second step, in bytes by part. Nothing is allocated.
 
     `build` creates the model, `text` has the shape of this rank's sequences. Stage 0 is one process, without DDP's buckets.
     There must be no process group yet, and there is none afterwards.
@@ -77,7 +77,8 @@ def predict_peak(stage: int, ranks: int, device: str, build: Callable[[], nn.Mod
 def predict(
     stages: Iterable[int], counts: Iterable[int], device: str, build: Callable[[], nn.Module], text: torch.Tensor
 ) -> tuple[list[dict[str, int]], str | None]:
-    """A row for each number of ranks and each stage but 1, which torch's tracker cannot follow; None, or why there is no row.
+    """Return a row for each number of ranks and each stage but 1, which torch's tracker cannot follow; None, or why there is no
+    row.
 
     `text` has as many sequences as each rank trains on.
     """

@@ -46,5 +46,5 @@ def _compare_stage(formulas: Any, row: dict[str, Any], parameters: int, ranks: i
 
 
 def describe(error: Exception) -> str:
-    """An error in one line: its class and the first line of its message."""
+    """Return an error in one line: its class and the first line of its message."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"

@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 def describe_stage(stage: int, held: Sequence[Mapping[str, Any]], counted: Mapping[str, Any], shapes: Sequence[Any]) -> Row:
-    """What a rank holds and sends at a stage, in bytes, and how far that differs from torch's own rules.
+    """Return what a rank holds and sends at a stage, in bytes, and how far that differs from torch's own rules.
 
     `held` has for each rank and each kind the bytes of numbers and those of the memory behind them; `counted` what one rank
     passed to collectives; `shapes` are those of the parameters.
@@ -41,7 +41,7 @@ def describe_stage(stage: int, held: Sequence[Mapping[str, Any]], counted: Mappi
 
 
 def describe_sharded(kept: Sequence[int], counted: Mapping[str, Any], parameters: int) -> Row:
-    """The row of the learner's optimizer; `kept` is what each rank keeps of it besides all weights and gradients."""
+    """Return the row of the learner's optimizer; `kept` is what each rank keeps of it besides all weights and gradients."""
     ranks, size = len(kept), 4 * parameters
     row: Row = {"stage": 1, "label": "yours", "way": "yours", "weights_bytes": size, "gradients_bytes": size}
     row |= {"moments_bytes": sum(kept) / ranks, "moments_fullest_bytes": max(kept), "sent_bytes": counted["ring"]}
@@ -53,7 +53,7 @@ def describe_sharded(kept: Sequence[int], counted: Mapping[str, Any], parameters
 
 
 def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) -> None:
-    """Add to each row how far its peak on a GPU is off the prediction for as many ranks; None where either is missing."""
+    """Add to each row how far its peak on a GPU is off the prediction for as many ranks; None if either is missing."""
     for row in rows:
         peak = next((item["peak_bytes"] for item in virtual if (item["ranks"], item["stage"]) == (ranks, row["stage"])), None)
         measured = row["peak_gpu_memory_bytes"]
@@ -61,7 +61,7 @@ def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) 
 
 
 def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | None:
-    """The largest difference, in percent, between what Linux counted in a step and what its collectives write alone."""
+    """Return the largest difference, in percent, between what Linux counted in a step and what its collectives write alone."""
     times = {row["collective"]: row["wire_times"] for row in collectives}
     if None in times.values():
         return None
@@ -70,7 +70,7 @@ def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | Non
 
 
 def summarise(rows: Sequence[Row]) -> Row:
-    """Figures over all stages; None where a stage that they need is not among the rows."""
+    """Figures over all stages; None if a stage that they need is not among the rows."""
     of = {row["stage"]: row for row in rows}
 
     def percent(key: str, stage: int) -> float | None:
@@ -92,7 +92,7 @@ def summarise(rows: Sequence[Row]) -> Row:
 
 
 def say_tables(compared: Sequence[Row], virtual: Sequence[Row]) -> None:
-    """Prints bytes held, bytes sent, and the predicted memory, where the script was started by hand."""
+    """Print bytes held, bytes sent, and the predicted memory, if the script was started by hand."""
     held = {"label": "stage", "way": "with", **{f"{part}_bytes": part for part in PARTS}}
     bench.say_table(compared, held | {"state_bytes": "all three", "by_formula_bytes": "by your formula"})
     sent = {"label": "stage", "calls": "calls", "sent_bytes": "sent (rings)", "sent_by_formula_bytes": "by your formula"}

@@ -90,13 +90,13 @@ parameters = sum(torch.Size(shape).numel() for shape in shapes)
 
 
 def batch(step: int) -> torch.Tensor:
-    """This rank's share of the sequences of a step, which are the same in total, however many ranks there are."""
+    """Return this rank's share of the sequences of a step, which are the same in total, however many ranks there are."""
     source = torch.Generator().manual_seed(1000 + step)
     return counting_text(args.batch_size, args.length, VOCABULARY, source).chunk(size)[rank].to(device)
 
 
 def divide(stage: int, model: nn.Module) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """The model and its AdamW at a stage of ZeRO, as torch has it."""
+    """Return the model and its AdamW at a stage of ZeRO, as torch has it."""
     if stage >= 2:
         virtual_ranks.shard(model, mesh, free_after_forward=stage == 3)
         return model, torch.optim.AdamW(model.parameters(), **ADAMW)
@@ -146,7 +146,7 @@ def train(net: nn.Module, optimizer: object) -> dict[str, object]:
 
 
 def measure_peak(call) -> tuple[dict[str, object], int | None]:
-    """What `call` returns, and the peak of the GPU memory that it took on the fullest rank; None without a GPU."""
+    """Return what `call` returns, and the peak of the GPU memory that it took on the fullest rank; None without a GPU."""
     if device.type != "cuda":
         return call(), None
     gc.collect()
@@ -164,7 +164,7 @@ def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 
 def measure_stage(stage: int) -> dict[str, object]:
-    """The row of a stage: what a rank holds and sends, what torch's own rules say about that, times and losses."""
+    """Return the row of a stage: what a rank holds and sends, what torch's own rules say about that, times and losses."""
 
     def run() -> dict[str, object]:
         net, optimizer = divide(stage, build().to(device))
@@ -178,7 +178,7 @@ def measure_stage(stage: int) -> dict[str, object]:
 
 
 def compare_training(result: dict[str, object]) -> dict[str, object]:
-    """Times, losses over all ranks, and how far losses and weights differ from the first stage that was trained."""
+    """Return times, losses over all ranks, and how far losses and weights differ from the first stage that was trained."""
     losses = world.over_ranks(result["losses"], dist.ReduceOp.SUM) / size
     first.setdefault("losses", losses)
     first.setdefault("weights", result["weights"])
@@ -201,7 +201,8 @@ def average(mine: int | None) -> float | None:
 
 
 def measure_collectives() -> list[dict[str, object]]:
-    """What a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux counts it."""
+    """Return what a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux counts
+    it."""
     whole = torch.zeros((1 << 18) // size * size, device=device)
     mine = whole[: len(whole) // size].clone()
     calls = {
@@ -220,7 +221,7 @@ def measure_collectives() -> list[dict[str, object]]:
 
 
 def measure_sharded() -> tuple[dict[str, object] | None, str]:
-    """The learner's optimizer in the same training: its row, and the error with which it ended on any rank."""
+    """Return the learner's optimizer in the same training: its row, and the error with which it ended on any rank."""
     result, failure = None, None
     try:
         import my_sharded

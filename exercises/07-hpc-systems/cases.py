@@ -67,13 +67,13 @@ def make_passthrough(puzzle: int) -> list[Passthrough]:
 
 
 def make_machines(puzzle: int) -> list[int]:
-    """The GiB of graphics memory that each of some virtual machines needs."""
+    """Return the GiB of graphics memory that each of some virtual machines needs."""
     chance = random.Random(puzzle)
     return [chance.choice([1, 2, 3, 5, 7, 8, 10, 16, 20]) for _ in range(chance.randint(9, 24))]
 
 
 def gpus_needed(needs: Sequence[int], profiles: Mapping[int, int]) -> int:
-    """The fewest GPUs, if all machines of a GPU have the same profile, and each machine one that is large enough.
+    """Return the fewest GPUs, if all machines of a GPU have the same profile, and each machine one that is large enough.
 
     From the largest need down: a GPU gets the smallest profile for it, and its other places go to the next needs.
     """
@@ -119,8 +119,8 @@ class Checkpoint:
     osts: int
 
     def right(self) -> tuple[int, int] | None:
-        """The fewest stripes, and the largest stripe in MiB (a power of two, at most 1,024) that holds bytes of only one rank;
-        None where all targets together are too slow."""
+        """Return the fewest stripes, and the largest stripe in MiB (a power of two, at most 1,024) that holds bytes of only one
+        rank; None if all targets together are too slow."""
         stripes = math.ceil(self.gib * 2**30 / (self.share * self.every_s) / (self.ost_gb_per_s * 1e9))
         of_rank = self.gib * 1024 // self.ranks
         largest = max(mib for mib in (2**power for power in range(11)) if of_rank % mib == 0)

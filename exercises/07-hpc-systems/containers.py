@@ -53,7 +53,7 @@ def need_linux() -> None:
 
 
 def find_reason(engine: str) -> str | None:
-    """Why an engine cannot be used here; None where it can."""
+    """Why an engine cannot be used here; None if it can."""
     program = {"namespaces": "unshare", "charliecloud": "ch-run"}.get(engine, engine)
     if engine == "bare":
         return None
@@ -82,7 +82,7 @@ def find_reason(engine: str) -> str | None:
 
 @contextmanager
 def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
-    """The words to put before a command so that it runs in that engine; what they need is removed afterwards."""
+    """Yield the words to put before a command so that it runs in that engine; what they need is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="image-") as folder:
         root = Path(folder)
         places = ["/usr", *_python_folders()]
@@ -117,8 +117,8 @@ def _make_image(root: Path, places: Sequence[str]) -> list[str]:
 
 
 def _python_folders() -> list[str]:
-    """The folders of this Python and of its packages, except those below another of them, below /usr and below /tmp: both are
-    in the container anyway."""
+    """Return the folders of this Python and of its packages, except those below another of them, below /usr and below /tmp:
+    both are in the container anyway."""
     places = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix, *sys.path[1:]) if Path(path).is_dir()}
     return sorted(
         place
@@ -128,7 +128,7 @@ def _python_folders() -> list[str]:
 
 
 def _call(words: Sequence[str]) -> tuple[str, str | None]:
-    """What a command prints, and the last line of its error, or None."""
+    """Return what a command prints, and the last line of its error, or None."""
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment()
@@ -142,14 +142,14 @@ def _call(words: Sequence[str]) -> tuple[str, str | None]:
 
 
 def run(before: Sequence[str], code: str) -> tuple[str, str | None]:
-    """What a Python program prints in an engine, and why it failed, or None."""
+    """Return what a Python program prints in an engine, and why it failed, or None."""
     python = "python" if before[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
     printed, why = _call([*before, python, "-c", code])
     return printed, f"the container does not see {python}" if why and "No such file" in why else why
 
 
 def look(before: Sequence[str]) -> tuple[dict, str | None]:
-    """What a shell sees from inside, and why it saw nothing, or None."""
+    """Return what a shell sees from inside, and why it saw nothing, or None."""
     printed, why = _call([*before, "sh", "-c", LOOK])
     lines = [line.partition(" ")[::2] for line in printed.splitlines()[:100_000]]
     seen = dict(lines)
@@ -166,13 +166,13 @@ def look(before: Sequence[str]) -> tuple[dict, str | None]:
 
 
 def repeat(before: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
-    """The arguments as a command in an engine gets them, and why it got none, or None."""
+    """Return the arguments as a command in an engine gets them, and why it got none, or None."""
     printed, why = _call([*before, "printf", "%s\\n", *words])
     return printed.splitlines(), why
 
 
 def time_start(before: Sequence[str], repeats: int) -> float:
-    """The median of the seconds from the call of an engine to the end of `true` in it."""
+    """Return the median of the seconds from the call of an engine to the end of `true` in it."""
     times = []
     for _ in range(repeats):
         began = time.perf_counter()

@@ -56,7 +56,7 @@ for name, needs_of in cases.WORKLOADS.items():
 
 
 def _plain(value: object) -> object:
-    """A list instead of a tuple: a pair is right as either."""
+    """Return a list instead of a tuple: a pair is right as either."""
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -82,7 +82,7 @@ bench.say_table(
 
 
 def count_wrong(kind: str) -> int | None:
-    """How many cases of a kind are decided wrongly; None where the function is not written."""
+    """How many cases of a kind are decided wrongly; None if the function is not written."""
     verdicts = [row["right"] for row in rows if row["kind"] == kind]
     return None if None in verdicts else verdicts.count(False)
 

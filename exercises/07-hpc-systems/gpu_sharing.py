@@ -20,8 +20,8 @@ WAIT_S = 120
 
 
 def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | None]:
-    """A row for each way, load and number of processes: requests per second in total, median and 99th percentile of a request;
-    and the reason where MPS could not be measured."""
+    """Return a row for each way, load and number of processes: requests per second in total, median and 99th percentile of a
+    request; and the reason where MPS could not be measured."""
     rows = [_run("time-slicing", load, count, seconds, {}) for load in LOADS for count in processes]
     with _start_mps() as (environment, why):
         if environment is not None:
@@ -33,7 +33,8 @@ def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | Non
 
 
 def find_gain(rows: list[dict], load: str) -> float | None:
-    """Requests per second with MPS over those with time-slicing, with the most processes; None where MPS was not measured."""
+    """Return requests per second with MPS over those with time-slicing, with the most processes; None if MPS was not
+    measured."""
     most = max((row["processes"] for row in rows), default=0)
     by_way = {row["way"]: row["requests_per_s"] for row in rows if row["load"] == load and row["processes"] == most}
     return by_way["mps"] / by_way["time-slicing"] if "mps" in by_way else None
@@ -41,7 +42,7 @@ def find_gain(rows: list[dict], load: str) -> float | None:
 
 @contextmanager
 def _start_mps() -> Iterator[tuple[dict[str, str] | None, str | None]]:
-    """The environment of MPS clients while a daemon with its own folder runs; the daemon always ends."""
+    """Yield the environment of MPS clients while a daemon with its own folder runs; the daemon always ends."""
     if shutil.which("nvidia-cuda-mps-control") is None:
         yield None, "not measured: nvidia-cuda-mps-control is not installed"
         return

@@ -33,14 +33,15 @@ class Fault:
 
 
 def newest_cuda(driver: str) -> tuple[int, int]:
-    """The newest CUDA for a driver such as 580.126: that of the newest branch that is not newer than the driver."""
+    """Return the newest CUDA for a driver such as 580.126: that of the newest branch that is not newer than the driver."""
     branch = int(driver.partition(".")[0])
     known = [number for number in CUDA_OF_DRIVER if number <= branch]
     return CUDA_OF_DRIVER[max(known)] if known else (11, 8)
 
 
 def find_faults(text: str, driver: str) -> list[Fault]:
-    """The faults of a Dockerfile or an Apptainer definition; its first lines tell which. At most 1,000 lines are read."""
+    """Return the faults of a Dockerfile or an Apptainer definition; its first lines tell which. At most 1,000 lines are
+    read."""
     lines = list(enumerate(text.splitlines()[:1000], start=1))
     if any(re.match(r"\s*Bootstrap\s*:", line, re.IGNORECASE) for _, line in lines):
         return list(_of_definition(lines, driver))
@@ -48,7 +49,7 @@ def find_faults(text: str, driver: str) -> list[Fault]:
 
 
 def without_comments(text: str) -> str:
-    """The lines of a file that are not comments."""
+    """Return the lines of a file that are not comments."""
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
 
 
@@ -90,6 +91,11 @@ def _of_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
         elif order in ("COPY", "ADD"):
             yield from _of_copy(number, _plain(rest).split())
     yield from _of_users(named, lines[-1][0] if lines else 1)
+    yield from _of_shared_memory(lines)
+
+
+def _of_shared_memory(lines: list[tuple[int, str]]) -> Iterator[Fault]:
+    """Yield the commands in comments that start a container with too little shared memory."""
     for number, line in lines:
         if line.startswith("#") and "docker run" in line and "--shm-size" not in line and "--ipc" not in line:
             yield Fault(
@@ -98,17 +104,17 @@ def _of_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
 
 
 def _fill_in(words: list[str], defaults: dict[str, str]) -> list[str]:
-    """The words of a FROM with the values of the ARG lines before it."""
+    """Return the words of a FROM with the values of the ARG lines before it."""
     return [re.sub(r"\$\{?(\w+)\}?", lambda name: defaults.get(name[1], name[0]), word) for word in words]
 
 
 def _plain(rest: str) -> str:
-    """The words of an instruction whose arguments are a list: ["pip", "install"]."""
+    """Return the words of an instruction whose arguments are a list: ["pip", "install"]."""
     return re.sub(r'[\[\]",]+', " ", rest) if rest.startswith("[") else rest
 
 
 def _of_users(named: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
-    """The user of the last stage: not root, and one that the image has. A stage built on another one keeps its user."""
+    """Yield the user of the last stage: not root, and one that the image has. A stage built on another one keeps its user."""
     stages: dict[str, tuple[str, str]] = {}
     stage = base = user = ""
     for number, order, rest in named:
@@ -145,11 +151,16 @@ def _of_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
             yield from _of_copy(number, [*text.split(), "."][: max(2, len(text.split()))])
         if section in bodies and not text.startswith("%"):
             bodies[section] += f"\n{text}"
+    yield from _of_environments(bodies, lines[-1][0] if lines else 1)
+
+
+def _of_environments(bodies: dict[str, str], last: int) -> Iterator[Fault]:
+    """Yield the virtual environments of %post that no other section puts into PATH."""
     for place in re.findall(r"-m venv (?:-\S+ )*(\S+)", bodies["%post"]):
         if f"{place}/bin" not in bodies["%environment"] + bodies["%runscript"]:
             yield Fault(
                 "no-environment",
-                lines[-1][0],
+                last,
                 f"the program does not find what %post installed: put {place}/bin into PATH in %environment",
             )
 

@@ -48,7 +48,7 @@ gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" els
 
 # --- the listings --------------------------------------------------------------------------------------------------------
 def judge(listing: topology.Listing) -> dict[str, object]:
-    """What your part returns for a listing, and the best possible."""
+    """Return what your part returns for a listing, and the best possible."""
     table = listing.links
     given = my_topology.read(listing.text)
     cells = [(a, b) for a in range(len(table)) for b in range(len(table))]

@@ -73,7 +73,7 @@ class Links:
         return there == zlib.crc32(self._source[:size])
 
     def time(self, way: str, size: int, *, budget_s: float = 0.08, at_least: int = 5) -> list[float]:
-        """The seconds of several moves after two cold ones."""
+        """Return the seconds of several moves after two cold ones."""
         for _ in range(2):
             self.move(way, size)
         seconds: list[float] = []
@@ -96,7 +96,7 @@ def sizes_up_to(most: int) -> list[int]:
 
 
 def _memory_folder() -> str | None:
-    """A folder whose files lie in memory: /dev/shm on Linux, else the usual folder."""
+    """Return a folder whose files lie in memory: /dev/shm on Linux, else the usual folder."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 

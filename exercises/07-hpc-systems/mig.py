@@ -24,7 +24,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Card:
-    """A GPU: GiB of memory, compute slices, memory slices (0 where it has no MIG) and its profiles, the smallest first."""
+    """A GPU: GiB of memory, compute slices, memory slices (0 if it has no MIG) and its profiles, the smallest first."""
 
     name: str
     gib: int
@@ -33,11 +33,11 @@ class Card:
     profiles: tuple[Profile, ...]
 
     def profile(self, name: str) -> Profile | None:
-        """The profile of that name."""
+        """Return the profile of that name."""
         return next((profile for profile in self.profiles if profile.name == name), None)
 
     def describe(self) -> dict[str, object]:
-        """The card as plain values, for the learner's functions."""
+        """Return the card as plain values, for the learner's functions."""
         profiles = {
             profile.name: {
                 "compute": profile.compute,
@@ -74,7 +74,8 @@ Place = tuple[int, int]  # the GPU's number, and the memory slice at which the i
 
 
 def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> list[str]:
-    """What a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices; empty if nothing."""
+    """Return what a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices; empty if
+    nothing."""
     if len(names) != len(places):
         return [f"{len(names)} instances and {len(places)} places"]
     problems = []
@@ -142,7 +143,7 @@ def _place_on(card: Card, order: list[int], names: Sequence[str], gpus: int) -> 
 
 
 def draw(card: Card, names: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
-    """A line for each GPU, a cell for each memory slice."""
+    """Yield a line for each GPU, a cell for each memory slice."""
     for gpu in sorted({gpu for gpu, _ in places}):
         cells = ["."] * card.memory
         for name, (there, start) in zip(names, places, strict=True):
@@ -189,6 +190,6 @@ def right_way(service: Service, card: Card) -> str:
 
 
 def right_profile(service: Service, card: Card) -> str:
-    """The smallest profile with enough memory and enough of the processors."""
+    """Return the smallest profile with enough memory and enough of the processors."""
     enough = (p for p in card.profiles if p.gib >= service.gib and 100 * p.compute / card.compute >= service.percent)
     return next(profile.name for profile in enough)

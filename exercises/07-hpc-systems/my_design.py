@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
-    """The PCI addresses to bind to vfio-pci, in order, so that a virtual machine can get `gpu`.
+    """Return the PCI addresses to bind to vfio-pci, in order, so that a virtual machine can get `gpu`.
 
     A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group goes as a whole, except its
     PCI bridges, class [0604]. Return an empty list where the group has a device that the host needs.
@@ -20,7 +20,7 @@ def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
 
 
 def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
-    """The fewest GPUs for virtual machines with these needs in GiB.
+    """Return the fewest GPUs for virtual machines with these needs in GiB.
 
     `profiles` maps the GiB of each profile to how many of them fit on a GPU. All machines of a GPU have the same profile; a
     machine may have a larger one than it needs.
@@ -38,11 +38,11 @@ def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
 
 
 def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: float, osts: int) -> tuple[int, int] | None:
-    """The stripe count and the stripe size in MiB of a checkpoint that `ranks` write as one file, in equal parts.
+    """Return the stripe count and the stripe size in MiB of a checkpoint that `ranks` write as one file, in equal parts.
 
     It is written every `every_s` seconds and may take `share` of that time; a target writes `ost_gb_per_s` GB/s (10**9 bytes).
     Take as few stripes as possible, and the largest power of two up to 1,024 MiB with which no stripe has bytes of two ranks.
-    Return None where `osts` targets are too few.
+    Return None if `osts` targets are too few.
     """
     raise NotImplementedError("stripes: how many bytes per second have to be written?")
 

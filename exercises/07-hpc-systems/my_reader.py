@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def batches(path: Path, size: int, order: list[int], batch: int, window: int) -> Iterator[Sequence[bytes]]:
-    """Yields the records of a shard, `batch` at a time; the last batch may be shorter.
+    """Yield the records of a shard, `batch` at a time; the last batch may be shorter.
 
     Record n has `size` bytes and begins at byte n * size. `order` is the random order in which a training wants them. Within
     each `window` records of the order (0 to window-1, window to 2 window-1, ...) yours may come in any order; each comes once.

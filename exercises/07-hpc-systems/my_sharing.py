@@ -25,7 +25,7 @@ def way(service: dict, card: dict) -> str:
 
 
 def profile(service: dict, card: dict) -> str:
-    """The smallest profile of the card with enough GiB and enough of the processors: a profile has `compute` of the card's."""
+    """Return the smallest profile of the card with enough GiB and processors: a profile has `compute` of the card's."""
     raise NotImplementedError("profile: what share of the processors does a profile have?")
 
 

@@ -14,7 +14,7 @@ ORDER = ("NV#", "PIX", "PXB", "PHB", "NODE", "SYS")
 
 
 def read(text: str) -> list[list[str]]:
-    """The links between the GPUs of a listing: `read(text)[2][5]` is the link between GPU 2 and GPU 5, such as "NV2".
+    """Return the links between the GPUs of a listing: `read(text)[2][5]` is the link between GPU 2 and GPU 5, such as "NV2".
 
     On the diagonal is "X". Network cards have rows and columns in the same table, and below it is a legend: neither is a GPU.
     """

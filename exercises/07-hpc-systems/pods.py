@@ -12,8 +12,8 @@ MIG = "nvidia.com/mig-"
 
 
 def find_faults(objects: list[dict[str, Any]], profiles: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """The faults of pods and of the device plugin's ConfigMap: a word for the kind of fault, and a sentence. `profiles` are
-    those of the card's MIG."""
+    """Yield the faults of pods and of the device plugin's ConfigMap: a word for the kind of fault, and a sentence. `profiles`
+    are those of the card's MIG."""
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
     sharing = _find_sharing(objects)
     shared = [pod for pod in pods if any(GPU in manifests.resources(box, "limits") for box in manifests.containers(pod))]
@@ -63,7 +63,7 @@ def _find_of_container(pod: str, box: Mapping[str, Any], profiles: Mapping[str, 
 
 
 def _find_sharing(objects: list[dict[str, Any]]) -> tuple[str, int] | None:
-    """The way of sharing, or both, and the number of replicas in the device plugin's configuration."""
+    """Return the way of sharing, or both, and the number of replicas in the device plugin's configuration."""
     for thing in objects:
         data = thing.get("data") if thing.get("kind") == "ConfigMap" else None
         if not isinstance(data, dict) or not isinstance(data.get("config.yaml"), str):
@@ -81,7 +81,7 @@ def _find_sharing(objects: list[dict[str, Any]]) -> tuple[str, int] | None:
 
 
 def ask_for(objects: list[dict[str, Any]], prefix: str) -> list[str]:
-    """The names of the pods with a container whose limits have a resource of that prefix."""
+    """Return the names of the pods with a container whose limits have a resource of that prefix."""
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
     wanted = [
         pod

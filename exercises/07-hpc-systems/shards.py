@@ -30,7 +30,7 @@ def write_shard(path: Path, records: int, size: int, seed: int = 0) -> None:
 
 
 def check_record(record: bytes | memoryview) -> int | None:
-    """The number of a record; None if its bytes differ from those that were written."""
+    """Return the number of a record; None if its bytes differ from those that were written."""
     if zlib.crc32(record[:-4]) != int.from_bytes(record[-4:], "little"):
         return None
     return int.from_bytes(record[:8], "little")
@@ -78,7 +78,7 @@ def check_delivery(batches: Iterator[Sequence[bytes | memoryview]], order: list[
 
 
 def read_one_by_one(path: Path, size: int, order: list[int], batch: int, _window: int) -> Iterator[Sequence[bytes]]:
-    """The records in exactly that order, with a read call for each."""
+    """Yield the records in exactly that order, with a read call for each."""
     with path.open("rb", buffering=0) as shard:
         for start in range(0, len(order), batch):
             records = []
@@ -119,7 +119,8 @@ def _read_random(path: Path, block: int = 4096, count: int = 4096) -> int:
 
 
 def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
-    """The function for each way to read a file, and whether the page cache must not have it. O_DIRECT exists only on Linux."""
+    """Return the function for each way to read a file, and whether the page cache must not have it. O_DIRECT exists only on
+    Linux."""
     direct = getattr(os, "O_DIRECT", 0)
     always: dict[str, tuple[Callable[[Path], int], bool]] = {
         "1 MiB, cold": (lambda path: _read_all(path, MIB), True),
@@ -148,7 +149,7 @@ def forget(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """A call's seconds, processor seconds, read calls and bytes that came from a disk. None where the system does not say."""
+    """A call's seconds, processor seconds, read calls and bytes that came from a disk. None if the system does not say."""
 
     seconds: float
     cpu_s: float
@@ -157,7 +158,7 @@ class Cost:
 
 
 def measure(call: Callable[[], object]) -> Cost:
-    """What a call cost, by the clock and by /proc/self/io."""
+    """Return what a call cost, by the clock and by /proc/self/io."""
     before, cpu, began = _count_io(), time.process_time(), time.perf_counter()
     call()
     seconds, cpu_s, after = time.perf_counter() - began, time.process_time() - cpu, _count_io()
@@ -167,7 +168,7 @@ def measure(call: Callable[[], object]) -> Cost:
 
 
 def _count_io() -> dict[str, int] | None:
-    """The counters of this process. Reading them is itself a read call, which `measure` subtracts."""
+    """Return the counters of this process. Reading them is itself a read call, which `measure` subtracts."""
     try:
         text = Path("/proc/self/io").read_bytes().decode()
     except OSError:

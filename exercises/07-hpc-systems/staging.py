@@ -14,8 +14,8 @@ BLOCK = 16 << 20
 
 
 def measure(path: Path, device: torch.device) -> tuple[list[dict], dict[str, object]]:
-    """A row for each way, warm, with GB/s and processor seconds per GB (GB/s above the link's is None and `refused`); then what
-    GPUDirect Storage does here: `mode` is gds, compat or None, with the reason in words."""
+    """Return a row for each way, warm, with GB/s and processor seconds per GB (GB/s above the link's is None and `refused`);
+    then what GPUDirect Storage does here: `mode` is gds, compat or None, with the reason in words."""
     link = nvidia_smi.find_pcie_gb_per_s()
     ways: dict[str, Callable[[Path, torch.device], None]] = {
         "pageable": _copy_pageable,

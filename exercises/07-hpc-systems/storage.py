@@ -50,7 +50,7 @@ if (free := shutil.disk_usage(place).free) < 3 * args.megabytes * MIB:
 
 
 def find_filesystem(path: Path) -> str | None:
-    """The type of the file system that a folder lies on, such as ext4; None where the system does not say."""
+    """Return the type of the file system that a folder lies on, such as ext4; None if the system does not say."""
     try:
         done = subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, timeout=10, check=False)
     except OSError:
@@ -59,7 +59,7 @@ def find_filesystem(path: Path) -> str | None:
 
 
 def deliver(make: shards.Reader, order: list[int]) -> tuple[shards.Delivery, shards.Cost]:
-    """The result of a reader, and what it cost without the checks."""
+    """Return the result of a reader, and what it cost without the checks."""
     delivery = shards.check_delivery(make(path, args.record, list(order), args.batch, window), order, args.batch, window)
     shards.forget(path)
 

@@ -82,39 +82,39 @@ class Listing:
 
 
 def rank_link(link: str) -> int:
-    """The rank of a link: the higher, the faster. NVLink is above all PCIe links, and counts its lanes."""
+    """Return the rank of a link: the higher, the faster. NVLink is above all PCIe links, and counts its lanes."""
     return 100 + int(link[2:]) if link.startswith("NV") else 1 + PCIE.index(link)
 
 
 def score(links: Links, pairs: Iterable[tuple[int, int]]) -> Score:
-    """The score of pairs of GPUs, the higher the better: the rank of their slowest link, then how few have that rank."""
+    """Return the score of pairs of GPUs, the higher the better: the rank of their slowest link, then how few have that rank."""
     speeds = [rank_link(links[a][b]) for a, b in pairs]
     return (min(speeds), -speeds.count(min(speeds))) if speeds else (1000, 0)
 
 
 def group_score(links: Links, groups: Sequence[Sequence[int]]) -> Score:
-    """The score of all links inside the groups."""
+    """Return the score of all links inside the groups."""
     return score(links, (pair for group in groups for pair in itertools.combinations(group, 2)))
 
 
 def ring_score(links: Links, ring: Sequence[int]) -> Score:
-    """The score of all hops of a ring, including the one from its last GPU to its first."""
+    """Return the score of all hops of a ring, including the one from its last GPU to its first."""
     return score(links, zip(ring, [*ring[1:], ring[0]], strict=True))
 
 
 def best_group_score(links: Links, size: int) -> Score:
-    """The best score of any division into groups of `size`: all are tried (35 for two groups of four)."""
+    """Return the best score of any division into groups of `size`: all are tried (35 for two groups of four)."""
     return max(group_score(links, groups) for groups in divisions(list(range(len(links))), size))
 
 
 def best_ring_score(links: Links) -> Score:
-    """The best score of any ring through all GPUs: all are tried (2,520 for eight, since a ring has two directions)."""
+    """Return the best score of any ring through all GPUs: all are tried (2,520 for eight, since a ring has two directions)."""
     first, *others = range(len(links))
     return max(ring_score(links, (first, *rest)) for rest in itertools.permutations(others) if rest[0] <= rest[-1])
 
 
 def name_score(links: Links, value: Score) -> str:
-    """A score in words: "2 x SYS"."""
+    """Return a score in words: "2 x SYS"."""
     names = {rank_link(link): link for row in links for link in row if link != "X"}
     return f"{-value[1]} x {names[value[0]]}"
 
@@ -143,8 +143,8 @@ def listings(puzzle: int) -> list[Listing]:
 
 
 def compose(puzzle: int) -> Listing:
-    """A computer with eight GPUs on two sockets whose numbers say nothing about their links: pairs linked by NVLinks, a hybrid
-    cube, or two islands that two NVLinks join. The same puzzle gives the same computer."""
+    """Return a computer with eight GPUs on two sockets whose numbers say nothing about their links: pairs linked by NVLinks, a
+    hybrid cube, or two islands that two NVLinks join. The same puzzle gives the same computer."""
     chance = random.Random(puzzle)
     kinds = [_pairs("NV2", "NV12"), _pairs("PXB", "NV4"), _pairs("NODE", "NV2"), _cube(), _islands()]
     built, order = kinds[puzzle % len(kinds)], chance.sample(range(8), 8)

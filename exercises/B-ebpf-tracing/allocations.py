@@ -72,7 +72,7 @@ def list_workloads(seed: int, layers: int, tokens: int, cap_mib: int) -> list[Wo
 
 
 def read_ledger(ledger: Mapping[str, Any]) -> Totals:
-    """The truth, from the engine's own ledger; it keeps no sizes."""
+    """Return the truth, from the engine's own ledger; it keeps no sizes."""
     alive = {name: site["alive_bytes"] for name, site in ledger["sites"].items() if site["alive_bytes"]}
     failed = {2: ledger["failed"]} if ledger["failed"] else {}
     allocations = sum(site["calls"] - site["failed"] for site in ledger["sites"].values())
@@ -80,7 +80,8 @@ def read_ledger(ledger: Mapping[str, Any]) -> Totals:
 
 
 def read_maps(maps: Mapping[str, Any]) -> Totals:
-    """The totals in the maps of my_trace.bt. Raises ValueError if a key is not a block's address or a value is not a number."""
+    """Return the totals in the maps of my_trace.bt. Raises ValueError if a key is not a block's address or a value is not a
+    number."""
     sizes = {max(0, bucket.get("min", 0)).bit_length() - 1: bucket["count"] for bucket in _take(maps, "@sizes", list)}
     blocks, sites = _take(maps, "@size", dict), _take(maps, "@site", dict)
     alive: Counter[str] = Counter()
@@ -91,7 +92,7 @@ def read_maps(maps: Mapping[str, Any]) -> Totals:
 
 
 def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
-    """The map of that name; empty if nothing was stored in it. Raises ValueError if it is of another kind."""
+    """Return the map of that name; empty if nothing was stored in it. Raises ValueError if it is of another kind."""
     value = maps.get(name)
     if value is None:
         return kind()
@@ -102,13 +103,13 @@ def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def name_site(value: object) -> str:
-    """The function that asked for a block, from a name or a stack: the first frame outside the CUDA runtime."""
+    """Return the function that asked for a block, from a name or a stack: the first frame outside the CUDA runtime."""
     frames = [word.partition("+")[0] for word in str(value or "").split()]
     return next((name for name in frames if not name.startswith(("cuda", "0x"))), "unknown")
 
 
 def read_counters(counters: tracers.Counters) -> Totals:
-    """The totals in the counters of my_preload.c."""
+    """Return the totals in the counters of my_preload.c."""
 
     def select(kind: str) -> dict[str, int]:
         return {key[1]: number for key, number in counters.items() if key[0] == kind and len(key) == 2 and number}
@@ -135,7 +136,7 @@ COMPARED = ("allocations", "bytes", "failed", "alive", "site", "histogram")
 
 
 def compare(given: Totals | None, right: Totals) -> dict[str, Any]:
-    """The tracer's totals next to the true ones; `_off` is the difference, 0 if they agree. None if nothing is given."""
+    """Return the tracer's totals next to the true ones; `_off` is the difference, 0 if they agree. None if nothing is given."""
     row: dict[str, Any] = {
         "allocations_true": right.allocations, "bytes_true": right.bytes, "failed_true": sum(right.failed.values()),
         "alive_true": right.alive_bytes, "site_true": right.leak,
@@ -157,13 +158,13 @@ def _sum_differences(given: Mapping[Any, int], right: Mapping[Any, int]) -> int:
 
 
 def name_size(power: int) -> str:
-    """The lower end of a bucket of sizes, 2^power bytes, such as `64 KiB`."""
+    """Return the lower end of a bucket of sizes, 2^power bytes, such as `64 KiB`."""
     unit = min(power // 10, 3)
     return f"{1 << (power - 10 * unit)} {('B', 'KiB', 'MiB', 'GiB')[unit]}"
 
 
 def list_other_probes(text: str, exported: Sequence[str]) -> list[str]:
-    """The functions that a bpftrace program traces in addition to the memory functions; comments do not count."""
+    """Return the functions that a bpftrace program traces in addition to the memory functions; comments do not count."""
     names = {match[2] for match in PROBE.finditer(strip_comments(text))}
     matched = {function for name in names for function in fnmatch.filter([*exported, name], name)}
     others = [match[0] for match in OTHER_PROBE.finditer(strip_comments(text))]
@@ -171,7 +172,7 @@ def list_other_probes(text: str, exported: Sequence[str]) -> list[str]:
 
 
 def strip_comments(text: str) -> str:
-    """A C or bpftrace program without its comments."""
+    """Return a C or bpftrace program without its comments."""
     return re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', lambda match: match[1] or " ", text, flags=re.DOTALL)
 
 
@@ -183,8 +184,9 @@ def is_open(file: Path) -> bool:
 
 @contextmanager
 def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
-    """A copy of the engine and its runtime below `folder`. A copy is needed because a probe on a library fires in every process
-    that maps that file, including those of another learner. `runtime` is NVIDIA's runtime on a GPU, None for the stand-in."""
+    """Yield a copy of the engine and its runtime below `folder`. A copy is needed because a probe on a library fires in every
+    process that maps that file, including those of another learner. `runtime` is NVIDIA's runtime on a GPU, None for the
+    stand-in."""
     with tempfile.TemporaryDirectory(prefix=".runtime-", dir=folder) as own:
         built = Path(shutil.copytree(stand_in.build(measured=False), Path(own) / "built"))
         if runtime:
@@ -196,7 +198,8 @@ def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
 def follow(
     engine: stand_in.Engine, tracing: AbstractContextManager[dict[Any, Any]], workload: Workload
 ) -> tuple[dict[Any, Any], dict[str, Any]]:
-    """What a tracer counted during a workload, and the engine's ledger. The tracer is ready before the engine does anything."""
+    """Return what a tracer counted during a workload, and the engine's ledger. The tracer is ready before the engine does
+    anything."""
     with tracing as counted:
         engine.load()
         for prompt, tokens in workload.requests:
@@ -206,14 +209,14 @@ def follow(
 
 
 def make_engine(workload: Workload, runtime: Path, tracer: stand_in.InsideTracer | None = None) -> stand_in.Engine:
-    """The engine for a workload, with the runtime in that folder."""
+    """Return the engine for a workload, with the runtime in that folder."""
     return stand_in.Engine(
         layers=workload.layers, seed=workload.seed, memory=workload.memory, tracer=tracer, folder=runtime
     )  # fmt: skip
 
 
 def run_alone(workload: Workload) -> dict[str, Any]:
-    """The ledger of a workload that is not traced."""
+    """Return the ledger of a workload that is not traced."""
     with make_engine(workload, stand_in.build(measured=False)) as engine:
         return follow(engine, nullcontext({}), workload)[1]
 
@@ -221,7 +224,7 @@ def run_alone(workload: Workload) -> dict[str, Any]:
 def trace_by_bpftrace(
     text: str, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's message."""
+    """Return the maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's message."""
     with own_runtime(folder, runtime) as built, make_engine(workload, built) as engine:
         program = text.replace(":$1:", f":{bpf.quote(engine.library)}:")
         return follow(engine, bpf.run_bpftrace(program, engine.pid), workload)
@@ -230,7 +233,7 @@ def trace_by_bpftrace(
 def trace_by_preload(
     library: Path, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[tracers.Counters, dict[str, Any]]:
-    """The counters, after a workload, of a library that was loaded before the runtime; and the ledger."""
+    """Return the counters, after a workload, of a library that was loaded before the runtime; and the ledger."""
     tracer = tracers.Preload(library)
     with own_runtime(folder, runtime) as built, make_engine(workload, built, tracer) as engine:
         return follow(engine, tracer.count(engine.pid, engine.library), workload)

@@ -47,7 +47,7 @@ def find_reason(library: Path) -> str | None:
 
 
 def quote(library: Path) -> str:
-    """The path as a probe takes it, whatever is in it: a space or a colon ends it otherwise."""
+    """Return the path as a probe takes it, whatever is in it: a space or a colon ends it otherwise."""
     return json.dumps(str(library), ensure_ascii=False)
 
 
@@ -90,7 +90,7 @@ def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any
 
 
 def put_names(value: Any, name: Callable[[int], str]) -> Any:
-    """A map with function names in place of addresses; keys that become equal are added up.
+    """Return a map with function names in place of addresses; keys that become equal are added up.
 
     bpftrace could look up the names itself, but Debian's build then closes files that are not its own, among them other maps.
     """
@@ -107,7 +107,7 @@ def put_names(value: Any, name: Callable[[int], str]) -> Any:
 
 
 def make_end_with_parent() -> Callable[[], None]:
-    """What a child process calls first, so that the kernel ends it if this process is killed."""
+    """Return what a child process calls first, so that the kernel ends it if this process is killed."""
     library = ctypes.CDLL(None)  # loaded here, because nothing may be loaded after a fork
 
     def end_with_parent() -> None:
@@ -134,8 +134,9 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
 
 
 def _stop(process: subprocess.Popen[str]) -> str:
-    """What bpftrace prints at its end. It notices a signal only while it waits for events, and loses one that comes while it
-    prints; once it has begun to end, another one kills it. So the signal is sent while bpftrace waits and still handles it."""
+    """Return what bpftrace prints at its end. It notices a signal only while it waits for events, and loses one that comes
+    while it prints; once it has begun to end, another one kills it. So the signal is sent while bpftrace waits and still
+    handles it."""
     ends = time.monotonic() + STOP_S
     while time.monotonic() < ends:
         if _waits_for_events(process.pid):
@@ -166,7 +167,7 @@ def _read_complaints(complaints: IO[str]) -> str:
 
 
 def read_maps(printed: str) -> dict[str, Any]:
-    """The maps from the lines of JSON that bpftrace prints at its end. Raises TracerFailed if it lost events."""
+    """Return the maps from the lines of JSON that bpftrace prints at its end. Raises TracerFailed if it lost events."""
     maps: dict[str, Any] = {}
     for line in printed.splitlines():
         if not line.startswith("{"):

@@ -48,14 +48,14 @@ out.mkdir(parents=True, exist_ok=True)
 
 
 def make_engine(tracer: tracers.Tracer | None) -> stand_in.Engine:
-    """An engine that has not started yet: PyTorch's on a GPU, otherwise the stand-in."""
+    """Return an engine that has not started yet: PyTorch's on a GPU, otherwise the stand-in."""
     if real:
         return torch_engine.TorchEngine(layers=layers, tracer=tracer)
     return stand_in.Engine(layers=layers, seed=args.puzzle, tracer=tracer)
 
 
 def time_requests(engine: stand_in.Engine, calls: int) -> float:
-    """The median time in seconds of a warm request with that many calls."""
+    """Return the median time in seconds of a warm request with that many calls."""
     seconds = []
     for _ in range(1 + max(FEWEST, min(REPEATS, MOST_CALLS // calls))):
         began = time.perf_counter()
@@ -65,7 +65,7 @@ def time_requests(engine: stand_in.Engine, calls: int) -> float:
 
 
 def find_largest_difference(some: Mapping[str, int], others: Mapping[str, int]) -> int:
-    """The largest difference between two numbers of the same name; a missing number counts as 0."""
+    """Return the largest difference between two numbers of the same name; a missing number counts as 0."""
     return max((abs(some.get(name, 0) - others.get(name, 0)) for name in {*some, *others}), default=0)
 
 

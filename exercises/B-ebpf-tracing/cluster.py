@@ -45,7 +45,7 @@ def find_reason() -> str | None:
 
 
 def _call(words: Sequence[str], *, given: bytes | None = None, limit_s: float = 60.0) -> str:
-    """The output of a command. Raises ClusterFailed with the last line of its errors."""
+    """Return the output of a command. Raises ClusterFailed with the last line of its errors."""
     try:
         done = subprocess.run(words, input=given, capture_output=True, timeout=limit_s, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -93,7 +93,7 @@ def _forget_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _list_files(program: str) -> Iterator[str]:
-    """A program and the libraries that the loader finds for it."""
+    """Yield a program and the libraries that the loader finds for it."""
     path = shutil.which(program)
     if path is None:
         raise ClusterFailed(f"{program} is missing, and the tracer's image needs it: sudo apt-get install {program}")
@@ -151,7 +151,7 @@ def play(file: Path, manifest: Mapping[str, Any], prompt: int, tokens: int) -> P
 
 
 def _wait_until_ready(name: str, manifest: Mapping[str, Any], result: Play) -> str | None:
-    """The pod's address once it is ready; None if a container keeps ending, or the pod is not ready in time."""
+    """Return the pod's address once it is ready; None if a container keeps ending, or the pod is not ready in time."""
     ends = time.monotonic() + READY_S
     while True:
         status = manifests.mapping(json.loads(_kubectl("get", name, "--output=json")), "status")

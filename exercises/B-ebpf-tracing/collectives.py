@@ -21,7 +21,7 @@ END_S = 60.0
 
 
 def trace(program: str) -> list[dict[str, Any]]:
-    """A row for each rank: its all-reduces, how many per step, and upper bounds of the p50 and p99 of their times in us.
+    """Return a row for each rank: its all-reduces, how many per step, and upper bounds of the p50 and p99 of their times in us.
 
     Raises TracerFailed if bpftrace cannot be used or a rank ended.
     """
@@ -45,7 +45,7 @@ def _make_row(number: int, pid: int, maps: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_percentile(buckets: Sequence[dict[str, int]], percent: float) -> int | None:
-    """The upper end of the bucket that contains this percentile of the calls; None without calls."""
+    """Return the upper end of the bucket that contains this percentile of the calls; None without calls."""
     left = sum(bucket["count"] for bucket in buckets) * percent / 100
     for bucket in buckets:
         left -= bucket["count"]

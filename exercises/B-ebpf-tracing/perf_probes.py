@@ -72,7 +72,7 @@ def find_reason(library: Path, offset: int) -> str | None:
 
 @contextmanager
 def record(library: Path, offsets: dict[str, int]) -> Iterator[list[Hit]]:
-    """The hits, in order of time, of probes on a library's functions (name and offset in the file) while the block runs.
+    """Yield the hits, in order of time, of probes on a library's functions (name and offset in the file) while the block runs.
 
     Every process that runs code of that file causes hits. The list is filled when the block ends. Raises ProbesRefused.
     """
@@ -169,7 +169,7 @@ def _list_processors() -> list[int]:
 
 
 def _open(library: Path, offset: int, *, returns: bool, processor: int) -> int:
-    """A probe for all processes on one processor, still disabled. Raises ProbesRefused."""
+    """Return a probe for all processes on one processor, still disabled. Raises ProbesRefused."""
     call, arguments, result, caller = MACHINES[platform.machine()]
     mask = sum(1 << register for register in {*arguments, result, *([] if caller is None else [caller])})
     path = ctypes.create_string_buffer(os.fsencode(library))

@@ -148,7 +148,8 @@ class Pod:
             self._first.wait()
 
     def enter(self, name: str, places: Sequence[tuple[str, str, bool]] = ()) -> list[str]:
-        """The command prefix that starts a container. `places`: source, path in the container, and whether it is read-only."""
+        """Return the command prefix that starts a container. `places`: source, path in the container, and whether it is
+        read-only."""
         at = f"/proc/{self._first.pid}/ns"
         user = [] if os.geteuid() == 0 else [f"--user={at}/user", "--preserve-credentials"]
         spaces = [f"--ipc={at}/ipc", f"--uts={at}/uts"]
@@ -162,7 +163,7 @@ class Pod:
         return ["nsenter", *user, *spaces, "--", "unshare", "--mount", *own, *container, self._capabilities(name), *bound, "--"]
 
     def _capabilities(self, name: str) -> str:
-        """The capabilities of a container in setpriv's notation: all are dropped except those in the manifest."""
+        """Return the capabilities of a container in setpriv's notation: all are dropped except those in the manifest."""
         context = manifests.mapping(policies.container(self.manifest, name), "securityContext")
         if context.get("privileged"):
             return "+all"
@@ -183,7 +184,7 @@ class Pod:
 
 
 def _find_folder(bound: Sequence[str]) -> str:
-    """A folder with none of the bind-mounted folders below it; a container's root is mounted there."""
+    """Return a folder with none of the bind-mounted folders below it; a container's root is mounted there."""
     for name in ("/mnt", "/media", "/srv", "/opt"):
         if Path(name).is_dir() and not any(place.startswith(f"{name}/") for place in bound):
             return name
@@ -252,7 +253,7 @@ def _ask(url: str, prompt: int, tokens: int) -> None:
 
 @contextmanager
 def _start_tracer(pod: Pod, result: Play, *, look: bool) -> Iterator[Sidecar | None]:
-    """The tracer's container, once it counts; its state goes into `result`. It is restarted if it ends at once."""
+    """Yield the tracer's container, once it counts; its state goes into `result`. It is restarted if it ends at once."""
     places = [(str(HERE / "sidecar.sh"), f"{SCRIPT_FOLDER}/sidecar.sh", True), *pod.node_places(policies.TRACER)]
     words = [*pod.enter(policies.TRACER, places), "sh", f"{SCRIPT_FOLDER}/sidecar.sh", "1", *(["look"] if look else [])]
     for attempt in range(ATTEMPTS):
@@ -300,7 +301,7 @@ class Sidecar:
         return None if self._read_until_counted() else self._process.wait()
 
     def count(self, work: Callable[[], None]) -> dict[str, int]:
-        """The calls by name that were made while `work` ran. Raises tracers.TracerFailed if the tracer ends."""
+        """Return the calls by name that were made while `work` ran. Raises tracers.TracerFailed if the tracer ends."""
         began = self._read_counts()
         work()
         self._read_counts()  # these may have been printed before the work was done

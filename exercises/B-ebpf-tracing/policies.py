@@ -29,13 +29,13 @@ class Policy:
 
 
 def find_pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """The only Pod of a file; an empty mapping if there is none, or more than one."""
+    """Return the only Pod of a file; an empty mapping if there is none, or more than one."""
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
     return pods[0] if len(pods) == 1 else {}
 
 
 def container(pod: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The container with that name; an empty mapping if there is none."""
+    """Return the container with that name; an empty mapping if there is none."""
     return next((box for box in manifests.containers(pod) if box.get("name") == name), {})
 
 
@@ -45,7 +45,7 @@ def shares_processes(pod: Mapping[str, Any]) -> bool:
 
 
 def user_of(pod: Mapping[str, Any], name: str) -> int | None:
-    """The user that a container's process runs as: its own runAsUser before the pod's; None if the image decides."""
+    """Return the user that a container's process runs as: its own runAsUser before the pod's; None if the image decides."""
     for context in (
         manifests.mapping(container(pod, name), "securityContext"),
         manifests.mapping(pod, "spec", "securityContext"),
@@ -56,24 +56,24 @@ def user_of(pod: Mapping[str, Any], name: str) -> int | None:
 
 
 def capabilities(pod: Mapping[str, Any], name: str) -> set[str]:
-    """The capabilities that a container gets in addition to the usual ones."""
+    """Return the capabilities that a container gets in addition to the usual ones."""
     added = manifests.mapping(container(pod, name), "securityContext", "capabilities").get("add")
     return {str(word) for word in added} if isinstance(added, list) else set()
 
 
 def gpus_of(box: Mapping[str, Any]) -> int:
-    """The GPUs that a container's limits ask for; 0 if that is not a whole number."""
+    """Return the GPUs that a container's limits ask for; 0 if that is not a whole number."""
     count = manifests.resources(box, "limits").get(manifests.GPU, 0)
     return int(count) if str(count).isdecimal() else 0
 
 
 def gpus_wanted(pod: Mapping[str, Any]) -> int:
-    """The number of free GPUs that a node needs for the pod."""
+    """Return the number of free GPUs that a node needs for the pod."""
     return sum(gpus_of(box) for box in manifests.containers(pod))
 
 
 def mounts(pod: Mapping[str, Any], name: str) -> dict[str, tuple[str, bool]]:
-    """The node's folders in a container: path in the container, path on the node, and whether it is read-only."""
+    """Return the node's folders in a container: path in the container, path on the node, and whether it is read-only."""
     volumes = {str(volume.get("name")): volume for volume in manifests.mappings(manifests.mapping(pod, "spec"), "volumes")}
     places = {}
     for mount in manifests.mappings(container(pod, name), "volumeMounts"):

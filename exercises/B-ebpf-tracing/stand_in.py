@@ -54,7 +54,7 @@ class InsideTracer(Protocol):
 
 
 def build(cache: Path | None = None, *, measured: bool = True) -> Path:
-    """The folder with the runtime, the engine and the counter, built now or taken from `cache` (None: the user's cache).
+    """Return the folder with the runtime, the engine and the counter, built now or taken from `cache` (None: the user's cache).
 
     Raises UnsupportedMachine without Linux, without a compiler, or if the compiler cannot compile this; and on a computer with
     a GPU, unless `measured` is false: a judge, which measures nothing, may use the stand-in anywhere.
@@ -65,7 +65,7 @@ def build(cache: Path | None = None, *, measured: bool = True) -> Path:
 
 
 def build_counter(cache: Path | None = None) -> Path:
-    """The library that counts calls from inside a process (count_calls.so), GPU or not. Raises UnsupportedMachine."""
+    """Return the library that counts calls from inside a process (count_calls.so), GPU or not. Raises UnsupportedMachine."""
     return _build(cache) / COUNTER
 
 
@@ -108,7 +108,7 @@ def _find_compiler() -> str:
 
 
 def _choose_store(cache: Path | None) -> Path:
-    """A writable folder that belongs to this user alone, for built files. Raises UnsupportedMachine."""
+    """Return a writable folder that belongs to this user alone, for built files. Raises UnsupportedMachine."""
     home = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or ".") / ".cache"
     caches = Path(os.environ.get("GPUCOURSE_CACHE") or Path(home) / "gpucourse")  # the lab's on a node, and removed with it
     for place in (cache or caches / "tracing", Path("build").absolute()):
@@ -192,13 +192,13 @@ class Engine:
         return answer["tokens"], answer["error"]
 
     def ledger(self) -> dict[str, Any]:
-        """What the engine really did since its start: `calls`, `bytes`, `failed`, `alive_bytes`, `kernels`, `sites`."""
+        """Return what the engine really did since its start: `calls`, `bytes`, `failed`, `alive_bytes`, `kernels`, `sites`."""
         return self._ask("ledger")
 
     @contextmanager
     def serve(self) -> Iterator[str]:
-        """The address of an HTTP server in front of the engine: POST /v1/completions with `prompt` (a list of tokens, or a
-        text, each word of which counts as a token) and `max_tokens`, as in vLLM."""
+        """Return the address of an HTTP server in front of the engine: POST /v1/completions with `prompt` (a list of tokens, or
+        a text, each word of which counts as a token) and `max_tokens`, as in vLLM."""
         engine = self
 
         class Front(BaseHTTPRequestHandler):

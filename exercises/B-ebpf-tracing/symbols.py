@@ -20,12 +20,12 @@ class NoSymbols(TracerFailed):
 
 
 def list_functions(library: Path) -> dict[str, int]:
-    """The virtual address, as in the ELF file, of each function that a library exports. Raises NoSymbols."""
+    """Return the virtual address, as in the ELF file, of each function that a library exports. Raises NoSymbols."""
     return {name: address for address, name in _run_nm("-D", library)}
 
 
 def find_offset(library: Path, address: int) -> int:
-    """The offset in a file that is mapped to a virtual address. Raises NoSymbols."""
+    """Return the offset in a file that is mapped to a virtual address. Raises NoSymbols."""
     for offset, start, size in _read_parts(library):
         if start <= address < start + size:
             return address - start + offset
@@ -33,7 +33,7 @@ def find_offset(library: Path, address: int) -> int:
 
 
 def name_address(pid: int, address: int) -> str:
-    """The function of a process that contains an address; the address itself if no mapped file names it."""
+    """Return the function of a process that contains an address; the address itself if no mapped file names it."""
     for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
         words = line.split(maxsplit=5)
         first, last = (int(end, 16) for end in words[0].split("-"))

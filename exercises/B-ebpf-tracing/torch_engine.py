@@ -31,12 +31,12 @@ class TorchEngine(stand_in.Engine):
         return find_library(self.pid)
 
     def graph(self, prompt: int, tokens: int) -> None:
-        """A request each of whose passes is one graph launch. A call with 0 tokens captures the graph, so it is not counted."""
+        """Send a request whose passes are one graph launch each. A call with 0 tokens captures the graph and is not counted."""
         self._ask(f"graph {prompt} {tokens}")
 
 
 def find_library(pid: int) -> Path:
-    """The CUDA runtime that a process has loaded. Raises TracerFailed if it has none."""
+    """Return the CUDA runtime that a process has loaded. Raises TracerFailed if it has none."""
     lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines()
     paths = {line.split(maxsplit=5)[5] for line in lines if "libcudart" in line}
     if not paths:
@@ -86,14 +86,11 @@ def _serve(layers: int) -> None:
             text.copy_(_append(text, scores))
         text.tolist()
 
+    orders = {"request": answer, "graph": replay, "load": lambda: load(1)}
     for line in sys.stdin:
         word, *numbers = line.split()
-        if word == "request":
-            answer(*map(int, numbers))
-        elif word == "graph":
-            replay(*map(int, numbers))
-        elif word == "load":
-            load(1)
+        if word in orders:
+            orders[word](*map(int, numbers))
         stats = torch.cuda.memory_stats() if device.type == "cuda" and torch.cuda.is_initialized() else {}
         calls = {"cudaMalloc": stats.get("num_device_alloc", 0)}
         tokens = int(numbers[1]) if len(numbers) == 2 else 0
@@ -102,7 +99,8 @@ def _serve(layers: int) -> None:
 
 
 def _append(text: Any, scores: Any) -> Any:
-    """The text with its most likely next token appended and its first token removed, so that every pass has the same shape."""
+    """Return the text with its most likely next token appended and its first token removed, so that every pass has the same
+    shape."""
     import torch
 
     return torch.cat([text[:, 1:], scores[:, -1:].argmax(-1)], 1)

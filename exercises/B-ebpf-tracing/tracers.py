@@ -87,7 +87,7 @@ class Trace:
         return sum(self.count(api) for api in LAUNCHES)
 
     def count(self, api: str) -> int:
-        """The number of calls of one function."""
+        """Return the number of calls of one function."""
         return self.calls[api].calls if api in self.calls else 0
 
 
@@ -113,7 +113,8 @@ class Engine(Protocol):
 
 
 def find(name: str, library: Path | None = None) -> Tracer:
-    """The tracer of that name, or with "auto" the first one that works here; its `refusals` say why those before it do not.
+    """Return the tracer of that name, or with "auto" the first one that works here; its `refusals` say why those before it do
+    not.
 
     A trial run uses `library`, or the stand-in's runtime if it is None. Raises NoTracer.
     """
@@ -156,7 +157,7 @@ def _fill(result: Trace, counters: Counters) -> None:
 
 
 def _percentile_us(times: Mapping[int, int], percent: float) -> float | None:
-    """The upper end, in microseconds, of the bucket that contains this percentile of the calls; None without calls."""
+    """Return the upper end, in microseconds, of the bucket that contains this percentile of the calls; None without calls."""
     left = sum(times.values()) * percent / 100
     for power, number in sorted(times.items()):
         left -= number
@@ -180,7 +181,7 @@ class _Bpftrace:
 
 
 def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | None = None) -> str:
-    """A bpftrace program that counts calls of a library's functions: `apis`, or those of APIS that the library has.
+    """Return a bpftrace program that counts calls of a library's functions: `apis`, or those of APIS that the library has.
 
     With `pid` it counts only that process. A process id from any PID namespace but the first means nothing to the kernel's
     filter; there the program counts every process that uses this file.

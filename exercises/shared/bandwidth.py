@@ -32,7 +32,8 @@ def busbw(collective: str, size: float, seconds: float, ranks: int) -> float:
 
 
 def nearest_rank(samples: Sequence[float], percent: float) -> float:
-    """The smallest sample that `percent` of all samples do not exceed. For 99 % of fewer than 100 samples: the largest."""
+    """Return the smallest sample that `percent` of all samples do not exceed. For 99 % of fewer than 100 samples: the
+    largest."""
     return sorted(samples)[max(1, math.ceil(len(samples) * percent / 100)) - 1]
 
 
@@ -47,7 +48,7 @@ class Line:
 
 
 def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
-    """The line through all times with the least error in PERCENT (root mean square), or None if no line makes sense.
+    """Return the line through all times with the least error in PERCENT (root mean square), or None if no line makes sense.
 
     Percent, not seconds: with plain least squares the largest tensor alone would decide, and the latency could be anything.
     Weighted least squares in closed form, the weights being 1 / t**2.
@@ -79,7 +80,8 @@ class Plateau:
 
 
 def plateau(sizes: Sequence[float], bandwidths: Sequence[float]) -> Plateau:
-    """The smallest size with 95 % of the best of the three largest sizes. Not reached while a doubling gains more than 5 %."""
+    """Return the smallest size with 95 % of the best of the three largest sizes. Not reached while a doubling gains more than 5
+    %."""
     if len(sizes) < 3:
         return Plateau(None, None, "too few sizes to say")
     doublings = math.log2(sizes[-1] / sizes[-2])

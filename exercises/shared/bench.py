@@ -33,19 +33,19 @@ def say(text: str) -> None:
 
 
 def alone(seconds: float) -> float:
-    """The agreement of a process that measures by itself."""
+    """Return the agreement of a process that measures by itself."""
     return seconds
 
 
 def here() -> torch.device:
-    """The device of a script with one process: the first GPU, otherwise (or if GPUCOURSE_BACKEND is gloo) the CPU."""
+    """Return the device of a script with one process: the first GPU, otherwise (or if GPUCOURSE_BACKEND is gloo) the CPU."""
     on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
     return torch.device("cuda", 0) if on_gpu else torch.device("cpu")
 
 
 @contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError if the block takes longer: code that never ends would hold up the run until its own limit."""
+    """Raise TimeoutError if the block takes longer: code that never ends would hold up the run until its own limit."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError(f"it did not end within {seconds:g} s")
@@ -87,7 +87,8 @@ def measure(
 
 
 def cache_flush(device: torch.device, size: int = 256 << 20) -> Callable[[], object] | None:
-    """Empties a GPU's L2 cache by writing more than any has: otherwise a tensor that fits would not be read from memory."""
+    """Empty a GPU's L2 cache by writing more than any has: otherwise a tensor that fits would not be read from
+    memory."""
     if device.type != "cuda":
         return None
     return torch.empty(size // 4, dtype=torch.int32, device=device).zero_
@@ -144,11 +145,11 @@ def time_each(
 
 
 def _nothing() -> None:
-    """What comes before calls that follow each other at once."""
+    """Do nothing between calls that follow each other at once."""
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:
-    """The value below which `percent` of the samples lie, interpolated between the two nearest."""
+    """Return the value below which `percent` of the samples lie, interpolated between the two nearest."""
     ordered = sorted(samples)
     place = (len(ordered) - 1) * percent / 100
     low = math.floor(place)
@@ -203,12 +204,12 @@ def _cell(value: object) -> str:
 
 
 def node_label() -> str:
-    """The course's name of this node, or the host name if the script was started by hand."""
+    """Return the course's name of this node, or the host name if the script was started by hand."""
     return os.environ.get("GPUCOURSE_NODE") or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def environment(device: torch.device) -> dict[str, object]:
-    """The machine and software of a measurement. What only a GPU has is None on a CPU."""
+    """Return the machine and software of a measurement. What only a GPU has is None on a CPU."""
     gpu = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
     return {
         "host": node_label(),
@@ -224,7 +225,7 @@ def environment(device: torch.device) -> dict[str, object]:
 
 
 def footer(facts: dict[str, object]) -> str:
-    """The environment in one line, for the end of the output."""
+    """Return the environment in one line, for the end of the output."""
     parts = [f"{facts['device']}", f"torch {facts['torch']}", f"Python {facts['python']}"]
     parts += [f"CUDA {facts['cuda']}", f"NCCL {facts['nccl']}"] if facts["cuda"] else []
     return " · ".join([*parts, f"{facts['threads']} of {facts['cores']} cores per rank"])

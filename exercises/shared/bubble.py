@@ -54,13 +54,14 @@ def replay(orders: Sequence[Sequence[Piece]]) -> float:
 
 
 def idle_share(orders: Sequence[Sequence[Piece]], seconds: float) -> float:
-    """The share of `seconds` on all stages together in which they did not compute."""
+    """Return the share of `seconds` on all stages together in which they did not compute."""
     busy = sum(piece.seconds for order in orders for piece in order)
     return 1 - busy / (len(orders) * seconds)
 
 
 def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, object]:
-    """The result of one way of working: how long each stage was busy; the bubble by formula, by replay and by the clock."""
+    """Return the result of one way of working: how long each stage was busy; the bubble by formula, by replay and by the
+    clock."""
     stages, micro_batches = len(orders), len(orders[0]) // 2
     by_formula, replayed = 100 * predict_bubble(stages, micro_batches), 100 * idle_share(orders, replay(orders))
     return {
@@ -74,7 +75,7 @@ def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, obje
 
 
 def in_flight(order: Sequence[Piece]) -> int:
-    """The most micro-batches whose activations a stage held at once: forward done, backward not yet."""
+    """Return the most micro-batches whose activations a stage held at once: forward done, backward not yet."""
     held, most = 0, 0
     for piece in order:
         held += 1 if piece.kind == FORWARD else -1

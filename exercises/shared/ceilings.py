@@ -30,7 +30,8 @@ class Ceilings:
         self.cpu_tflops = None if device.type == "cuda" else fastest_cpu_tflops()
 
     def of(self, batch: int, prompt: int, answer: int) -> Ceiling:
-        """The lowest of the ceilings for that many sequences at the same time, with `prompt` tokens in and `answer` out."""
+        """Return the lowest of the ceilings for that many sequences at the same time, with `prompt` tokens in and `answer`
+        out."""
         if self.cpu_tflops:
             most = gpus.compute_ceiling(self.cpu_tflops, self.model.parameters)
             return Ceiling(most, f"the processor's {self.cpu_tflops * 1e3:,.0f} GFLOP/s, measured here")
@@ -53,7 +54,8 @@ class Ceilings:
 
 
 def derive_peaks(device: torch.device) -> gpus.DerivedPeaks | None:
-    """What a GPU that is not in the table can do at most, by its processors and the highest clock that the driver names."""
+    """Return what a GPU that is not in the table can do at most, by its processors and the highest clock that the driver
+    names."""
     asked = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[device.index or 0]
     return gpus.derive(torch.cuda.get_device_properties(device), asked.get("clocks.max.sm"))
 
@@ -68,7 +70,7 @@ def mean_cached_tokens(prompt: int, answer: int) -> float:
 
 
 def fastest_cpu_tflops() -> float:
-    """The best of many matrix products on one core, times the cores: more than any program here can reach."""
+    """Return the best of many matrix products on one core, times the cores: more than any program here can reach."""
     n = 512
     a, b = torch.randn(n, n), torch.randn(n, n)
     best = min(bench.measure(lambda: a @ b, torch.device("cpu"), budget_s=0.2, threads=1))
@@ -76,5 +78,5 @@ def fastest_cpu_tflops() -> float:
 
 
 def limit_to_possible(tok_per_s: float, ceiling: Ceiling) -> float | None:
-    """The figure, or None if it is above what is possible."""
+    """Return the figure, or None if it is above what is possible."""
     return None if ceiling.tok_per_s is not None and tok_per_s > ceiling.tok_per_s else tok_per_s

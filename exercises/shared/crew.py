@@ -64,7 +64,7 @@ def _begin(parent: int, rank: int, local: int, world: int, local_world: int) -> 
 
 
 def _wait(children: list[int]) -> int:
-    """The exit code of the ranks: the first that is not 0, once all have ended."""
+    """Return the exit code of the ranks: the first that is not 0, once all have ended."""
     worst, left = 0, set(children)
     while left:
         child, status = os.wait()

@@ -50,7 +50,8 @@ class Engine:
     process: subprocess.Popen[bytes]
 
     def memory_bytes(self) -> int | None:
-        """What the engine holds: on the GPU as the driver counts (all processes), else its resident memory; None: unknown.
+        """Return what the engine holds: on the GPU as the driver counts (all processes), else its resident memory; None:
+        unknown.
 
         Never what this process allocated: the model is in another one.
         """
@@ -102,7 +103,7 @@ def choose(wanted: str) -> str:
 
 
 def version(kind: str) -> str | None:
-    """The version of the running engine, without which its speed cannot be compared; None if it does not report one."""
+    """Return the version of the running engine, without which its speed cannot be compared; None if it does not report one."""
     if kind == "transformers":
         return importlib.metadata.version("transformers")
     done = subprocess.run(["vllm", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
@@ -112,7 +113,7 @@ def version(kind: str) -> str | None:
 def command(
     kind: str, model: str, port: int, *, max_num_seqs: int, max_model_len: int, eager: bool, kv_share: float = 1.0
 ) -> list[str]:
-    """The command that serves `model`: no prefix cache, no more than `max_num_seqs` requests at a time.
+    """Return the command that serves `model`: no prefix cache, no more than `max_num_seqs` requests at a time.
 
     `kv_share` makes the cache of keys and values smaller: 1 has room for all of these requests.
     """
@@ -125,7 +126,8 @@ def command(
 
 
 def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
-    """What vLLM is told here in any case: room for others, float16 where there is no bfloat16 in hardware, no CUDA graphs.
+    """Return what vLLM is told here in any case: room for others, float16 where there is no bfloat16 in hardware, no CUDA
+    graphs.
 
     vLLM gives its cache what the weights leave of its share of the GPU's memory, so `kv_share` makes that share smaller.
     """
@@ -140,7 +142,8 @@ def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
 def choose_batching(
     known: Collection[str], *, requests: int, longest: int, kv_share: float = 1.0, on_gpu: bool = False
 ) -> dict[str, object]:
-    """The settings of transformers' continuous batching for so many requests at a time, each of at most `longest` tokens.
+    """Return the settings of transformers' continuous batching for so many requests at a time, each of at most `longest`
+    tokens.
 
     The cache has pages for the share `kv_share` of them, and for one at least: with fewer pages requests wait for each other.
     A step takes so many prompt tokens as keep the device busy, on a GPU (`on_gpu`) eight times as many as on a CPU.
@@ -173,7 +176,7 @@ def running(
     eager: bool = True,
     kv_share: float = 1.0,
 ) -> Iterator[Engine]:
-    """The engine, ready to answer, for as long as the block lasts; its log is `engine.log` in `folder`.
+    """Yield the engine, ready to answer, for as long as the block lasts; its log is `engine.log` in `folder`.
 
     Ends the script with the log's last lines where the engine does not come up. Stops it also when the script is terminated.
     """
@@ -214,7 +217,7 @@ def running(
 
 
 def offline(model: str, log: str) -> str:
-    """What to type if the engine's log says that the model could not be downloaded; empty for any other failure."""
+    """Return what to type if the engine's log says that the model could not be downloaded; empty for any other failure."""
     hub = language_models.MODELS[model].hub
     if not hub or not any(sign in log for sign in UNREACHED):
         return ""

@@ -48,7 +48,7 @@ class Gpu:
     aws: dict[str, Any] = field(default_factory=dict)
 
     def peak_tflops(self, dtype: str) -> float | None:
-        """The data sheet's peak for torch's name of a dtype (float32 means true fp32, tf32 the shortened one)."""
+        """Return the data sheet's peak for torch's name of a dtype (float32 means true fp32, tf32 the shortened one)."""
         return getattr(self, DTYPES[dtype]) if dtype in DTYPES else None
 
     @property
@@ -67,7 +67,7 @@ class DerivedPeaks:
 
 
 def derive(props: Any, clock_mhz: float | None) -> DerivedPeaks | None:
-    """The ceilings of a GPU that is not in the table, from torch's properties and its highest clock.
+    """Return the ceilings of a GPU that is not in the table, from torch's properties and its highest clock.
 
     Of each unit the GPUs of one generation have more or fewer, so the most that any of the table has for a processor and a
     clock counts: nothing real is above it. None for an unknown generation or clock.
@@ -98,7 +98,7 @@ def document() -> dict[str, Any]:
 
 
 def find(device_name: str) -> Gpu | None:
-    """The GPU with exactly this name, apart from case and spaces; None if it is not in the table."""
+    """Return the GPU with exactly this name, apart from case and spaces; None if it is not in the table."""
     wanted = _normal(device_name)
     return next((gpu for gpu in table() if wanted in map(_normal, gpu.names)), None)
 
@@ -134,7 +134,7 @@ def matmul_tflops(n: int, seconds: float) -> float:
 
 
 def format_flops(tflops: float | None) -> str | None:
-    """A speed in the unit that suits it, "42.1 TFLOP/s" or "196 GFLOP/s"; None if it was not measured."""
+    """Return a speed in the unit that suits it, "42.1 TFLOP/s" or "196 GFLOP/s"; None if it was not measured."""
     if tflops is None:
         return None
     value, unit = (tflops, "TFLOP/s") if tflops >= 1 else (tflops * 1e3, "GFLOP/s")

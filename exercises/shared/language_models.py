@@ -25,11 +25,11 @@ class LanguageModel:
     longest: int
 
     def weight_bytes(self, bytes_per_number: int) -> int:
-        """The least that a decode step reads, whatever the batch."""
+        """Return the least that a decode step reads, whatever the batch."""
         return self.parameters * bytes_per_number
 
     def kv_bytes(self, tokens: int, bytes_per_number: int) -> int:
-        """What a sequence of that many tokens keeps: a key and a value for each layer, head and token."""
+        """Return what a sequence of that many tokens keeps: a key and a value for each layer, head and token."""
         return 2 * self.layers * self.kv_heads * self.head_dim * bytes_per_number * tokens
 
 
@@ -41,7 +41,8 @@ MODELS = {
 
 
 def place(name: str, folder: Path) -> str:
-    """What an engine is told to load: the model's name on the hub; for the tiny one the folder that `make_tiny` fills."""
+    """Return what an engine is told to load: the model's name on the hub; for the tiny one the folder that `make_tiny`
+    fills."""
     return MODELS[name].hub or str(folder / name)
 
 

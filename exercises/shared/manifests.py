@@ -12,7 +12,7 @@ MOST_BYTES = 100_000
 
 
 def read(text: str) -> list[dict[str, Any]]:
-    """The objects of a file of several YAML documents. Raises ValueError with the line if it is not one."""
+    """Return the objects of a file of several YAML documents. Raises ValueError with the line if it is not one."""
     import yaml
 
     if len(text) > MOST_BYTES:
@@ -30,12 +30,12 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 def name_of(thing: Mapping[str, Any]) -> str:
-    """The name in an object's metadata; "None" where it has none."""
+    """Return the name in an object's metadata; "None" where it has none."""
     return str(mapping(thing, "metadata").get("name"))
 
 
 def mapping(thing: Mapping[str, Any], *path: str) -> dict[str, Any]:
-    """What lies at that path of keys, where that is a mapping; else an empty one."""
+    """Return what lies at that path of keys, where that is a mapping; else an empty one."""
     here: Any = thing
     for key in path:
         here = here.get(key) if isinstance(here, dict) else None
@@ -43,18 +43,18 @@ def mapping(thing: Mapping[str, Any], *path: str) -> dict[str, Any]:
 
 
 def mappings(thing: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """The mappings in the list of that key; none where it is no list."""
+    """Return the mappings in the list of that key; none if it is no list."""
     items = thing.get(key)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def containers(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The containers of a pod, without its init containers."""
+    """Return the containers of a pod, without its init containers."""
     return mappings(mapping(pod, "spec"), "containers")
 
 
 def resources(container: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The `limits` or `requests` of a container."""
+    """Return the `limits` or `requests` of a container."""
     return mapping(container, "resources", kind)
 
 
@@ -83,7 +83,8 @@ def has_schemas() -> bool:
 
 
 def ask_schemas(objects: list[dict[str, Any]]) -> Iterator[str]:
-    """What Kubernetes' own schemas refuse, a sentence for each object; nothing if kubernetes-validate is not installed."""
+    """Yield what Kubernetes' own schemas refuse, a sentence for each object; nothing if kubernetes-validate is not
+    installed."""
     if not has_schemas():
         return
     import kubernetes_validate

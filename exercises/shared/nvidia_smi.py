@@ -33,7 +33,7 @@ LIMITERS = {
 
 
 def query(fields: tuple[str, ...] = FIELDS, timeout_s: float = 10.0) -> list[dict[str, object]] | None:
-    """A row for each GPU; None if there is no nvidia-smi, or it cannot talk to the driver within `timeout_s`."""
+    """Return a row for each GPU; None if there is no nvidia-smi, or it cannot talk to the driver within `timeout_s`."""
     if (program := shutil.which("nvidia-smi")) is None:
         return None
     for asked in (fields, tuple(field.replace("event_reasons", "throttle_reasons") for field in fields)):
@@ -53,7 +53,7 @@ def query(fields: tuple[str, ...] = FIELDS, timeout_s: float = 10.0) -> list[dic
 
 
 def find_pcie_gb_per_s() -> float | None:
-    """The most that the link between host and GPU carries in one direction; None if nvidia-smi does not say."""
+    """Return the most that the link between host and GPU carries in one direction; None if nvidia-smi does not say."""
     asked = (query(("pcie.link.gen.max", "pcie.link.width.max")) or [{}])[0]
     generation, width = asked.get("pcie.link.gen.max"), asked.get("pcie.link.width.max")
     if not isinstance(generation, int) or not isinstance(width, int):
@@ -62,14 +62,14 @@ def find_pcie_gb_per_s() -> float | None:
 
 
 def screen() -> str | None:
-    """What `nvidia-smi` shows to a person, unchanged; None if there is no nvidia-smi."""
+    """Return what `nvidia-smi` shows to a person, unchanged; None if there is no nvidia-smi."""
     if (program := shutil.which("nvidia-smi")) is None:
         return None
     return subprocess.run([program], capture_output=True, text=True, timeout=10, check=False).stdout
 
 
 def read(text: str) -> list[dict[str, object]]:
-    """The rows of `--format=csv`, with or without units: numbers in percent, bytes, watts, MHz and degrees; words; None.
+    """Return the rows of `--format=csv`, with or without units: numbers in percent, bytes, watts, MHz and degrees; words; None.
 
     A column is called as in the question, without its unit, and by its new name where the driver uses the old one.
     """
@@ -99,5 +99,5 @@ def _value(cell: str, unit: str) -> object:
 
 
 def limiters(mask: int | None) -> str | None:
-    """What held the clock down, in words; empty if nothing did, None if it is not known."""
+    """Return what held the clock down, in words; empty if nothing did, None if it is not known."""
     return None if mask is None else ", ".join(word for bit, word in LIMITERS.items() if mask & bit)

@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def write(seen: profile, *, cuda: bool) -> None:
-    """The table, its rows and the trace, into GPUCOURSE_OUT or here; with the rank in their names where there are several."""
+    """Write the table, its rows and the trace into GPUCOURSE_OUT or here, with the rank in their names if there are several."""
     out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
     out.mkdir(parents=True, exist_ok=True)
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1

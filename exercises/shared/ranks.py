@@ -36,13 +36,14 @@ class World:
         return self.over_ranks(seconds, dist.ReduceOp.MAX).tolist()
 
     def difference(self, mine: torch.Tensor) -> float:
-        """The largest between any two ranks, over all elements: 0 means that they hold the same numbers. NaN stays NaN."""
+        """Return the largest between any two ranks, over all elements: 0 means that they hold the same numbers. NaN stays
+        NaN."""
         if self.over_ranks(float(not mine.isfinite().all()), dist.ReduceOp.MAX):
             return math.nan
         return (self.over_ranks(mine, dist.ReduceOp.MAX) - self.over_ranks(mine, dist.ReduceOp.MIN)).max().item()
 
     def error(self, computed: torch.Tensor, right: torch.Tensor) -> float:
-        """The largest difference between the two on any rank, as a share of the largest element. NaN stays NaN."""
+        """Return the largest difference between the two on any rank, as a share of the largest element. NaN stays NaN."""
         mine = ((computed - right).abs().max() / right.abs().max().clamp_min(1e-30)).item()
         return max(self.gather(mine), key=lambda value: math.inf if math.isnan(value) else value)
 
@@ -79,7 +80,7 @@ def flat(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def checksum(tensor: torch.Tensor) -> str:
-    """The first 16 digits of the SHA-256 of a tensor's bytes: equal for equal tensors."""
+    """Return the first 16 digits of the SHA-256 of a tensor's bytes: equal for equal tensors."""
     return hashlib.sha256(tensor.cpu().numpy().tobytes()).hexdigest()[:16]
 
 

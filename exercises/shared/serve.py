@@ -71,7 +71,7 @@ def route() -> None:
 
 
 def answer(request: dict) -> Iterator[tuple[list[int], bool]]:
-    """The tokens of one request as they come, all so far, and whether it is finished."""
+    """Yield the tokens of one request as they come, all so far, and whether it is finished."""
     prompt = request["prompt"]
     ids = prompt if isinstance(prompt, list) else tokenizer(prompt)["input_ids"]
     name = f"cmpl-{next(numbers)}"
@@ -97,7 +97,7 @@ class Completions(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:
-        """The engine's log holds faults only."""
+        """Print nothing: the engine's log holds faults only."""
 
     def do_GET(self) -> None:
         known = {"/health": {}, "/v1/models": {"data": [{"id": args.model, "object": "model"}]}}

@@ -26,7 +26,7 @@ class Watch:
 
     @contextlib.contextmanager
     def piece(self, kind: str, micro_batch: int) -> Iterator[None]:
-        """The block is that piece."""
+        """Time what the block does as that piece."""
         if self._on_gpu:
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
@@ -40,7 +40,7 @@ class Watch:
             self._noted.append((kind, micro_batch, lambda: seconds))
 
     def take(self) -> list[Piece]:
-        """The pieces since the last call, in order. On a GPU the work must be through."""
+        """Return the pieces since the last call, in order. On a GPU the work must be through."""
         pieces = [Piece(kind, micro_batch, seconds()) for kind, micro_batch, seconds in self._noted]
         self._noted.clear()
         return pieces
@@ -63,5 +63,5 @@ class WatchedStage(PipelineStage):
 
 
 def typical(steps: Sequence[Sequence[Piece]]) -> list[Piece]:
-    """The pieces of one step, each with its median of all steps: a schedule has the same order in every step."""
+    """Return the pieces of one step, each with its median of all steps: a schedule has the same order in every step."""
     return [piece._replace(seconds=median(step[place].seconds for step in steps)) for place, piece in enumerate(steps[0])]

@@ -107,7 +107,7 @@ def smi() -> Source | None:
 
 
 def processor() -> Source:
-    """This computer's CPU and memory, for lack of a GPU. Ends the script with a message if psutil is missing."""
+    """Return this computer's CPU and memory, for lack of a GPU. Ends the script with a message if psutil is missing."""
     try:
         import psutil
     except ImportError:
@@ -135,7 +135,7 @@ def processor() -> Source:
 
 
 def source() -> Source:
-    """The best source for the device that `bench.here` computes on."""
+    """Return the best source for the device that `bench.here` computes on."""
     return (nvml() or smi() or processor()) if bench.here().type == "cuda" else processor()
 
 

@@ -65,8 +65,7 @@ def try_all(
                 threading.Thread(target=work, name="task", daemon=on_interrupt is None).start()
             _wait(ended, within_s)
     except KeyboardInterrupt:
-        while (number := _next(waiting)) is not None:
-            ended[number].set()  # a task that has not begun is never started
+        _drop(waiting, ended)
         if on_interrupt is not None:
             on_interrupt()
             _wait(ended, None)
@@ -83,6 +82,12 @@ def _next(waiting: deque[int]) -> int | None:
         return waiting.popleft()
     except IndexError:
         return None
+
+
+def _drop(waiting: deque[int], ended: Sequence[threading.Event]) -> None:
+    """Mark the tasks that have not begun as ended: they are never started."""
+    while (number := _next(waiting)) is not None:
+        ended[number].set()
 
 
 def _wait(ended: Sequence[threading.Event], within_s: float | None) -> None:

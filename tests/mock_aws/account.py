@@ -41,7 +41,7 @@ class Resource:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A call that reached the account, and how it was answered; `code` is empty where it went well."""
+    """A call that reached the account, and how it was answered; `code` is empty if it went well."""
 
     at: float
     service: str

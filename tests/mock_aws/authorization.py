@@ -163,13 +163,7 @@ def _read_named(call: Call) -> dict[str, list[str]]:
             resources.setdefault("key-pair", []).append(str(value))
         elif parameter in {"GroupName", "Placement.GroupName"} and value:
             resources.setdefault("placement-group", []).append(str(value))
-    books = ec2_backends[ACCOUNT_ID][call.region] if call.service == "ec2" else None
-    for table in books.route_tables.values() if books and "AssociationId" in call.params else ():
-        if subnet := table._associations.get(str(call.params["AssociationId"])):
-            resources |= {"route-table": [table.id], "subnet": [subnet]}
-    target: Any = efs_backends[ACCOUNT_ID][call.region].mount_targets_by_id.get(str(call.params.get("MountTargetId")))
-    if target is not None:
-        resources |= {"file-system": [target.file_system_id], "network-interface": [target.network_interface_id]}
+    resources |= _of_account(call)
     if call.service == "scheduler":
         resources |= _of_scheduler(call)
     elif call.service == "ssm":
@@ -179,6 +173,19 @@ def _read_named(call: Call) -> dict[str, list[str]]:
         resources["role"] = [str(call.params["RoleName"])]
     elif call.service == "servicequotas" and call.action.startswith("Request"):
         resources["quota"] = [f"{call.params['ServiceCode']}/{call.params['QuotaCode']}"]
+    return resources
+
+
+def _of_account(call: Call) -> dict[str, list[str]]:
+    """The resources that the account knows to be behind an association or a mount target of the call."""
+    resources: dict[str, list[str]] = {}
+    ec2 = ec2_backends[ACCOUNT_ID][call.region] if call.service == "ec2" else None
+    for table in ec2.route_tables.values() if ec2 and "AssociationId" in call.params else ():
+        if subnet := table._associations.get(str(call.params["AssociationId"])):
+            resources |= {"route-table": [table.id], "subnet": [subnet]}
+    target: Any = efs_backends[ACCOUNT_ID][call.region].mount_targets_by_id.get(str(call.params.get("MountTargetId")))
+    if target is not None:
+        resources |= {"file-system": [target.file_system_id], "network-interface": [target.network_interface_id]}
     return resources
 
 

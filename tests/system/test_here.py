@@ -43,7 +43,7 @@ def carriers(learner: Learner, uid: str) -> list[int]:
 
 
 def record(learner: Learner) -> dict[str, object]:
-    """The lab of module 1 on record; empty where there is none yet."""
+    """The lab of module 1 on record; empty if there is none yet."""
     path = learner.workspace / ".gpucourse" / "deployments" / "01-here.json"
     return dict(json.loads(path.read_text())) if path.exists() else {}
 

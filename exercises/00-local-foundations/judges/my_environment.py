@@ -121,7 +121,7 @@ def _compare_each(part: Part, cases: list[Case]) -> None:
 def _describe(
     node: int, local_rank: int, hosts: list[str], processes: list[int], port: int
 ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """The right variables, and what each mistake makes of those that it changes."""
+    """Return the right variables, and what each mistake makes of those that it changes."""
     rank = sum(processes[:node]) + local_rank
     right = {
         "RANK": rank, "WORLD_SIZE": sum(processes), "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": processes[node],

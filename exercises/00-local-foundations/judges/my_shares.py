@@ -108,7 +108,7 @@ def judge(part: Part) -> None:
 def _ask(
     part: Part, choose: Callable[..., Any], case: str, samples: int, ranks: int, rank: int, epoch: int, seed: int = 5
 ) -> list[int]:
-    """A share, asked for as each rank asks: in a process with its own random generator."""
+    """Return a share, asked for as each rank asks: in a process with its own random generator."""
     import torch
 
     shares = []

@@ -169,7 +169,7 @@ def judge(part: Part) -> None:
 
 
 def _list_cases(setting: Setting, given: list[Any], right: list[Any]) -> list[Case]:
-    """The loss and the weights of each step, with those of each wrong way."""
+    """Return the loss and the weights of each step, with those of each wrong way."""
     ways = {name: setting.steps(step)[0] for name, step in VARIANTS.items()}
     knobs = {"pieces": setting.shape[0], "tokens": setting.shape[1] - 1, "momentum": setting.momentum}
     cases = []
@@ -205,7 +205,7 @@ def make_step(
     softmax: bool = False,
     after: bool = False,
 ) -> Callable[..., float]:
-    """A step that is right, or wrong in one way."""
+    """Return a step that is right, or wrong in one way."""
 
     def loss_of(model: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
         scores, targets = model(tokens[:, seen])[:, places], tokens[:, wanted][:, places]

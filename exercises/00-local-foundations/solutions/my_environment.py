@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def describe_process(node: int, local_rank: int, hosts: Sequence[str], processes: Sequence[int], port: int) -> dict[str, str]:
-    """The variables of one process."""
+    """Return the variables of one process."""
     before = sum(processes[:node])
     values = {
         "RANK": before + local_rank,

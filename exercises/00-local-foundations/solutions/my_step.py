@@ -7,7 +7,7 @@ from torch import nn
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, tokens: torch.Tensor) -> float:
-    """The loss of the batch before the step."""
+    """Return the loss of the batch before the step."""
     seen, wanted = tokens[:, :-1], tokens[:, 1:]
     scores = model(seen)
     loss = nn.functional.cross_entropy(scores.flatten(0, 1), wanted.flatten())

@@ -17,7 +17,7 @@ class Server:
         self.now, self.body = 0.0, {}
 
     def open(self, request: Any, **_: object) -> Server:
-        """The request is sent, and the answer begins."""
+        """Send the request, and let the answer begin."""
         self.body = json.loads(request.data)
         self.now += 2.0
         return self
@@ -39,7 +39,7 @@ class Server:
 
 
 def complete(part: Part) -> Any:
-    """What the copy makes of one request for eight tokens."""
+    """Return what the copy makes of one request for eight tokens."""
     server = Server()
     time.perf_counter = time.monotonic = time.time = lambda: server.now
     part.module.urllib.request.urlopen = server.open

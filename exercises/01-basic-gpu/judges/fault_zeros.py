@@ -9,7 +9,7 @@ RUNS = {"right": {"rows": [{"error": 1e-7}]}, "wrong": {"rows": [{"error": "nan"
 
 
 def judge(part: Part) -> None:
-    """The error of a product, as a share of its largest element, is a number only if that element is not zero."""
+    """Check that the largest element is not zero: only then is the error, as a share of it, a number."""
     errors = [row["error"] for row in part.metrics["rows"]]
     if not all(isinstance(error, float) for error in errors):
         raise part.wrong("still")

@@ -97,7 +97,7 @@ class Model:
 
 
 def score(text: Sequence[int]) -> list[float]:
-    """The scores of what comes after a text: no two are the same."""
+    """Return the scores of what comes after a text, of which no two are the same."""
     return [zlib.crc32(bytes([*text, token])) / 2**32 for token in range(VOCABULARY)]
 
 
@@ -155,7 +155,7 @@ def _judge_work(part: Part, prompt: list[int], count: int, model: Model, case: s
 def _write(
     prompt: list[int], count: int, scores_of: Callable[[list[int]], list[float]], first: list[int] | None = None
 ) -> list[int]:
-    """The likeliest tokens; `first` replaces the prompt when the first token is chosen."""
+    """Return the likeliest tokens; `first` replaces the prompt when the first token is chosen."""
     written: list[int] = []
     for _ in range(count):
         scores = scores_of(first if first and not written else prompt + written)
@@ -164,7 +164,7 @@ def _write(
 
 
 def _forget(prompt: list[int], count: int) -> list[int]:
-    """The tokens that result from an empty cache at each token after the first."""
+    """Return the tokens that result from an empty cache at each token after the first."""
     written = _write(prompt, 1, score)
     while len(written) < count:
         scores = score(written[-1:])

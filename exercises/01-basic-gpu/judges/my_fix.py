@@ -97,7 +97,7 @@ class Table:
         return whole
 
     def sums(self, pattern: torch.Tensor, first: int = 0, count: int | None = None) -> torch.Tensor:
-        """The sums over `count` rows from `first` on, or all, of what `pattern` says for each of the 97."""
+        """Return the sums over `count` rows from `first` on, or all, of what `pattern` says for each of the 97."""
         rows = torch.arange(first, self.rows if count is None else first + count)
         counts = torch.bincount(rows % PERIOD, minlength=PERIOD)
         return (pattern.double() * counts[:, None]).sum(dim=0)
@@ -120,7 +120,7 @@ class Calls(TorchFunctionMode):
 
 
 def judge(part: Part) -> None:
-    """A table that is larger than the device, and three small ones."""
+    """Judge a table that is larger than the device, and three small ones."""
     from device_memory import SimulatedMemory
 
     torch.set_num_threads(1)

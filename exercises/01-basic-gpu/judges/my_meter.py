@@ -151,7 +151,7 @@ def _energy(recording: Sequence[Sample], middle: Callable[[float, float], float]
 
 
 def _hold(recording: Sequence[Sample]) -> list[Sample]:
-    """The recording with each missing power replaced by the one before it."""
+    """Return the recording with each missing power replaced by the one before it."""
     held: list[Sample] = []
     for sample in recording:
         held.append(sample._replace(power_w=held[-1].power_w) if sample.power_w is None else sample)
@@ -190,7 +190,7 @@ def _wrong_values(key: str, recording: Sequence[Sample]) -> dict[str, float]:
 
 
 def _mean_before(pairs: Sequence[tuple[Sample, Sample]]) -> float:
-    """The mean with each utilisation weighted by the time after it."""
+    """Return the mean with each utilisation weighted by the time after it."""
     stretches = [sample.at_ms - before.at_ms for before, sample in pairs]
     return sum(
         stretch * (before.utilisation_percent or 0.0) for stretch, (before, _) in zip(stretches, pairs, strict=True)

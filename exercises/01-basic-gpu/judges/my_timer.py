@@ -127,7 +127,7 @@ class Device:
         self.now = max(self.now, self.idle_at) + WAIT
 
     def clock(self) -> float:
-        """The time in seconds."""
+        """Return the time in seconds."""
         self.looks += 1
         self.now += LOOK
         return self.now
@@ -167,7 +167,7 @@ def _measure(
     divide: bool = True,
     factor: float = 1.0,
 ) -> float:
-    """A measurement that is right, or wrong in one way. `settled`: synchronize only before the warm-up."""
+    """Return a measurement that is right, or wrong in one way. `settled`: synchronize only before the warm-up."""
     if settled:
         device.synchronize()
     if warm:

@@ -8,7 +8,7 @@ Model = Callable[[list[int], list[int]], list[list[float]]]
 
 
 def generate(model: Model, prompt: list[int], count: int) -> list[int]:
-    """The `count` tokens that the model writes after `prompt`."""
+    """Return the `count` tokens that the model writes after `prompt`."""
     cache: list[int] = []
     scores = model(prompt, cache)[-1]
     written: list[int] = []

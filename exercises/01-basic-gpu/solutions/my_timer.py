@@ -9,7 +9,7 @@ from collections.abc import Callable
 def time_call(
     call: Callable[[], object], synchronize: Callable[[], object], clock: Callable[[], float], samples: int, calls: int
 ) -> float:
-    """The median seconds of one warm call."""
+    """Return the median seconds of one warm call."""
     call()
     seconds = []
     for _ in range(samples):

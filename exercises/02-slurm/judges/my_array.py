@@ -68,7 +68,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """The requests, then what each of the four tasks would train with."""
+    """Judge the requests, then what each of the four tasks would train with."""
     options = read_options(part)
     with blame_comments(options):
         wanted.check(part, options, machines=1, processes=1)

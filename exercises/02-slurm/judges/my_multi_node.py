@@ -166,7 +166,7 @@ def _list_ranks(part: Part) -> list[list[str]]:
 
 
 def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> str:
-    """The port at which the processes meet."""
+    """Return the port at which the processes meet."""
     addresses = [call.variables.get("MASTER_ADDR", "nothing") for call in calls]
     if len(set(addresses)) > 1:
         raise part.wrong("own-address", case, given=_list(addresses))

@@ -71,7 +71,7 @@ def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, 
 
 
 def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
-    """The calls of the course's script, at least one. Raises Verdict if the shell failed, or the script is not run."""
+    """Return the calls of the course's script, at least one. Raises Verdict if the shell failed, or the script is not run."""
     calls = job.list_runs_of(script)
     if not calls and job.code:
         raise Verdict(
@@ -92,7 +92,7 @@ def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
 
 
 def too_often(script: str, times: int) -> Verdict:
-    """The verdict on a file that runs the script more than once."""
+    """Return the verdict on a file that runs the script more than once."""
     return Verdict("failed", "too-often", f"your file runs {script} {times} times in one job; expected once")
 
 

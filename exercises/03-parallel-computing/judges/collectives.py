@@ -34,7 +34,7 @@ class CollectiveCount:
 
 
 def count_collectives() -> CollectiveCount:
-    """What this process gives to collectives from now on. Call it before the learner's file is imported, which may take
+    """Return what this process gives to collectives from now on. Call it before the learner's file is imported, which may take
     functions out of torch.distributed by name."""
     import torch.distributed as dist
 

@@ -12,7 +12,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """The gradient of the pieces is that of the big batch."""
+    """Check that the gradient of the pieces is that of the big batch."""
     errors = [row["gradient_error"] for row in part.metrics["accumulated"]]
     if not all(isinstance(error, float) and error < 1e-3 for error in errors):
         raise part.wrong("still", error=errors[0])

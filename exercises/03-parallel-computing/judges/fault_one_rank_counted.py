@@ -13,7 +13,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Samples per second must be those of all ranks together."""
+    """Check that samples per second are those of all ranks together."""
     for row in part.metrics["comparison"]:
         right = row["ranks"] * row["batch_per_rank"] * row["steps"] / row["train_s"]
         if abs(row["samples_per_s"] / right - 1) > 1e-6:

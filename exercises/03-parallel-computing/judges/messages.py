@@ -141,7 +141,8 @@ def watch(messages: Messages) -> None:
 
 
 def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
-    """The ranks that would wait for ever, with the wait that never ends, where a send ends when its receive was posted."""
+    """Return the ranks that would wait for ever, with the wait that never ends, where a send ends when its receive was
+    posted."""
     places, posted = [0] * len(logs), Counter[tuple[str, int, int]]()
     moved = True
     while moved:
@@ -154,7 +155,7 @@ def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
 
 
 def find_other_size(logs: Sequence[Sequence[Event]]) -> tuple[Event, Event] | None:
-    """A message that its receiver expects in another size: its isend, and the irecv."""
+    """Return a message that its receiver expects in another size: its isend, and the irecv."""
     for rank, log in enumerate(logs):
         for event in log:
             if event.kind == "isend":
@@ -166,7 +167,7 @@ def find_other_size(logs: Sequence[Sequence[Event]]) -> tuple[Event, Event] | No
 
 
 def read_events(file: Path) -> list[Event]:
-    """The events that a rank wrote before it ended, or was ended."""
+    """Return the events that a rank wrote before it ended, or was ended."""
     return [Event(*json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 

@@ -151,7 +151,7 @@ def judge(part: Part) -> None:
 
 
 def _run(part: Part, share: Any, log: Any, rank: int) -> tuple[Any, ...]:
-    """The parameters after the start, and the steps, on one rank."""
+    """Return the parameters after the start, and the steps, on one rank."""
     import copy
 
     import torch

@@ -202,7 +202,7 @@ def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
 
 
 def _steps(network: Any, pieces: list[Any], before: list[Any], size: int) -> tuple[list[float], dict[str, list[float]]]:
-    """The right step with a learning rate of 1, and what the wrong ways make of it, without DistributedDataParallel."""
+    """Return the right step with a learning rate of 1, and what the wrong ways make of it, without DistributedDataParallel."""
     import torch
     import torch.distributed as dist
 
@@ -257,7 +257,7 @@ def _judge_counts(part: Part, results: list[RankResult], lengths: tuple[int, ...
 
 
 def _judge_memory(part: Part, mine: RankResult, lengths: tuple[int, ...], name: str) -> None:
-    """`passes` has the samples of each forward pass, and 0 for each backward."""
+    """Judge the memory. `passes` has the samples of each forward pass, and 0 for each backward."""
     if max(mine.passes) > max(lengths):
         raise part.wrong("one-batch", name, largest=max(mine.passes))
     if any(first and second for first, second in itertools.pairwise(mine.passes)):

@@ -92,11 +92,11 @@ class Bucket:
         self._number, self._gradient = number, gradient
 
     def index(self) -> int:
-        """The number of the bucket."""
+        """Return the number of the bucket."""
         return self._number
 
     def buffer(self) -> Any:
-        """The gradients, flat."""
+        """Return the gradients, flat."""
         return self._gradient
 
     def set_buffer(self, tensor: Any) -> None:
@@ -128,7 +128,7 @@ def judge(part: Part) -> None:
 
 
 def _result(part: Part, future: Any) -> Any:
-    """The tensor in the future that a hook returned."""
+    """Return the tensor in the future that a hook returned."""
     import torch
 
     if future is None:
@@ -144,7 +144,7 @@ def _result(part: Part, future: Any) -> Any:
 
 
 def _one_step(part: Part, hook: Any, counted: Any, rank: int, size: int) -> dict[str, float]:
-    """The bytes of one step, and how far its mean is off, of usual gradients and of large ones."""
+    """Return the bytes of one step, and how far its mean is off, of usual gradients and of large ones."""
     import torch
 
     result = {"count": 1001.0}
@@ -174,7 +174,8 @@ def _check_step(part: Part, case: str, size: int, step: dict[str, float]) -> Non
 
 
 def _gradients(number: int) -> list[float]:
-    """What ranks 0 and 1 bring of each element of a bucket, in every step: float16 rounds it down in bucket 0, up in bucket 1.
+    """Return what ranks 0 and 1 bring of each element of a bucket, in every step: float16 rounds it down in bucket 0, up in
+    bucket 1.
 
     Rank 1 brings nothing, so that the sum over the ranks adds no rounding of its own.
     """
@@ -238,7 +239,7 @@ def _changing_steps(part: Part, hook: Any, rank: int) -> float:
 
 
 def _check_drift(part: Part, drift: float) -> None:
-    """What was not sent of all gradients so far is the rounding of the last ones, whatever the gradients were."""
+    """Check that what was not sent of all gradients so far is the rounding of the last ones, whatever they were."""
     if drift > ROUNDING:
         says = (
             f"what was sent of {CHANGING} gradients is up to {drift:.3g} off in all, but with error feedback only the rounding "

@@ -222,7 +222,7 @@ def _read_result(file: Path) -> RankResult:
 
 
 def _file(kind: str, size: int, shape: tuple[int, ...], rank: int) -> Path:
-    """A file in the folder of this try, which is new and removed afterwards."""
+    """Return a file in the folder of this try, which is new and removed afterwards."""
     return Path(f"{kind}-{size}-{'x'.join(map(str, shape))}-{rank}")
 
 
@@ -233,7 +233,7 @@ def _weights(count: int) -> list[int]:
 
 
 def _explain(part: Part, verdict: Verdict, size: int, shape: tuple[int, ...]) -> Verdict:
-    """The verdict on ranks that crashed or never ended with this tensor, from the messages up to there."""
+    """Return the verdict on ranks that crashed or never ended with this tensor, from the messages up to there."""
     from messages import find_other_size, find_stuck, read_events
 
     if verdict.way not in {"crash", "hang", "error"}:
@@ -305,17 +305,23 @@ def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
                 raise part.wrong("other-type", name, rank=rank, element=element, **values)
             if counts is None:
                 raise _explain_number(part, results, name, rank, element)
-            if max(counts) > 1:
-                raise part.wrong(
-                    "added-again", name, rank=rank, element=element, part=counts.index(max(counts)), count=max(counts)
-                )
-            if somewhere and len(mine.sizes) == size - 1:
-                raise part.wrong("no-all-gather", name)
-            raise _explain_lack(part, results, name, {"rank": rank, "element": element, "part": counts.index(0)})
+            no_all_gather = somewhere and len(mine.sizes) == size - 1
+            raise _explain_counts(part, results, name, {"rank": rank, "element": element}, counts, no_all_gather)
+
+
+def _explain_counts(
+    part: Part, results: list[RankResult], name: str, place: dict[str, int], counts: list[int], no_all_gather: bool
+) -> Verdict:
+    """Return the verdict on a sum in which some rank's value is missing or is counted more than once."""
+    if max(counts) > 1:
+        return part.wrong("added-again", name, **place, part=counts.index(max(counts)), count=max(counts))
+    if no_all_gather:
+        return part.wrong("no-all-gather", name)
+    return _explain_lack(part, results, name, place | {"part": counts.index(0)})
 
 
 def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[str, int]) -> Verdict:
-    """The verdict on a sum that lacks a rank's value, by how many ranks' values each message carried."""
+    """Return the verdict on a sum that lacks a rank's value, by how many ranks' values each message carried."""
     size, weights = len(results), _weights(len(results[0].values))
     carried = [[_count_ranks(number, weights, size) for number in mine.first_numbers] for mine in results]
     if size > 2 and all(counts == [1] * len(counts) for counts in carried):
@@ -333,7 +339,7 @@ def _count_ranks(number: float, weights: list[int], size: int) -> int:
 
 
 def _explain_number(part: Part, results: list[RankResult], name: str, rank: int, element: int) -> Verdict:
-    """The verdict on a number that is no sum of what the ranks brought for its element."""
+    """Return the verdict on a number that is no sum of what the ranks brought for its element."""
     size, value = len(results), results[rank].values[element]
     weights = _weights(len(results[rank].values))
     sums = [sum(BASE**other for other in chosen) for count in range(size + 1)

@@ -85,7 +85,7 @@ def judge(part: Part) -> None:
 
 
 def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, name: str) -> list[Piece]:
-    """The order as a list of pairs, where it has each forward and each backward once."""
+    """Return the order as a list of pairs, where it has each forward and each backward once."""
     right = [(kind, number) for kind in SECONDS for number in range(micro_batches)]
     listed = isinstance(order, Sequence) and all(isinstance(piece, Sequence) and len(piece) == 2 for piece in order)
     if order is None or not listed:
@@ -104,7 +104,7 @@ def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, nam
 
 
 def _check_together(part: Part, orders: list[list[Piece]], micro_batches: int, name: str) -> None:
-    """The stages at work together: they end, hold what they may hold, and leave the bubble of the formula."""
+    """Judge the stages together: they end, hold what they may hold, and leave the bubble of the formula."""
     stages = len(orders)
     held, most = [_count_held(order) for order in orders], [min(stages - stage, micro_batches) for stage in range(stages)]
     over = [stage for stage in range(stages) if held[stage] > stages - stage]
@@ -155,7 +155,7 @@ def _is_mixed(order: list[Piece]) -> bool:
 
 
 def _count_held(order: list[Piece]) -> int:
-    """The most micro-batches that a stage holds at once."""
+    """Return the most micro-batches that a stage holds at once."""
     held = most = 0
     for kind, _ in order:
         held += 1 if kind == FORWARD else -1

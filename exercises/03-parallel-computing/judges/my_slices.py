@@ -87,7 +87,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """The plan; the slices; then the layers on 1, 2, 3 and 4 ranks, by values, gradients and messages."""
+    """Judge the plan, the slices, then the layers on 1, 2, 3 and 4 ranks, by values, gradients and messages."""
     from collectives import count_collectives
 
     counted = count_collectives()
@@ -185,7 +185,7 @@ def _run(part: Part, functions: dict[str, Any], counted: Any, rank: int, size: i
 
 
 def _right(rank: int, size: int) -> dict[str, Any]:
-    """What the whole layers give, and this rank's share of their gradients."""
+    """Return what the whole layers give, and this rank's share of their gradients."""
     import torch
 
     whole = {name: tensor.requires_grad_() for name, tensor in _whole().items()}

@@ -55,7 +55,7 @@ class Work:
         return self.done or bool(self.work.is_completed() and self.wait())
 
     def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
-        """A future of the tensor in a list, as torch's own."""
+        """Return a future of the tensor in a list, as torch's own."""
 
         def land(_: Any) -> list[torch.Tensor]:
             self._land()

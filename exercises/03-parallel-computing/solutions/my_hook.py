@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 
 def half_hook(kept: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
-    """The mean of all ranks' gradients, sent as float16."""
+    """Return the mean of all ranks' gradients, sent as float16."""
     ranks = dist.get_world_size()
     wanted = bucket.buffer() + kept.get(bucket.index(), 0.0)
     sent = (wanted / ranks).half()

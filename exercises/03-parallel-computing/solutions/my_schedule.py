@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
-    """The order of one stage."""
+    """Return the order of one stage."""
     warm_up = min(stages - stage - 1, micro_batches)
     order = [("forward", number) for number in range(warm_up)]
     for number in range(micro_batches - warm_up):

@@ -38,17 +38,17 @@ class SumForward(torch.autograd.Function):
 
 
 def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """This rank's slices."""
+    """Return this rank's slices."""
     if how == "columns":
         return weight.chunk(size, dim=0)[rank], bias.chunk(size)[rank]
     return weight.chunk(size, dim=1)[rank], bias
 
 
 def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """A share of the outputs."""
+    """Return a share of the outputs."""
     return linear(SumBackward.apply(x), weight, bias)
 
 
 def row_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """The whole outputs."""
+    """Return the whole outputs."""
     return SumForward.apply(linear(x, weight)) + bias

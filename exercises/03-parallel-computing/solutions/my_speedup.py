@@ -6,7 +6,7 @@ from statistics import median
 
 
 def samples_per_s(training: dict) -> float:
-    """Samples of all ranks over the median of the warm steps, each as long as its slowest rank."""
+    """Return samples of all ranks over the median of the warm steps, each as long as its slowest rank."""
     steps: dict[int, list[float]] = {}
     for row in training["rows"]:
         if row["step"] >= training["warm_up_steps"]:

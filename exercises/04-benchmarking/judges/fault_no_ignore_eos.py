@@ -18,7 +18,7 @@ class Stream:
         self.body: dict[str, Any] = {}
 
     def open(self, request: Any, **_: object) -> Stream:
-        """The request is sent, and the answer begins."""
+        """Send the request, and let the answer begin."""
         self.body = json.loads(request.data)
         return self
 

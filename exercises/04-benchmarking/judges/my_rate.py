@@ -58,7 +58,7 @@ WAYS = {
 
 
 def _run(origin: float, phases: list[tuple[int, float]], every: int, slower: float) -> list[tuple[float, float]]:
-    """Calls back to back, in `phases` of (count, seconds); one of `every` takes `slower` times as long."""
+    """Return calls back to back, in `phases` of (count, seconds); one of `every` takes `slower` times as long."""
     calls, now = [], origin
     for count, seconds in phases:
         for number in range(count):

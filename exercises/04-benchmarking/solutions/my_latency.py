@@ -7,7 +7,7 @@ from statistics import median
 
 
 def percentile(values: list[float], percent: float) -> float:
-    """The smallest value that at least `percent` percent do not exceed."""
+    """Return the smallest value that at least `percent` percent do not exceed."""
     return sorted(values)[ceil(len(values) * percent / 100) - 1]
 
 
@@ -18,7 +18,7 @@ def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | Non
 
 
 def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]], limit_ms: float) -> int | None:
-    """The smallest batch size within the limit that is as good as the fastest."""
+    """Return the smallest batch size within the limit that is as good as the fastest."""
     allowed = [batch for batch in rounds if percentile(tpots_ms[batch], 99) <= limit_ms]
     if not allowed:
         return None

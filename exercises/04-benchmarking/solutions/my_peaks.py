@@ -6,7 +6,7 @@ from __future__ import annotations
 def derive_peaks(
     sms: int, cores_per_sm: int, tensor_fma_per_clock: int, boost_mhz: float, memory_mhz: float, bus_bits: int
 ) -> dict[str, float]:
-    """The peaks of a GPU: TFLOP/s, GB/s, and operations per byte."""
+    """Return the peaks of a GPU: TFLOP/s, GB/s, and operations per byte."""
     clocks_per_s = boost_mhz * 1e6
     float32 = sms * cores_per_sm * 2 * clocks_per_s / 1e12
     float16 = sms * tensor_fma_per_clock * 2 * clocks_per_s / 1e12

@@ -8,7 +8,7 @@ WAYS = {"still": Way("of loops with {speeds} GB/s it takes {given:g}, but the de
 
 
 def judge(part: Part) -> None:
-    """The fastest loop is first, last, or in the middle."""
+    """Judge with the fastest loop first, last, and in the middle."""
     choose_roof = part.function_alone("choose_roof")
     for speeds in ([6.1, 6.7, 9.9], [9.9, 6.7, 6.1], [6.1, 9.9, 6.7]):
         loops = [{"loop": f"loop {number}", "gb_per_s": speed} for number, speed in enumerate(speeds)]

@@ -14,7 +14,7 @@ SAMPLES = 100
 
 
 def judge(part: Part) -> None:
-    """A single wrong score at each of several places, and none."""
+    """Judge with a single wrong score at each of several places, and with none."""
     import torch
 
     score_error = part.function_alone("score_error", math=math, torch=torch)

@@ -14,7 +14,7 @@ CASES = ((10, 24, 10, 100), (24, 24, 10, 0), (13, 24, 10, 1100 / 14), (8, 24, 10
 
 
 def judge(part: Part) -> None:
-    """The best possible pipeline has 100%, and a faster one has more."""
+    """Check that the best possible pipeline has 100%, and a faster one more."""
     overlap_percent = part.function("overlap_percent")
     for took, sequential, best, right in CASES:
         given = part.call(overlap_percent, took, sequential, best)

@@ -37,7 +37,7 @@ class Counter(TorchDispatchMode):
 
 
 def judge(part: Part) -> None:
-    """The bytes that the copy's `eager` moves."""
+    """Judge the bytes that the copy's `eager` moves."""
     eager = part.function_alone("eager", torch=torch, EPS=1e-5)
     x, weight, bias = torch.randn(ROWS, COLUMNS), torch.rand(COLUMNS), torch.rand(COLUMNS)
     with Counter() as counter:

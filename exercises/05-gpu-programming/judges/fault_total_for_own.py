@@ -44,7 +44,7 @@ class Events(list[Event]):
     """What the profiler returns."""
 
     def table(self, **_: object) -> str:
-        """The judge ignores the table."""
+        """Return the judge ignores the table."""
         return ""
 
 
@@ -66,12 +66,12 @@ class Recording:
         """End."""
 
     def key_averages(self, **_: object) -> Events:
-        """The events by name."""
+        """Return the events by name."""
         return self.events
 
 
 def judge(part: Part) -> None:
-    """A layer that only calls another operation has little time of its own, on both sides."""
+    """Check that a layer that only calls another operation has little time of its own, on both sides."""
     take_profile, module = part.function("take_profile"), part.module
     for side, events, own in (("processor", CPU, 1.0), ("GPU", GPU, 0.5)):
         recording: Any = Recording(events)

@@ -87,7 +87,7 @@ def _examine(program: Any, kernel: str, block: int) -> dict[str, Any]:
 
 
 def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
-    """Raises the verdict where a kernel is right only in the usual blocks. A transpose always has blocks of 32 x 32."""
+    """Raise the verdict if a kernel is right only in the usual blocks. A transpose always has blocks of 32 x 32."""
     import findings
 
     for block in OTHER_BLOCKS if kernel != "transpose" else ():
@@ -96,7 +96,7 @@ def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
 
 
 def _judge_faults(part: Part, row: dict[str, Any]) -> None:
-    """What no kernel may do, in the order in which one fault leads to the next. Raises the verdict on the first."""
+    """Raise the verdict on the first fault that no kernel may have, in the order in which one leads to the next."""
     kernel = row["kernel"]
     if row["out_of_bounds"]:
         if not _is_past_the_end(row):
@@ -113,7 +113,7 @@ def _judge_faults(part: Part, row: dict[str, Any]) -> None:
 
 
 def _without_line(text: str) -> str:
-    """What a thread did, without the line of the file in which it did it."""
+    """Return what a thread did, without the line of the file in which it did it."""
     return re.sub(r"^\S+\.cu:\d+: ", "", text)
 
 
@@ -130,7 +130,8 @@ def _is_past_the_end(row: dict[str, Any]) -> bool:
 
 
 def _name_race(part: Part, row: dict[str, Any]) -> Verdict:
-    """The verdict on a race: in shared memory between a write and a read, or between additions to the one sum of a kernel."""
+    """Return the verdict on a race: in shared memory between a write and a read, or between additions to the one sum of a
+    kernel."""
     kernel, race = row["kernel"], row["race"]
     if "shared" in race and "reads" in race:
         return part.wrong("race", kernel, race=race)

@@ -42,7 +42,7 @@ class WatchedKernel:
             raise Verdict("failed", "no-kernel", f"{kernel} must remain a function with @triton.jit")
 
     def __call__(self, case: str, *arguments: Any) -> Any:
-        """What the host function returns; `memory` then holds what the kernel loaded and stored. Raises Verdict."""
+        """Return what the host function returns; `memory` then holds what the kernel loaded and stored. Raises Verdict."""
         return self.part.call(self._run, case, arguments, case=case)
 
     def _run(self, case: str, arguments: Sequence[Any]) -> Any:
@@ -84,7 +84,7 @@ def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
 
 
 def describe(given: Any, right: torch.Tensor, tolerance: float) -> str:
-    """What is wrong with a tensor, in a sentence: its kind, its shape, or how many of its numbers."""
+    """Return what is wrong with a tensor, in a sentence: its kind, its shape, or how many of its numbers."""
     if given is None:
         return "it returned None: is the return missing?"
     if not isinstance(given, torch.Tensor):

@@ -191,7 +191,8 @@ def judge(part: Part) -> None:
 
 
 def watch_precision() -> set[str]:
-    """The precisions of all products of float32 in the interpreter from now on, which computes them exactly in any case."""
+    """Return the precisions of all products of float32 in the interpreter from now on, which computes them exactly in any
+    case."""
     from triton.runtime.interpreter import InterpreterBuilder
 
     multiply, precisions = InterpreterBuilder.create_dot, set[str]()
@@ -206,7 +207,7 @@ def watch_precision() -> set[str]:
 
 
 def in_order(cases: list[TensorCase]) -> list[TensorCase]:
-    """The cases; those whose values fill in the messages of most ways come first."""
+    """Return the cases; those whose values fill in the messages of most ways come first."""
     return sorted(cases, key=lambda case: (not case.values["peak"], not case.values["apart"], not case.values["outside"]))
 
 
@@ -237,14 +238,15 @@ SIMULATED = (
 
 
 def attend_wrong(shape: Shape, inputs: list[torch.Tensor], way: str) -> torch.Tensor:
-    """What a tiled attention returns with one error in it, in float32; without an error, in float64, where `way` is empty."""
+    """Return what a tiled attention returns with one error in it, in float32; without an error, in float64, where `way` is
+    empty."""
     dtype = torch.float32 if way else torch.float64
     return torch.cat([attend_tiles(shape, [tensor.to(dtype) for tensor in inputs], way, first)
                       for first in range(0, shape.length, shape.block_q)], 1).float()  # fmt: skip
 
 
 def attend_tiles(shape: Shape, inputs: list[torch.Tensor], way: str, start: int) -> torch.Tensor:
-    """The queries of one program, from `start` on."""
+    """Return the queries of one program, from `start` on."""
     length, block_k, infinite = shape.length, shape.block_k, float("-inf")
     outside = -length % block_k
     q = inputs[0][:, start : start + shape.block_q]

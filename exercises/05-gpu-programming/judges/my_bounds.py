@@ -78,7 +78,7 @@ def count_intensity(kernel: str, n: int) -> float:
 
 
 def _find_threshold(part: Part, find_bound: Any, kernel: str, n: int) -> float:
-    """The ridge at which the answer changes from compute to memory. Raises Verdict where there is none."""
+    """Return the ridge at which the answer changes from compute to memory. Raises Verdict if there is none."""
 
     def is_memory(ridge: float) -> bool:
         word = part.call(find_bound, kernel, n, ridge, case=f"{kernel}, n = {n:,}, ridge {ridge:.3g}")

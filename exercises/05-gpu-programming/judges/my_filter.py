@@ -143,7 +143,7 @@ def _judge_scores(part: Part, matched_filter: Callable[..., Any], shape: tuple[i
 
 
 def _judge_again(part: Part, matched_filter: Callable[..., Any], shape: tuple[int, int, int]) -> None:
-    """The same signals with another template."""
+    """Judge the same signals with another template."""
     from transforms import correlate_directly, score_error
 
     signals, template = torch.ones(shape[0], shape[1]), torch.arange(1.0, shape[2] + 1)
@@ -156,7 +156,7 @@ def _judge_again(part: Part, matched_filter: Callable[..., Any], shape: tuple[in
 def _wrong_scores(
     signals: torch.Tensor, template: torch.Tensor, right: torch.Tensor, lengths: set[int]
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """The scores of each wrong way, for some of them at each length that was transformed."""
+    """Yield the scores of each wrong way, for some of them at each length that was transformed."""
     samples, whole = signals.shape[1], signals.shape[1] + len(template) - 1
     yield "sign-lost", right.abs()
     for way, multiplied in (("convolved", template), ("shifted", template.flip(0))):

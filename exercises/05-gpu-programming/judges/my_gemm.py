@@ -168,7 +168,7 @@ def judge(part: Part) -> None:
 
 
 def run_launches(part: Part, place: Path) -> dict[str, Observation]:
-    """Build and run all launches. Raises Verdict where the file does not compile, or a kernel does not end."""
+    """Build and run all launches. Raises Verdict if the file does not compile, or a kernel does not end."""
     source = place / "my_gemm.cu"
     source.write_bytes(part.file.read_bytes())
     try:
@@ -193,7 +193,7 @@ def run_launches(part: Part, place: Path) -> dict[str, Observation]:
 
 
 def explain_compiler(error: emulator.CompileError) -> Verdict:
-    """The compiler's first error, with the learner's line."""
+    """Return the compiler's first error, with the learner's line."""
     if error.file == "my_gemm.cu":
         return Verdict("failed", "not-compiled", f"{error.file}:{error.line}: {error.message}")
     says = (
@@ -204,7 +204,7 @@ def explain_compiler(error: emulator.CompileError) -> Verdict:
 
 
 def read_lines(result: emulator.Result) -> dict[str, Any]:
-    """The harness's line of each launch. Raises Verdict where the program ended early."""
+    """Return the harness's line of each launch. Raises Verdict if the program ended early."""
     lines, failed = versions.read_lines(result.output, names=[launch.name for launch in LAUNCHES])
     if failed or result.code or len(lines) != len(LAUNCHES):
         reason = result.crash or failed or result.output.strip()[-300:]
@@ -213,7 +213,7 @@ def read_lines(result: emulator.Result) -> dict[str, Any]:
 
 
 def read_product(place: Path, launch: Launch) -> Matrix:
-    """The matrix C that a launch left."""
+    """Return the matrix C that a launch left."""
     numbers = array.array("f")
     numbers.frombytes((place / f"{launch.name}.bin").read_bytes())
     return [list(numbers[row * N : row * N + N]) for row in range(N)]
@@ -226,7 +226,7 @@ def touches_memory(counts: Any) -> bool:
 
 
 def check_other_size(part: Part, usual: Launch, other: Launch, observation: Observation) -> None:
-    """Raises Verdict where only the usual template arguments work."""
+    """Raise Verdict if only the usual template arguments work."""
     try:
         check_faults(part, other, observation)
         check_values(part, other, observation)
@@ -308,14 +308,14 @@ def name_products(launch: Launch, right: Matrix) -> dict[str, Callable[[], Matri
 
 
 def multiply(ks: range) -> Matrix:
-    """The product of the harness's two matrices, over these places of a row of A."""
+    """Return the product of the harness's two matrices, over these places of a row of A."""
     a = [[make_number(row * N + k, 1) for k in ks] for row in range(N)]
     b = [[make_number(k * N + column, 77777) for k in ks] for column in range(N)]
     return [[float(sum(map(int.__mul__, left, right))) for right in b] for left in a]
 
 
 def make_number(i: int, seed: int) -> int:
-    """Number i of a matrix, as gemm_harness.cu makes it."""
+    """Return number i of a matrix, as gemm_harness.cu makes it."""
     x = (i + seed) * 2654435761 & 0xFFFFFFFF
     x = (x ^ x >> 15) * 2246822519 & 0xFFFFFFFF
     return (x ^ x >> 13) % 7 - 3
@@ -336,7 +336,7 @@ def check_accesses(part: Part, launch: Launch, observation: Observation) -> None
 
 
 def describe(launch: Launch, observation: Observation) -> str:
-    """The figures of a right kernel, in one line."""
+    """Return the figures of a right kernel, in one line."""
     load = observation.counts.global_load
     text = f"{launch.kernel}: right; {load.bytes:,} bytes asked for, {versions.flop_per_byte(N, load.bytes):.1f} FLOP per byte"
     conflicts = observation.counts.shared_store.bank_conflicts

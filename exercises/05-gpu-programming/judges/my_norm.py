@@ -153,7 +153,7 @@ def judge_stride(part: Part, kernel: Any) -> None:
 
 
 def list_wrong(rows: Rows, block: int) -> list[tuple[str, torch.Tensor]]:
-    """What wrong ways return for these rows in blocks of that length."""
+    """Return what wrong ways return for these rows in blocks of that length."""
     x, weight, bias = rows
     n = x.shape[1]
 
@@ -199,7 +199,7 @@ def judge_mask(part: Part, case: str, rows: Rows, dropped: torch.Tensor) -> None
 
 
 def judge_values(part: Part, case: str, rows: Rows, dropped: torch.Tensor, *, named_only: bool = False) -> None:
-    """The values in the places that are kept. `named_only`: other errors may be those of the norm. Raises Verdict."""
+    """Judge the values in the places that are kept. `named_only`: other errors may be those of the norm. Raises Verdict."""
     kept = dropped != 0
     given, norm = dropped[kept], torch.nn.functional.layer_norm(rows[0], (DRAWN[1],), *rows[1:], EPS)[kept]
     ways = [("not-scaled", norm), ("scaled-by-p", norm / P)]

@@ -126,7 +126,7 @@ def _judge_values(part: Part, device: ReplayedDevice, case: str) -> None:
 
 
 def _name(hazards: Sequence[Hazard]) -> str:
-    """The wrong way that leaves these hazards, by the first of them."""
+    """Return the wrong way that leaves these hazards, by the first of them."""
     from streams import COMPUTE, COPY_IN, COPY_OUT
 
     first, second = hazards[0].first, hazards[0].second
@@ -163,7 +163,7 @@ def _judge_time(part: Part, device: ReplayedDevice, spans: Replay, case: str) ->
 
 
 def _find_shared_stream(operations: Sequence[Operation]) -> str:
-    """Two kinds of operation that are in one stream, as words; empty where each has its own."""
+    """Two kinds of operation that are in one stream, as words; empty if each has its own."""
     engines: dict[int, list[str]] = {}
     for operation in operations:
         kinds = engines.setdefault(operation.stream, [])
@@ -173,7 +173,7 @@ def _find_shared_stream(operations: Sequence[Operation]) -> str:
 
 
 def _find_needless_wait(operations: Sequence[Operation]) -> tuple[object, object]:
-    """The first operation whose stream waits for one that uses other memory, and that one."""
+    """Return the first operation whose stream waits for one that uses other memory, and that one."""
     for operation in operations:
         for event in operation.events:
             if event.after is not None and operations[event.after].buffer != operation.buffer:

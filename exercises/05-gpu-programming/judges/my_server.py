@@ -106,7 +106,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """A model that can be captured, a wrong request, a model that branches on a value, and one that does so for one size."""
+    """Judge a model that can be captured, a wrong request, and models that branch on a value, always or for one size."""
     if part.text == DELIVERED.read_text(encoding="utf-8"):
         raise Verdict("open", says="as delivered: three faults are in it")
     from graphs import Graphs
@@ -136,7 +136,7 @@ def judge(part: Part) -> None:
 
 
 def _judge_error(part: Part, model: Any) -> None:
-    """A request that the model refuses, then good ones of its size: these are served by a graph."""
+    """Judge a request that the model refuses, then good ones of its size, which a graph has to serve."""
     from graphs import Graphs, OperationCounter
 
     case, graphs, name = f"{NEW_SIZE} sequences, the first time with a token that does not exist", Graphs(CPU), ""
@@ -224,7 +224,7 @@ def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: G
 
 
 def _name_wrong_answers(part: Part, requests: Sequence[Request], ways: Sequence[str], case: str, graphs: Graphs) -> Verdict:
-    """The verdict on requests of which some got a wrong answer."""
+    """Return the verdict on requests of which some got a wrong answer."""
     wrong = [at for at, way in enumerate(ways) if way]
     unseen = all(requests[at].unseen for at in wrong)
     if "other" in ways:

@@ -80,7 +80,7 @@ class Blocks:
         return "in the first block" if self.levels[0] == max(self.levels) else "in the last block"
 
     def make(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """The blocks, the same each time. A level is how much higher the scores of its block are."""
+        """Yield the blocks, the same each time. A level is how much higher the scores of its block are."""
         generator = torch.Generator().manual_seed(self.seed)
         living: list[tuple[weakref.ref[torch.Tensor], ...]] = []
         for size, level in zip(self.sizes, self.levels, strict=True):
@@ -126,7 +126,7 @@ def judge(part: Part) -> None:
 
 
 def attend_wrong(blocks: Blocks, way: str, dtype: torch.dtype) -> torch.Tensor:
-    """What an online softmax returns with one error in it; without an error where `way` is empty."""
+    """Return what an online softmax returns with one error in it; without an error where `way` is empty."""
     scale = 1.0 if way == "scale-missing" else SCALE
     highest = torch.full((M, 1), 0.0 if way == "starts-at-zero" else float("-inf"), dtype=dtype)
     total, out = torch.zeros(M, 1, dtype=dtype), torch.zeros(M, E, dtype=dtype)

@@ -64,7 +64,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """The numbers with several shapes and coefficients; the bytes with the largest."""
+    """Judge the numbers with several shapes and coefficients, and the bytes with the largest."""
     from roof_kernels import step_slowly
     from traffic import ByteCounter
 
@@ -90,7 +90,7 @@ def judge(part: Part) -> None:
 
 
 def _make_plate(shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """A plate and a result with another edge, the same ones each time."""
+    """Return a plate and a result with another edge, the same ones each time."""
     random = torch.Generator().manual_seed(shape[0])
     return torch.rand(shape, generator=random), torch.rand(shape, generator=random) - 2
 
@@ -119,7 +119,7 @@ def _judge_numbers(part: Part, step: Any, shape: tuple[int, int], c: float) -> N
 
 
 def _step_right(u: torch.Tensor, c: float) -> torch.Tensor:
-    """The inner points after a step, in double precision."""
+    """Return the inner points after a step, in double precision."""
     wide = u.double()
     around = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]
     return wide[1:-1, 1:-1] + c * (around - 4 * wide[1:-1, 1:-1])
@@ -147,7 +147,7 @@ def _close(given: torch.Tensor, wanted: torch.Tensor) -> bool:
 
 
 def _other(inner: torch.Tensor, right: torch.Tensor, case: str) -> Verdict:
-    """The point that is furthest off."""
+    """Return the point that is furthest off."""
     row, column = divmod(int((inner - right).abs().nan_to_num(torch.inf).argmax()), inner.shape[1])
     says = (f"out[{row + 1}, {column + 1}] is {inner[row, column]:.4g}, but u + c * (up + down + left + right - 4 * u) is "
             f"{right[row, column]:.4g} there")  # fmt: skip

@@ -124,7 +124,7 @@ OF_FAULT = {
 
 
 def judge(part: Part) -> None:
-    """The same training, nothing kept between calls, then the faults one by one."""
+    """Judge the same training, then that nothing is kept between calls, then the faults one by one."""
     import pipeline
     import training_watch
 
@@ -143,7 +143,7 @@ def judge(part: Part) -> None:
 
 
 def _train_right(pipeline: Any, training_watch: Any, data: Any) -> Any:
-    """The right losses, accuracies and weights: those of the training with every repair but that of float64."""
+    """Return the right losses, accuracies and weights: those of the training with every repair but that of float64."""
     return training_watch.as_numbers(pipeline.train_delivered(*data, EPOCHS, CPU, set(pipeline.FAULTS) - {2}))
 
 

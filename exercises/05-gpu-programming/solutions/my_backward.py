@@ -12,7 +12,7 @@ def backward_of_keys(
     q_ptr, k_ptr, v_ptr, log_ptr, delta_ptr, grad_out_ptr, grad_k_ptr, grad_v_ptr, length, scale,
     D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of a block of keys and of their values, over all queries that see them."""
+    """Write the gradients of a block of keys and of their values, over all queries that see them."""
     block, head = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, D)[None, :]
     keys = block * BLOCK + tl.arange(0, BLOCK)
@@ -47,7 +47,7 @@ def backward_of_queries(
     q_ptr, k_ptr, v_ptr, log_ptr, delta_ptr, grad_out_ptr, grad_q_ptr, length, scale,
     D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of a block of queries, over all keys that they see."""
+    """Write the gradients of a block of queries, over all keys that they see."""
     block, head = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, D)[None, :]
     queries = block * BLOCK + tl.arange(0, BLOCK)
@@ -80,7 +80,7 @@ def backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, log_sums: torch.Tensor, grad_out: torch.Tensor,
     causal: bool, block: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
-    """The gradients of q, k and v."""
+    """Return the gradients of q, k and v."""
     heads, length, d = q.shape
     grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
     delta = (grad_out * out).sum(-1)  # what the division by the sum subtracts from each weight's gradient

@@ -15,7 +15,7 @@ def matched_filter(signals: torch.Tensor, template: torch.Tensor) -> torch.Tenso
 
 
 def choose_length(least: int) -> int:
-    """The shortest length of at least `least` points that has no prime factors but 2, 3, 5 and 7."""
+    """Return the shortest length of at least `least` points that has no prime factors but 2, 3, 5 and 7."""
     length = least
     while True:
         rest = length

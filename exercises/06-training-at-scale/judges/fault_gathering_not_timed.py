@@ -42,7 +42,7 @@ class Clock:
 
 
 def judge(part: Part) -> None:
-    """The time of the single file must include both gathering and writing."""
+    """Check that the time of the single file includes both gathering and writing."""
     clock = Clock()
     names: dict[str, Any] = {
         "time": SimpleNamespace(perf_counter=lambda: clock.now),

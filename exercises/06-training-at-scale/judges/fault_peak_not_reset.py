@@ -19,7 +19,7 @@ class Memory:
         self.high = max(self.high, size)
 
     def peak(self) -> int:
-        """The most bytes since the last reset."""
+        """Return the most bytes since the last reset."""
         return self.high
 
     def reset_peak(self) -> None:

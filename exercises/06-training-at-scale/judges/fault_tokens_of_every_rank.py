@@ -15,7 +15,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """The tokens per second of every layout are those of the whole batch over the time of a step."""
+    """Check that the tokens per second of every layout are those of the whole batch over the time of a step."""
     tokens = part.metrics["batch_size"] * part.metrics["length"]
     for row in part.metrics["layouts"]:
         right, given = tokens / row["median_ms"] * 1e3, row["tokens_per_s"]

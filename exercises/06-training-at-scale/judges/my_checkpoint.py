@@ -76,7 +76,7 @@ KEYS = {"model": "weights", "optimizer": "weights-only", "step": "no-step", "gen
 
 
 def judge(part: Part) -> None:
-    """What is saved, where it lies, and how training continues from it, on two ranks and on one."""
+    """Judge what is saved, where it is, and how training continues from it, on two ranks and on one."""
     import sharded_training  # noqa: F401  # once here, and not in each of the ranks that are forked
 
     state, restore = part.function("state"), part.function("restore")
@@ -137,7 +137,7 @@ def _load(part: Part, wanted: Any, folder: Path, group: Any) -> None:
 
 
 def _describe(training: Any) -> dict[str, Any]:
-    """This rank's weights, moments, AdamW's own counts of steps, and the generator's state, as they are now."""
+    """Return this rank's weights, moments, AdamW's own counts of steps, and the generator's state, as they are now."""
     weights = [weight.to_local().detach().clone() for weight in training.model.parameters()]
     kept = [training.optimizer.state.get(weight, {}) for weight in training.model.parameters()]
     moments = [state[key].to_local().clone() for state in kept for key in ("exp_avg", "exp_avg_sq") if key in state]
@@ -219,7 +219,8 @@ def _check_step(part: Part, step: Any, name: str) -> None:
 
 
 def _check_restored(part: Part, now: dict[str, Any], right: dict[str, Any], name: str, *, same_slices: bool) -> list[Case]:
-    """What was restored into the training; moments and weights are compared where the rank has the slices that it had."""
+    """Return what was restored into the training; moments and weights are compared where the rank has the slices that it
+    had."""
     if not _equal(now["generator"], right["generator"]):
         raise part.wrong("generator-reset", name)
     if same_slices and not _equal(now["moments"], right["moments"]):

@@ -144,7 +144,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """The three functions, one after the other; finally the chosen order."""
+    """Judge the three functions, one after the other, then the chosen order."""
     functions = {name: part.function(name) for name in ("coordinates", "groups", "cross_node_bytes")}
     _judge_places(part, functions["coordinates"])
     for numbers, order, _ in MESHES:
@@ -233,14 +233,14 @@ def _is_place(given: Any) -> bool:
 
 
 def _place(rank: int, sizes: Sizes, order: Sequence[str]) -> Sizes:
-    """The coordinates of a rank, looked up in the list of all places."""
+    """Return the coordinates of a rank, looked up in the list of all places."""
     places = list(itertools.product(*(range(sizes[name]) for name in order)))
     at = dict(zip(order, places[rank], strict=True))
     return {name: at[name] for name in NAMES}
 
 
 def _groups(dimension: str, sizes: Sizes, order: Sequence[str]) -> list[list[int]]:
-    """The groups, in the order of their first ranks."""
+    """Return the groups, in the order of their first ranks."""
     rank_at = {tuple(_place(rank, sizes, order).values()): rank for rank in range(math.prod(sizes.values()))}
     groups: dict[tuple[int, ...], list[int]] = {}
     for place in sorted(rank_at):
@@ -265,9 +265,9 @@ def _bytes(
     most: int | None = None,
     pairs_once: bool = False,
 ) -> float:
-    """What crosses, if each all_reduce sends `factor(n)` of its bytes. Wrong ways also count dimensions that stay `inside` a
-    node, close other rings than those of `closed`, look only at the `most` first groups, or count
-    the ring of a pair once."""
+    """Return what crosses, if each all_reduce sends `factor(n)` of its bytes. Wrong ways also count dimensions that stay
+    `inside` a node, close other rings than those of `closed`, look only at the `most` first groups, or count the ring of a pair
+    once."""
     total = 0.0
     for name in NAMES:
         for group in _groups(name, sizes, order)[: most if name in closed else None]:

@@ -92,7 +92,7 @@ _NEAR = 0.12
 
 
 def judge(part: Part) -> None:
-    """The checkpoints of ten folders; then the interval at several costs."""
+    """Judge the checkpoints of ten folders, then the interval at several costs."""
     latest, save_every = part.function("latest"), part.function("save_every")
     with tempfile.TemporaryDirectory() as folder:
         count = _check_latest(part, latest, Path(folder))
@@ -101,7 +101,7 @@ def judge(part: Part) -> None:
 
 
 def _make(folder: Path, name: str, *files: str, at: float = 0.0) -> Path:
-    """A folder of a checkpoint with these files, last changed at that time."""
+    """Return a folder of a checkpoint with these files, last changed at that time."""
     path = folder / name
     path.mkdir(parents=True)
     for file in files:

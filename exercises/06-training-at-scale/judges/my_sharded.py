@@ -163,13 +163,13 @@ def _make_parameters() -> list[Any]:
 
 
 def _give_gradients(parameters: list[Any], step: int, ranks: list[int], size: int) -> None:
-    """The mean of these ranks' gradients, as a share of `size` ranks."""
+    """Give the weights the mean of these ranks' gradients, as a share of `size` ranks."""
     for place, parameter in enumerate(parameters):
         parameter.grad = sum(_draw(parameter.shape, place, step + 1, rank + 1) for rank in ranks) / size
 
 
 def _train(part: Part, sharded: Any, rank: int, size: int, values: dict[str, Any] = VALUES) -> dict[str, Any]:
-    """This rank's weights after each step, what its optimizer keeps, and what it sends in the last step."""
+    """Return this rank's weights after each step, what its optimizer keeps, and what it sends in the last step."""
     import warnings
 
     from shard_bytes import SentBytes, count_kept_numbers
@@ -192,7 +192,7 @@ def _train(part: Part, sharded: Any, rank: int, size: int, values: dict[str, Any
 
 
 def _list_globals(part: Part) -> list[Any]:
-    """What the learner's module keeps under names of its own."""
+    """Return what the learner's module keeps under names of its own."""
     return [value for name, value in vars(part.module).items() if not name.startswith("__")]
 
 
@@ -201,7 +201,7 @@ def _flatten(parameters: list[Any]) -> list[float]:
 
 
 def _reference(size: int, *, ranks: str = "mean", kind: str = "AdamW", kept: bool = True, **other: Any) -> list[list[float]]:
-    """The weights after each step of torch's own optimizer, with the gradients of all ranks."""
+    """Return the weights after each step of torch's own optimizer, with the gradients of all ranks."""
     import torch
 
     parameters = _make_parameters()
@@ -259,7 +259,7 @@ def _without_correction(size: int) -> list[list[float]]:
 
 
 def _off(given: list[float], right: list[float]) -> float:
-    """The largest difference between two numbers; NaN where one of them is."""
+    """Return the largest difference between two numbers; NaN if one of them is."""
     return max((abs(mine - its) for mine, its in zip(given, right, strict=True)), key=lambda off: (math.isnan(off), off))
 
 

@@ -262,7 +262,7 @@ def _judge_ways(part: Part, shape: Any, right: Record, given: Record, case: str)
 
 
 def _largest_gap(given: list[torch.Tensor], right: list[torch.Tensor]) -> float:
-    """The largest difference between two numbers; NaN where one of them is."""
+    """Return the largest difference between two numbers; NaN if one of them is."""
     return torch.stack([(left - other).abs().max() for left, other in zip(given, right, strict=True)]).max().item()
 
 

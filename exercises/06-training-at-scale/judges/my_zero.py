@@ -100,12 +100,12 @@ def judge(part: Part) -> None:
 
 
 def _show(number: object) -> str:
-    """A number of bytes in words."""
+    """Return a number of bytes in words."""
     return f"{number:,.3f}".rstrip("0").rstrip(".") if isinstance(number, (int, float)) else repr(number)
 
 
 def _divide(stages: tuple[int, int, int], stage: int, parameters: int, ranks: int, sizes: tuple[float, ...]) -> list[float]:
-    """The three kinds, each divided from a certain stage on."""
+    """Return the three kinds, each divided from a certain stage on."""
     return [
         size * parameters / (ranks if stage >= first else 1) for size, first in zip(sizes, stages, strict=True)
     ]  # fmt: skip

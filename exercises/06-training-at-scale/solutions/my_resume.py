@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 def latest(folder: Path) -> Path | None:
-    """The checkpoint to continue from: of those in `folder` that are whole, the one of the latest step; None where none is."""
+    """Return the checkpoint to continue from: of those in `folder` that are whole, the one of the latest step; None if none
+    is."""
     candidates = folder.iterdir() if folder.is_dir() else ()
     steps = {path: re.fullmatch(r"step_(\d+)", path.name) for path in candidates}
     whole = {int(name[1]): path for path, name in steps.items() if name and (path / ".metadata").is_file()}

@@ -15,6 +15,6 @@ def bytes_per_rank(
 
 
 def traffic(stage: int, parameters: int, ranks: int) -> float:
-    """A reduce-scatter of gradients and an all-gather of weights; with stage 3 one more, for weights that were freed."""
+    """Return a reduce-scatter of gradients and an all-gather of weights; with stage 3 one more, for weights that were freed."""
     collectives = 3 if stage == 3 else 2
     return collectives * (ranks - 1) / ranks * parameters

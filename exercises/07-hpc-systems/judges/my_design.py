@@ -96,7 +96,7 @@ WORKLOADS: dict[str, dict[str, object]] = {  # the first need decides, whatever 
 
 
 def judge(part: Part) -> None:
-    """The five functions, one after the other."""
+    """Judge the five functions, one after the other."""
     vfio, machines = part.function("to_vfio"), part.function("gpus_needed")
     network, written, where = part.function("switches"), part.function("stripes"), part.function("scheduler")
     passed = [case for puzzle in PUZZLES for case in cases.make_passthrough(puzzle)]

@@ -122,7 +122,7 @@ PAIRS = [
 
 
 def judge(part: Part) -> None:
-    """Reading the listings; then groups of 2 and 4; then rings."""
+    """Judge the reading of listings, then groups of 2 and 4, then rings."""
     read, groups, ring = part.function("read"), part.function("find_groups"), part.function("find_ring")
     every = [*topology.listings(PUZZLES[0]), *map(topology.compose, PUZZLES[1:]), Listing("two squares", SQUARES), *PAIRS]
     part.compare([_read(part, read, listing) for listing in every])
@@ -160,7 +160,7 @@ class Answer:
     others: Callable[[], Iterable[Sequence[Any]]]
 
     def score(self, division: Sequence[Any]) -> Score:
-        """The score of a division or a ring."""
+        """Return the score of a division or a ring."""
         return topology.score(self.listing.links, self.count(division))
 
 
@@ -203,7 +203,7 @@ def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[
 
 
 def _list_group_ways() -> dict[str, Callable[[Answer], bool]]:
-    """What the division of each wrong way is: the best by another measure, or a certain one."""
+    """Return what the division of each wrong way is: the best by another measure, or a certain one."""
     return {
         "as-numbered": lambda answer: sorted(map(sorted, answer.given)) == _number(answer),
         "turned-away": lambda answer: answer.score(answer.given) == min(map(answer.score, answer.others())),
@@ -261,7 +261,7 @@ def _rank_alike(link: str) -> int:
 
 
 def _number(answer: Answer) -> list[list[int]]:
-    """The division of the GPUs as they are numbered."""
+    """Return the division of the GPUs as they are numbered."""
     size = len(answer.given[0])
     return [list(range(at, at + size)) for at in range(0, len(answer.listing.links), size)]
 
@@ -283,7 +283,7 @@ def _pair_ring(ring: Sequence[int]) -> Iterable[tuple[int, int]]:
 
 
 def _lists(given: Any) -> list[list[int]] | None:
-    """A division as lists of numbers; None where it is something else."""
+    """Return a division as lists of numbers; None if it is something else."""
     groups = given if isinstance(given, (list, tuple)) else []
     whole = groups and all(
         isinstance(group, (list, tuple, set, frozenset)) and all(isinstance(gpu, int) for gpu in group) for group in groups

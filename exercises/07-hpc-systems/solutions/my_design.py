@@ -7,7 +7,7 @@ import re
 
 
 def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
-    """The whole group except its bridges."""
+    """Return the whole group except its bridges."""
     devices = re.findall(r"^IOMMU Group +(\d+) (\S+) .*?\[(\w{4})\]:", listing, re.MULTILINE)
     mine = next(group for group, address, _ in devices if address == gpu)
     together = [address for group, address, kind in devices if group == mine and kind != "0604"]

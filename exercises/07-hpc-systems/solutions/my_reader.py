@@ -26,7 +26,7 @@ def batches(path: Path, size: int, order: list[int], batch: int, window: int) ->
 
 
 def divide(wanted: list[int]) -> Iterator[list[int]]:
-    """Runs of numbers whose gaps are small."""
+    """Yield runs of numbers whose gaps are small."""
     run = [wanted[0]]
     for number in wanted[1:]:
         if number - run[-1] > GAP:

@@ -13,7 +13,7 @@ def way(service: dict, card: dict) -> str:
 
 
 def profile(service: dict, card: dict) -> str:
-    """The first that is large enough."""
+    """Return the first that is large enough."""
     for name, size in card["profiles"].items():
         if size["gib"] >= service["gib"] and 100 * size["compute"] / card["compute"] >= service["percent"]:
             return name
@@ -21,7 +21,7 @@ def profile(service: dict, card: dict) -> str:
 
 
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
-    """Adds a GPU until all fit."""
+    """Add GPUs until all fit."""
     order = sorted(range(len(names)), key=lambda number: -card["profiles"][names[number]]["memory"])
     for count in range(1, len(names) + 1):
         chosen: dict[int, tuple[int, int]] = {}

@@ -8,7 +8,7 @@ ORDER = ("NV#", "PIX", "PXB", "PHB", "NODE", "SYS")
 
 
 def read(text: str) -> list[list[str]]:
-    """The links between the GPUs."""
+    """Return the links between the GPUs."""
     head, *lines = text.splitlines()
     count = sum(name.startswith("GPU") and name[3:].isdigit() for name in head.split("\t"))
     rows = [line.split("\t") for line in lines if line.startswith("GPU")]
@@ -16,12 +16,12 @@ def read(text: str) -> list[list[str]]:
 
 
 def rank_link(link: str) -> int:
-    """A rank that grows with the speed."""
+    """Return a rank that grows with the speed."""
     return 100 + int(link[2:]) if link.startswith("NV") else -ORDER.index(link)
 
 
 def score(links: list[list[str]], pairs: list[tuple[int, int]]) -> tuple[int, int]:
-    """The slowest link, then how few of them there are."""
+    """Return the slowest link, then how few of them there are."""
     speeds = [rank_link(links[a][b]) for a, b in pairs]
     return (min(speeds), -speeds.count(min(speeds)))
 
@@ -39,13 +39,13 @@ def divide(members: list[int], size: int) -> list[list[list[int]]]:
 
 
 def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
-    """The best division."""
+    """Return the best division."""
     inside = lambda division: [pair for group in division for pair in combinations(group, 2)]  # noqa: E731
     return max(divide(list(range(len(links))), size), key=lambda division: score(links, inside(division)))
 
 
 def find_ring(links: list[list[str]]) -> list[int]:
-    """The best ring, from GPU 0."""
+    """Return the best ring, from GPU 0."""
     hops = lambda order: list(zip(order, [*order[1:], order[0]], strict=True))  # noqa: E731
     rings = ([0, *rest] for rest in permutations(range(1, len(links))))
     return max(rings, key=lambda order: score(links, hops(order)))

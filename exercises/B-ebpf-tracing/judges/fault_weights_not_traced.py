@@ -17,7 +17,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """The calls of the trace and of the ledger must be the same."""
+    """Check that the calls of the trace and of the ledger are the same."""
     right = part.metrics["ledger"]["calls"]["cudaMalloc"]
     given = part.metrics["mallocs"]
     if part.metrics["trace_off"] or given != right:

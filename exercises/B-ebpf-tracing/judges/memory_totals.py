@@ -39,15 +39,30 @@ def judge_totals(part: Part, given: Totals, ledger: dict[str, Any]) -> None:
         raise part.wrong("failed-as-bytes", CASE, bytes=failed * PAGE_BYTES, **values)
     if given.bytes != right.bytes:
         raise _other("bytes", given.bytes, right.bytes)
+    _judge_failed(part, given, right)
+    _judge_sizes(part, given, ledger, values)
+    _judge_alive(part, given, right, ledger)
+    part.note(f"{right.allocations} allocations, {right.bytes:,} bytes, {failed} failed: as in the engine's ledger")
+    part.note(f"{right.alive_bytes:,} bytes alive, {right.alive[right.leak]:,} of them from {right.leak}")
+
+
+def _judge_failed(part: Part, given: Totals, right: Totals) -> None:
+    failed = sum(right.failed.values())
     if sum(given.failed.values()) == failed and dict(given.failed) != dict(right.failed):
         raise part.wrong("failed-without-code", CASE, codes=", ".join(map(str, given.failed)))
     if dict(given.failed) != dict(right.failed):
         raise _other("failed calls", sum(given.failed.values()), failed)
+
+
+def _judge_sizes(part: Part, given: Totals, ledger: dict[str, Any], values: dict[str, int]) -> None:
     if sum(given.sizes.values()) != given.allocations:
         raise part.wrong("histogram-other", CASE, blocks=sum(given.sizes.values()), **values)
     sizes = {power: blocks for power, blocks in sorted(given.sizes.items()) if blocks}
     if sizes != (powers := _count_sizes(ledger)):
         raise _other("blocks by power of their bytes", sizes, dict(sorted(powers.items())))
+
+
+def _judge_alive(part: Part, given: Totals, right: Totals, ledger: dict[str, Any]) -> None:
     if given.alive_bytes > right.alive_bytes:
         raise part.wrong("never-freed", CASE, given=given.alive_bytes, alive=right.alive_bytes)
     if given.alive_bytes != right.alive_bytes:
@@ -57,8 +72,6 @@ def judge_totals(part: Part, given: Totals, ledger: dict[str, Any]) -> None:
         raise part.wrong("site-unknown", CASE, sites=", ".join(strangers[:3]))
     if dict(given.alive) != dict(right.alive):
         raise _other("bytes alive by who asked for them", given.alive, right.alive)
-    part.note(f"{right.allocations} allocations, {right.bytes:,} bytes, {failed} failed: as in the engine's ledger")
-    part.note(f"{right.alive_bytes:,} bytes alive, {right.alive[right.leak]:,} of them from {right.leak}")
 
 
 def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:

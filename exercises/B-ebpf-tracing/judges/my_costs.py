@@ -74,14 +74,14 @@ def judge(part: Part) -> None:
 
 
 def _by_name(given: Any) -> Any:
-    """The result sorted by name, with lists instead of tuples, so that a Counter equals a dictionary."""
+    """Return the result sorted by name, with lists instead of tuples, so that a Counter equals a dictionary."""
     if not isinstance(given, dict):
         return given
     return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(given.items(), key=str)}
 
 
 def _launches(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any]]:
-    """The right launches, and those of every wrong way."""
+    """Return the right launches, and those of every wrong way."""
 
     def count(passes: int, *, norms: int = 2, samples: int | None = None, deep: int = layers) -> dict[str, int]:
         return {
@@ -100,7 +100,7 @@ def _launches(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any
 
 
 def _blocks(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any]]:
-    """The right blocks, and those of every wrong way."""
+    """Return the right blocks, and those of every wrong way."""
     seen, page = prompt + tokens - 1, 2 * layers * PAGE * WIDTH * 2
 
     def count(pages: int, page_bytes: int = page, logits: int = tokens) -> dict[str, list[int]]:

@@ -19,7 +19,7 @@ def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
 
 
 def count_blocks(layers: int, width: int, vocabulary: int, prompt: int, tokens: int) -> dict[str, tuple[int, int]]:
-    """The last pass sees the prompt and all tokens but the last that is made."""
+    """Return the last pass sees the prompt and all tokens but the last that is made."""
     seen = prompt + tokens - 1
     pages = -(-seen // PAGE)
     page_bytes = 2 * layers * PAGE * width * 2

@@ -30,7 +30,7 @@ class SourceError(Exception):
 
 
 def read_source(path: Path) -> str:
-    """The text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError if it is not text."""
+    """Return the text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError if it is not text."""
     data = path.read_bytes()
     if len(data) > LARGEST:
         raise SourceError(1, f"the file has {len(data) >> 10} KB, but may have at most {LARGEST >> 10}")
@@ -45,7 +45,7 @@ def read_source(path: Path) -> str:
 
 
 def blank_out(text: str, *, keep_strings: bool = False) -> str:
-    """The text with comments (and strings) replaced by spaces of the same length."""
+    """Return the text with comments (and strings) replaced by spaces of the same length."""
 
     def blank(match: re.Match[str]) -> str:
         if keep_strings and match[0][0] != "/":
@@ -56,12 +56,13 @@ def blank_out(text: str, *, keep_strings: bool = False) -> str:
 
 
 def list_includes(text: str) -> list[str]:
-    """The files that a text includes by `#include "..."`."""
+    """Return the files that a text includes by `#include "..."`."""
     return _INCLUDE.findall(blank_out(text, keep_strings=True))
 
 
 def rewrite(text: str) -> str:
-    """The text as g++ can compile it with the emulator's headers. Raises SourceError for what the emulator does not have."""
+    """Return the text as g++ can compile it with the emulator's headers. Raises SourceError for what the emulator does not
+    have."""
     code = blank_out(text)
     for match in _VARIABLE.finditer(code):
         if not re.search(r"\boperator\b|\bstruct\b|\bclass\b|<", match[2]):
@@ -83,7 +84,7 @@ def rewrite(text: str) -> str:
 
 
 def list_kernels(text: str) -> dict[str, int]:
-    """The line of each kernel that a text defines, by its name."""
+    """Return the line of each kernel that a text defines, by its name."""
     code = re.sub(r"__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)", lambda match: " " * len(match[0]), blank_out(text))
     return {match[1]: code[: match.start()].count("\n") + 1 for match in _KERNEL.finditer(code)}
 

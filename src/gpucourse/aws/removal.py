@@ -33,6 +33,11 @@ from gpucourse.parallel import run_all
 PATIENCE_S = 300.0
 PAUSE_S = 5.0
 _BY_NAME = {kind.name: kind for kind in KINDS}
+_DELETE_CALLS = {  # service, operation, and the parameter that is the id
+    MOUNT_TARGET: ("efs", "delete_mount_target", "MountTargetId"),
+    FILE_SYSTEM: ("efs", "delete_file_system", "FileSystemId"),
+    SCHEDULES: ("scheduler", "delete_schedule_group", "Name"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,31 +143,35 @@ def _do(account: Account, step: ApiCall) -> None:
 
 def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
     """Return the calls that remove it, based on its current description; none if it is gone or no longer carries the tags."""
-    wanted: dict[str, str] = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
-    if resource.kind == MOUNT_TARGET:
-        if any(target["MountTargetId"] == resource.id for target in _targets(account, resource.parent, wanted)):
-            yield ApiCall("efs", "delete_mount_target", {"MountTargetId": resource.id})
-    elif resource.kind == FILE_SYSTEM:
-        if any(system["FileSystemId"] == resource.id for system in resource_scan.file_systems(account, wanted)):
-            yield ApiCall("efs", "delete_file_system", {"FileSystemId": resource.id})
-    elif resource.kind == SCHEDULES:
-        if any(name == resource.id for name, _tags in resource_scan.schedule_groups(account, wanted)):
-            yield ApiCall("scheduler", "delete_schedule_group", {"Name": resource.id})
-    elif resource.kind == ROLE:
-        if any(name == resource.id for name, _tags in resource_scan.roles(account, wanted)):
-            yield from role_steps(resource.id, schedule.POLICY_NAME)
-    elif resource.kind in _BY_NAME:
+    tags: dict[str, str] = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
+    if resource.kind in _BY_NAME:
         kind = _BY_NAME[resource.kind]
-        for item in resource_scan.items(account, kind, wanted):
+        for item in resource_scan.items(account, kind, tags):
             if item[kind.id] == resource.id:
                 yield from kind.remove(item)
+    elif resource.id not in _list_ids(account, resource, tags):
+        return
+    elif resource.kind == ROLE:
+        yield from role_steps(resource.id, schedule.POLICY_NAME)
     else:
-        raise CloudError(f"{resource.id} is of a kind that the course does not make", hint=resource.remove)
+        service, operation, parameter = _DELETE_CALLS[resource.kind]
+        yield ApiCall(service, operation, {parameter: resource.id})
 
 
-def _targets(account: Account, system: str, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
-    ours = any(known["FileSystemId"] == system for known in resource_scan.file_systems(account, wanted))
-    return resource_scan.mount_targets(account, system) if ours else []
+def _list_ids(account: Account, resource: CloudResource, tags: Mapping[str, str]) -> list[str]:
+    """Return the ids of the resources of its kind that carry these tags. Raises CloudError for a kind that the course does not
+    make."""
+    if resource.kind == MOUNT_TARGET:
+        systems = [system["FileSystemId"] for system in resource_scan.file_systems(account, tags)]
+        targets = resource_scan.mount_targets(account, resource.parent) if resource.parent in systems else []
+        return [target["MountTargetId"] for target in targets]
+    if resource.kind == FILE_SYSTEM:
+        return [system["FileSystemId"] for system in resource_scan.file_systems(account, tags)]
+    if resource.kind == SCHEDULES:
+        return [name for name, _tags in resource_scan.schedule_groups(account, tags)]
+    if resource.kind == ROLE:
+        return [name for name, _tags in resource_scan.roles(account, tags)]
+    raise CloudError(f"{resource.id} is of a kind that the course does not make", hint=resource.remove)
 
 
 def _still_going(work: _Work, leaving: list[CloudResource]) -> list[CloudResource]:

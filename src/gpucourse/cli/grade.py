@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,31 +126,25 @@ def grade(
     json: JsonFlag = False,
 ) -> int:
     """Your points, from evidence; or those of a bundle."""
-    more = [Path(word) for word in words or () if open_]
     subject = None if open_ or not words else words[0]
-    if subject is not None and (Path(subject).suffix == ".zip" or Path(subject).is_file()):
-        raise UsageError(f"{subject}: what should be done with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
-    if subject is not None and (len(words or ()) > 1 or rerun or bundle or review or judge or exercise):
-        hint = f"gpucourse grade {shlex.quote(subject)}"
-        raise UsageError(f"grade {subject} shows points, and takes only --json or --csv", hint=hint)
+    if subject is not None:
+        _check_subject(subject, alone=not (len(words or ()) > 1 or rerun or bundle or review or judge or exercise))
     if rerun is not None:
-        if bundle or open_ or csv or review or judge:
-            raise UsageError("--rerun cannot be combined with other options", hint=f"gpucourse grade --rerun {_quote(rerun)}")
+        _check_alone("--rerun", rerun, bundle, open_, csv, review, judge)
         from gpucourse.cli.grade_rerun import show_reruns
 
         return show_reruns(session_of(ctx), rerun, exercise, original=original, yes=yes)
     if original or yes:
         raise UsageError("--original and --yes belong to --rerun", hint="gpucourse grade --rerun work.zip --original")
-    opened = list(dict.fromkeys([*(open_ or ()), *more]))
+    opened = list(dict.fromkeys([*open_, *map(Path, words or ())])) if open_ else []
     if exercise is not None and len(opened) != 1:
         raise UsageError("--exercise is about one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
-    if bundle is not None and (open_ or csv or review or judge):
-        raise UsageError("--bundle cannot be combined with other options", hint="gpucourse grade --bundle work.zip")
     if csv and json:
         raise UsageError("--csv and --json cannot be combined", hint="gpucourse grade --csv > points.csv")
     session = session_of(ctx)
     context = session.context.watched_by(lambda event: session.console.warn(event.text) if isinstance(event, Note) else None)
     if bundle is not None:
+        _check_alone("--bundle", bundle, open_, csv, review, judge)
         return _bundle(session, context, bundle, by, json=json)
     judging = bool(review or judge)
     if judging and len(opened) > 1:
@@ -162,6 +156,22 @@ def grade(
     if judging:
         _review(session, context, judge or [], by)
     return _show_own(session, context, subject, csv=csv, json=json)
+
+
+def _check_subject(subject: str, *, alone: bool) -> None:
+    """Raise UsageError if the word is a file, or if the command also asks for something that does not belong to its points."""
+    if Path(subject).suffix == ".zip" or Path(subject).is_file():
+        raise UsageError(f"{subject}: what should be done with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
+    if not alone:
+        raise UsageError(
+            f"grade {subject} shows points, and takes only --json or --csv", hint=f"gpucourse grade {shlex.quote(subject)}"
+        )
+
+
+def _check_alone(option: str, path: Path, *others: object) -> None:
+    """Raise UsageError if one of the other options was used, too."""
+    if any(others):
+        raise UsageError(f"{option} cannot be combined with other options", hint=f"gpucourse grade {option} {_quote(path)}")
 
 
 def _show_own(session: Session, context: Context, subject: str | None, *, csv: bool, json: bool) -> int:
@@ -220,12 +230,16 @@ def _show_bundles(
         console.show(views.class_table(graded, broken=len(errors)))
     else:
         console.show(views.bundle_grade(graded[0], verbose=console.verbose))
+    return _worst(session, [*errors, *_list_changed(graded)])
+
+
+def _list_changed(graded: list[GradedBundle]) -> Iterator[CheckFailed]:
+    """Return an error for each bundle in which files were changed after they were sealed."""
     for item in graded:
         if files := item.bundle.changed or tuple(item.grade.changed):
             path = item.bundle.path
             hint = f"gpucourse grade --open {_quote(path)} shows them, and what they cost"
-            errors.append(CheckFailed(f"files were changed: {path.name}: {_few(files)}", hint=hint))
-    return _worst(session, errors)
+            yield CheckFailed(f"files were changed: {path.name}: {_few(files)}", hint=hint)
 
 
 def _describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocument:

@@ -63,11 +63,7 @@ def quiz(
     session = session_of(ctx)
     context, console = session.context, session.console
     if list_:
-        quiz = act.the_quiz(context)
-        if json:
-            console.document(QuizQuestions.of(quiz))
-        console.show(views.questions(quiz))
-        return ExitCode.DONE
+        return _list(session, json=json)
     sitting = act.sit(context, again=again)
     if sitting is None:
         if settings or end:
@@ -86,6 +82,17 @@ def quiz(
     elif not json:
         raise UsageError("the quiz needs a terminal", hint="gpucourse quiz --list, then gpucourse quiz --set NAME=ANSWER")
     return _show(session, json=json)
+
+
+def _list(session: Session, *, json: bool) -> int:
+    from gpucourse.learning.quiz import the_quiz
+    from gpucourse.ui.views.quiz import questions
+
+    quiz = the_quiz(session.context)
+    if json:
+        session.console.document(QuizQuestions.of(quiz))
+    session.console.show(questions(quiz))
+    return ExitCode.DONE
 
 
 def _ask(session: Session, sitting: Sitting) -> None:

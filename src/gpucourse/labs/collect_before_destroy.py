@@ -18,6 +18,7 @@ from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord, find_end_state
 from gpucourse.parallel import try_all
+from gpucourse.remote.fleet import Fleet
 from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
 from gpucourse.runs.finish import finish
 from gpucourse.runs.follow import make_job, note_exits
@@ -169,8 +170,6 @@ class _Collecting:
             self._fetch(record)
 
     def _fetch(self, record: RunRecord) -> None:
-        from gpucourse.remote.execute import cancel
-        from gpucourse.remote.fleet import values
         from gpucourse.remote.follow import FollowTimes, follow
         from gpucourse.remote.patience import AFTER_CANCEL_S
 
@@ -186,12 +185,7 @@ class _Collecting:
             return
         try:
             fleet = self.connections.reach(deployment, nodes, scheduled=record.slurm is not None)
-            if record.id not in self.asked:
-                _tell_of_end(context, record)
-            if record.id not in self.ended:
-                ended = cancel(fleet, record.id)
-                if record.slurm is not None and deployment.uses_existing_machines:
-                    values(ended)  # that cluster stays, and with it every job that did not end
+            self._end(context, fleet, record)
             times = FollowTimes(limit_s=AFTER_CANCEL_S, until=self.until)
             result = follow(fleet, make_job(context, record, nodes), context.watch, context.stop, times)
             if result.detached:
@@ -215,6 +209,18 @@ class _Collecting:
                 _give_up(context, record, home, error.what)
                 return
             raise _not_home(context, deployment, record, error) from error
+
+    def _end(self, context: Context, fleet: Fleet, record: RunRecord) -> None:
+        """Cancel the run on these nodes, unless that has been done. Raises if a job on a cluster that stays did not end."""
+        from gpucourse.remote.execute import cancel
+        from gpucourse.remote.fleet import values
+
+        if record.id not in self.asked:
+            _tell_of_end(context, record)
+        if record.id not in self.ended:
+            results = cancel(fleet, record.id)
+            if record.slurm is not None and self.deployment.uses_existing_machines:
+                values(results)
 
 
 def _allow_locks(count: int) -> int:

@@ -168,37 +168,34 @@ def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord
     return sorted((record for record in going if stack in {None, record.stack}), key=_order)
 
 
-def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
+def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
     """Return the run with that id, or with a part of it that matches only one, or of an exercise's number; with None, the
     newest.
 
     Raises UnknownName if none matches, UsageError if several do, MissingError if it cannot be read.
     """
-    if (record := _find_by_name(paths, wanted)) is not None:
+    if (record := _find_by_name(paths, name)) is not None:
         return record
     records, errors = readable(paths)
-    if not records and not errors and not _NUMBER.fullmatch(wanted or ""):
+    if not records and not errors and not _NUMBER.fullmatch(name or ""):
         raise UsageError("there are no runs yet", hint="gpucourse next")
-    if wanted is None and records:
-        return records[-1]
-    if wanted is None:
+    if name is None:
+        if records:
+            return records[-1]
         raise next(iter(errors.values()))
-    wanted = wanted.strip("/")
-    if "/" in wanted:
-        wanted = wanted.rsplit("/", 1)[1]
-    if exact := [record for record in records if wanted in {record.id, record.subject if record.place else record.exercise}]:
+    name = name.strip("/").rsplit("/", 1)[-1]
+    if exact := [record for record in records if name in {record.id, record.subject if record.place else record.exercise}]:
         return exact[-1]
-    hits = [record for record in records if _fits(record.id, wanted)]
-    if len(hits) > 1:
-        raise UsageError(f"'{wanted}' fits {len(hits)} runs", hint=f"type more of it: {', '.join(hit.id for hit in hits[-4:])}")
-    if hits:
-        return hits[0]
-    if _NUMBER.fullmatch(wanted):
-        raise UsageError(f"{wanted} has no run yet", hint=f"gpucourse run {wanted}")
-    for files, error in errors.items():
-        if _fits(files.folder.name, wanted):
-            raise error
-    raise UnknownName("run", wanted, [record.id for record in reversed(records)], hint="list them: gpucourse runs")
+    if matches := [record for record in records if _fits(record.id, name)]:
+        if len(matches) == 1:
+            return matches[0]
+        newest = ", ".join(record.id for record in matches[-4:])
+        raise UsageError(f"'{name}' fits {len(matches)} runs", hint=f"type more of it: {newest}")
+    if _NUMBER.fullmatch(name):
+        raise UsageError(f"{name} has no run yet", hint=f"gpucourse run {name}")
+    if error := next((error for files, error in errors.items() if _fits(files.folder.name, name)), None):
+        raise error
+    raise UnknownName("run", name, [record.id for record in reversed(records)], hint="list them: gpucourse runs")
 
 
 def _find_by_name(paths: WorkspacePaths, wanted: str | None) -> RunRecord | None:

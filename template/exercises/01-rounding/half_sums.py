@@ -25,17 +25,17 @@ count = parser.parse_args().count
 
 # --- the experiment ------------------------------------------------------------------------------------------------
 def to_half(value: float) -> float:
-    """The number of half precision that is nearest to `value`."""
+    """Return the number of half precision that is nearest to `value`."""
     return struct.unpack("e", struct.pack("e", value))[0]
 
 
 def add(left: float, right: float) -> float:
-    """The sum of two numbers, rounded to half precision."""
+    """Return the sum of two numbers, rounded to half precision."""
     return to_half(left + right)
 
 
 def add_in_order(values: list[float]) -> float:
-    """The sum from the first to the last, rounded after every addition."""
+    """Return the sum from the first to the last, rounded after every addition."""
     total = 0.0
     for value in values:
         total = add(total, value)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def add_in_pairs(values: list[float], add: Callable[[float, float], float]) -> float:
-    """The sum of `values` (one number or more, in any unit), made in rounds: each round adds neighbours, two at a time.
+    """Return the sum of `values` (one number or more, in any unit), made in rounds: each round adds neighbours, two at a time.
 
     `add(left, right)` is the only addition: it rounds its result to half precision.
     """

@@ -45,7 +45,7 @@ def show_no_network_of_a_terminated_instance() -> None:
 
 
 def end_by_itself(state: State, instance_id: str, cause: str) -> None:
-    """An instance that shut itself down, or that the spot market took back. Raises KeyError where there is none."""
+    """An instance that shut itself down, or that the spot market took back. Raises KeyError if there is none."""
     code, text = CAUSES[cause]
     instance = next(
         (candidate for _region, candidate in state.instances() if candidate.id == instance_id and candidate.state != GONE), None

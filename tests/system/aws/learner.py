@@ -44,7 +44,7 @@ class CloudLearner(Learner):
         return "\nthe account's last calls:\n" + "\n".join(calls)
 
     def deployment(self, stack: str = "03-aws-t4") -> dict[str, Any]:
-        """The record of a stack, from disk; empty where there is none."""
+        """The record of a stack, from disk; empty if there is none."""
         return dict(read_json(self.workspace / ".gpucourse" / "deployments" / f"{stack}.json") or {})
 
     def inventory(self, stack: str = "03-aws-t4") -> list[dict[str, Any]]:

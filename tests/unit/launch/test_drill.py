@@ -1,4 +1,4 @@
-"""Drills change what nodes are asked to do, and nothing else; where there is nothing to break they are refused."""
+"""Drills change what nodes are asked to do, and nothing else; if there is nothing to break they are refused."""
 
 from __future__ import annotations
 

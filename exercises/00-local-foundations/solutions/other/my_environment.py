@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def describe_process(node: int, local_rank: int, hosts: Sequence[str], processes: Sequence[int], port: int) -> dict[str, str]:
-    """The variables of one process."""
+    """Return the variables of one process."""
     everyone = [(place, own) for place, count in enumerate(processes) for own in range(count)]
     told = {"MASTER_ADDR": hosts[0], "MASTER_PORT": f"{port}", "WORLD_SIZE": f"{len(everyone)}"}
     told |= {"RANK": f"{everyone.index((node, local_rank))}", "LOCAL_RANK": f"{local_rank}", "NODE_RANK": f"{node}"}

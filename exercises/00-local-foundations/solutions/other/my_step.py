@@ -7,7 +7,7 @@ from torch import nn
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, tokens: torch.Tensor) -> float:
-    """The loss of the batch before the step."""
+    """Return the loss of the batch before the step."""
     chances = model(tokens[:, :-1]).log_softmax(dim=-1)
     surprises = -chances.gather(2, tokens[:, 1:].unsqueeze(2))
     weights = list(model.parameters())

@@ -8,7 +8,7 @@ Model = Callable[[list[int], list[int]], list[list[float]]]
 
 
 def generate(model: Model, prompt: list[int], count: int) -> list[int]:
-    """The `count` tokens that the model writes after `prompt`."""
+    """Return the `count` tokens that the model writes after `prompt`."""
     text, cache = list(prompt), list[int]()
     for _ in range(count):
         *_, last = model(text[len(cache) :], cache)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 def time_call(
     call: Callable[[], object], synchronize: Callable[[], object], clock: Callable[[], float], samples: int, calls: int
 ) -> float:
-    """The median seconds of one warm call."""
+    """Return the median seconds of one warm call."""
     moments = []
     for _ in range(samples + 1):
         for _ in range(calls):

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 
 def half_hook(kept: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
-    """The mean of all ranks' gradients, sent as float16."""
+    """Return the mean of all ranks' gradients, sent as float16."""
     gradient = bucket.buffer()
     gradient.div_(dist.get_world_size())
     if bucket.index() in kept:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
-    """The order of one stage."""
+    """Return the order of one stage."""
     room = stages - stage
     order: list[tuple[str, int]] = []
     gone, back = 0, 0

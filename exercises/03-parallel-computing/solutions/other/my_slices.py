@@ -9,7 +9,7 @@ PLAN = dict.fromkeys(("attention.qkv", "mlp.up"), "columns") | dict.fromkeys(("a
 
 
 def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """This rank's slices."""
+    """Return this rank's slices."""
     outputs, inputs = weight.shape
     if how == "rows":
         mine = slice(rank * inputs // size, (rank + 1) * inputs // size)
@@ -25,7 +25,7 @@ def _sum_over_ranks(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """A share of the outputs."""
+    """Return a share of the outputs."""
     entry = x * 1
     if entry.requires_grad:
         entry.register_hook(_sum_over_ranks)
@@ -33,7 +33,7 @@ def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> 
 
 
 def row_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """The whole outputs."""
+    """Return the whole outputs."""
     part = x @ weight.T
     others = _sum_over_ranks(part.detach()) - part.detach()
     return part + others + bias

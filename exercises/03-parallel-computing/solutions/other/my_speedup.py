@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def seconds_per_sample(training: dict) -> float:
-    """The middle of the warm steps, over the samples of all ranks."""
+    """Return the middle of the warm steps, over the samples of all ranks."""
     last: dict[int, float] = {}
     for row in sorted(training["rows"], key=lambda row: row["compute_s"] + row["communicate_s"]):
         last[row["step"]] = row["compute_s"] + row["communicate_s"]  # the longest of a step overwrites the others

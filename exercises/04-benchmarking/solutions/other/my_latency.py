@@ -6,7 +6,7 @@ from itertools import pairwise
 
 
 def percentile(values: list[float], percent: float) -> float:
-    """The smallest value that at least `percent` percent do not exceed."""
+    """Return the smallest value that at least `percent` percent do not exceed."""
     within = [limit for limit in values if 100 * sum(value <= limit for value in values) >= percent * len(values)]
     return min(within)
 
@@ -23,7 +23,7 @@ def _middle(speeds: list[float]) -> float:
 
 
 def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]], limit_ms: float) -> int | None:
-    """The smallest batch size within the limit that is as good as the fastest."""
+    """Return the smallest batch size within the limit that is as good as the fastest."""
     best, floor = None, 0.0
     for batch, speeds in sorted(rounds.items()):
         if percentile(tpots_ms[batch], 99) > limit_ms:

@@ -9,7 +9,7 @@ TRANSFERS_A_CLOCK = 2
 def derive_peaks(
     sms: int, cores_per_sm: int, tensor_fma_per_clock: int, boost_mhz: float, memory_mhz: float, bus_bits: int
 ) -> dict[str, float]:
-    """The peaks of a GPU."""
+    """Return the peaks of a GPU."""
     giga = {"float32": cores_per_sm, "float16": tensor_fma_per_clock}
     for name, units in giga.items():
         giga[name] = sms * units * OPERATIONS_OF_A_MULTIPLY_ADD * boost_mhz / 1000

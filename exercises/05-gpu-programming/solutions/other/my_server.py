@@ -11,7 +11,8 @@ Answer = Callable[[torch.Tensor], torch.Tensor]
 
 
 def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any], like: torch.Tensor) -> Answer:
-    """A function that answers requests of the shape of `like` with a graph. Raises RuntimeError where there can be none."""
+    """Return a function that answers requests of the shape of `like` with a graph. Raises RuntimeError if there can be
+    none."""
     static = torch.zeros_like(like)
     graph = capture(lambda: model(static))
 
@@ -33,7 +34,7 @@ class Server:
         self.answers: dict[torch.Size, Answer] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """What the model returns for `tokens`, of shape (batch, length)."""
+        """Return what the model returns for `tokens`, of shape (batch, length)."""
         if tokens.shape not in self.answers:
             try:
                 self.answers[tokens.shape] = make_replay(self.model, self.capture, tokens)

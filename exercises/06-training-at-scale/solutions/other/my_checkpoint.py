@@ -9,7 +9,7 @@ from torch import nn
 
 
 def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generator: torch.Generator) -> dict[str, Any]:
-    """The very tensors of the training, so that a load changes it; a new optimizer gets moments of zero first."""
+    """Return the very tensors of the training, so that a load changes it; a new optimizer gets moments of zero first."""
     weights, moments = dict(model.named_parameters()), {}
     for name, weight in weights.items():
         kept = optimizer.state[weight]

@@ -13,7 +13,7 @@ def strides(sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
 
 
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """A coordinate is the rank over its stride, modulo its size."""
+    """Return the rank over the stride of a coordinate, modulo its size."""
     return {name: rank // stride % sizes[name] for name, stride in strides(sizes, order).items()}
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def latest(folder: Path) -> Path | None:
-    """The checkpoint to continue from: of those in `folder` that are whole, the one of the latest step; None where none is."""
+    """Return the checkpoint to continue from: of those in `folder` that are whole, the one of the latest step; None if none
+    is."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries]

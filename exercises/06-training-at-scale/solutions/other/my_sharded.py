@@ -18,7 +18,7 @@ class ShardedAdamW:
         eps: float,
         weight_decay: float,
     ) -> None:
-        """This rank's pieces, copied from the weights."""
+        """Copy this rank's pieces from the weights."""
         self.parameters, self.rank, self.ranks = parameters, dist.get_rank(), dist.get_world_size()
         self.pieces = [nn.Parameter(self.divide(p.detach())[self.rank].clone()) for p in parameters]
         self.adamw = torch.optim.AdamW(self.pieces, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
@@ -30,7 +30,7 @@ class ShardedAdamW:
         return list(padded.split(size))
 
     def step(self) -> None:
-        """The gradients of this rank's pieces, AdamW, then all pieces back into their weights."""
+        """Get the gradients of this rank's pieces, run AdamW, then put all pieces back into their weights."""
         for piece, parameter in zip(self.pieces, self.parameters, strict=True):
             piece.grad = torch.empty_like(piece)
             dist.reduce_scatter(piece.grad, self.divide(parameter.grad / self.ranks))

@@ -10,7 +10,7 @@ DIVIDED = {0: (), 1: (2,), 2: (1, 2), 3: (0, 1, 2)}
 def bytes_per_rank(
     stage: int, parameters: int, ranks: int, weight: float, gradient: float, optimizer: float
 ) -> tuple[float, float, float]:
-    """The three kinds in order, each whole or divided."""
+    """Return the three kinds in order, each whole or divided."""
     sizes = [parameters * size for size in (weight, gradient, optimizer)]
     for place in DIVIDED[stage]:
         sizes[place] /= ranks
@@ -18,7 +18,7 @@ def bytes_per_rank(
 
 
 def traffic(stage: int, parameters: int, ranks: int) -> float:
-    """A collective in a ring has ranks - 1 rounds, and in each of them a rank sends one share."""
+    """Return a collective in a ring has ranks - 1 rounds, and in each of them a rank sends one share."""
     reduce_scatter = all_gather = (ranks - 1) * Fraction(parameters, ranks)
     forward = all_gather
     backward = reduce_scatter + (all_gather if stage == 3 else 0)

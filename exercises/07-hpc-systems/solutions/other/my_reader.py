@@ -31,7 +31,7 @@ def batches(path: Path, size: int, order: list[int], batch: int, window: int) ->
 
 
 def fetch(shard: int, size: int, wanted: list[int]) -> list[bytes]:
-    """The records in the order of their places, block by block."""
+    """Return the records in the order of their places, block by block."""
     records = []
     blocks: dict[int, list[int]] = {}
     for number in sorted(wanted):

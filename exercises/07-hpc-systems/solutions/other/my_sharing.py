@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 
 def way(service: dict, card: dict) -> str:
-    """A table of the needs."""
+    """Return a table of the needs."""
     alone = max(service["gib"] / card["gib"], service["percent"] / 100) > 0.5
     if alone or (service["isolated"] and not card["profiles"]):
         return "none"
@@ -16,7 +16,7 @@ def way(service: dict, card: dict) -> str:
 
 
 def profile(service: dict, card: dict) -> str:
-    """The smallest by memory, then by processors."""
+    """Return the smallest by memory, then by processors."""
     enough = [
         (size["gib"], size["compute"], name)
         for name, size in card["profiles"].items()
@@ -26,7 +26,7 @@ def profile(service: dict, card: dict) -> str:
 
 
 def layout(kinds: tuple[str, ...], card: dict, taken: frozenset = frozenset()) -> list[int] | None:
-    """Starts for these instances on one GPU."""
+    """Return starts for these instances on one GPU."""
     if not kinds:
         return []
     size = card["profiles"][kinds[0]]
@@ -39,18 +39,23 @@ def layout(kinds: tuple[str, ...], card: dict, taken: frozenset = frozenset()) -
     return None
 
 
-def place(names: list[str], card: dict) -> list[tuple[int, int]]:
-    """The fewest sets that hold all."""
+def list_sets(kinds: list[str], card: dict) -> dict[tuple[str, ...], list[int]]:
+    """Every set of instances that one GPU can hold, with their starts."""
     profiles = card["profiles"]
-    kinds = sorted(set(names), key=lambda name: (-profiles[name]["memory"], name))
-    sets: dict[tuple[str, ...], list[int]] = {}
+    sets = {}
     for count in range(1, card["compute"] + 1):
         for some in combinations_with_replacement(kinds, count):
-            if (
-                sum(profiles[name]["compute"] for name in some) <= card["compute"]
-                and (starts := layout(some, card)) is not None
-            ):
+            compute = sum(profiles[name]["compute"] for name in some)
+            if compute <= card["compute"] and (starts := layout(some, card)) is not None:
                 sets[some] = starts
+    return sets
+
+
+def place(names: list[str], card: dict) -> list[tuple[int, int]]:
+    """Return the fewest sets that hold all."""
+    profiles = card["profiles"]
+    kinds = sorted(set(names), key=lambda name: (-profiles[name]["memory"], name))
+    sets = list_sets(kinds, card)
 
     @cache
     def cover(left: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:

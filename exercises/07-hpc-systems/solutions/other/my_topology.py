@@ -6,19 +6,19 @@ import re
 
 
 def read(text: str) -> list[list[str]]:
-    """The links between the GPUs."""
+    """Return the links between the GPUs."""
     table = [re.split(r"\s+", line.strip()) for line in text.splitlines() if re.match(r"GPU\d+\s", line)]
     return [row[1 : len(table) + 1] for row in table]
 
 
 def cost(link: str) -> int:
-    """The cost of a link: one slow link outweighs any number of faster ones."""
+    """Return the cost of a link: one slow link outweighs any number of faster ones."""
     rank = 20 - int(link[2:]) if link.startswith("NV") else 20 + ("PIX", "PXB", "PHB", "NODE", "SYS").index(link)
     return 30**rank
 
 
 def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
-    """The division with the least cost."""
+    """Return the division with the least cost."""
 
     def divide(left: list[int], group: list[int], spent: int) -> None:
         nonlocal best, least
@@ -45,7 +45,7 @@ def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
 
 
 def find_ring(links: list[list[str]]) -> list[int]:
-    """The ring with the least cost."""
+    """Return the ring with the least cost."""
 
     def go(order: list[int], spent: int) -> None:
         nonlocal best, least

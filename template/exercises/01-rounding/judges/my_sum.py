@@ -26,7 +26,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Sums of ones, of even, odd and large counts."""
+    """Judge sums of ones, and of even, odd and large counts."""
     add_in_pairs = part.function("add_in_pairs")
     for ones in (1, 2, 7, 4096):
         calls = []

@@ -32,7 +32,7 @@ _GAP_S = 300.0  # not looked for longer than this: stopped, suspended or stuck, 
 
 @dataclass(frozen=True)
 class Sight:
-    """What there is to see at one moment. `gpu_percent` is that of the busiest GPU; None where none was asked or answered.
+    """What there is to see at one moment. `gpu_percent` is that of the busiest GPU; None if none was asked or answered.
 
     `boot` tells one boot from the next; `hold_until` is in seconds since 1970; `jobs` says what runs, for people; `others` are
     the nodes of the lab that are in use.
@@ -98,7 +98,7 @@ def reasons(seen: Sight) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class Machine:
     """This node, under `root` (empty on a node; a folder where it is tried). `lab` is the folder where the nodes of its lab say
-    that they are in use; empty where they share none."""
+    that they are in use; empty if they share none."""
 
     root: str = ""
     gpus: int = 0
@@ -131,7 +131,7 @@ class Machine:
         run_program("sh", "-c", _SAY, "sh", self.lab, self.name, f"{now:.0f}")
 
     def others_in_use(self, now: float) -> tuple[str, ...]:
-        """The nodes that said so a short while ago."""
+        """Return the nodes that said so a short while ago."""
         names = []
         for line in run_program("sh", "-c", 'cd "$1" && grep -H . -- node*', "sh", self.lab).splitlines():
             name, _, moment = line.partition(":")
@@ -140,7 +140,7 @@ class Machine:
         return tuple(names)
 
     def course_jobs(self) -> tuple[str, ...]:
-        """The runs of the course on this node: their processes carry a mark in the environment."""
+        """Return the runs of the course on this node: their processes carry a mark in the environment."""
         names = set()
         for pid in filter(str.isdigit, os.listdir(f"{self.root}/proc")):
             try:
@@ -175,7 +175,7 @@ class Machine:
         return until if 0 <= until < _LAST_TIME else 0.0
 
     def last_view(self) -> View | None:
-        """What the agent remembers; None at first, or where that is damaged."""
+        """Return what the agent remembers; None at first, or where that is damaged."""
         try:
             known = json.loads(self._read("/var/lib/gpucourse/idle.json"))
             since = known["idle_since"]
@@ -199,7 +199,7 @@ class Machine:
 
 
 def gpu_percent() -> float | None:
-    """How busy the busiest GPU is; None where the driver does not say. A GPU that is shared in parts (MIG) says nothing of
+    """How busy the busiest GPU is; None if the driver does not say. A GPU that is shared in parts (MIG) says nothing of
     itself: it counts as fully busy while any program is on it."""
     shares = run_program("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits").split("\n")
     numbers = [float(share) for share in shares if share.strip().isdigit()]
@@ -215,7 +215,7 @@ def scheduler_jobs() -> tuple[str, ...]:
 
 
 def run_program(*command: str) -> str:
-    """What a program prints; empty where it is not there, fails or hangs."""
+    """Return what a program prints; empty if it is not there, fails or hangs."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):

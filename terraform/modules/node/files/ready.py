@@ -48,7 +48,7 @@ def main(target: str) -> int:
 
 
 def ask_gpus(field: str) -> list[str]:
-    """What the driver says of one field, a GPU each."""
+    """Return what the driver says of one field, a GPU each."""
     command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return [line.strip() for line in said.stdout.splitlines()]

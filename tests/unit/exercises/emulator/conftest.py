@@ -40,6 +40,6 @@ def build(emulator: Any, cache: Path, tmp_path_factory: pytest.TempPathFactory) 
         folder = tmp_path_factory.mktemp("build")
         source = folder / name
         source.write_text(text, encoding="utf-8")
-        return emulator.build([source], folder=folder, cache=cache, **more)
+        return emulator.build([source], folder=folder, **{"cache": cache} | more)
 
     return build_text

@@ -71,6 +71,15 @@ def test_build_names_the_line_of_the_learner(
     assert re.search(message, error.message), error.message
 
 
+def test_build_waits_for_the_emulator_if_the_kernels_have_an_error(
+    emulator: Any, build: Callable[..., Any], tmp_path: Path
+) -> None:
+    large = KERNEL.replace("{ x[", "{ __shared__ float large[16384]; large[0] = x[0]; x[0] = large[1]; x[", 1)
+    with pytest.raises(emulator.CompileError, match="bytes of shared memory"):
+        build(large, cache=tmp_path)
+    assert len(list(tmp_path.glob("emulator-*.o"))) == 1
+
+
 def test_build_refuses_a_file_that_is_no_utf8(emulator: Any, tmp_path: Path) -> None:
     source = tmp_path / "my_kernels.cu"
     source.write_bytes(b"// first\n// \xff\xfe\n" + KERNEL.encode())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def add_in_pairs(values: list[float], add: Callable[[float, float], float]) -> float:
-    """The sum, made of two halves."""
+    """Return the sum, made of two halves."""
     if len(values) == 1:
         return values[0]
     middle = len(values) // 2
