@@ -55,7 +55,7 @@ class ToyTarget(Target[ToyProposal, Deployment]):
         """Bring the nodes up, and wait until they answer."""
         deployment = proposal.deployment
         ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
-        with record_outcome(context, deployment):
+        with record_outcome(context.paths, deployment):
             nodes = _nodes(context, deployment)
             for name in _names(deployment):
                 nodes.up(name)

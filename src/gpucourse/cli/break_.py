@@ -80,7 +80,7 @@ def _break_code(session: Session, run_request: RunRequest, *, json: bool) -> int
         record = break_code(context.watched_by(live), run_request).record
     _, exercise = context.catalog.exercise(record.exercise)
     copy = context.paths.broken_copy(exercise.id)
-    faults = list_faults(context)
+    faults = list_faults(context.catalog)
     if json:
         titles = {word: fault.title for word, fault in faults.items()}
         session.console.document(OneRun(run=RunDocument.of(record), copy=copy, faults=titles))

@@ -62,7 +62,7 @@ def faults(session: Session) -> Iterator[str]:
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import list_faults
 
-    yield from (*HOWS, *list_faults(session.look()))
+    yield from (*HOWS, *list_faults(session.look().catalog))
 
 
 @_quietly

@@ -192,7 +192,7 @@ def deploy(
         trust=tuple(trust or ()),
         on_login_node=on_login_node,
     )
-    meant = choose_target(session.context, request)
+    meant = choose_target(session.context.settings, request)
     request = replace(request, target=meant.name)
     session.console.mode(meant.name)
     try:

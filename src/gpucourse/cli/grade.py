@@ -185,7 +185,7 @@ def _show_own(session: Session, context: Context, subject: str | None, *, csv: b
     title, points = grade_subject(context, subject) if subject is not None else ("", act(context))
     if csv:
         edits = list_all_edits(context)
-        console.text(views.as_csv([(name_learner(context), now_utc(), points, edits)]))
+        console.text(views.as_csv([(name_learner(context.settings), now_utc(), points, edits)]))
     elif json:
         console.document(Points.of(points))
     else:
@@ -264,7 +264,7 @@ def _grade_bundle(context: Context, path: Path, review: Callable[[Context], None
 
     with open_bundle(context, path) as bundle:
         if review is not None:
-            check_reviewer(context, bundle)
+            check_reviewer(context.workspace, bundle)
             review(bundle.context)
         return grade_bundle(bundle)
 
@@ -304,7 +304,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         number = percent.strip().removesuffix("%")
         if not (equals and slash and number.isascii() and number.isdecimal()):
             raise UsageError(f"--judge {given}: not of the form 3.2/why=80", hint="80 is how good it is, in percent")
-        name = by if by is not None else act.name_learner(session.context)
+        name = by if by is not None else act.name_learner(session.context.settings)
         made.append(act.judgement(context, exercise, question, int(number) / 100, by=name))
     act.keep(context, made)  # all of them, or none
     if judgements:
@@ -326,7 +326,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
     from gpucourse.learning import grade as act
     from gpucourse.ui.views.grade import to_judge
 
-    usual = act.name_learner(session.context)
+    usual = act.name_learner(session.context.settings)
     name = by or ask(session, f"your name, which is kept with each judgement [{usual}]> ")
     if name is None:
         return

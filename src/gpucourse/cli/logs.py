@@ -95,7 +95,7 @@ def show_logs(
         session.console.warn(f"this may be incomplete: {error.what}")
     if told := describe_later(record):
         session.console.warn(f"{told}; the same command collects what they write")
-    logs = select_logs(context, record, rank, part)
+    logs = select_logs(context.paths, record, rank, part)
     try:
         if times:
             _print_by_time(session, record, logs)
@@ -120,7 +120,7 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
     with session.console.watch() as live:
         hidden = LogBytes | Stage if rank is None else LogBytes | Stage | SilentRanks
         followed = context.watched_by(lambda event: None if isinstance(event, hidden) else live(event))
-        tail = Tail(context.watched_by(live), record, rank, part)
+        tail = Tail(context.paths, live, record, rank, part)
         thread = threading.Thread(target=tail.until, args=(ended.is_set, context.stop), daemon=True)
         thread.start()
         try:

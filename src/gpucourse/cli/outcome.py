@@ -162,7 +162,7 @@ def _store_screen(context: Context, record: RunRecord, live: Live, view: View) -
     seal_screen(files)
     _, exercise = context.catalog.exercise(record.exercise)
     if any(files.screen.match(wanted.source) for wanted in exercise.deliverables):  # others are handed in already
-        deliver(context, exercise, record)
+        deliver(context.paths, exercise, record)
 
 
 def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:
@@ -185,7 +185,7 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
     context = session.context
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
-    prediction = read_prediction(context, exercise, record)
+    prediction = read_prediction(context.paths, exercise, record)
     metrics, step = read_metrics(files.metrics), session.find_step()
     if session.console.verbose:
         view = details(

@@ -57,7 +57,7 @@ def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction
     if asked is None or run_request.script is not None or not (somebody_there(session) and session.console.out.terminal):
         return None
     try:
-        lab = find_deployed_lab(session.context, module, target=run_request.target, gpu=run_request.gpu)
+        lab = find_deployed_lab(session.context.paths, module, target=run_request.target, gpu=run_request.gpu)
     except MissingError:  # the run reports it
         return None
     parameters = resolve(exercise, run_request.settings, local=lab.is_simulated)

@@ -223,7 +223,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
     from gpucourse.ui.views.many import sweep as view
 
     context = session.context
-    parameter, values = act.values_of(context, run_request, typed)
+    parameter, values = act.values_of(context.catalog, run_request, typed)
     location = locate_run(context, resolve(context, run_request))
     session.console.mode(location.mode, location.lacks)
 
@@ -255,7 +255,7 @@ def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
 
     context = session.context
     module = context.catalog.module(run_request.exercise)
-    first = labs(context, module, run_request)[0]
+    first = labs(context.paths, module, run_request)[0]
     session.console.mode(first.mode, first.lacks)
     of = len(module.exercises)
 
@@ -263,7 +263,7 @@ def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
         number = [item.id for item in module.exercises].index(exercise.id) + 1
         return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
 
-    steps = act(context, module, run_request, run_exercise)
+    steps = act(context.paths, module, run_request, run_exercise)
     if json:
         session.console.document(ModuleRuns(steps=list(steps)))
     session.console.show(view(steps, session.find_step()))

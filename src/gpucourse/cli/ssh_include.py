@@ -14,7 +14,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
 
     context, console = session.context, session.console
     try:
-        wanted = ssh.read_answer(context)
+        wanted = ssh.read_answer(context.paths)
         if wanted is None:
             if not ask or not somebody_there(session) or not console.err.terminal:
                 return
@@ -23,7 +23,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
             except GpucourseError:  # no question about what cannot be done; `init --ssh-include` says why
                 return
             wanted = _ask(session, module)
-            ssh.keep_answer(context, wanted=wanted)
+            ssh.keep_answer(context.paths, wanted=wanted)
         if wanted and ssh.add_line(context):
             console.note(f"~/.ssh/config includes this workspace's nodes now: ssh gpucourse-{module}-node0")
     except GpucourseError as error:
@@ -35,7 +35,7 @@ def decide(session: Session, *, wanted: bool) -> None:
     from gpucourse.labs import ssh
 
     changed = (ssh.add_line if wanted else ssh.remove_line)(session.context)
-    ssh.keep_answer(session.context, wanted=wanted)
+    ssh.keep_answer(session.context.paths, wanted=wanted)
     state = "includes this workspace's nodes" if wanted else "does not include this workspace's nodes"
     session.console.note(f"~/.ssh/config {state}{' now' if changed else ', as before'}")
 
@@ -46,7 +46,7 @@ def take_line_away(session: Session) -> None:
 
     context = session.context
     try:
-        if ssh.read_answer(context) and not ssh.has_labs(context) and ssh.remove_line(context):
+        if ssh.read_answer(context.paths) and not ssh.has_labs(context.paths) and ssh.remove_line(context):
             session.console.note("~/.ssh/config does not include this workspace's nodes any more")
     except GpucourseError as error:
         session.console.warn(f"{error.what}; {error.hint}")

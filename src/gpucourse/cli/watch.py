@@ -77,7 +77,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
     )
     if keys:
         _begin(ctx, exercise)
-    for event in act.wait_for_saves(context, files, known=stamps, read_key=read_key if keys else None):
+    for event in act.wait_for_saves(context.stop, files, known=stamps, read_key=read_key if keys else None):
         if event in {"q", END}:
             return None
         if event == "n" and (following := find_next_step(context).exercise) is not None and following.id != exercise.id:
@@ -154,7 +154,7 @@ def _is_simulated(session: Session, exercise: Exercise) -> bool:
         with suppress(MissingError):  # reported when a part is judged
             context.judge.start(torch=True)  # while the person writes
     try:
-        return find_deployed_lab(context, context.catalog.exercise(exercise.id)[0]).is_simulated
+        return find_deployed_lab(context.paths, context.catalog.exercise(exercise.id)[0]).is_simulated
     except MissingError as error:
         if not any(part.judge for part in exercise.yours):
             raise

@@ -90,7 +90,7 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
         if module in {None, lab.module} and which.target in {None, lab.target} and which.gpu in {None, lab.gpu}
     ]
     if which.forget_unreachable:
-        _check_forgettable(context, labs, everything=which.everything)
+        _check_forgettable(context.watch, labs, everything=which.everything)
     result = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
     if not (which.everything or (not labs and which.gpu is None)):
         return result
@@ -108,7 +108,7 @@ def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackC
     return [paid for target in load_targets() if isinstance(target, HasClock) for paid in target.preview_destroy(context, labs)]
 
 
-def _check_forgettable(context: Context, labs: Sequence[Deployment], *, everything: bool) -> None:
+def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything: bool) -> None:
     """Report which labs are never forgotten. Raises UsageError if only such labs were named."""
     kept = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
     why = [
@@ -122,7 +122,7 @@ def _check_forgettable(context: Context, labs: Sequence[Deployment], *, everythi
         )
     for lab, reason in zip(kept, why, strict=True):
         if lab.costs:
-            context.watch(Note(text=f"{reason}. It is taken down as usual", level="warning"))
+            watch(Note(text=f"{reason}. It is taken down as usual", level="warning"))
 
 
 def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_unreachable: bool = False) -> DestroyResult:
@@ -270,7 +270,7 @@ def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: R
     with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
         deployments.save(context.paths, deployment, "destroying")
     with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
-        receipt.removed = _down(context, lab)
+        receipt.removed = _down(context.watch, lab)
     with stage(context.watch, f"leak scan {deployment.stack}", "looking for leftovers"):
         first = lab.scan_leftovers()
         if first:
@@ -278,11 +278,11 @@ def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: R
         receipt.swept, receipt.leftovers = [f"{item.kind} {item.id}" for item in first], lab.scan_leftovers()
 
 
-def _down(context: Context, lab: Removable) -> list[str]:
+def _down(watch: Watcher, lab: Removable) -> list[str]:
     try:
-        return lab.down(context.watch)
+        return lab.down(watch)
     except (InfrastructureError, StorageError) as error:
         # What is on this computer can be found and ended without Terraform; the leak scan decides whether that worked.
-        context.watch(Note(text=f"{error.what}. Ending the nodes by their processes and folders.", level="warning"))
+        watch(Note(text=f"{error.what}. Ending the nodes by their processes and folders.", level="warning"))
         lab.end_everything()
         return []

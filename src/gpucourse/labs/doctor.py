@@ -7,7 +7,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
@@ -16,6 +16,7 @@ from gpucourse.model.cloud import Finding
 from gpucourse.model.launching import USUAL, advise_install, advised_extra
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.units import format_bytes
+from gpucourse.workspace.paths import WorkspacePaths
 
 ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes some megabytes; a full disk stops everything
 
@@ -25,10 +26,10 @@ def doctor(context: Context, meant: str, module: str | None = None) -> list[Find
     and packages that its exercises use."""
     return [
         _python(),
-        _terraform(context),
+        _terraform(context.environ),
         _tool("ssh", "gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
         *(finding for target in load_targets() for finding in target.find_requirements(context, meant=target.name == meant)),
-        _workspace(context),
+        _workspace(context.paths),
         check_course(context),
         *(list_programs(context.catalog.module(module)) if module is not None else ()),
     ]
@@ -71,11 +72,11 @@ def _python() -> Finding:
     return Finding(what="Python", state="ok", detail=f"{sys.version.split()[0]} at {sys.executable}")
 
 
-def _terraform(context: Context) -> Finding:
+def _terraform(environ: Mapping[str, str]) -> Finding:
     from gpucourse.provision.binary import find_terraform
 
     try:
-        binary = find_terraform(context.environ)
+        binary = find_terraform(environ)
     except GpucourseError as error:
         return Finding(what="Terraform", state="missing", detail=error.what, mend=error.hint)
     return Finding(what="Terraform", state="ok", detail=binary.describe())
@@ -88,8 +89,8 @@ def _tool(name: str, serves: str, mend: str) -> Finding:
     return Finding(what=name, state="ok", detail=path)
 
 
-def _workspace(context: Context) -> Finding:
-    root = context.paths.root
+def _workspace(paths: WorkspacePaths) -> Finding:
+    root = paths.root
     if not os.access(root, os.W_OK):
         return Finding(what="workspace", state="missing", detail=f"{root} cannot be written", mend=f"chmod u+w '{root}'")
     free = shutil.disk_usage(root).free

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError, Interrupted
 from gpucourse.model.deployment import NodeHealth
-from gpucourse.model.event import NodeEvent, Note
+from gpucourse.model.event import NodeEvent, Note, Watcher
 from gpucourse.model.node import Inventory, Node
+from gpucourse.ports import Transport
 from gpucourse.remote.agent import slurm_words
 from gpucourse.runs.connect import reach
 from gpucourse.storage import write_text
@@ -45,8 +46,8 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
 
     write_ssh_files(context, paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
-        reach(context, fleet)
-        values(fleet.do_on_each(lambda link: _has_python(context, link)))
+        reach(context.watch, fleet)
+        values(fleet.do_on_each(lambda link: _has_python(context.watch, link)))
         # Only one node is checked for the packages: the nodes of a stack are alike, and a run checks each of its own.
         findings = probe(fleet.part((inventory.head,)), modules=("torch",)).nodes[inventory.head.name]
     context.watch(
@@ -67,10 +68,10 @@ def write_ssh_files(context: Context, paths: StackPaths, inventory: Inventory) -
     write_text(paths.ssh_hosts, ssh_hosts(inventory, context.paths.client_key, paths.known_hosts), mode=0o600)
 
 
-def _has_python(context: Context, link: Link) -> None:
+def _has_python(watch: Watcher, link: Link) -> None:
     began = time.monotonic()
     done = link.run(f"test -x {shlex.quote(link.node.python)}", timeout_s=20.0)
-    context.watch(NodeEvent(node=link.node.name, step="shell", ok=done.ok, seconds=time.monotonic() - began))
+    watch(NodeEvent(node=link.node.name, step="shell", ok=done.ok, seconds=time.monotonic() - began))
     if not done.ok:
         raise InfrastructureError(
             f"{link.node.name}: there is no program {link.node.python}",
@@ -117,7 +118,7 @@ def wait_for_slurm(
             if waited > patience_s or all(what.startswith("drain") for what in wrong.values()):
                 wrong |= {health.node: health.detail for health in looks() if not health.healthy and health.detail}
                 told = "; ".join(f"{name}: {what}" for name, what in wrong.items())
-                logs = _logs(context, inventory, wrong)
+                logs = _logs(context.transport, inventory, wrong)
                 raise InfrastructureError(f"Slurm has not every node after {waited:.0f} s: {told}{logs}", hint=hint)
             if context.stop.wait(poll_s):
                 raise Interrupted("stopped while Slurm was taking its nodes")
@@ -145,12 +146,12 @@ def _not_ready(inventory: Inventory, listed: str, gone: Collection[str] = ()) ->
     return wrong
 
 
-def _logs(context: Context, inventory: Inventory, names: Collection[str]) -> str:
+def _logs(transport: Transport, inventory: Inventory, names: Collection[str]) -> str:
     """Return the end of the daemon's log on each of these nodes, as lines; nothing for a node that does not answer."""
     from gpucourse.remote.fleet import Fleet
 
     nodes = [node for node in inventory.nodes if node.name in names][:_MOST_LOGS]
-    with Fleet(context.transport, nodes) as fleet:
+    with Fleet(transport, nodes) as fleet:
         ends = [(outcome.node, outcome.value) for outcome in fleet.do_on_each(lambda link: _of_log(link, f"tail -n {_LINES}"))]
     return "".join(f"\n{node.name}, the end of {_log(node)}:\n{text}" for node, text in ends if text)
 

@@ -22,6 +22,7 @@ from gpucourse.runs.resolve import find_deployed_lab
 from gpucourse.storage import storing, write_bytes
 from gpucourse.workspace import deployments
 from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.paths import WorkspacePaths
 
 _MOST_BYTES = 1 << 20
 # Characters that OpenSSH would not read literally in the name of a file to include.
@@ -33,7 +34,7 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
 
     Raises MissingError if the lab is not deployed, UnknownName for a node that it does not have.
     """
-    deployment = find_deployed_lab(context, context.catalog.module(module_id))
+    deployment = find_deployed_lab(context.paths, context.catalog.module(module_id))
     names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
     name = names[int(node)] if node.isdecimal() and int(node) < len(names) else node
     if name not in names:
@@ -52,15 +53,15 @@ class SshIncludeAnswer:
     wanted: bool
 
 
-def read_answer(context: Context) -> bool | None:
+def read_answer(paths: WorkspacePaths) -> bool | None:
     """Return what the learner answered; None if they were not asked yet."""
-    record = read_record(context.paths.ssh_include, SshIncludeAnswer)
+    record = read_record(paths.ssh_include, SshIncludeAnswer)
     return record.wanted if record else None
 
 
-def keep_answer(context: Context, *, wanted: bool) -> None:
+def keep_answer(paths: WorkspacePaths, *, wanted: bool) -> None:
     """Store the learner's answer."""
-    write_record(context.paths.ssh_include, SshIncludeAnswer(wanted=wanted))
+    write_record(paths.ssh_include, SshIncludeAnswer(wanted=wanted))
 
 
 def find_config(environ: Mapping[str, str]) -> Path:
@@ -97,7 +98,7 @@ def find_registered_home() -> Path:
 def add_line(context: Context) -> bool:
     """Add the line; return whether it was missing before. Raises MissingError, UsageError if the file is left alone."""
     config = find_config(context.environ)
-    lines = _make_lines(context)
+    lines = _make_lines(context.paths)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
         before = _read(config)
         if lines in before:
@@ -111,7 +112,7 @@ def remove_line(context: Context) -> bool:
     """Remove the line; return whether it was there. A file without other content is removed too. Raises the errors of
     `add_line`."""
     config = find_config(context.environ)
-    lines = _make_lines(context)
+    lines = _make_lines(context.paths)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
         before = _read(config)
         if lines not in before:
@@ -124,15 +125,15 @@ def remove_line(context: Context) -> bool:
     return True
 
 
-def has_labs(context: Context) -> bool:
+def has_labs(paths: WorkspacePaths) -> bool:
     """Return whether any lab of this workspace is on record, including those whose record cannot be read."""
-    known, unreadable = deployments.readable(context.paths)
+    known, unreadable = deployments.readable(paths)
     return bool(known or unreadable)
 
 
-def _make_lines(context: Context) -> bytes:
-    pattern = context.paths.all_ssh_hosts
-    folder = str(context.paths.root)
+def _make_lines(paths: WorkspacePaths) -> bytes:
+    pattern = paths.all_ssh_hosts
+    folder = str(paths.root)
     if _UNSAFE.search(folder):
         raise UsageError(
             f"~/.ssh/config cannot name this workspace: {printable(folder)} has characters with a meaning there",

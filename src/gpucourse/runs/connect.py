@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Self
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import NodeEvent
+from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
 from gpucourse.outside.names import printable
 from gpucourse.parallel import try_all
+from gpucourse.ports import Transport
 from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _DEVICE = re.compile(rb"\bdev (\S+)")
 _NO_PROGRAM = 127  # the code of a shell
 
 
-def reach(context: Context, fleet: Fleet) -> None:
+def reach(watch: Watcher, fleet: Fleet) -> None:
     """Connect to every node at the same time. Raises UnreachableError that names every node that does not answer."""
     from gpucourse.remote.fleet import values
 
@@ -46,18 +47,18 @@ def reach(context: Context, fleet: Fleet) -> None:
     seconds = time.monotonic() - began
     for outcome in outcomes:
         detail = outcome.error.what if outcome.error else ""
-        context.watch(NodeEvent(node=outcome.node.name, step="ssh", ok=outcome.ok, seconds=seconds, detail=detail))
+        watch(NodeEvent(node=outcome.node.name, step="ssh", ok=outcome.ok, seconds=seconds, detail=detail))
     values(outcomes)
 
 
-def make_fleet(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
+def make_fleet(transport: Transport, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
     """Return the nodes, not connected yet; for a run under Slurm, in the folder that all machines share."""
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.links import SharedTransport
 
     if scheduled and deployment.shared:
-        return Fleet(SharedTransport(context.transport, deployment.shared), nodes)
-    return Fleet(context.transport, nodes)
+        return Fleet(SharedTransport(transport, deployment.shared), nodes)
+    return Fleet(transport, nodes)
 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
@@ -113,7 +114,7 @@ class Connections:
         with self._lock:
             if (key := (deployment.stack, scheduled)) not in self._labs:
                 every_node = deployment.inventory.nodes if deployment.inventory else nodes
-                self._labs[key] = _Lab(make_fleet(self._context, deployment, every_node, scheduled=scheduled))
+                self._labs[key] = _Lab(make_fleet(self._context.transport, deployment, every_node, scheduled=scheduled))
         lab = self._labs[key]
         fleet = lab.fleet.part(nodes)
         with lab.lock:
@@ -121,7 +122,7 @@ class Connections:
                 raise lab.errors[nodes]
             if not fleet.is_connected:
                 try:
-                    reach(self._context, fleet)
+                    reach(self._context.watch, fleet)
                 except UnreachableError as error:
                     lab.errors[nodes] = error
                     raise

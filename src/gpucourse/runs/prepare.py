@@ -25,7 +25,7 @@ from gpucourse.launch.own_batch import make_shell_script_error
 from gpucourse.launch.planning import choose_nodes
 from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.launching import advise_install
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.plan import LaunchPlan, Upload
@@ -40,6 +40,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.workspace.settings import Settings
 
 
 MAX_EARLIER_RUNS = 8
@@ -78,16 +79,16 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
     nodes = (inventory.head,) if scheduled else choose_nodes(run.exercise, inventory, request.nodes, run.module.id)
     phases_s: dict[str, float] = {}
     skew_s: dict[str, float] = {}
-    with make_fleet(context, deployment, nodes, scheduled=scheduled) as fleet:
+    with make_fleet(context.transport, deployment, nodes, scheduled=scheduled) as fleet:
         with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases_s):
-            reach(context, fleet)
+            reach(context.watch, fleet)
             if scheduled:
-                plan = slurm.plan_on(context, fleet, wanted, run, deployment)
+                plan = slurm.plan_on(context.watch, fleet, wanted, run, deployment)
             else:
                 plan = plan_on(context, fleet, wanted, run.launcher, skew_s)
         if request.script is not None:
             plan = replace(plan, own_script=request.script.name)
-        plan = _limit(context, plan)
+        plan = _limit(context.settings, plan)
         yield PlannedRun(plan=plan, deployment=deployment, fleet=fleet, phases_s=phases_s, skew_s=skew_s)
 
 
@@ -111,11 +112,10 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
     )
 
 
-def _limit(context: Context, plan: LaunchPlan) -> LaunchPlan:
+def _limit(settings: Settings, plan: LaunchPlan) -> LaunchPlan:
     """Return the plan with the limits for what is collected."""
     from gpucourse.remote.execute import max_files_of
 
-    settings = context.settings
     return replace(
         plan, log_limit=settings.log_limit, output_limit=settings.output_limit, max_output_files=max_files_of(len(plan.nodes))
     )
@@ -145,7 +145,7 @@ def make_launch_request(
     lab = None if launcher.by_slurm or isinstance(run.deployment, MissingError) else run.deployment
     if lab is not None and lab.inventory is not None and request.nodes is None:
         if script == exercise.script:
-            _tell_of_few(context, exercise, lab)
+            _tell_of_few(context.watch, exercise, lab)
         count = min(exercise.launch.nodes, len(lab.inventory.nodes))
         if request.script is not None and launcher.one_process and count > 1:
             text = f"{request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
@@ -183,13 +183,13 @@ def _list_typed(run_request: RunRequest) -> frozenset[str]:
     return frozenset({*run_request.settings, *(name for name, value in options.items() if value is not None)})
 
 
-def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:
+def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
     """Warn if an exercise is meant for more nodes than are deployed, and name the command that deploys them."""
     stand, meant = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
     if stand < meant and not lab.uses_existing_machines:
         more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {meant}"
         text = f"{exercise.id} is meant for {meant} nodes, and {stand} {'is' if stand == 1 else 'are'} deployed; more: {more}"
-        context.watch(Note(text=text, level="warning"))
+        watch(Note(text=text, level="warning"))
 
 
 def _link_of(lab: Deployment) -> dict[str, str]:

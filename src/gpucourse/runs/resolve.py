@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
@@ -17,6 +17,11 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Mode
 from gpucourse.model.record import GivenPrediction
 from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.paths import WorkspacePaths
+
+if TYPE_CHECKING:
+    from gpucourse.course.catalog import Catalog
+
 
 REHEARSAL = "dry-run"
 """The id of a run that is only planned yet."""
@@ -92,12 +97,12 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
         raise objection
     kind = (request.kind or read_kind(request.script)) if request.script else None
     if launcher.by_slurm:
-        lab = _find_slurm_module(context, module)
+        lab = _find_slurm_module(context.catalog, module)
     else:
         lab = find_script_lab(context, module, request) if request.script else module
     deployment: Deployment | MissingError
     try:
-        deployment = find_deployed_lab(context, lab, target=request.target, gpu=request.gpu)
+        deployment = find_deployed_lab(context.paths, lab, target=request.target, gpu=request.gpu)
     except MissingError as error:
         deployment = error
     return ResolvedRun(
@@ -105,14 +110,16 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
     )
 
 
-def find_deployed_lab(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
+def find_deployed_lab(
+    paths: WorkspacePaths, module: Module, *, target: str | None = None, gpu: str | None = None
+) -> Deployment:
     """Return the module's lab, up and ready: the one that was used last, if it exists on several targets or GPUs.
 
     Raises MissingError with the command that deploys it.
     """
     standing = [
         deployment
-        for deployment in deployments.of_module(context.paths, module.id)
+        for deployment in deployments.of_module(paths, module.id)
         if (target is None or deployment.target == target) and gpu in {None, deployment.gpu}
     ]
     for deployment in standing:
@@ -140,9 +147,9 @@ def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Mod
     return usual if newest is None or is_usual else context.catalog.module(newest.module)
 
 
-def _find_slurm_module(context: Context, module: Module) -> Module:
+def _find_slurm_module(catalog: Catalog, module: Module) -> Module:
     """Return the module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
-    found = next((item for item in (module, *context.catalog.modules) if item.lab.scheduler == "slurm"), None)
+    found = next((item for item in (module, *catalog.modules) if item.lab.scheduler == "slurm"), None)
     if found is None:
         raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
     return found

@@ -141,7 +141,7 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
         from gpucourse.runs import follow
 
         interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
-        follow.give_up(context, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")
+        follow.give_up(context.paths, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")
         if interrupted:
             raise Interrupted("interrupted while starting; nothing of the run is left on the nodes") from error
         raise

@@ -12,6 +12,7 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.runs.resolve import RunRequest, find_deployed_lab, resolve
 from gpucourse.runs.run import RunResult, run
 from gpucourse.workspace import deployments
+from gpucourse.workspace.paths import WorkspacePaths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,23 +37,23 @@ class ExerciseRun:
         return self.state == "skipped" or (self.state == "succeeded" and self.verdict not in {"failed", "error"})
 
 
-def labs(context: Context, module: Module, run_request: RunRequest) -> list[Deployment]:
+def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list[Deployment]:
     """Return every lab of a module that is up, by name; only those of one target or GPU if the request names it.
 
     Raises MissingError, with the command that deploys one, if there is none.
     """
     up = [
         deployment
-        for deployment in deployments.of_module(context.paths, module.id)
+        for deployment in deployments.of_module(paths, module.id)
         if deployment.up and run_request.target in {None, deployment.target} and run_request.gpu in {None, deployment.gpu}
     ]
     return sorted(up, key=lambda deployment: deployment.stack) or [
-        find_deployed_lab(context, module, target=run_request.target, gpu=run_request.gpu)
+        find_deployed_lab(paths, module, target=run_request.target, gpu=run_request.gpu)
     ]
 
 
 def run_all(
-    context: Context,
+    paths: WorkspacePaths,
     module: Module,
     run_request: RunRequest,
     run_one: Callable[[Exercise, Deployment, Callable[[Context], RunResult]], RunResult],
@@ -64,7 +65,7 @@ def run_all(
     Ctrl-C.
     """
     steps: list[ExerciseRun] = []
-    for lab in labs(context, module, run_request):
+    for lab in labs(paths, module, run_request):
         for exercise in module.exercises:
             wanted = replace(run_request, exercise=exercise.id, target=lab.target, gpu=lab.gpu or None)
             steps.append(_step(exercise, lab, wanted, run_one))

@@ -17,6 +17,7 @@ from gpucourse.runs.finish import deliver
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs, seals
 from gpucourse.workspace.lock import try_lock
+from gpucourse.workspace.paths import WorkspacePaths
 
 
 def settle(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
@@ -60,7 +61,7 @@ def follow_on(
         with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as mine:
             record = _reread(context, record) if mine else runs.reread(context.paths, record)
             if record.collected:
-                return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context, record))
+                return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context.paths, record))
             if mine:
                 return follow.follow_to_end(context, connections.reach_run(record), record, limit_s=limit_s)
         time.sleep(0.1)
@@ -72,7 +73,7 @@ def _reread(context: Context, record: RunRecord) -> RunRecord:
     completed = seals.complete(runs.files_of(context.paths, record))
     record = runs.reread(context.paths, record)
     if completed:
-        deliver(context, context.catalog.exercise(record.exercise)[1], record)
+        deliver(context.paths, context.catalog.exercise(record.exercise)[1], record)
     return record
 
 
@@ -81,14 +82,14 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
 
     deployment = deployments.load(context.paths, record.stack)
     if deployment is None or not nodes_of(deployment, record):
-        return _mark_lost(context, record, "its nodes are gone")
+        return _mark_lost(context.paths, record, "its nodes are gone")
     fleet = connections.reach_run(record)
     node_states = connections.find_states(record) or states(fleet, record.id)
     begun = [state for state in node_states.values() if state.state != "absent"]
     if not begun:
-        return _mark_lost(context, record, "it never started on any node")
+        return _mark_lost(context.paths, record, "it never started on any node")
     if len(begun) < len(node_states):
-        follow.give_up(context, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
+        follow.give_up(context.paths, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
         return record
     if record.state in {"planned", "starting"}:
         record.state, record.started = "running", record.started or record.created
@@ -98,9 +99,9 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
     return record
 
 
-def _mark_lost(context: Context, record: RunRecord, why: str) -> RunRecord:
+def _mark_lost(paths: WorkspacePaths, record: RunRecord, why: str) -> RunRecord:
     record.state, record.error, record.ended, record.collected = "lost", why, now_utc(), True
-    runs.save(context.paths, record)
+    runs.save(paths, record)
     return record
 
 

@@ -187,7 +187,7 @@ def test_find_ending_lists_only_runs_on_nodes_that_go(lab: _Lab) -> None:
         runs.save(lab.context.paths, record)
 
     def find(*names: str) -> list[str]:
-        return [record.id for record in find_ending(lab.context, lab.deployment, names)]
+        return [record.id for record in find_ending(lab.context.paths, lab.deployment, names)]
 
     assert find() == []
     assert find("node1") == [both.id, scheduled.id]

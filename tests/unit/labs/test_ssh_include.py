@@ -101,7 +101,7 @@ def test_ssh_include_leaves_a_config_that_it_may_not_change(
     said = learning.types("init", str(workspace), "--ssh-include", code=code)
     assert what in " ".join(said.err.split())
     assert {path: path.read_bytes() for path in before} == before
-    assert ssh.read_answer(learning.context) is None
+    assert ssh.read_answer(learning.context.paths) is None
 
 
 def test_ssh_include_keeps_a_link_inside_home(learning: Learning, config: Path) -> None:

@@ -135,7 +135,7 @@ def enough(wanted: LaunchRequest, where: Partition, nodes: int, gpus: int = 1, *
     context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
     record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
     lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
-    slurm._enough(context, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
+    slurm._enough(context.watch, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
     return told
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ from gpucourse.labs.request import DeployRequest, PreflightRequest
 from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import CloudInstance, Finding, LabNeed, Market, Offers, Placement, Quota
 from gpucourse.model.deployment import AwsDeployment, Cloud
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.provision.binary import find_terraform
 from gpucourse.storage import find_login
 from gpucourse.units import later, now_utc, seconds_since
@@ -212,7 +212,7 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
     for choice in now:
         plan = make_plan(context, choice, facts)
         plans.append(plan)
-        _plan_with_terraform(context, plan)
+        _plan_with_terraform(context.watch, plan)
         plan.allowed += tuple(
             sibling.instance_type
             for sibling in plan.siblings
@@ -233,11 +233,11 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
     )
 
 
-def _plan_with_terraform(context: Context, plan: LabPlan) -> None:
-    plan.lab.terraform.prepare(context.watch)
+def _plan_with_terraform(watch: Watcher, plan: LabPlan) -> None:
+    plan.lab.terraform.prepare(watch)
     stack = plan.deployment.stack
-    with stage(context.watch, f"plan {stack}", f"planning {stack}"):
-        plan.changes = plan.lab.terraform.plan(context.watch)
+    with stage(watch, f"plan {stack}", f"planning {stack}"):
+        plan.changes = plan.lab.terraform.plan(watch)
     plan.forgotten = not plan.fresh and plan.deployment.inventory is not None and _is_forgotten(plan)
 
 
@@ -264,7 +264,7 @@ def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Su
                 check_growth(quotas, choice, choice.standing)
         fitting = fit(quotas, wanted, chosen=request.nodes is not None)
         types = {name for choice in fitting.now for name in (choice.instance_type, *choice.with_types, *choice.others)}
-        book = refresh_prices(read_prices(context, region), account, types, datetime.now(UTC))
+        book = refresh_prices(read_prices(context.paths, region), account, types, datetime.now(UTC))
         find_offers = cache(partial(offerings.offers, account, frozenset(types)))
         cidr, findings = "", list[Finding]()
         if new := [choice for choice in fitting.now if choice.standing is None]:
@@ -487,7 +487,7 @@ def make_environment(
         labs=labs,
         find_offers=partial(offerings.offers, quotas.account, types),
         market=market,
-        terraform=_find_terraform_version(context),
+        terraform=_find_terraform_version(context.environ),
         public_key=public.read_text(encoding="utf-8") if public.is_file() else "",
         ssh_cidr=ssh_cidr,
         book=book,
@@ -501,9 +501,9 @@ def make_environment(
     )
 
 
-def _find_terraform_version(context: Context) -> str | None:
+def _find_terraform_version(environ: Mapping[str, str]) -> str | None:
     try:
-        return ".".join(map(str, find_terraform(context.environ).version))
+        return ".".join(map(str, find_terraform(environ).version))
     except MissingError:
         return None
 

@@ -51,8 +51,8 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
         with stage(context.watch, "look", "looking for a GPU"):
             gpus = require_gpus(python, context.environ, f"gpucourse deploy {module.id} --target local")
         _refuse_too_few_gpus(module, gpus)
-        deployment = before or make_record(context, HereDeployment, module, stack, template="here", nodes=1)
-        healthy = before is not None and all(node.healthy for node in open_here(context, before).inspect())
+        deployment = before or make_record(context.workspace, HereDeployment, module, stack, template="here", nodes=1)
+        healthy = before is not None and all(node.healthy for node in open_here(context.paths, before).inspect())
         changes = [] if healthy else [("create", NODE)]
         proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, began=began)
         if request.dry_run:
@@ -64,8 +64,8 @@ def build(context: Context, proposal: HereProposal) -> BuildResult:
     """Start the node and wait until it is ready. Raises InfrastructureError, UnreachableError."""
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
-    with record_outcome(context, deployment):
-        lab = open_here(context, deployment)
+    with record_outcome(context.paths, deployment):
+        lab = open_here(context.paths, deployment)
         node = lab.up(proposal.python, proposal.gpus)
         deployment.inventory = Inventory(stack=deployment.stack, nodes=(node,))
         deployments.save(context.paths, deployment)

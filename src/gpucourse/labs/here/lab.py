@@ -9,7 +9,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError
 from gpucourse.local import driver, health, layout, processes
 from gpucourse.model.deployment import HereDeployment, Leftover, NodeHealth
@@ -18,6 +17,7 @@ from gpucourse.model.node import Node
 from gpucourse.outside.documents import parse_typed
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.storage import find_login
+from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.stack_paths import StackPaths
 
 NODE = "node0"
@@ -26,7 +26,7 @@ _DRIVER_S = 300.0  # it gives up by itself before that, and reports why
 
 @dataclass(frozen=True)
 class HereLab:
-    """The node of one lab. A labs.take_down.Removable."""
+    """The node of one lab. A labs.destroy.Removable."""
 
     paths: StackPaths
     deployment: HereDeployment
@@ -91,6 +91,6 @@ class HereLab:
         return f"gpucourse destroy {self.deployment.module}, then gpucourse deploy {self.deployment.module} --target here"
 
 
-def open_here(context: Context, deployment: HereDeployment) -> HereLab:
+def open_here(paths: WorkspacePaths, deployment: HereDeployment) -> HereLab:
     """Return the lab of a deployment, ready to build, inspect and remove."""
-    return HereLab(context.paths.stack(deployment.stack), deployment, ensure_client_key(context.paths.client_key))
+    return HereLab(paths.stack(deployment.stack), deployment, ensure_client_key(paths.client_key))

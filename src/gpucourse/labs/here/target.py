@@ -50,7 +50,7 @@ class HereTarget(Target["HereProposal", HereDeployment]):
         from gpucourse.labs.destroy import take_down
         from gpucourse.labs.here.lab import open_here
 
-        take_down(context, deployment, receipt, open_here(context, deployment))
+        take_down(context, deployment, receipt, open_here(context.paths, deployment))
 
     def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
         """Return what a lab on this computer needs: see labs.here.cards."""

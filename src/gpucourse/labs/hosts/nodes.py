@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UsageError
@@ -23,6 +23,10 @@ from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.ssh import KeyRefused, fetch_host_key
 from gpucourse.remote.ssh_config import SshRoute, find_ssh_route
 from gpucourse.units import format_bytes
+
+if TYPE_CHECKING:
+    from gpucourse.workspace.settings import Settings
+
 
 MOST_KEYS = 4  # a server closes the connection after six keys that it does not accept
 
@@ -49,7 +53,7 @@ def enter(
     routes = [find_ssh_route(host, context.environ) for host in hosts]
     ensure_client_key(context.paths.client_key)
     before = {(node.user, node.address, node.port): node for node in former}
-    nodes = [_as_before(_node(context, index, route), before) for index, route in enumerate(routes)]
+    nodes = [_as_before(_node(context.settings, index, route), before) for index, route in enumerate(routes)]
     nodes = with_host_keys(nodes, trust)
     known = {node.name: route for node, route in zip(nodes, routes, strict=True)}
     opened = do_on_each(nodes, lambda node: _open(context, node, known[node.name], key))
@@ -92,7 +96,7 @@ def _look_around(context: Context, fleet: Fleet) -> list[EnteredHost]:
     return entered
 
 
-def _node(context: Context, index: int, route: SshRoute) -> Node:
+def _node(settings: Settings, index: int, route: SshRoute) -> Node:
     return Node(
         name=f"node{index}",
         role="head" if index == 0 else "worker",
@@ -106,7 +110,7 @@ def _node(context: Context, index: int, route: SshRoute) -> Node:
         mode="hosts",
         host_key=next(iter(route.host_keys), ""),
         other_host_keys=route.host_keys[1:],
-        proxy=route.proxy or context.settings.ssh_proxy_command,
+        proxy=route.proxy or settings.ssh_proxy_command,
         typed=route.said,
     )
 

@@ -14,6 +14,7 @@ from gpucourse.local import health
 from gpucourse.model.deployment import Leftover, LocalDeployment, NodeHealth
 from gpucourse.model.node import Inventory
 from gpucourse.storage import find_login
+from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.stack_paths import StackPaths
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ def machine_names(deployment: LocalDeployment) -> list[str]:
     return node_names(deployment.nodes_wanted + deployment.has_slurm)
 
 
-def inspect(context: Context, deployment: LocalDeployment) -> list[NodeHealth]:
+def inspect(paths: WorkspacePaths, deployment: LocalDeployment) -> list[NodeHealth]:
     """Return the current health of each node of a deployment. Changes nothing, needs no Terraform and no SSH."""
-    return health.inspect(context.paths.stack(deployment.stack).nodes, machine_names(deployment))
+    return health.inspect(paths.stack(deployment.stack).nodes, machine_names(deployment))
 
 
 def choose(
@@ -75,10 +76,10 @@ def choose(
         try:
             computer.require(slurm=slurm, cable=deployment.link, layer=layer)
         except NoNamespaces as error:
-            slurm_programs.fall_back(context, computer, deployment, error)
+            slurm_programs.fall_back(context.paths, computer, deployment, error)
         except Lacking as error:
             what = "a Slurm cluster" if slurm else "a link of its own"
-            way = slurm_programs.way_without_root(context, computer, again) if slurm else ""
+            way = slurm_programs.way_without_root(context.environ, computer, again) if slurm else ""
             raise MissingError(f"{what} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
     else:
         deployment.shared = ""
@@ -86,7 +87,7 @@ def choose(
 
 @dataclass(frozen=True)
 class SimulatedLab:
-    """Simulated nodes on this computer. Implements labs.take_down.Removable."""
+    """Simulated nodes on this computer. Implements labs.destroy.Removable."""
 
     paths: StackPaths
     deployment: LocalDeployment

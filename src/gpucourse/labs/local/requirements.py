@@ -42,6 +42,6 @@ def _slurm(context: Context) -> list[Finding]:
             detail = f"{find_program('slurmctld')}, but {error}: all nodes would be this one computer"
             return [Finding(what="Slurm", state="warning", detail=detail, mend=error.remedy)]
         detail = f"{error}; needed for module {module.id} on simulated nodes"
-        mend = f"{error.remedy}{way_without_root(context, computer, f'gpucourse deploy {module.id}')}"
+        mend = f"{error.remedy}{way_without_root(context.environ, computer, f'gpucourse deploy {module.id}')}"
         return [Finding(what="Slurm", state="warning", detail=detail, mend=mend)]
     return [Finding(what="Slurm", state="ok", detail=f"unpacked aside in {layer}" if layer else find_program("slurmctld"))]

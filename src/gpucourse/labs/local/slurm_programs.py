@@ -14,6 +14,7 @@ from gpucourse.local import layout
 from gpucourse.local.machines import packages, requirements
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note, Watcher, stage
+from gpucourse.workspace.paths import WorkspacePaths
 
 FLAG = "--unpack-slurm"
 
@@ -49,13 +50,15 @@ def choose_programs(context: Context, computer: Computer, *, unpack: bool = Fals
     return packages.find_unpacked(context.environ) if lacking else None
 
 
-def way_without_root(context: Context, computer: Computer, again: str) -> str:
+def way_without_root(environ: Mapping[str, str], computer: Computer, again: str) -> str:
     """Return what to append to the command that installs Slurm, if the command `again` can work without it; else nothing."""
-    possible = computer.unpackable() and computer.can_unpack(context.environ)
-    return f"; or, without root's rights: {again} {FLAG}" if possible and not packages.find_unpacked(context.environ) else ""
+    possible = computer.unpackable() and computer.can_unpack(environ)
+    return f"; or, without root's rights: {again} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
 
 
-def fall_back(context: Context, computer: Computer, deployment: LocalDeployment, refused: requirements.NoNamespaces) -> None:
+def fall_back(
+    paths: WorkspacePaths, computer: Computer, deployment: LocalDeployment, refused: requirements.NoNamespaces
+) -> None:
     """Record that Slurm's daemons run side by side on this computer, and what is missing for that reason.
 
     Raises MissingError if a link is requested as well, which only separate machines can have, if Slurm is not installed here,
@@ -80,7 +83,7 @@ def fall_back(context: Context, computer: Computer, deployment: LocalDeployment,
         ) from refused
     deployment.variables.one_host = True
     deployment.variables.layer = ""
-    deployment.shared = str(context.paths.stack(deployment.stack).nodes / layout.SHARED)
+    deployment.shared = str(paths.stack(deployment.stack).nodes / layout.SHARED)
     deployment.lacks = f"{_LACKS}{refused.remedy}; then {again}"
 
 

@@ -44,7 +44,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
             return Health()
         from gpucourse.labs.local.lab import inspect
 
-        return Health(labs={lab.stack: LabHealth(nodes=inspect(context, lab)) for lab in labs})
+        return Health(labs={lab.stack: LabHealth(nodes=inspect(context.paths, lab)) for lab in labs})
 
     def take_down(self, context: Context, deployment: LocalDeployment, receipt: Receipt) -> None:
         """Take the lab down with Terraform; what it misses is found by process, port and folder."""

@@ -69,7 +69,8 @@ class World:
 
     def wait_until_ready(self, times: ReadinessTimes = AT_ONCE, **more: Any) -> Inventory:
         paths = self.context.paths.stack(self.deployment.stack)
-        lab = CloudLab(self.context, paths, self.deployment, None, self.account)  # type: ignore[arg-type]  # no Terraform here
+        terraform: Any = None
+        lab = CloudLab(self.context.paths, self.context.settings, paths, self.deployment, terraform, self.account)
         return readiness.wait_until_ready(self.context, lab, times, **more)
 
     def show_console(self, which: str) -> str:
