@@ -120,7 +120,7 @@ schema: $(VENV)/.dev
 
 # What tests compare with (batch files, cost table, schemas), as the program writes it now: look at the difference first.
 golden: $(VENV)/.dev
-	REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/launch/test_slurm.py
+	REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/launch/test_sbatch.py
 	$(BIN)/python -m tests.cost_table --write
 	$(BIN)/python -m gpucourse.course.schema --write
 	$(BIN)/python -m docs.manifest_reference --write

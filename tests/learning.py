@@ -141,15 +141,9 @@ parts:
 """
 
 METRICS: dict[str, Any] = {
-    "schema": 1,
-    "device": "a CPU",
-    "cuda": None,
-    "wet": True,
-    "speedup": 1.9,
-    "springs": [{"litres": 1.5, "busy_percent": 78}, {"litres": 2.5, "busy_percent": 96}],
-    "power_w": None,
-    "litres_per_s": 4.0,
-}
+    "schema": 1, "device": "a CPU", "cuda": None, "wet": True, "speedup": 1.9,
+    "springs": [{"litres": 1.5, "busy_percent": 78}, {"litres": 2.5, "busy_percent": 96}], "power_w": None, "litres_per_s": 4.0,
+}  # fmt: skip
 FOLDER = "01-rivers"
 NOW = "2026-01-31T14:25:01+00:00"
 

@@ -80,18 +80,10 @@ def _start(sshd: str, folder: Path, name: str, shell: str) -> Server:
 
 def _node(name: str, port: int, host_key: str) -> Node:
     return Node(
-        name=name,
-        role="head" if name == "node0" else "worker",
-        address="127.0.0.1",
-        port=port,
-        private_address="127.0.0.1",
-        user=getpass.getuser(),
-        gpus=0,
-        instance_type="test",
-        python=sys.executable,
-        mode="local",
+        name=name, role="head" if name == "node0" else "worker", address="127.0.0.1", port=port, private_address="127.0.0.1",
+        user=getpass.getuser(), gpus=0, instance_type="test", python=sys.executable, mode="local",
         host_key=" ".join(host_key.split()[:2]),
-    )
+    )  # fmt: skip
 
 
 def explain(code: int, log: str, *, installed: Path = INSTALLED) -> NoReturn:

@@ -56,23 +56,12 @@ def write_result(workspace: Path, exercise: Exercise) -> bool:
 
 def _shorten_record(record: RunRecord) -> RunRecord:
     return RunRecord(
-        id=record.id,
-        exercise=record.exercise,
-        module=record.module,
-        stack=record.stack,
-        mode=record.mode,
-        launcher=record.launcher,
-        state=record.state,
-        created=record.created,
-        nodes=record.nodes,
-        world_size=record.world_size,
-        restarts=record.restarts,
-        max_restarts=record.max_restarts,
-        node_exits=[NodeExit(node=end.node, code=end.code, seconds=end.seconds) for end in record.node_exits],
-        collected=True,
-        verdict=record.verdict,
-        slurm=record.slurm,
-    )
+        id=record.id, exercise=record.exercise, module=record.module, stack=record.stack, mode=record.mode,
+        launcher=record.launcher, state=record.state, created=record.created, nodes=record.nodes, world_size=record.world_size,
+        restarts=record.restarts, max_restarts=record.max_restarts,
+        node_exits=[NodeExit(node=end.node, code=end.code, seconds=end.seconds) for end in record.node_exits], collected=True,
+        verdict=record.verdict, slurm=record.slurm,
+    )  # fmt: skip
 
 
 def _cut(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:

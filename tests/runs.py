@@ -86,18 +86,8 @@ def prepare(
         for rank, node in enumerate(taking_part)
     )
     plan = LaunchPlan(
-        run_id=f"run-{next(_NUMBERS)}",
-        exercise="3.2",
-        launcher="python",
-        mode="local",
-        script="script.py",
-        parameters={},
-        commands=commands,
-        uploads=(Upload(name="script.py", source=source), *uploads),
-        master_address="127.0.0.1",
-        master_port=29500,
-        timeout_s=timeout_s,
-        collective_timeout_s=60.0,
-        log_limit=log_limit,
-    )
+        run_id=f"run-{next(_NUMBERS)}", exercise="3.2", launcher="python", mode="local", script="script.py", parameters={},
+        commands=commands, uploads=(Upload(name="script.py", source=source), *uploads), master_address="127.0.0.1",
+        master_port=29500, timeout_s=timeout_s, collective_timeout_s=60.0, log_limit=log_limit,
+    )  # fmt: skip
     return Run(Fleet(SshTransport(lab.key), taking_part), plan, RunPaths(folder / "run"), lab)

@@ -17,7 +17,7 @@ from gpucourse.cli.output import UNSET, JsonDocument, LabDocument, UnsetType
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, Interrupted
 from gpucourse.labs.target import list_targets
-from gpucourse.model.cloud import Finding
+from gpucourse.model.cloud import Finding, Sibling
 from gpucourse.ui.console import ErrorDocument, describe_errors
 
 if TYPE_CHECKING:
@@ -53,13 +53,6 @@ class QuoteLine(JsonDocument):
     note: str
 
 
-class SiblingDocument(JsonDocument):
-    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD an hour."""
-
-    instance_type: str
-    usd_per_hour: Decimal
-
-
 class QuoteDocument(JsonDocument):
     """The price of one lab in USD."""
 
@@ -77,7 +70,7 @@ class QuoteDocument(JsonDocument):
     expires: str
     usual_hours: Decimal
     head: str
-    siblings: list[SiblingDocument]
+    siblings: list[Sibling]
     notes: list[str]
     usd_per_hour: str
     usd_to_the_end: str

@@ -265,3 +265,11 @@ class CloudResource:
         """Return it in the form of a receipt."""
         where = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
         return Leftover(kind=self.kind, id=where, remove=self.remove)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sibling:
+    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD per hour."""
+
+    instance_type: str
+    usd_per_hour: Decimal

@@ -135,20 +135,13 @@ def test_refresh_prices_takes_the_price_list_and_the_newest_spot_price_of_each_z
 
 MADE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 VOLUME = {
-    "VolumeId": "vol-1",
-    "VolumeType": "gp3",
-    "Size": 120,
-    "AvailabilityZone": "us-east-2b",
-    "CreateTime": MADE,
+    "VolumeId": "vol-1", "VolumeType": "gp3", "Size": 120, "AvailabilityZone": "us-east-2b", "CreateTime": MADE,
     "Tags": as_tag_list(TAGS),
-}
+}  # fmt: skip
 SYSTEM = {
-    "FileSystemId": "fs-1",
-    "LifeCycleState": "available",
-    "SizeInBytes": {"Value": 5 << 30},
-    "CreationTime": MADE,
+    "FileSystemId": "fs-1", "LifeCycleState": "available", "SizeInBytes": {"Value": 5 << 30}, "CreationTime": MADE,
     "Tags": as_tag_list(TAGS),
-}
+}  # fmt: skip
 GONE = {**SYSTEM, "FileSystemId": "fs-2", "Tags": as_tag_list({"Project": "other"})}
 
 

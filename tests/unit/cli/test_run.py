@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.learning import InterruptedTerminal, Learning
 from tests.unit.cli.conftest import Answer
+from tests.unit.learning.test_predictions import ask_for_prediction
 
 Type = Callable[..., Answer]
 
@@ -63,3 +65,9 @@ def test_run_names_a_current_folder_that_was_removed(type_line: Type, tmp_path: 
     answer = type_line("run", "--script", "x.py")
     assert answer.code == 3
     assert "the current folder does not exist any more" in answer.err
+
+
+def test_run_refuses_an_unknown_check_before_it_asks_for_the_prediction(learning: Learning) -> None:
+    ask_for_prediction(learning)
+    terminal = InterruptedTerminal()  # an answer that is asked for would interrupt the command, with another exit code
+    assert "there is no check 'CHECK'" in learning.types("run", "1.1", "--expect-red", "CHECK", typing=terminal, code=2).err

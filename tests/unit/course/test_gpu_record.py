@@ -17,15 +17,9 @@ from gpucourse.model.manifest import Exercise
 GPU = "Imaginary GPU 1 (a test's)"
 FILE = "imaginary-gpu-1-a-test-s.json"
 PLOT: dict[str, Any] = {
-    "file": "speed",
-    "title": "Speed",
-    "kind": "line",
-    "rows": "metrics.rows",
-    "x": "size",
-    "series": [{"key": "gb_per_s", "label": "copy", "low": "low", "high": "high"}],
-    "x_title": "size (MiB)",
-    "y_title": "GB/s",
-}
+    "file": "speed", "title": "Speed", "kind": "line", "rows": "metrics.rows", "x": "size",
+    "series": [{"key": "gb_per_s", "label": "copy", "low": "low", "high": "high"}], "x_title": "size (MiB)", "y_title": "GB/s",
+}  # fmt: skip
 Change = Callable[[dict[str, Any]], object]
 
 

@@ -104,16 +104,6 @@ def test_read_document_names_a_number_that_its_comma_has_split(typed: str, named
     assert [reason.split("'")[1] for reason in reasons] == named
 
 
-def test_lint_reads_the_quiz_too(clean_course: Any) -> None:
-    clean_course.put(
-        "modules/quiz.yaml",
-        "format: 1\ntitle: Rivers\nlessons: [{id: flow, title: Flow}]\nquestions:\n  - {id: shape, lesson: flow, kind: choice, "
-        "text: Which?, explanation: e, key: a, options: [a ring, a tree, and a line, none]}\n",
-    )
-    (said,) = lint(clean_course.load())
-    assert said.startswith("modules/quiz.yaml: questions.0.options: 'a ring' has no quotes in an inline list")
-
-
 def test_lint_names_what_the_report_reads_and_no_script_writes(clean_course: Any) -> None:
     chart = "file: c, title: C, kind: bar, rows: metrics.subjects, x: subject, x_title: x, y_title: y"
     clean_course.put(

@@ -37,16 +37,11 @@ def press_buttons(exercise: Exercise, answer: Answer) -> ExerciseEvidence:
     )
     files = tuple(deliverable.title for deliverable in exercise.deliverables)
     return ExerciseEvidence(
-        exercise=exercise.id,
-        run="r",
-        level="logic",
-        checks=checks,
+        exercise=exercise.id, run="r", level="logic", checks=checks, wanted=files, handed_in=files,
         answers=tuple(give(question, answer(question)) for question in exercise.questions),
         prediction=give(exercise.predict, answer(exercise.predict)) if exercise.predict else None,
         parts=tuple(make_open(part) for part in exercise.yours),
-        wanted=files,
-        handed_in=files,
-    )
+    )  # fmt: skip
 
 
 @functools.cache

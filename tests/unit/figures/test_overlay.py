@@ -15,16 +15,9 @@ from gpucourse.model.manifest import Plot
 from tests.unit.figures.test_plots import BAR, compose, list_texts
 
 LINE: dict[str, Any] = {
-    "file": "bandwidth",
-    "title": "Bandwidth",
-    "kind": "line",
-    "rows": "metrics.rows",
-    "x": "mib",
-    "by": "way",
-    "series": [{"key": "gb_per_s", "label": "speed"}],
-    "x_title": "size (MiB)",
-    "y_title": "speed (GB/s)",
-}
+    "file": "bandwidth", "title": "Bandwidth", "kind": "line", "rows": "metrics.rows", "x": "mib", "by": "way",
+    "series": [{"key": "gb_per_s", "label": "speed"}], "x_title": "size (MiB)", "y_title": "speed (GB/s)",
+}  # fmt: skip
 OWN = {"rows": [{"mib": 1, "way": "copy", "gb_per_s": 2.0}, {"mib": 2, "way": "copy", "gb_per_s": 3.0}]}
 LABEL = "recorded on Imaginary GPU 1, not yours"
 CAPTION = "recorded 2026-01-02: torch 0.0.1"

@@ -22,16 +22,10 @@ from tests.waiting import STUCK_S
 
 PLOT = Plot.model_validate(
     {
-        "file": "speed",
-        "title": "Speed",
-        "kind": "line",
-        "rows": "metrics.rows",
-        "x": "x",
-        "series": [{"key": "y", "label": "y", "low": "low", "high": "high"}],
-        "x_title": "x (s)",
-        "y_title": "y (s)",
+        "file": "speed", "title": "Speed", "kind": "line", "rows": "metrics.rows", "x": "x", "x_title": "x (s)",
+        "y_title": "y (s)", "series": [{"key": "y", "label": "y", "low": "low", "high": "high"}],
     }
-)
+)  # fmt: skip
 RECORD = RecordedPlot(gpu="Imaginary GPU 1", caption="recorded 2026-01-02", rows=({"x": 3, "y": 5.0},))
 OTHER = PLOT.model_copy(update={"file": "time", "title": "Time"})
 METRICS: dict[str, object] = {

@@ -25,28 +25,15 @@ from gpucourse.model.manifest import Plot
 from tests.waiting import STUCK_S
 
 LINE: dict[str, Any] = {
-    "file": "sync-time",
-    "title": "What it costs",
-    "kind": "line",
-    "rows": "metrics.sync",
-    "x": "bytes",
-    "series": [{"key": "median_ms", "label": "median", "low": "p20_ms", "high": "p80_ms"}],
-    "x_title": "tensor size (bytes)",
-    "y_title": "sync time (ms)",
-    "log_x": True,
-    "log_y": True,
-}
+    "file": "sync-time", "title": "What it costs", "kind": "line", "rows": "metrics.sync", "x": "bytes",
+    "series": [{"key": "median_ms", "label": "median", "low": "p20_ms", "high": "p80_ms"}], "x_title": "tensor size (bytes)",
+    "y_title": "sync time (ms)", "log_x": True, "log_y": True,
+}  # fmt: skip
 BAR: dict[str, Any] = {
-    "file": "speedup",
-    "title": "What they were worth",
-    "kind": "bar",
-    "rows": "metrics.comparison",
-    "x": "case",
-    "series": [{"key": "speedup", "label": "measured"}],
-    "x_title": "who trains",
-    "y_title": "speed-up (times)",
+    "file": "speedup", "title": "What they were worth", "kind": "bar", "rows": "metrics.comparison", "x": "case",
+    "series": [{"key": "speedup", "label": "measured"}], "x_title": "who trains", "y_title": "speed-up (times)",
     "ideal_key": "ranks",
-}
+}  # fmt: skip
 SYNC = {"sync": [{"bytes": 4**n, "median_ms": 0.1 * n, "p20_ms": 0.08 * n, "p80_ms": 0.2 * n} for n in range(1, 9)]}
 COMPARISON = {
     "comparison": [{"case": "1 rank", "ranks": 1, "speedup": 1.0}, {"case": "2 ranks, weak", "ranks": 2, "speedup": 1.8}]

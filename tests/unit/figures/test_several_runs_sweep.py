@@ -14,14 +14,9 @@ from gpucourse.model.manifest import Plot
 
 def plot(**other: Any) -> Plot:
     about = {
-        "file": "speed",
-        "title": "Speed",
-        "kind": "bar",
-        "rows": "metrics.rows",
-        "x": "case",
-        "x_title": "c",
+        "file": "speed", "title": "Speed", "kind": "bar", "rows": "metrics.rows", "x": "case", "x_title": "c",
         "y_title": "s (x)",
-    }
+    }  # fmt: skip
     series = ({"key": "speed", "label": "measured", "low": "p20", "high": "p80"},)
     return Plot.model_validate({**about, "series": series, **other})
 

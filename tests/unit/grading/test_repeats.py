@@ -36,13 +36,8 @@ def test_compare_figures_uses_the_tolerance_of_the_manifest(before: Any, after: 
 
 def test_compare_figures_of_a_time_is_noted_and_never_counted() -> None:
     question = {
-        "id": "q",
-        "text": "t",
-        "kind": "numeric",
-        "value": "metrics.median_ms",
-        "tolerance_percent": 5.0,
-        "explanation": "e",
-    }
+        "id": "q", "text": "t", "kind": "numeric", "value": "metrics.median_ms", "tolerance_percent": 5.0, "explanation": "e",
+    }  # fmt: skip
     exercise = Exercise.model_validate(EXERCISE | {"questions": [question]})
     [near] = compare_figures(exercise, {"metrics": {"median_ms": 1.0}}, {"metrics": {"median_ms": 7.0}})
     [far] = compare_figures(exercise, {"metrics": {"median_ms": 1.0}}, {"metrics": {"median_ms": 70.0}})

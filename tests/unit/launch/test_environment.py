@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 
 from gpucourse.errors import UsageError
-from gpucourse.launch import sbatch
 from gpucourse.launch.environment import read_variables
 from gpucourse.ui.render import render
 from gpucourse.ui.views.plan import launch as view_of_plan
 from tests.unit.launch.test_planning import make_plan, node
-from tests.unit.launch.test_slurm import make_plan as make_slurm_plan
-from tests.unit.launch.test_slurm import request
 
 
 def test_read_variables_tells_values_from_names() -> None:
@@ -31,32 +28,7 @@ def test_typed_variable_wins_and_is_shown_and_a_secret_is_a_name() -> None:
     assert '  TOKEN="$TOKEN"' in shown
 
 
-def test_batch_file_sets_a_typed_variable_once() -> None:
-    job = sbatch.SbatchJob(title="t", name="n", partition="", nodes=2, time_s=60, command=("python3", "x.py"))
-    usual = sbatch.render(job)
-    assert "export OMP_NUM_THREADS=" in usual
-    assert "GLOO_SOCKET_IFNAME" in usual
-    typed = sbatch.SbatchJob(
-        title="t", name="n", partition="", nodes=2, time_s=60, command=("python3", "x.py"),
-        environment={"OMP_NUM_THREADS": "3", "GLOO_SOCKET_IFNAME": "lo"},
-    )  # fmt: skip
-    lines = sbatch.render(typed).splitlines()
-    assert [line for line in lines if "OMP_NUM_THREADS" in line] == ["export OMP_NUM_THREADS=3"]
-    assert [line for line in lines if "GLOO_SOCKET_IFNAME" in line] == ["export GLOO_SOCKET_IFNAME=lo"]
-
-
-def test_batch_file_sets_no_variable_that_is_handed_on() -> None:
-    names = ("OMP_NUM_THREADS", "NCCL_SOCKET_IFNAME", "NCCL_NSOCKS_PERTHREAD")
-    wanted = request({"kind": "slurm", "nodes": 2, "procs_per_node": 2}, ())
-    wanted = replace(wanted, nccl={"NCCL_NSOCKS_PERTHREAD": "4"})
-    for handed_on, count in (((), 3), (names, 0)):
-        batch = make_slurm_plan(replace(wanted, handed_on=handed_on), nodes=2, mode="aws", gpus=2).batch
-        assert batch is not None
-        text = batch.files[0].text
-        assert sum(text.count(f"export {name}=") for name in names) == count
-
-
-def test_bytes_that_are_no_text_can_only_be_handed_on() -> None:
+def test_read_variables_only_hands_on_bytes_that_are_no_text() -> None:
     with pytest.raises(UsageError, match="--env A: the value is not text in UTF-8"):
         read_variables(["A=\udcff"], {})
     assert read_variables(["A"], {"A": "\udcff"}) == ({}, ("A",))

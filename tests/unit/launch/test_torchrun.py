@@ -69,3 +69,33 @@ def test_page_on_larger_clusters_shows_the_line_of_a_dry_run() -> None:
     elsewhere = re.findall(r"\btorchrun (--nnodes=.*?train\.py --epochs 3)", page, re.DOTALL)
     assert len(elsewhere) == 3, "in short, for Slurm and for SkyPilot"
     assert [re.findall(r"(--[a-z-]+)=", line) for line in elsewhere] == [options] * 3
+
+
+def test_start_gives_torchrun_these_lines_word_for_word() -> None:
+    plan = make_plan(node(0), node(1), arguments=("--batch-size", "32"))
+    assert [" ".join(command.argv) for command in plan.commands] == [
+        "/opt/py/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=0 --master-addr=10.0.0.0 "
+        "--master-port=29501 --no-python {rank} /opt/py/bin/python -u ddp.py --batch-size 32",
+        "/opt/py/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=1 --master-addr=10.0.0.0 "
+        "--master-port=29501 --no-python {rank} /opt/py/bin/python -u ddp.py --batch-size 32",
+    ]
+    assert [command.ranks for command in plan.commands] == [(0,), (1,)]
+    assert " ".join(by_hand(plan.commands[0].argv)).endswith("--no-python /opt/py/bin/python -u ddp.py --batch-size 32")
+    assert by_hand(("{rank}", "python", "x.py", "{rank}")) == ("python", "x.py", "{rank}")
+
+
+def test_start_has_typed_options_in_every_line() -> None:
+    plan = make_plan(node(0), node(1), torchrun="--max-restarts 2 --monitor-interval=0.5")
+    assert plan.max_restarts == 2
+    for command in plan.commands:
+        assert "--max-restarts=2 --monitor-interval=0.5 --no-python" in " ".join(command.argv)
+
+
+@pytest.mark.parametrize(("restarts", "typed", "count"), [(2, {}, 2), ("again", {"again": 3}, 3), ("again", {}, 0), (0, {}, 0)])
+def test_start_says_how_often_it_may_start_again(restarts: object, typed: dict[str, object], count: int) -> None:
+    launching = {"kind": "torchrun", "nodes": 2, "restarts": restarts}
+    planned = make_plan(node(0), node(1), launch=launching, parameters_chosen=typed)
+    asked = [[word for word in command.argv if "restarts" in word] for command in planned.commands]
+    assert asked == [[f"--max-restarts={count}"] * bool(count)] * 2
+    assert planned.max_restarts == count
+    assert all(command.argv.index("{rank}") > 8 for command in planned.commands)

@@ -149,15 +149,8 @@ def test_lab_is_destroyed_beside_a_record_that_cannot_be_read(learning: Learning
     folder = learning.folder(record)
     context = learning.open_context()
     lab = LocalDeployment(
-        stack="01-local",
-        uid="u",
-        module="1",
-        template="simulated",
-        phase="ready",
-        created="",
-        updated="",
-        nodes_wanted=1,
-    )
+        stack="01-local", uid="u", module="1", template="simulated", phase="ready", created="", updated="", nodes_wanted=1,
+    )  # fmt: skip
     (folder / "run.json").write_text('{"id": "')
     assert bring_home(context, lab, discard=False).given_up == [], "what it wrote is home: its files are sealed"
     (folder / "hashes.json").unlink()

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpucourse.errors import UnknownName, UsageError
 from gpucourse.learning.evidence import gather
 from gpucourse.model.record import RunRecord
-from gpucourse.runs.mutations import check_expectation, find_edited_files
-from gpucourse.workspace.exercises import ensure_copies
-from tests.learning import FOLDER, METRICS, InterruptedTerminal, Learning, deploy
+from tests.learning import FOLDER, METRICS, Learning, deploy
 
 QUESTION = "      - {id: dry, kind: mutation, text: Dry it., check: wet, edit: source.py, explanation: No water.}\n"
 DRY: dict[str, Any] = METRICS | {"wet": False}
@@ -76,25 +73,6 @@ def test_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -> 
     bundle = learning.root / "work.zip"
     learning.types("grade", "--bundle", str(bundle))
     assert learning.count_answers(bundle, "1.1") == [0.5]
-
-
-def test_check_expectation_without_an_edit_or_a_known_check_is_refused(learning: Learning) -> None:
-    module, exercise = learning.context.catalog.exercise("1.1")
-    names = learning.context.catalog.sources(module, exercise)
-    ensure_copies(learning.context.paths, learning.context.folders.exercises, names.values())
-    with pytest.raises(UnknownName, match="dry"):
-        check_expectation(learning.context, module, exercise, "dry")
-    with pytest.raises(UsageError, match="as it was delivered"):
-        check_expectation(learning.context, module, exercise, "wet")
-    copy = learning.context.paths.exercises / names["source.py"]
-    copy.write_text(copy.read_text() + "\n# dry\n")
-    check_expectation(learning.context, module, exercise, "wet")
-    assert list(find_edited_files(learning.context, module, exercise)) == ["source.py"]
-
-
-def test_run_with_an_unknown_check_is_refused_before_the_prediction_is_asked(learning: Learning) -> None:
-    terminal = InterruptedTerminal()  # an answer that is asked for would interrupt the command, with another exit code
-    assert "there is no check 'CHECK'" in learning.types("run", "1.1", "--expect-red", "CHECK", typing=terminal, code=2).err
 
 
 COMMAND = "gpucourse run 1.1 --expect-red CHECK"

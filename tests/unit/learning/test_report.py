@@ -94,10 +94,3 @@ def test_report_leaves_out_a_damaged_run(rivers: Learning) -> None:
     said = rivers.types("report")
     assert f"left out: run {record.id}" in said.err
     assert record.id not in read_report(rivers, "html")
-
-
-def test_report_of_a_plan_with_mistakes_names_them_all(rivers: Learning) -> None:
-    rivers.put("modules/report.yaml", PLAN.replace("digits: 2", "digits: many").replace('exercise: "1.2"', "exercise: mouth"))
-    said = rivers.types("report", code=2).err
-    assert "chapters.0.figures.0.digits" in said
-    assert "chapters.1.exercise" in said

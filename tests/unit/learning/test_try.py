@@ -10,11 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import MissingError
-from gpucourse.judge.client import Judge
-from gpucourse.learning.check import check
-from gpucourse.runs.finish import judge_again, seal
-from gpucourse.runs.parts import LARGEST, judge_part, keep_started_files, list_part_files, prepare_judge, read_part_results
+from gpucourse.runs.finish import seal
+from gpucourse.runs.parts import LARGEST, keep_started_files, read_part_results
 from gpucourse.workspace import deployments, runs
 from tests.learning import FOLDER, MANIFEST, Learning, deploy
 from tests.waiting import STUCK_S
@@ -163,16 +160,6 @@ def test_batch_file_counts_only_if_it_was_submitted(writer: Learning) -> None:
     assert run_with(writer, STUB, "DRY = True\n", wet=False)[:2] == (0, ["open", "open"])
 
 
-def test_run_judges_the_part_as_it_was_at_its_start(writer: Learning) -> None:
-    assert run_with(writer, RIGHT)[:2] == (0, ["passed", "open"])
-    assert states(writer) == ["passed", "open"]
-    write(writer, SAME)
-    context = writer.open_context()
-    _, verdict = check(context, "1.2")
-    assert [part.verdict for part in verdict.parts] == ["passed", "open"]
-    context.close()
-
-
 def test_check_of_a_part_that_the_course_judges_otherwise_takes_its_mark(writer: Learning) -> None:
     write(writer, RIGHT)
     writer.types("try", "1.2")
@@ -208,36 +195,3 @@ def test_watch_judges_a_part_on_each_save_without_a_lab(writer: Learning) -> Non
     assert "no longer watching" in rest
     assert process.returncode == 0
     assert states(writer) == ["passed", "open"]
-
-
-class NoTorch(Judge):
-    """A judge on a computer without torch."""
-
-    def start(self, *, torch: bool) -> None:
-        raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
-
-
-def test_run_without_torch_here_is_whole_and_its_part_not_judged(writer: Learning) -> None:
-    run_with(writer, RIGHT)
-    context = writer.open_context()
-    context.opened.judge = NoTorch()
-    _, exercise = context.catalog.exercise("1.2")
-    (record,) = runs.readable(context.paths, "1.2")[0]
-    assert prepare_judge(context, exercise, record)
-    verdict = judge_again(context, exercise, record)
-    assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
-    assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"
-    assert states(writer)[0] == "passed", "what was handed in before stays"
-
-
-def test_judge_part_without_its_package_starts_no_process(writer: Learning) -> None:
-    context = writer.open_context()
-    _, exercise = context.catalog.exercise("1.2")
-    part = exercise.yours[0].model_copy(update={"packages": ("json", "no_such_package")})
-    file = list_part_files(context, exercise)[part.id]
-    assert judge_part(context, exercise, part, file).verdict == "open", "as delivered there is nothing to judge"
-    file.write_text(RIGHT, encoding="utf-8")
-    context.opened.judge = NoTorch()
-    with pytest.raises(MissingError, match=r"^no_such_package is not installed on this computer$") as error:
-        judge_part(context, exercise, part, file)
-    assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from gpucourse.model.record import NodeExit, RankExit, RunRecord, find_end_state
-from tests.learning import MANIFEST, METRICS, Learning
+from tests.learning import METRICS, Learning
 
 
 def ends(*sizes: int | None, restart: int = 0) -> list[RankExit]:
@@ -64,26 +62,6 @@ def test_group_sizes_are_those_after_the_last_restart() -> None:
     record = make_record(1, 1)
     record.rank_exits += ends(2, 2, restart=1)
     assert (record.group_sizes, record.split_world) == ([2, 2], "")
-
-
-def test_split_world_fails_an_exercise_about_all_ranks_and_warns_an_own_script(learning: Learning) -> None:
-    manifest = learning.course / "modules/01-rivers/module.yaml"
-    check = "      - {id: all, title: All, value: count(metrics.springs), equals: plan.world_size, hint: Look.}\n"
-    manifest.write_text(manifest.read_text().replace("    checks:\n", f"    checks:\n{check}", 1))
-    assert check in MANIFEST.replace("    checks:\n", f"    checks:\n{check}", 1)
-    metrics = {**METRICS, "springs": METRICS["springs"][:2]}
-    good = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(2, 2))
-    assert good.verdict == "passed"
-    split = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(1, 1))
-    assert split.verdict == "failed"
-    said = learning.types("check", "1.1", "--run", split.id, code=5).out
-    assert "All ranks are in one process group: 2 ranks were planned as one process group" in " ".join(said.split())
-    own = learning.record(own_script="/home/me/train.py", world_size=2, launcher="torchrun", rank_exits=ends(0, 0))
-    assert "torch made no process group" in learning.types("show", "train.py", "--run", own.id).out
-    document = learning.types("show", "train.py", "--run", own.id, "--json").document
-    assert document["run"]["group_sizes"] == [0, 0]
-    assert document["run"]["warnings"] == [own.split_world]
-    assert json.loads((learning.folder(own) / "run.json").read_text())["rank_exits"][0]["group"] == 0
 
 
 def exit_of(code: int, reason: str = "exited") -> NodeExit:

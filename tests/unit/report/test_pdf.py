@@ -39,20 +39,6 @@ def test_render_pdf_names_what_no_font_shows(picture: Picture) -> None:
     assert HERE in html.render(report(chapter(picture, words=HERE))).decode()
 
 
-def test_render_pdf_takes_a_font_that_has_what_others_lack(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = font_files()["regular"].parent
-    lacking = "\u1d84"  # a phonetic sign, which STIX has and DejaVu has not
-    monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [str(folder / "STIXGeneral.ttf"), "/etc/hosts"])
-    assert fonts_for("") == []
-    assert fonts_for("中") == []
-    assert fonts_for(f"{lacking}中") == [folder / "STIXGeneral.ttf"]
-    made = pdf.render(report(chapter(picture, words=f"a {lacking} b")), font_files(), fonts_for)
-    assert made.lost == ""
-    assert b"STIXGeneral" in made.data
-    broken = pdf.render(report(chapter(picture, words="中")), font_files(), lambda _: [Path("/etc/hosts")])
-    assert broken.lost == "中"
-
-
 @pytest.mark.slow
 def test_render_pdf_makes_much_smaller_before_it_adds_pages(picture: Picture) -> None:
     content = report(*[chapter(picture, words="Take the L4. " * 60)] * 5)
@@ -65,3 +51,14 @@ def test_render_pdf_fits_a_table_wider_than_the_page(picture: Picture) -> None:
     grid = Grid(title="Wide", columns=columns, rows=((*["1234567.89"] * 11,),) * 60, numeric=(True,) * 11)
     content = report(Chapter(id="wide", title="Wide", text="Many columns.", grids=(grid,)))
     assert pdf.render(content, font_files()).data.startswith(b"%PDF-")
+
+
+def test_render_pdf_takes_a_font_that_has_what_others_lack(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = font_files()["regular"].parent
+    lacking = "\u1d84"  # a phonetic sign, which STIX has and DejaVu has not
+    monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [str(folder / "STIXGeneral.ttf"), "/etc/hosts"])
+    made = pdf.render(report(chapter(picture, words=f"a {lacking} b")), font_files(), fonts_for)
+    assert made.lost == ""
+    assert b"STIXGeneral" in made.data
+    broken = pdf.render(report(chapter(picture, words="中")), font_files(), lambda _: [Path("/etc/hosts")])
+    assert broken.lost == "中"

@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.locate import CourseFolders
 from gpucourse.model.diagnosis import Diagnosis
-from gpucourse.model.event import SilentRanks
 from gpucourse.model.record import NodeExit, RankExit, RunRecord
-from gpucourse.model.slurm import SlurmRun
 from gpucourse.runs.diagnose import diagnose
-from gpucourse.runs.follow import find_silent_ranks
 from gpucourse.workspace import runs
-from gpucourse.workspace.locate import open_workspace
 
 FIRST_LIFE = """Traceback (most recent call last):
   File "train.py", line 3, in <module>
@@ -30,12 +25,6 @@ FileNotFoundError: [Errno 2] No such file or directory: 'step_00005/state.pt'
 
 
 FAILED = RankExit(node="node0", rank=0, code=1, at=5.0)
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    folders = CourseFolders(tmp_path, tmp_path, tmp_path)
-    return Context(workspace=open_workspace(tmp_path / "w"), folders=folders, environ={})
 
 
 def make_record(**changes: object) -> RunRecord:
@@ -111,18 +100,3 @@ def test_missing_file_of_a_checkout_suggests_the_whole_folder(
     files.plan.write_text(json.dumps({"uploads": [{"name": name, "source": str(folder / name)} for name in sent]}))
     (diagnosis,) = diagnose_log(context, record, SECOND_LIFE)
     assert diagnosis.next.startswith(advice)
-
-
-def test_find_silent_ranks_gives_planned_ranks_whose_log_is_empty(context: Context) -> None:
-    record = make_record()
-    files = runs.files_of(context.paths, record)
-    assert find_silent_ranks(record, files) == SilentRanks(ranks={}), "nothing was planned"
-    files.logs.mkdir(parents=True)
-    commands = [{"node": {"name": f"node{number}"}, "ranks": [2 * number, 2 * number + 1]} for number in range(2)]
-    files.plan.write_text(json.dumps({"commands": commands}))
-    files.rank_log("node0", 0).write_text("hello\n")
-    files.rank_log("node0", 1).touch()
-    files.rank_log("node1", 3).symlink_to("nowhere")
-    assert find_silent_ranks(record, files) == SilentRanks(ranks={"node0": [1], "node1": [2]})
-    record.slurm = SlurmRun(partition="gpu", nodes=1, gpus=0)
-    assert find_silent_ranks(record, files) == SilentRanks(ranks={}), "a job that waits in the queue is silent, and rightly so"

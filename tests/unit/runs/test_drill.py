@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.locate import find_course
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.drill import How, InjectedFault
 from gpucourse.model.record import NodeExit, RankExit, RunRecord
 from gpucourse.runs.drill import judge_diagnosis, open_drill
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
-from gpucourse.workspace.locate import open_workspace
 
 RUN = "20260101-000000-otter"
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    return Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
 
 
 def break_run(context: Context, how: How, rank: int | None = None) -> None:

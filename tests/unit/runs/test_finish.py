@@ -5,64 +5,42 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.locate import CourseFolders
 from gpucourse.errors import UnreachableError
-from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.node import Inventory, Node
+from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
-from gpucourse.model.slurm import SlurmRun
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ports import CommandResult
-from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet
-from gpucourse.runs import follow
-from gpucourse.runs.finish import _collect, deliver, seal, seal_screen
-from gpucourse.workspace import deployments, runs
+from gpucourse.runs.finish import _collect, deliver, judge_again, seal, seal_screen
+from gpucourse.runs.parts import prepare_judge
+from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_json, write_record
-from gpucourse.workspace.locate import open_workspace
+from tests.learning import Learning
+from tests.unit.learning.test_try import RIGHT, put_parts, run_with, states
+from tests.unit.runs.test_parts import NoTorch
 
 EXERCISE = Exercise.model_validate(
     {
-        "id": "3.2",
-        "title": "t",
-        "goal": "g",
-        "minutes": 1,
-        "script": "s.py",
-        "launch": {"kind": "torchrun"},
-        "tasks": ["t"],
+        "id": "3.2", "title": "t", "goal": "g", "minutes": 1, "script": "s.py", "launch": {"kind": "torchrun"}, "tasks": ["t"],
         "hints": ["h"],
         "deliverables": [{"title": "logs", "source": "logs/*.log"}, {"title": "metrics", "source": "metrics.json"}],
     }
-)
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    folders = CourseFolders(tmp_path, tmp_path, tmp_path)
-    return Context(workspace=open_workspace(tmp_path / "w"), folders=folders, environ={})
+)  # fmt: skip
 
 
 def save_an_ended_run(
     context: Context, run_id: str, ranks: int, verdict: str | None = "passed", state: str = "succeeded", created: str = ""
 ) -> RunRecord:
     record = RunRecord(
-        id=run_id,
-        exercise="3.2",
-        module="3",
-        stack="03-local",
-        mode="local",
-        launcher="torchrun",
-        state=state,  # type: ignore[arg-type]
-        created=created or run_id,
-        verdict=verdict,
-    )
+        id=run_id, exercise="3.2", module="3", stack="03-local", mode="local", launcher="torchrun",
+        state=state, created=created or run_id, verdict=verdict,  # type: ignore[arg-type]
+    )  # fmt: skip
     files = runs.files_of(context.paths, record)
     files.logs.mkdir(parents=True)
     for rank in range(ranks):
@@ -170,15 +148,15 @@ def test_node_is_told_the_limit_of_the_settings(context: Context) -> None:
     assert json.loads(node.asked[0])["output_limit"] == 3 << 20
 
 
-def test_run_under_slurm_has_logs_of_the_nodes_of_its_lab_only(context: Context) -> None:
-    inventory = Inventory(stack="03-local", nodes=(NODE, replace(NODE, name="node1", role="worker")))
-    lab = LocalDeployment(
-        stack="03-local", uid="u", module="3", template="simulated", phase="ready",
-        created="2026-01-01T00:00:00+00:00", updated="", nodes_wanted=2, inventory=inventory,
-    )  # fmt: skip
-    deployments.save(context.paths, lab)
-    record = save_an_ended_run(context, "20260101-000000-a", ranks=0)
-    record.slurm, record.world_size, record.nodes = SlurmRun(partition="gpu", nodes=1, gpus=0), 1, ["node0"]
-    named = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
-    with Fleet(Answering(named), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is not a node of this lab"):
-        follow._follow(context, fleet, record, 20.0)
+def test_judge_again_without_torch_here_judges_no_part_and_keeps_what_was_handed_in(learning: Learning) -> None:
+    put_parts(learning)
+    run_with(learning, RIGHT)
+    context = learning.open_context()
+    context.opened.judge = NoTorch()
+    _, exercise = context.catalog.exercise("1.2")
+    (record,) = runs.readable(context.paths, "1.2")[0]
+    assert prepare_judge(context, exercise, record)
+    verdict = judge_again(context, exercise, record)
+    assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
+    assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"
+    assert states(learning)[0] == "passed", "what was handed in before stays"

@@ -1,4 +1,4 @@
-"""`run --sweep` and `run --all`: one record over several runs; the runs themselves are recorded ones here."""
+"""`run --sweep`: one record over several runs; the runs themselves are recorded ones here."""
 
 from __future__ import annotations
 
@@ -7,62 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.errors import Interrupted, MissingError, UnreachableError
-from gpucourse.runs import parameter_sweep, run_module
-from gpucourse.runs.follow import FollowedRun
-from gpucourse.runs.resolve import ResolvedRun
-from gpucourse.runs.run import RunResult
-from gpucourse.workspace import deployments
-from tests.learning import METRICS, Learning, deploy
-
-PLOT = """    plots:
-      - file: flow
-        title: Flow
-        kind: line
-        rows: metrics.springs
-        x: busy_percent
-        series: [{key: litres, label: flow}]
-        x_title: busy (%)
-        y_title: flow (l)
-    checks:
-      - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}
-      - {id: flows"""
-
-
-@pytest.fixture
-def lacking() -> set[str]:
-    """The exercises that need what no node has."""
-    return set()
-
-
-@pytest.fixture
-def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPatch) -> Learning:
-    """A learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
-
-    def run(_context: Any, resolved: ResolvedRun, **_other: Any) -> RunResult:
-        order = resolved.request
-        if order.exercise in lacking:
-            raise MissingError("torch is not installed on node0")
-        depth = int(order.settings.get("depth", 10))
-        if depth == 15:
-            raise UnreachableError("node0 does not answer")
-        if depth == 16:
-            raise Interrupted("let go", hint="gpucourse logs -f")
-        springs = [{"litres": depth / 2, "busy_percent": 78}, {"litres": 1.0 * depth, "busy_percent": 96}]
-        state = "failed" if depth == 13 else "succeeded"
-        values = {**METRICS, "springs": springs, "wet": depth != 14}
-        own = str(order.script) if order.script else None
-        record = learning.record(order.exercise, values, parameters={"depth": depth}, state=state, own_script=own)
-        return RunResult(record=record, followed_run=FollowedRun(record=record, verdict=None))
-
-    manifest = learning.course / "modules/01-rivers/module.yaml"
-    old = PLOT[PLOT.index("    checks:") :]
-    assert manifest.read_text().count(old) == 1
-    manifest.write_text(manifest.read_text().replace(old, PLOT))
-    # These tests type whole commands, which pass nothing in; a run itself would need a lab.
-    monkeypatch.setattr(parameter_sweep, "run", run)
-    monkeypatch.setattr(run_module, "run", run)
-    return learning
+from tests.learning import Learning
 
 
 def test_sweep_of_an_own_script_hands_nothing_in(running: Learning) -> None:
@@ -160,29 +105,3 @@ def test_sweep_with_wrong_words_names_them(running: Learning, words: list[str], 
 def test_sweep_without_a_lab_is_refused(learning: Learning) -> None:
     assert "the lab of module 1 is not deployed" in learning.types("run", "1.1", "--sweep", "depth=1,2", code=3).err
     assert "the lab of module 1 is not deployed" in learning.types("run", "1", "--all", code=3).err
-
-
-@pytest.fixture
-def two_labs(running: Learning) -> Learning:
-    for name in ("01-local", "01-other"):
-        lab = deploy(running)
-        lab.stack = name
-        deployments.save(running.context.paths, lab)
-    return running
-
-
-def test_run_all_runs_the_module_on_every_lab(two_labs: Learning) -> None:
-    document = two_labs.types("run", "1", "--all", "--json").document
-    assert [(step["lab"], step["exercise"], step["verdict"]) for step in document["steps"]] == [
-        (lab, exercise, "passed") for lab in ("01-local", "01-other") for exercise in ("1.1", "1.2")
-    ]
-    said = two_labs.types("run", "1", "--all")
-    assert "2 of 2, 01-other, 1.2 Mouth: " in said.err
-    assert "Side by side: gpucourse compare" in said.out
-
-
-def test_run_all_goes_on_after_an_exercise_that_fails(two_labs: Learning, lacking: set[str]) -> None:
-    lacking.add("1.1")
-    said = two_labs.types("run", "1", "--all", code=4)
-    assert "2 of 4 did not pass: 1.1 on 01-local, 1.1 on 01-other" in said.err
-    assert "torch is not installed on node0" in said.out

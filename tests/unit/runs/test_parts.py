@@ -8,21 +8,19 @@ from pathlib import Path
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.locate import find_course
+from gpucourse.errors import MissingError
 from gpucourse.grading.points import read_signs
+from gpucourse.judge.client import Judge
+from gpucourse.learning.check import check
 from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import PartResult, PartVerdict
-from gpucourse.runs.parts import keep, list_part_files, read_part_results
+from gpucourse.runs.parts import judge_part, keep, list_part_files, read_part_results
 from gpucourse.ui.tables import Cell, Facts
 from gpucourse.ui.views.parts import list_parts
-from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.seals import sha256
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    return Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+from tests.learning import Learning
+from tests.unit.learning.test_try import RIGHT, SAME, put_parts, run_with, states, write
 
 
 @pytest.fixture
@@ -73,3 +71,35 @@ def test_part_in_the_place_of_another_is_all_that_points_need(context: Context, 
     shown = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     states = [block.pairs[-1][1] for block in shown if isinstance(block, Facts)]
     assert states == [Cell("not needed", "dim"), Cell("right", "good")]
+
+
+class NoTorch(Judge):
+    """A judge on a computer without torch."""
+
+    def start(self, *, torch: bool) -> None:
+        raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
+
+
+def test_judge_part_without_its_package_starts_no_process(learning: Learning) -> None:
+    put_parts(learning)
+    context = learning.open_context()
+    _, exercise = context.catalog.exercise("1.2")
+    part = exercise.yours[0].model_copy(update={"packages": ("json", "no_such_package")})
+    file = list_part_files(context, exercise)[part.id]
+    assert judge_part(context, exercise, part, file).verdict == "open", "as delivered there is nothing to judge"
+    file.write_text(RIGHT, encoding="utf-8")
+    context.opened.judge = NoTorch()
+    with pytest.raises(MissingError, match=r"^no_such_package is not installed on this computer$") as error:
+        judge_part(context, exercise, part, file)
+    assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")
+
+
+def test_keep_started_files_keeps_the_part_as_it_was_at_the_start(learning: Learning) -> None:
+    put_parts(learning)
+    assert run_with(learning, RIGHT)[:2] == (0, ["passed", "open"])
+    assert states(learning) == ["passed", "open"]
+    write(learning, SAME)
+    context = learning.open_context()
+    _, verdict = check(context, "1.2")
+    assert [part.verdict for part in verdict.parts] == ["passed", "open"]
+    context.close()

@@ -147,18 +147,6 @@ def test_notebook_is_refused_with_the_command_that_makes_a_script_of_it(context:
     assert caught.value.hint == f"jupyter nbconvert --to script {notebook}, then gpucourse run --script {tmp_path / 'nb.py'}"
 
 
-def test_script_runs_on_any_lab_and_first_on_that_of_module_3(context: Context, tmp_path: Path) -> None:
-    def find(target: str | None = None) -> str:
-        return resolve(context, RunRequest(exercise="3.1", script=tmp_path / "own.py", target=target)).lab.id
-
-    assert find() == "3", "no lab is there: module 3's is asked for"
-    lab(context, 1, module="0")
-    assert find() == "0"
-    assert find("aws") == "3"
-    lab(context, 2)
-    assert find() == "3"
-
-
 def write_run(
     paths: WorkspacePaths, number: int, *, device: str = "Tesla T4", model: str = "gpt2", state: RunState = "succeeded",
     verdict: str | None = "passed", text: str | None = None,

@@ -82,51 +82,26 @@ VERDICT = ExerciseVerdict(exercise="3.1", run="r1", mode="local", verdict="faile
 
 def node(number: int) -> Node:
     return Node(
-        name=f"node{number}",
-        role="worker" if number else "head",
-        address="127.0.0.1",
-        port=2200 + number,
-        private_address="127.0.0.1",
-        user="learner",
-        gpus=0,
-        instance_type="simulated",
-        python="/usr/bin/python3",
-        mode="local",
-    )
+        name=f"node{number}", role="worker" if number else "head", address="127.0.0.1", port=2200 + number,
+        private_address="127.0.0.1", user="learner", gpus=0, instance_type="simulated", python="/usr/bin/python3", mode="local",
+    )  # fmt: skip
 
 
 def deployment(**other: object) -> LocalDeployment:
     values: dict[str, object] = {
-        "stack": "m3-local",
-        "uid": "u",
-        "module": "3",
-        "title": "Parallel computing",
-        "template": "simulated",
-        "phase": "ready",
-        "created": now_utc(),
-        "updated": now_utc(),
-        "nodes_wanted": 2,
+        "stack": "m3-local", "uid": "u", "module": "3", "title": "Parallel computing", "template": "simulated",
+        "phase": "ready", "created": now_utc(), "updated": now_utc(), "nodes_wanted": 2,
         "inventory": Inventory(stack="m3-local", nodes=(node(0), node(1))),
-    }
+    }  # fmt: skip
     return LocalDeployment(**(values | other))  # type: ignore[arg-type]
 
 
 def record(**other: object) -> RunRecord:
     values: dict[str, object] = {
-        "id": "20261121-101500-otter",
-        "exercise": "3.1",
-        "module": "3",
-        "stack": "m3-local",
-        "mode": "local",
-        "launcher": "torchrun",
-        "state": "succeeded",
-        "created": now_utc(),
-        "nodes": ["node0", "node1"],
-        "world_size": 2,
-        "phases_s": {"run": 12.34},
-        "parameters": {"size": 64, "note": "it's $(x)"},
-        "collected": True,
-    }
+        "id": "20261121-101500-otter", "exercise": "3.1", "module": "3", "stack": "m3-local", "mode": "local",
+        "launcher": "torchrun", "state": "succeeded", "created": now_utc(), "nodes": ["node0", "node1"], "world_size": 2,
+        "phases_s": {"run": 12.34}, "parameters": {"size": 64, "note": "it's $(x)"}, "collected": True,
+    }  # fmt: skip
     return RunRecord(**(values | other))  # type: ignore[arg-type]
 
 

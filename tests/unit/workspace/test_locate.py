@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from gpucourse.errors import ExitCode, HomeMissing, StorageError, UsageError
-from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.workspace.locate import (
     find_new_root,
     find_other,
@@ -105,8 +103,6 @@ def test_find_root_without_a_home_names_the_way_out(
     with pytest.raises(HomeMissing):
         trust(tmp_path, environ)
     assert list_trusted_folders(environ) == ()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert cache_elsewhere(environ) == tmp_path / f"gpucourse-matplotlib-{os.getuid()}"
     named = {**environ, "GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
     assert find_root(None, named, Path("/")) == find_new_root(None, named, Path("/")) == tmp_path / "named"
 

@@ -14,15 +14,9 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 def record(run_id: str, exercise: str = "3.2", created: str = "2026-01-01T00:00:00+00:00") -> RunRecord:
     return RunRecord(
-        id=run_id,
-        exercise=exercise,
-        module="3",
-        stack="03-local",
-        mode="local",
-        launcher="torchrun",
-        state="running",
+        id=run_id, exercise=exercise, module="3", stack="03-local", mode="local", launcher="torchrun", state="running",
         created=created,
-    )
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -37,21 +37,13 @@ from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.labs.aws.take_down import find_unmanaged
 from gpucourse.labs.request import DeployRequest, PreflightRequest
 from gpucourse.labs.results import PricedProposal
-from gpucourse.model.cloud import CloudInstance, Finding, LabNeed, Market, Offers, Placement, Quota
+from gpucourse.model.cloud import CloudInstance, Finding, LabNeed, Market, Offers, Placement, Quota, Sibling
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.provision.binary import find_terraform
 from gpucourse.storage import find_login
 from gpucourse.units import later, now_utc, seconds_since
 from gpucourse.workspace import deployments, regions
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sibling:
-    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD per hour."""
-
-    instance_type: str
-    usd_per_hour: Decimal
 
 
 @dataclass(kw_only=True)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpucourse.labs.aws.budget import Budget
-    from gpucourse.labs.aws.plan import LabPlan, Sibling
+    from gpucourse.labs.aws.plan import LabPlan
     from gpucourse.labs.results import DeployResult, PricedProposal
-    from gpucourse.model.cloud import Finding
+    from gpucourse.model.cloud import Finding, Sibling
     from gpucourse.model.deployment import Cloud, PlacementAttempt
 
 _NEXT = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}

@@ -25,17 +25,10 @@ def test_compare_checks_names_a_check_that_fails_in_one_run(learning: Learning) 
 
 def test_rerun_shows_scripts_no_credentials(learning: Learning, tmp_path: Path) -> None:
     environ = {
-        "AWS_SECRET_ACCESS_KEY": "x",
-        "GITHUB_TOKEN": "x",
-        "GPUCOURSE_COURSE_TOKEN": "x",
-        "SSH_AUTH_SOCK": "x",
-        "XDG_RUNTIME_DIR": "x",
-        "XDG_CONFIG_HOME": "x",
-        "PATH": "/bin",
-        "HOME": str(tmp_path / "instructor"),
-        "GPUCOURSE_COURSE": "/course",
-        "GPUCOURSE_WORKSPACE": "/mine",
-    }
+        "AWS_SECRET_ACCESS_KEY": "x", "GITHUB_TOKEN": "x", "GPUCOURSE_COURSE_TOKEN": "x", "SSH_AUTH_SOCK": "x",
+        "XDG_RUNTIME_DIR": "x", "XDG_CONFIG_HOME": "x", "PATH": "/bin", "HOME": str(tmp_path / "instructor"),
+        "GPUCOURSE_COURSE": "/course", "GPUCOURSE_WORKSPACE": "/mine",
+    }  # fmt: skip
     for secret in (".ssh/id_ed25519", ".aws/credentials", ".config/gpucourse/trusted.json", ".cache/gpucourse/provider"):
         write_text(tmp_path / "instructor" / secret, "x")
     home = make_home({"HOME": environ["HOME"]}, tmp_path / "home")

@@ -41,19 +41,10 @@ def test_what_a_lab_lacks_is_shown_wherever_the_lab_is(tmp_path: Path) -> None:
 
 def receipt(*left: Leftover) -> Receipt:
     return Receipt(
-        stack="m3-local",
-        uid="u",
-        module="3",
-        mode="local",
-        created="2026-11-21T10:00:00+00:00",
-        destroyed="2026-11-21T11:00:00+00:00",
-        existed=["a", "b"],
-        removed=["a", "b"],
-        swept=["processes: none"],
-        leftovers=list(left),
-        outputs_home=["r1"],
-        outputs_discarded=["r2"],
-    )
+        stack="m3-local", uid="u", module="3", mode="local", created="2026-11-21T10:00:00+00:00",
+        destroyed="2026-11-21T11:00:00+00:00", existed=["a", "b"], removed=["a", "b"], swept=["processes: none"],
+        leftovers=list(left), outputs_home=["r1"], outputs_discarded=["r2"],
+    )  # fmt: skip
 
 
 def test_destroy_result_proves_that_nothing_is_left() -> None:

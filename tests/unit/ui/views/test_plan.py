@@ -37,20 +37,10 @@ def launch_plan() -> LaunchPlan:
         for number in range(2)
     )
     return LaunchPlan(
-        run_id="dry-run",
-        exercise="3.1",
-        launcher="torchrun",
-        mode="local",
-        script="hello.py",
-        parameters={"note": "two\nlines"},
-        commands=commands,
-        uploads=(Upload(name="hello.py", source=Path("/w/hello.py")),),
-        master_address="127.0.0.1",
-        master_port=29500,
-        timeout_s=600.0,
-        collective_timeout_s=120.0,
-        outputs=("*.csv",),
-    )
+        run_id="dry-run", exercise="3.1", launcher="torchrun", mode="local", script="hello.py",
+        parameters={"note": "two\nlines"}, commands=commands, uploads=(Upload(name="hello.py", source=Path("/w/hello.py")),),
+        master_address="127.0.0.1", master_port=29500, timeout_s=600.0, collective_timeout_s=120.0, outputs=("*.csv",),
+    )  # fmt: skip
 
 
 def test_launch_names_every_node_and_what_it_starts() -> None:

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from typing import Any
+
+from gpucourse.course.lint import lint
+from gpucourse.course.quiz import read_quiz
+
+
+def test_read_quiz_complains_through_the_lint(clean_course: Any) -> None:
+    assert read_quiz(clean_course.folders.modules) is None
+    clean_course.put(
+        "modules/quiz.yaml",
+        "format: 1\ntitle: Rivers\nlessons: [{id: flow, title: Flow}]\nquestions:\n  - {id: shape, lesson: flow, kind: choice, "
+        "text: Which?, explanation: e, key: a, options: [a ring, a tree, and a line, none]}\n",
+    )
+    (said,) = lint(clean_course.load())
+    assert said.startswith("modules/quiz.yaml: questions.0.options: 'a ring' has no quotes in an inline list")

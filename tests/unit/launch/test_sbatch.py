@@ -1,0 +1,148 @@
+"""The files for sbatch, word for word, and their lines as a shell runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpucourse.launch.launcher import WrittenBatch
+from gpucourse.launch.sbatch import SbatchJob, render, time_limit
+from tests.unit.launch.test_slurm import ELASTIC, ONE, SPREAD, batch_of, make_plan, request, text_of
+from tests.waiting import STUCK_S, until
+
+GOLDEN = Path(__file__).parents[2] / "data" / "slurm" / "rendered"
+
+
+RENDERED = {"job": ONE, "spread": SPREAD, "elastic": ELASTIC}
+
+
+@pytest.mark.parametrize("name", RENDERED)
+def test_render_writes_the_file_of_the_golden_folder_word_for_word_in_good_shell(name: str) -> None:
+    file = GOLDEN / f"{name}.sbatch"
+    text = text_of(RENDERED[name])
+    if os.environ.get("REWRITE_GOLDEN"):
+        GOLDEN.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+    assert subprocess.run(["bash", "-n", str(file)], check=False).returncode == 0
+    if linter := shutil.which("shellcheck"):
+        assert subprocess.run([linter, str(file)], check=False).returncode == 0
+
+
+def test_render_passes_arguments_to_the_script_as_they_are() -> None:
+    last = text_of(SPREAD).rstrip("\n").rpartition("' bash ")[2]
+    said = subprocess.run(["bash", "-c", f"printf '%s\\n' {last}"], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1] == "--name=it's $HOME"
+
+
+def test_render_with_restarts_notes_each_life_of_a_rank(tmp_path: Path) -> None:
+    """The lines of the file are run as torchrun runs them, for two lives."""
+    text = text_of(ELASTIC)
+    prepare = text[text.index("rm -rf") : text.index("# srun starts one torchrun")]
+    rank = 'bash -c "$rank_command" bash sh -c "printf $life; exit $((9 - 9 * life))"'
+    lives = f"for life in 0 1; do TORCHELASTIC_RESTART_COUNT=$life {rank} || true; done"
+    script = f"set -u\nmkdir logs\n{prepare}\n{lives}"
+    variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURMD_NODENAME": "node1", "RANK": "3"}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=variables, check=True)
+    assert (tmp_path / "logs/node1-rank3.log").read_text() == "0\n--- restart 1 ---\n1"
+    notes = {file.name: file.read_text().split()[:2] for file in (tmp_path / "ranks").iterdir()}
+    assert notes == {"3-0": ["9", "node1"], "3-1": ["0", "node1"]}
+
+
+def test_render_sets_a_typed_variable_once() -> None:
+    job = SbatchJob(title="t", name="n", partition="", nodes=2, time_s=60, command=("python3", "x.py"))
+    usual = render(job)
+    assert "export OMP_NUM_THREADS=" in usual
+    assert "GLOO_SOCKET_IFNAME" in usual
+    typed = SbatchJob(
+        title="t", name="n", partition="", nodes=2, time_s=60, command=("python3", "x.py"),
+        environment={"OMP_NUM_THREADS": "3", "GLOO_SOCKET_IFNAME": "lo"},
+    )  # fmt: skip
+    lines = render(typed).splitlines()
+    assert [line for line in lines if "OMP_NUM_THREADS" in line] == ["export OMP_NUM_THREADS=3"]
+    assert [line for line in lines if "GLOO_SOCKET_IFNAME" in line] == ["export GLOO_SOCKET_IFNAME=lo"]
+
+
+@pytest.mark.parametrize(("address", "interface"), [("127.0.0.1", "lo"), ("192.0.2.9", "eth7"), ("head-of-cluster", "")])
+def test_render_finds_the_interface_on_each_machine(tmp_path: Path, address: str, interface: str) -> None:
+    """The lines of the file are run, with an `ip` that knows lo by its address and eth7 by a route."""
+    says = "case $* in *addr*127.0.0.1*) echo '1: lo    inet 127.0.0.1/8 scope host lo' ;; "
+    says += "*route*192.0.2.9*) echo '192.0.2.9 dev eth7 src 192.0.2.1 uid 0' ;; *addr*) ;; *) exit 1 ;; esac"
+    (tmp_path / "ip").write_text(f"#!/bin/sh\n{says}\n")
+    (tmp_path / "ip").chmod(0o755)
+    script = "\n".join(line for line in text_of(SPREAD).splitlines() if re.match(r"  (own|way)=|  \[ -z", line))
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\necho \"$NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME\""],
+        capture_output=True, text=True, check=True,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "MASTER_ADDR": address},
+    )  # fmt: skip
+    assert done.stdout.split() == ([interface] * 2 if interface else [])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit"),
+    [(1, "00:01:00"), (60, "00:01:00"), (61, "00:02:00"), (600, "00:10:00"), (5400, "01:30:00"), (93600, "1-02:00:00")],
+)
+def test_time_limit_is_whole_minutes_rounded_up(seconds: float, limit: str) -> None:
+    assert time_limit(seconds) == limit
+
+
+def test_render_setup_gives_a_file_of_the_learner_what_the_scripts_look_for(tmp_path: Path) -> None:
+    wanted = replace(request({"kind": "slurm"}), written=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
+    batch = batch_of(make_plan(wanted))
+    (tmp_path / "setup.sh").write_text(batch.setup)
+    script = 'source ./setup.sh; echo "$PATH" | cut -d: -f1; echo "$GPUCOURSE_OUT $GPUCOURSE_BACKEND $OMP_NUM_THREADS"; exit 3'
+    variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "7"}
+    done = subprocess.run(["bash", "-uc", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["/opt/course/bin", f"{tmp_path}/outputs gloo 1"]
+    assert (done.returncode, (tmp_path / "ended-7").read_text()) == (3, "3\n")
+
+
+SLEEPS = "( : > begun; exec sleep 60 )"
+
+
+@pytest.fixture
+def fatal_hangup() -> Iterator[None]:
+    """Let SIGHUP end what a test starts, even if nohup started the tests."""
+    action = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, action)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("TERM", SLEEPS),
+        ("HUP", SLEEPS),
+        ("XCPU", SLEEPS),
+        ("INT", "( trap '' TERM INT HUP USR1 USR2 XCPU; : > begun; sleep 1 )"),  # ends well in spite of the signal
+        ("USR1", ": > begun; kill -STOP $$"),
+        ("USR2", SLEEPS),
+    ],
+)
+@pytest.mark.usefixtures("fatal_hangup")
+def test_render_setup_never_notes_a_success_of_a_job_that_a_signal_ends(tmp_path: Path, name: str, command: str) -> None:
+    """The commands before succeeded, the one under way may end well in spite of the signal, and a note of an earlier start is
+    there."""
+    (tmp_path / "ended-7").write_text("0\n")
+    wanted = replace(request({"kind": "slurm"}), written=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
+    batch = batch_of(make_plan(wanted))
+    (tmp_path / "setup.sh").write_text(batch.setup)
+    script = f"source ./setup.sh; true; {command}; echo more >> begun"
+    variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "7"}
+    with subprocess.Popen(["bash", "-c", script], cwd=tmp_path, env=variables, start_new_session=True) as job:
+        until((tmp_path / "begun").exists, "the job's command")
+        assert not (tmp_path / "ended-7").exists()
+        os.killpg(job.pid, signal.Signals[f"SIG{name}"])
+        os.killpg(job.pid, signal.SIGCONT)
+        assert job.wait(STUCK_S) == 143
+    assert (tmp_path / "ended-7").read_text() == "143\n"
+    assert not (tmp_path / "begun").read_text()

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from gpucourse.errors import UsageError
+from gpucourse.launch.launcher import ClusterFacts, find_launcher
+from tests.unit.launch.test_slurm import batch_of, head, make_plan, request
+
+
+def test_plan_of_a_terminal_is_the_plain_command_with_its_name_in_the_environment() -> None:
+    plan = make_plan(request({"kind": "slurm-pty", "timeout": "1h"}))
+    command = plan.commands[0]
+    assert " ".join(command.argv) == "srun --partition=gpu --gres=gpu:1 --pty bash"
+    assert command.env["SLURM_JOB_NAME"] == "2.9-otter"
+    assert command.env["SLURM_TIMELIMIT"] == "10"
+    assert batch_of(plan).session
+
+
+def test_plan_of_a_terminal_has_the_python_of_the_nodes() -> None:
+    facts = ClusterFacts(module="2", partition="gpu", nodes=1, threads=None, gpus=1, python="/opt/pytorch/bin/python")
+    plan = find_launcher("slurm-pty").plan(request({"kind": "slurm-pty"}), (head("aws"),), facts, run_id="r-otter")
+    assert plan.commands[0].node.python == "/opt/pytorch/bin/python"
+
+
+def test_object_to_refuses_a_secret_that_a_process_list_would_show() -> None:
+    terminal = find_launcher("slurm-pty")
+    assert terminal.object_to(torchrun="", handed_on=(), profile=False) is None
+    refused = terminal.object_to(torchrun="", handed_on=("TOKEN",), profile=False)
+    assert isinstance(refused, UsageError)
+    assert refused.hint == "set it in the terminal: read -rs TOKEN; export TOKEN"

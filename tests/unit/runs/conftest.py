@@ -1,0 +1,72 @@
+"""A workspace with nothing in it, and a learner whose runs end at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.context import Context
+from gpucourse.course.locate import find_course
+from gpucourse.errors import Interrupted, MissingError, UnreachableError
+from gpucourse.runs import parameter_sweep, run_module
+from gpucourse.runs.follow import FollowedRun
+from gpucourse.runs.resolve import ResolvedRun
+from gpucourse.runs.run import RunResult
+from gpucourse.workspace.locate import open_workspace
+from tests.learning import METRICS, Learning
+
+PLOT = """    plots:
+      - file: flow
+        title: Flow
+        kind: line
+        rows: metrics.springs
+        x: busy_percent
+        series: [{key: litres, label: flow}]
+        x_title: busy (%)
+        y_title: flow (l)
+    checks:
+      - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}
+      - {id: flows"""
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+
+
+@pytest.fixture
+def lacking() -> set[str]:
+    """The exercises that need what no node has."""
+    return set()
+
+
+@pytest.fixture
+def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPatch) -> Learning:
+    """A learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
+
+    def run(_context: Any, resolved: ResolvedRun, **_other: Any) -> RunResult:
+        order = resolved.request
+        if order.exercise in lacking:
+            raise MissingError("torch is not installed on node0")
+        depth = int(order.settings.get("depth", 10))
+        if depth == 15:
+            raise UnreachableError("node0 does not answer")
+        if depth == 16:
+            raise Interrupted("let go", hint="gpucourse logs -f")
+        springs = [{"litres": depth / 2, "busy_percent": 78}, {"litres": 1.0 * depth, "busy_percent": 96}]
+        state = "failed" if depth == 13 else "succeeded"
+        values = {**METRICS, "springs": springs, "wet": depth != 14}
+        own = str(order.script) if order.script else None
+        record = learning.record(order.exercise, values, parameters={"depth": depth}, state=state, own_script=own)
+        return RunResult(record=record, followed_run=FollowedRun(record=record, verdict=None))
+
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    old = PLOT[PLOT.index("    checks:") :]
+    assert manifest.read_text().count(old) == 1
+    manifest.write_text(manifest.read_text().replace(old, PLOT))
+    # These tests type whole commands, which pass nothing in; a run itself would need a lab.
+    monkeypatch.setattr(parameter_sweep, "run", run)
+    monkeypatch.setattr(run_module, "run", run)
+    return learning

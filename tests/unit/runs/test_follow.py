@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gpucourse.context import Context
+from gpucourse.errors import UnreachableError
+from gpucourse.model.deployment import LocalDeployment
+from gpucourse.model.event import SilentRanks
+from gpucourse.model.node import Inventory
+from gpucourse.model.slurm import SlurmRun
+from gpucourse.remote.agent import frames
+from gpucourse.remote.fleet import Fleet
+from gpucourse.runs.follow import find_silent_ranks, follow_to_end
+from gpucourse.workspace import deployments, runs
+from tests.unit.runs.test_diagnose import make_record
+from tests.unit.runs.test_finish import NODE, Answering, save_an_ended_run
+
+
+def test_follow_to_end_under_slurm_accepts_logs_of_the_nodes_of_its_lab_only(context: Context) -> None:
+    inventory = Inventory(stack="03-local", nodes=(NODE, replace(NODE, name="node1", role="worker")))
+    lab = LocalDeployment(
+        stack="03-local", uid="u", module="3", template="simulated", phase="ready",
+        created="2026-01-01T00:00:00+00:00", updated="", nodes_wanted=2, inventory=inventory,
+    )  # fmt: skip
+    deployments.save(context.paths, lab)
+    record = save_an_ended_run(context, "20260101-000000-a", ranks=0)
+    record.slurm, record.world_size, record.nodes = SlurmRun(partition="gpu", nodes=1, gpus=0), 1, ["node0"]
+    named = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
+    with Fleet(Answering(named), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is not a node of this lab"):
+        follow_to_end(context, fleet, record, limit_s=20.0)
+
+
+def test_find_silent_ranks_gives_planned_ranks_whose_log_is_empty(context: Context) -> None:
+    record = make_record()
+    files = runs.files_of(context.paths, record)
+    assert find_silent_ranks(record, files) == SilentRanks(ranks={}), "nothing was planned"
+    files.logs.mkdir(parents=True)
+    commands = [{"node": {"name": f"node{number}"}, "ranks": [2 * number, 2 * number + 1]} for number in range(2)]
+    files.plan.write_text(json.dumps({"commands": commands}))
+    files.rank_log("node0", 0).write_text("hello\n")
+    files.rank_log("node0", 1).touch()
+    files.rank_log("node1", 3).symlink_to("nowhere")
+    assert find_silent_ranks(record, files) == SilentRanks(ranks={"node0": [1], "node1": [2]})
+    record.slurm = SlurmRun(partition="gpu", nodes=1, gpus=0)
+    assert find_silent_ranks(record, files) == SilentRanks(ranks={}), "a job that waits in the queue is silent, and rightly so"
