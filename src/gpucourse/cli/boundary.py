@@ -66,7 +66,7 @@ def _dispatch(arguments: list[str], session: Session) -> int:
             arguments, prog_name="gpucourse", standalone_mode=False, obj=session
         )
     except wrong_usage as error:
-        from gpucourse.cli.suggest import explain
+        from gpucourse.cli.help import explain
 
         raise explain(error, arguments, session) from error
     except typer.Abort:

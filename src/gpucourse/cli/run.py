@@ -291,6 +291,7 @@ def _read_start_options(
 
     Raises UsageError, ManifestError.
     """
+    from gpucourse.course.own_checks import read_own_checks
     from gpucourse.launch.environment import read_variables
     from gpucourse.launch.torchrun import read_options
 
@@ -307,7 +308,7 @@ def _read_start_options(
         environment=environment,
         handed_on=handed_on,
         torchrun=torchrun or "",
-        checks=_read_checks(checks) if checks is not None else (),
+        checks=read_own_checks(checks) if checks is not None else (),
     )
 
 
@@ -319,12 +320,6 @@ def _refuse_code(*names: str) -> None:
                 f"--env {name} changes which code runs, and an exercise runs its own",
                 hint="it is for a script of your own: --script FILE",
             )
-
-
-def _read_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
-    from gpucourse.course.own_checks import read_own_checks
-
-    return read_own_checks(path)
 
 
 def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:

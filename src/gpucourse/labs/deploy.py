@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Module
     from gpucourse.workspace.settings import Settings
 
+
 D = TypeVar("D", bound=Deployment)
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gpucourse.labs.aws.budget import Budget
     from gpucourse.labs.aws.choice import Choice
     from gpucourse.labs.aws.plan import LabPlan
+    from gpucourse.labs.aws.status import Outlook
+    from gpucourse.model.deployment import NodeHealth
     from gpucourse.model.record import RunRecord
 
 
@@ -200,3 +202,19 @@ class UnknownHosts(MissingError):
             f"your SSH does not know these machines: {listed}",
             hint=f"log in once with plain ssh, or, if these are their fingerprints: {flags}",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabHealth:
+    """The state of the nodes of one lab; for one that costs money also its `outlook`: what it costs and what will end it."""
+
+    nodes: list[NodeHealth]
+    outlook: Outlook | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    """The labs of a target by stack, and warnings about what no record explains and may cost."""
+
+    labs: dict[str, LabHealth] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)

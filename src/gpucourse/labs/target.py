@@ -13,9 +13,17 @@ from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.labs.health import Health
     from gpucourse.labs.request import DeployRequest, PreflightRequest
-    from gpucourse.labs.results import BuildResult, ChangeResult, Extension, PreflightReport, Proposal, ShortQuota, StackCost
+    from gpucourse.labs.results import (
+        BuildResult,
+        ChangeResult,
+        Extension,
+        Health,
+        PreflightReport,
+        Proposal,
+        ShortQuota,
+        StackCost,
+    )
     from gpucourse.model.cloud import CloudResource, Finding, QuotaRequest
     from gpucourse.model.deployment import Deployment, Receipt
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
 from gpucourse.labs import aws
-from gpucourse.labs.health import Health, LabHealth
+from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import Target, call_when_used
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace.paths import WorkspacePaths

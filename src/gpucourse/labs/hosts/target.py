@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
-from gpucourse.labs.health import Health, LabHealth
+from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import HostsDeployment, NodeHealth, Receipt
 

@@ -13,7 +13,7 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.collect_before_destroy import bring_home, find_ending
 from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.local.lab import SimulatedLab, choose, machine_names, open_simulated
-from gpucourse.labs.local.slurm_programs import FLAG
+from gpucourse.labs.local.requirements import FLAG
 from gpucourse.labs.readiness import wait_for_slurm, wait_until_ready
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.results import BuildResult, DeployResult, Proposal
@@ -84,8 +84,8 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
         if not proposal.fresh:
             changes, sick = _plan(context.watch, lab, fresh=False)
         with stage(context.watch, "apply", f"building {deployment.stack}"):
-            deployment.inventory = lab.up(context.watch)
-        deployment.terraform = lab.describe()
+            deployment.inventory = lab.terraform.up(context.watch)
+        deployment.terraform = lab.terraform.binary.describe()
         deployments.save(context.paths, deployment)
         with stage(context.watch, "ready", "waiting until every node is ready"), context.keep_links() as own:
             wait_until_ready(own, lab.paths, deployment.inventory)
@@ -114,16 +114,16 @@ def _plan_fresh(watch: Watcher, lab: SimulatedLab) -> tuple[list[tuple[str, str]
     try:
         return _plan(watch, lab, fresh=True)
     except BaseException:
-        lab.forget_if_empty()
+        lab.terraform.discard_if_empty()
         raise
 
 
 def _plan(watch: Watcher, lab: SimulatedLab, *, fresh: bool) -> tuple[list[tuple[str, str]], list[str]]:
     """Return what will change, as (action, address), and the addresses of nodes that do not answer and are created again."""
-    lab.prepare(watch)
+    lab.terraform.prepare(watch)  # waits for that of a killed command: a node that it is just finishing is not sick
     sick = [] if fresh else lab.sick()
     with stage(watch, "plan", "planning"):
-        return lab.plan(watch, sick), sick
+        return lab.terraform.plan(watch, replace=sick), sick
 
 
 def _check_count(module: Module, nodes: int | None) -> None:
@@ -153,9 +153,9 @@ def _plan_only(context: Context, proposal: LocalProposal) -> DeployResult:
     lab = open_simulated(context, proposal.deployment)
     try:
         sick = [] if proposal.fresh else lab.sick()
-        changes = lab.plan(context.watch, sick)
+        changes = lab.terraform.plan(context.watch, replace=sick)
     finally:
         if proposal.fresh:
-            lab.forget_if_empty()
+            lab.terraform.discard_if_empty()
     seconds = time.monotonic() - proposal.began
     return DeployResult(deployment=proposal.deployment, changes=changes, dry_run=True, seconds=seconds, healed=sick)
