@@ -147,18 +147,6 @@ def test_deploy_uses_the_key_of_the_learner(tmp_path: Path) -> None:
         assert list_left_files(servers) == []
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("--hosts", "me@"), "is not a machine"),
-        (("--hosts", "me@gpu1", "--gpu", "t4"), "only for a lab on AWS"),
-        (("--trust", "SHA256:x"), "only for machines that exist already"),
-    ],
-)
-def test_deploy_refuses_options_that_contradict(learner: Learner, words: tuple[str, ...], says: str) -> None:
-    assert says in learner.types("deploy", "3", *words, code=2).err
-
-
 def test_deploy_of_slurm_needs_the_login_node_alone(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     assert "name the login node alone" in learner.types("deploy", "2", "--hosts", format_hosts(servers), code=2).err

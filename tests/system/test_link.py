@@ -33,13 +33,6 @@ def _cable(learner: Learner, node: int) -> str:
     return learner.types("ssh", "3", "--node", str(node), "--", "tc qdisc show dev eth0").out
 
 
-def test_deploy_refuses_what_is_no_link(somebody: Learner) -> None:
-    said = somebody.types("deploy", "3", "--link", "fast", code=2).err
-    assert "--link: " in said
-    assert "gpucourse deploy 3 --link 1gbit" in said
-    assert somebody.documents("status")["stacks"] == []
-
-
 def test_deploy_lays_a_delay_or_says_why_not(somebody: Learner) -> None:
     tried = somebody.types("deploy", "3", "--link", "100mbit,2ms", code=None)
     if tried.code == 0:  # a kernel with netem: there and back takes twice the delay

@@ -93,27 +93,9 @@ def test_start_beyond_the_budget_or_without_room_leaves_the_lab_stopped(stopped:
     assert (lab.cloud.stopped, lab.cloud.reservation) == (True, None)
 
 
-def test_start_of_a_lab_whose_time_is_over_is_refused(stopped: CloudLearner) -> None:
-    context = hand_made.context(stopped)
-    lab = hand_made.read_record(stopped)
-    expires, lab.cloud.expires = lab.cloud.expires, hand_made.utc(0.1)
-    deployments.save(context.paths, lab)
-    with pytest.raises(UsageError, match="is over in") as refused:
-        stop_start.start(context, "3")
-    assert "gpucourse extend 3 2h" in refused.value.hint
-    lab.cloud.expires = expires
-    deployments.save(context.paths, lab)
-
-
-def test_stop_refuses_spot_instances_and_a_lab_with_a_run(lab_owner: CloudLearner) -> None:
+def test_stop_refuses_a_lab_with_a_run(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     lab = hand_made.read_record(lab_owner)
-    lab.cloud.market = "spot"
-    deployments.save(context.paths, lab)
-    with pytest.raises(UsageError, match="spot instances, which cannot be stopped"):
-        stop_start.stop(context, "3")
-    lab.cloud.market = "on-demand"
-    deployments.save(context.paths, lab)
     hand_made.cut_off(lab_owner)
     kept = record(id="20261121-101500-busy", stack=lab.stack, mode="aws", nodes=["node0"], state="running", collected=False)
     runs.save(context.paths, kept)
@@ -124,7 +106,7 @@ def test_stop_refuses_spot_instances_and_a_lab_with_a_run(lab_owner: CloudLearne
     runs.save(context.paths, kept)
 
 
-def test_allow_ip_lets_another_address_in_and_none_that_is_wider(lab_owner: CloudLearner) -> None:
+def test_allow_ip_lets_another_address_in(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     [changed] = aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed
     assert changed.startswith("198.51.100.4/32 instead of 203.0.113.7/32")
@@ -132,8 +114,6 @@ def test_allow_ip_lets_another_address_in_and_none_that_is_wider(lab_owner: Clou
     assert ingress.list_allowed_addresses(Account(REGION, lab_owner.environment), stack=uid) == ["198.51.100.4/32"]
     assert lab_owner.deployment()["cloud"]["ssh_cidr"] == "198.51.100.4/32"
     assert "was allowed already" in aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
-    with pytest.raises(UsageError):
-        aws_change.allow_ip(context, "3", cidr="0.0.0.0/0")
 
 
 def test_keep_holds_the_idle_agent_until_it_is_lifted(lab_owner: CloudLearner) -> None:

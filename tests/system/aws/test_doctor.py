@@ -6,7 +6,6 @@ Each finding has its tests in tests/unit/aws/test_preflight.py.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -74,19 +73,6 @@ def test_doctor_calls_what_it_may_not_see_unknown_and_never_well(learner: Learne
     assert "Ready." not in shown
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("--region", "ohio"), 2, "is not written like a region"),
-        (("--module", "0"), 2, "gpucourse deploy 0 --target local"),
-        (("--nodes", "4"), 2, "--nodes: of which module?"),
-        (("--module", "3", "--nodes", "9"), 2, "module 3 takes 1 to 8 nodes"),
-    ],
-)
-def test_doctor_refuses_wrong_options(learner: Learner, words: tuple[str, ...], code: int, message: str) -> None:
-    assert message in learner.types("doctor", "--target", "aws", *words, code=code).err
-
-
 def test_doctor_asks_for_quota_once_after_a_yes(learner: Learner, account: Account) -> None:
     account.quota(GRAPHICS, 4)
     nobody = learner.types("doctor", "--request-quota", code=2)
@@ -106,9 +92,7 @@ def test_doctor_asks_for_quota_once_after_a_yes(learner: Learner, account: Accou
 def test_doctor_prints_policy_and_setup_for_an_administrator(learner: Learner) -> None:
     assert learner.documents("doctor", "--setup")["setup"] == json.loads(setup_text())
     assert learner.types("doctor", "--policy").out == policy_text()
-    printed = learner.types("doctor", "--setup", "--region", "us-gov-west-1").out
-    assert set(re.findall(r"arn:(aws[a-z-]*):", printed)) == {"aws-us-gov"}
-    assert "(partition aws-us-gov)" in printed
+    assert "(partition aws-us-gov)" in learner.types("doctor", "--setup", "--region", "us-gov-west-1").out
     assert learner.types("doctor", "--policy", "--region", "cn-north-1").out == policy_text("aws-cn")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -16,13 +17,16 @@ from gpucourse.labs.collect_before_destroy import CollectedRuns, bring_home, fin
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.node import Inventory
+from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
-from gpucourse.model.slurm import SlurmRun
+from gpucourse.model.slurm import LaterJob, SlurmRun
+from gpucourse.ports import CommandResult
 from gpucourse.runs.settle import every_run
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.lock import hold_lock
+from tests.unit.labs.aws.fakes import ScriptedNodes, context_in, make_completed
+from tests.unit.labs.records import make_hosts_lab, save_slurm_run
 from tests.unit.remote.agent_link import AgentNodes, make_ended_job, make_nodes
 from tests.unit.runs.test_finish import EXERCISE
 from tests.waiting import STUCK_S, until
@@ -197,3 +201,28 @@ def test_find_ending_lists_only_runs_on_nodes_that_go(lab: _Lab) -> None:
     home = bring_home(lab.context, lab.deployment, discard=False, leaving={"node1"})
     assert home.fetched == [both.id]
     assert find("node0", "node1") == [alone.id]
+
+
+@pytest.mark.parametrize(
+    ("code", "answer", "given_up"),
+    [
+        (0, '{"state": "ended", "killed": 1}', "discarded with --discard"),
+        (3, '{"error": "Unable to contact slurm controller", "kind": "slurm"}', "its jobs may still run in Slurm"),
+    ],
+    ids=["cancelled", "not cancelled"],
+)
+def test_bring_home_discards_jobs_of_a_cluster_that_stays(tmp_path: Path, code: int, answer: str, given_up: str) -> None:
+    context, events = context_in(tmp_path)
+    record = save_slurm_run(context, [LaterJob(job="8", name="next", state="RUNNING")])
+    commands: list[str] = []
+
+    def reply(_node: Node, command: str) -> CommandResult:
+        commands.append(command)
+        return make_completed(answer, code=code)
+
+    context = replace(context, make_transport=lambda _key: ScriptedNodes(reply))
+    [reason] = bring_home(context, make_hosts_lab(), discard=True).given_up
+    assert given_up in reason
+    assert f"cancel {record.id}" in commands[0]
+    warned = any(isinstance(event, Note) and f"jobs of run {record.id} may still run" in event.text for event in events)
+    assert warned == (code != 0)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError
 from gpucourse.labs import collective_check
 from gpucourse.model.event import NodeEvent
@@ -48,8 +49,7 @@ def test_hold_lets_two_nodes_agree_on_a_sum(nodes: list[Node], tmp_path: Path) -
     ]
 
 
-def test_hold_names_a_port_that_is_not_reached(nodes: list[Node], tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
+def test_hold_names_a_port_that_is_not_reached(nodes: list[Node], context: Context) -> None:
     nodes[0] = replace(nodes[0], private_address="127.9.9.9")
 
     def answer_behind_a_wall(node: Node, command: str) -> CommandResult:
@@ -62,8 +62,7 @@ def test_hold_names_a_port_that_is_not_reached(nodes: list[Node], tmp_path: Path
     assert "TimeoutError: timed out" in caught.value.what
 
 
-def test_hold_takes_another_port_when_one_is_taken_but_not_for_ever(nodes: list[Node], tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
+def test_hold_takes_another_port_when_one_is_taken_but_not_for_ever(nodes: list[Node], context: Context) -> None:
     tried: list[str] = []
 
     def answer_on_a_taken_port(node: Node, command: str) -> CommandResult:

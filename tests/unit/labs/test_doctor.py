@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.course.locate import find_course
 from gpucourse.labs.doctor import list_programs
-from gpucourse.workspace.locate import open_workspace
 
 
-def test_list_programs_names_the_exercises_that_use_them(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_list_programs_names_the_exercises_that_use_them(context: Context) -> None:
     module = context.catalog.module("3")
     assert list_programs(module) == []
     first, second, third = module.exercises[:3]

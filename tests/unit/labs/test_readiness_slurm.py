@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import InfrastructureError
-from gpucourse.labs.aws.readiness import forget_others
 from gpucourse.labs.readiness import wait_for_slurm
-from gpucourse.model.event import NodeEvent, Note
+from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import CommandResult
 from tests.unit.labs.aws.fakes import ScriptedNodes, context_in, make_completed, node
@@ -26,14 +25,8 @@ class Cluster:
         context, self.events = context_in(folder)
         self.context = replace(context, make_transport=lambda _key: ScriptedNodes(self.answer))
         self.sinfo, self.log = "node1|idle|gpu:1|none\n", ""
-        self.known, self.removal, self.commands = "node0\nnode1\n", make_completed(), list[str]()
 
     def answer(self, node: Node, command: str) -> CommandResult:
-        self.commands.append(command)
-        if command.startswith("ls "):
-            return make_completed(self.known)
-        if "rm -f" in command:
-            return self.removal
         if "sinfo" in command:
             assert node.name == "node0"
             return make_completed(self.sinfo)
@@ -74,14 +67,3 @@ def test_wait_for_slurm_does_not_wait_for_a_drained_node(cluster: Cluster) -> No
     cluster.sinfo = "node1|drained|gpu:1|gres/gpu count (0 < 1)\n"
     with pytest.raises(InfrastructureError, match=r"after 0 s: node1: drained \(gres/gpu count \(0 < 1\)\)"):
         wait_for_slurm(cluster.context, LAB, patience_s=600.0)
-
-
-def test_forget_others_removes_nodes_of_a_larger_lab_or_says_that_it_may_not(cluster: Cluster) -> None:
-    assert forget_others(cluster.context, LAB, stack="uid-1") == set()
-    cluster.known = "node0\nnode1\nnode2\nnode2.new\n"
-    assert forget_others(cluster.context, LAB, stack="uid-1") == {"node2"}
-    assert "/uid-1/nodes && if [ -w . ]; then rm -f node2; else" in cluster.commands[-1].replace('"', "")
-    cluster.removal = make_completed(code=1, complaint="a password is required")
-    assert forget_others(cluster.context, LAB, stack="uid-1") == set()
-    [note] = [event.text for event in cluster.events if isinstance(event, Note)]
-    assert note.endswith("of an earlier, larger lab as down: node2 (a password is required)")

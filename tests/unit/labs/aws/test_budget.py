@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -12,11 +11,10 @@ from gpucourse.aws.money import Charge, Rate
 from gpucourse.context import Context
 from gpucourse.errors import ExitCode, UnreachableError, UsageError
 from gpucourse.labs.aws import ledger
-from gpucourse.labs.aws.budget import Spending, read_budget, reserve
-from gpucourse.labs.aws.extend import more_time
+from gpucourse.labs.aws.budget import Budget, Spending, read_budget, reserve
 from gpucourse.model.deployment import AwsDeployment, Reservation
 from gpucourse.workspace import deployments
-from tests.unit.labs.aws.fakes import context_in, deployment_of
+from tests.unit.labs.aws.fakes import deployment_of
 
 DISK = Rate(usd_per_hour=Decimal("0.01"), source="a list", date="2026-11-21")
 
@@ -28,9 +26,8 @@ def make_spending(usd: str, *, hours: float = 1.0, command: str = "gpucourse sta
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> Context:
+def context(context: Context) -> Context:
     """A workspace with a budget of 10 USD."""
-    context, _events = context_in(tmp_path)
     context.paths.settings.write_text("budget_usd: 10\n")
     return context
 
@@ -82,12 +79,6 @@ def test_reserve_of_a_command_that_fails_sets_nothing_aside_and_keeps_the_error_
     assert deployments.load(context.paths, lab.stack).error == "node1 has not answered"  # type: ignore[union-attr]  # on record
 
 
-def test_more_time_names_the_gpu_of_several_labs_in_its_command(context: Context) -> None:
-    for gpu in ("t4", "l4"):
-        deployments.save(context.paths, deployment_of("4", gpu=gpu))
-    assert more_time(context, "4", 3600, gpu="l4").command == "gpucourse extend 4 60m --gpu l4"
-
-
 def test_read_budget_counts_what_a_killed_command_set_aside(context: Context) -> None:
     lab = stopped_lab(context)
     until = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="seconds")
@@ -97,3 +88,11 @@ def test_read_budget_counts_what_a_killed_command_set_aside(context: Context) ->
     with reserve(context, lab, make_spending("4", hours=2), over_budget=False):
         assert read_budget(context, ()).reserved == pytest.approx(Decimal(8), abs=Decimal("0.1"))
     assert read_budget(context, ()).reserved < Decimal("0.1")
+
+
+def test_check_accepts_exactly_what_is_left() -> None:
+    usd, typed = Decimal(6), "gpucourse deploy 3 --target aws"
+    Budget(budget=usd + 1, spent=Decimal(1)).check(usd, over_budget=False, command=typed)
+    with pytest.raises(UsageError, match=r"would cost \$6\.00"):
+        Budget(budget=usd + 1, spent=Decimal("1.01")).check(usd, over_budget=False, command=typed)
+    Budget(budget=None, spent=Decimal(1000)).check(usd, over_budget=False, command=typed)

@@ -89,9 +89,8 @@ def test_remove_failed_attempt_removes_by_tag_what_terraform_cannot_or_fails(tmp
     assert "aws ec2 terminate-instances" in caught.value.hint
 
 
-def test_arm_records_which_node_has_no_schedule(tmp_path: Path) -> None:
+def test_arm_records_which_node_has_no_schedule(context: Context) -> None:
     """A schedule for one node of two is no backstop for the other."""
-    context, _events = context_in(tmp_path)
     lab: Any = Lab()
     lab.deployment.inventory = Inventory(stack=lab.deployment.stack, nodes=(node("node0"), node("node1")))
     armed: list[list[str]] = []
@@ -128,9 +127,8 @@ def test_schedules_are_made_even_if_the_deploy_fails(tmp_path: Path) -> None:
     assert "ec2:DescribeInstances" in str(events[-1])
 
 
-def test_reserve_counts_what_a_deploy_beside_it_will_cost(tmp_path: Path) -> None:
+def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> None:
     """Both were offered while all of the budget was free, as when two terminals wait for a yes."""
-    context, _events = context_in(tmp_path)
     context.paths.settings.write_text("budget_usd: 10\n")
     first, second = (propose_one(context, module) for module in ("3", "1"))
     assert first.plans[0].to_the_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.aws.cheapest import replace_any_gpu
 from gpucourse.labs.request import DeployRequest
 from gpucourse.workspace.deployments import save
 from tests.unit.aws.cloud import ScriptedAccount
-from tests.unit.labs.aws.fakes import context_in, deployment_of
+from tests.unit.labs.aws.fakes import deployment_of
 
 G_ON_DEMAND, G_SPOT = "L-DB2E81BA", "L-3819A6DF"
 LISTED = {"g4dn.xlarge": "0.526", "g6.xlarge": "0.8048"}
@@ -64,16 +64,14 @@ def an_account(quotas: dict[str, float], offered: tuple[str, ...] = tuple(LISTED
     ],
 )
 def test_replace_any_gpu_takes_the_cheapest_within_the_quota(
-    spot: bool | None, quotas: dict[str, float], chosen: tuple[str, bool], tmp_path: Path
+    spot: bool | None, quotas: dict[str, float], chosen: tuple[str, bool], context: Context
 ) -> None:
-    context, _events = context_in(tmp_path)
     request, _notes = replace_any_gpu(context, DeployRequest(module="1", gpu=("any",), spot=spot), an_account(quotas))
     assert (request.gpu, request.spot) == ((chosen[0],), chosen[1])
     assert f"--gpu {chosen[0]} " in request.command
 
 
-def test_replace_any_gpu_says_what_the_cheapest_beats(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
+def test_replace_any_gpu_says_what_the_cheapest_beats(context: Context) -> None:
     account = an_account({G_ON_DEMAND: 8, G_SPOT: 8})
     _request, [note] = replace_any_gpu(context, DeployRequest(module="1", gpu=("ANY",)), account)
     assert note == (
@@ -82,8 +80,7 @@ def test_replace_any_gpu_says_what_the_cheapest_beats(tmp_path: Path) -> None:
     )
 
 
-def test_replace_any_gpu_takes_only_what_can_be_started(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
+def test_replace_any_gpu_takes_only_what_can_be_started(context: Context) -> None:
     account = an_account({G_ON_DEMAND: 8, G_SPOT: 8}, offered=("g4dn.xlarge",))
     request, _notes = replace_any_gpu(context, DeployRequest(module="1", gpu=("any",)), account)
     assert request.gpu == ("t4",)
@@ -92,8 +89,7 @@ def test_replace_any_gpu_takes_only_what_can_be_started(tmp_path: Path) -> None:
     assert "--target here" in caught.value.hint
 
 
-def test_replace_any_gpu_leaves_named_gpus_and_refuses_both(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
+def test_replace_any_gpu_leaves_named_gpus_and_refuses_both(context: Context) -> None:
     for gpus in ((), ("t4",), ("t4", "l4")):
         request = DeployRequest(module="1", gpu=gpus)
         assert replace_any_gpu(context, request, ScriptedAccount({})) == (request, [])
@@ -101,8 +97,7 @@ def test_replace_any_gpu_leaves_named_gpus_and_refuses_both(tmp_path: Path) -> N
         replace_any_gpu(context, DeployRequest(module="1", gpu=("any", "t4")), ScriptedAccount({}))
 
 
-def test_replace_any_gpu_keeps_the_gpu_of_a_lab_that_exists(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
+def test_replace_any_gpu_keeps_the_gpu_of_a_lab_that_exists(context: Context) -> None:
     save(context.paths, deployment_of("1", gpu="l4"))
     request, [note] = replace_any_gpu(context, DeployRequest(module="1", gpu=("any",)), ScriptedAccount({}))
     assert request.gpu == ("l4",)

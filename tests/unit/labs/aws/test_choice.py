@@ -17,15 +17,9 @@ from gpucourse.labs.aws.choice import HEAD, choices, need_of, needs
 from gpucourse.labs.request import DeployRequest
 from gpucourse.model.deployment import Deployment
 from gpucourse.workspace import deployments
-from tests.unit.labs.aws.fakes import context_in, deployment_of
+from tests.unit.labs.aws.fakes import deployment_of
 
 ROOT = Path(__file__).parents[4]
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    workspace_context, _events = context_in(tmp_path)
-    return workspace_context
 
 
 def stands(context: Context, deployment: Deployment, phase: str = "ready") -> Deployment:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from gpucourse.context import Context
 from gpucourse.labs.aws.lab import variables
-from tests.unit.labs.aws.fakes import context_in, deployment_of
+from tests.unit.labs.aws.fakes import deployment_of
 
 
-def test_variables_are_flat_for_the_files_of_0_1(tmp_path: Path) -> None:
+def test_variables_are_flat_for_the_files_of_0_1(context: Context) -> None:
     """Such a lab still grows and heals after an upgrade: its own copy of the files stays with it."""
-    context, _ = context_in(tmp_path)
     deployment = deployment_of("3")
     assert list(variables(context, deployment)) == ["lab"]
     old = context.paths.stack(deployment.stack).terraform / "variables.tf"

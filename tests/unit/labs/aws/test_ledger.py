@@ -14,16 +14,14 @@ import pytest
 
 from gpucourse.aws.money import Bill, Charge, Charged, PriceBook, Rate
 from gpucourse.context import Context
-from gpucourse.course.locate import CourseFolders
 from gpucourse.errors import StorageError
 from gpucourse.labs.aws import ledger
 from gpucourse.labs.aws.ledger import read, read_prices, store_prices, update
 from gpucourse.model.cloud import CloudInstance, Market
 from gpucourse.workspace import deployments
-from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.unit.aws.cloud import REGION, ScriptedAccount
-from tests.unit.labs.aws.fakes import choice_of, context_in, deployment_of, plan_of
+from tests.unit.labs.aws.fakes import choice_of, deployment_of, plan_of
 from tests.waiting import STUCK_S
 
 T0 = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -183,11 +181,6 @@ def instance(item: str, state: str, ended: datetime | None) -> CloudInstance:
     )  # fmt: skip
 
 
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    return Context(workspace=open_workspace(tmp_path / "w"), folders=CourseFolders(tmp_path, tmp_path, tmp_path), environ={})
-
-
 def settle(
     context: Context,
     costing: list[Charge],
@@ -262,10 +255,9 @@ SPOT = Rate(usd_per_hour=Decimal("0.3"), source="EC2 spot price history", date="
 
 
 @pytest.fixture
-def with_prices(tmp_path: Path) -> Context:
-    made, _events = context_in(tmp_path)
-    store_prices(made, PriceBook(region=HERE, fresh=(((KIND, "on-demand", ""), TODAY), ((KIND, "spot", f"{HERE}a"), SPOT))))
-    return made
+def with_prices(context: Context) -> Context:
+    store_prices(context, PriceBook(region=HERE, fresh=(((KIND, "on-demand", ""), TODAY), ((KIND, "spot", f"{HERE}a"), SPOT))))
+    return context
 
 
 def test_read_prices_gives_ledger_and_plan_one_price(with_prices: Context) -> None:

@@ -10,12 +10,11 @@ import pytest
 
 from gpucourse.aws.quota import Quotas, needs
 from gpucourse.aws.session import Account
-from gpucourse.errors import MissingError, UsageError
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
 from gpucourse.labs.aws import plan
-from gpucourse.labs.aws.budget import Budget
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.labs.aws.plan import Fit, LabPlan
-from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import CloudInstance, LabNeed
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, make_refusal
 from tests.unit.aws.test_instances import make_instance
@@ -41,8 +40,7 @@ def fit(limits: Limits, wanted: list[Choice], *, chosen: bool = False, networks:
     return plan.fit(quotas, wanted, chosen=chosen, networks=lambda _account: (networks, 5))
 
 
-def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, limits: Limits) -> None:
-    context, _events = context_in(tmp_path)
+def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(context: Context, limits: Limits) -> None:
     module = module_with(ONE_NODE, context)
     wanted = [choice_of(module, gpu=gpu) for gpu in ("t4", "l4", "a10g")]
     fitting = fit(limits, wanted)
@@ -59,8 +57,7 @@ def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, l
     assert [choice.gpu for choice in fit(limits, clusters).later] == ["l4"], "a head counts against a quota of its own"
 
 
-def test_fit_takes_fewer_nodes_when_the_module_works_with_them(tmp_path: Path, limits: Limits) -> None:
-    context, _events = context_in(tmp_path)
+def test_fit_takes_fewer_nodes_when_the_module_works_with_them(context: Context, limits: Limits) -> None:
     cluster = choice_of(module_with(CLUSTER, context))
     limits[G] = 8
     fitting = fit(limits, [cluster])
@@ -91,8 +88,7 @@ def make_instances(kind: str, *states: str) -> list[CloudInstance]:
     ]  # fmt: skip
 
 
-def test_measure_growth_counts_only_what_a_lab_lacks(tmp_path: Path, limits: Limits) -> None:
-    context, _events = context_in(tmp_path)
+def test_measure_growth_counts_only_what_a_lab_lacks(context: Context, limits: Limits) -> None:
     limits[G] = 0
     module = context.catalog.module("3")
     standing = choice_of(module, standing=deployment_of())
@@ -124,8 +120,7 @@ def an_account(vcpus: float) -> ScriptedAccount:
     )
 
 
-def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
+def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(context: Context) -> None:
     standing = deployment_of()
     larger = choice_of(context.catalog.module("3"), nodes=5, standing=standing)
     plan.check_growth(Quotas(an_account(40.0)), larger, standing)
@@ -164,23 +159,6 @@ def test_lab_plan_prices_every_part_with_its_source_and_day(tmp_path: Path) -> N
     assert lab_plan.to_the_end == 4 * lab_plan.per_hour
     assert lab_plan.usually == lab_plan.choice.need.hours * lab_plan.per_hour
     assert lab_plan.creates == 1
-
-
-def test_budget_check_refuses_more_than_is_left_unless_told_otherwise(tmp_path: Path) -> None:
-    lab_plan = planned(tmp_path)
-    usd = lab_plan.to_the_end
-    enough = Budget(budget=usd + 1, spent=Decimal(1))
-    enough.check(usd, over_budget=False, command=TYPED)
-    short = Budget(budget=usd + 1, spent=Decimal("1.01"))
-    with pytest.raises(UsageError, match=r"would cost \$") as caught:
-        short.check(usd, over_budget=False, command=TYPED)
-    assert f"{TYPED} --yes-over-budget" in caught.value.hint
-    short.check(usd, over_budget=True, command=TYPED)
-    with pytest.raises(UsageError):
-        enough.check(2 * usd, over_budget=False, command=TYPED)
-    Budget(budget=None, spent=Decimal(1000)).check(usd, over_budget=False, command=TYPED)
-    exists = planned(tmp_path, changes=[("update", "aws_vpc.this")])
-    assert PricedProposal(plans=[lab_plan, exists], later=[], findings=[], budget=enough).usd_to_the_end == usd
 
 
 def test_lab_plan_says_that_a_node_goes(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from gpucourse.model.event import Event, NodeEvent, Note
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import CommandResult, Link
 from tests.unit.aws.cloud import ScriptedAccount, make_host_key
-from tests.unit.labs.aws.fakes import ScriptedLink, context_in, deployment_of, make_completed, node
+from tests.unit.labs.aws.fakes import ScriptedLink, ScriptedNodes, context_in, deployment_of, make_completed, node
 
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71"})
 KEYS = {f"i-node{number}": make_host_key("ssh-ed25519", bytes([number]) * 32) for number in range(2)}
@@ -182,3 +182,23 @@ def test_wait_until_ready_looks_for_slurm_only_on_real_machines(world: World) ->
         "node0, node1: simulated, as the machine itself says: no GPU, so no Slurm is looked for"
     ]
     assert world.deployment.shared == "/shared"
+
+
+def test_forget_others_removes_nodes_of_a_larger_lab_or_says_that_it_may_not(tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    context = replace(context, make_transport=lambda _key: ScriptedNodes(answer))
+    known, removal, commands = "node0\nnode1\n", make_completed(), list[str]()
+
+    def answer(_node: Node, command: str) -> CommandResult:
+        commands.append(command)
+        return removal if "rm -f" in command else make_completed(known)
+
+    lab = Inventory(stack="02-aws-t4", nodes=NODES)
+    assert readiness.forget_others(context, lab, stack="uid-1") == set()
+    known = "node0\nnode1\nnode2\nnode2.new\n"
+    assert readiness.forget_others(context, lab, stack="uid-1") == {"node2"}
+    assert "/uid-1/nodes && if [ -w . ]; then rm -f node2; else" in commands[-1].replace('"', "")
+    removal = make_completed(code=1, complaint="a password is required")
+    assert readiness.forget_others(context, lab, stack="uid-1") == set()
+    [note] = [event.text for event in events if isinstance(event, Note)]
+    assert note.endswith("of an earlier, larger lab as down: node2 (a password is required)")

@@ -11,7 +11,7 @@ from pathlib import Path
 from gpucourse.labs.hosts.lab import open_hosts
 from gpucourse.model.node import Inventory
 from tests.unit.labs.aws.fakes import context_in
-from tests.unit.labs.test_destroy import GONE, make_hosts_lab, save_slurm_run
+from tests.unit.labs.records import GONE, make_hosts_lab, save_slurm_run
 
 
 def test_list_forgotten_has_a_command_that_removes_jobs_and_links(tmp_path: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import MissingError
-from gpucourse.labs.hosts.nodes import _look_around
+from gpucourse.errors import MissingError, NoAnswer
+from gpucourse.labs.hosts.nodes import _look_around, enter
 from gpucourse.remote.fleet import Fleet
 from tests.unit.labs.aws.fakes import context_in
 from tests.unit.remote.test_host_probe import HEAD, LocalLink
@@ -41,3 +42,13 @@ def test_look_around_names_the_setting_for_a_machine_without_that_python(tmp_pat
     with pytest.raises(MissingError, match=r"fin@h3 has no Python 3\.8 or newer") as caught:
         _look_around(context, make_fleet(tmp_path, context.transport, ["fin@h3"]))
     assert "host_pythons: {fin@h3: /home/me/venv/bin/python}" in str(caught.value.hint)
+
+
+def test_enter_says_how_to_try_a_machine_with_plain_ssh(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    context, _events = context_in(tmp_path)
+    with pytest.raises(NoAnswer, match=f"me@127.0.0.1:{port} does not answer SSH .*connection refused") as caught:
+        enter(context, [f"me@127.0.0.1:{port}"], key=None, trust=[])
+    assert caught.value.hint == f"see whether plain ssh gets there: ssh -p {port} me@127.0.0.1"
+    assert "node0" not in caught.value.what

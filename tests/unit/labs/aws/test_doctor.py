@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.context import Context
+from gpucourse.errors import UsageError
+from gpucourse.labs.aws import doctor
+from gpucourse.labs.request import PreflightRequest
+
+
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        (PreflightRequest(region="ohio"), "is not written like a region"),
+        (PreflightRequest(module="0"), "gpucourse deploy 0 --target local"),
+        (PreflightRequest(nodes=4), "--nodes: of which module?"),
+        (PreflightRequest(module="3", nodes=9), "module 3 takes 1 to 8 nodes"),
+    ],
+)
+def test_doctor_refuses_wrong_options_before_it_asks_aws(context: Context, look: PreflightRequest, words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        doctor.doctor(context, look)
+    assert words in f"{refused.value.what} {refused.value.hint}"
