@@ -273,3 +273,13 @@ class Sibling:
 
     instance_type: str
     usd_per_hour: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle:
+    """What the idle agent of a node saw last; times are seconds since 1970. `ends_at` is None while the node is in use."""
+
+    node: str
+    seen_at: float
+    busy: tuple[str, ...] = ()
+    ends_at: float | None = None

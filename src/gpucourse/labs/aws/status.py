@@ -15,8 +15,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import ledger, node_files, termination_reason
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.node_files import Idle
-from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.cloud import CloudInstance, Idle
 from gpucourse.model.deployment import AwsDeployment, NodeHealth
 from gpucourse.model.node import Node
 from gpucourse.parallel import try_all
