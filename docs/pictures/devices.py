@@ -121,6 +121,32 @@ def draw_queue() -> Canvas:
     return picture
 
 
+def draw_answer(tokens: int = 8) -> Canvas:
+    """The times of one answer: the wait for its first token, and the gaps between the others."""
+    picture = Canvas(
+        "The times of one answer",
+        "One answer over time. First it waits in the queue, then comes a long bar, prefill: all tokens of the prompt at once. "
+        f"At its end the first token arrives; the time until then is TTFT. Then {tokens - 1} short bars of equal length, "
+        "decode: each reads all weights and brings one token. The time from one token to the next is TPOT.",
+        176,
+    )
+    sent, prefill, first, gap = 20, 84, 284, 64
+    picture.box(sent, 40, prefill - sent - 2, 32, "empty", "queue")
+    picture.box(prefill, 40, first - prefill - 2, 32, "a", "prefill: the whole prompt")
+    for token in range(1, tokens):
+        picture.box(first + (token - 1) * gap, 40, gap - 2, 32, "c", "decode")
+    for token in range(tokens):
+        picture.dot(first + token * gap - 1, 92, "d")
+        picture.note(first + token * gap - 1, 114, f"token {token + 1}", anchor="middle")
+    picture.label(sent, 26, "sent")
+    picture.line(sent, 136, first - 2, 136, arrow=True)
+    picture.heading(sent + 90, 160, "TTFT")
+    picture.line(first, 136, first + gap - 2, 136, arrow=True)
+    picture.heading(first + 8, 160, "TPOT")
+    picture.note(first + gap + 40, 160, "time of n tokens = TTFT + (n - 1) x TPOT")
+    return picture
+
+
 def draw_three_answers() -> Canvas:
     """Draw what allocated, reserved and in use mean."""
     picture = Canvas(
@@ -162,13 +188,39 @@ def draw_waiting(jobs: int = 5, gpus: int = 3) -> Canvas:
     return picture
 
 
+def draw_srun(nodes: int = 3) -> Canvas:
+    """What runs once and what runs on every node of a job."""
+    last = f"{nodes - 1} on node{nodes}"
+    picture = Canvas(
+        "What srun starts",
+        f"A batch script runs once, on node1, the first of {nodes} nodes. One line in it, srun, starts a process on each node: "
+        f"SLURM_PROCID {', '.join(f'{node} on node{node + 1}' for node in range(nodes - 1))} and {last}. MASTER_ADDR is node1 "
+        "for all of them.",
+        224,
+    )
+    for node in range(nodes):
+        x = 20 + node * 246
+        picture.box(x, 20, 228, 160, "empty")
+        picture.label(x + 10, 40, f"node{node + 1}")
+        picture.box(x + 10, 130, 208, 36, "a", f"SLURM_PROCID={node}")
+    picture.box(30, 54, 208, 36, "c", "batch script: runs once")
+    picture.line(134, 90, 134, 126, arrow=True)
+    picture.line(134, 108, 134 + (nodes - 1) * 246, 108)
+    for node in range(1, nodes):
+        picture.line(134 + node * 246, 108, 134 + node * 246, 126, arrow=True)
+    picture.label(146, 104, "srun")
+    picture.note(20, 200, "MASTER_ADDR=node1 for all three. The green box fills in a variable in double quotes; each blue one")
+    picture.note(20, 214, "fills in its own in single quotes.")
+    return picture
+
+
 def draw_roofline() -> Canvas:
     """Draw what a kernel can reach at most, by how many operations it makes with each byte, on three GPUs."""
     picture = Canvas(
         "Rooflines of three GPUs",
         "Both axes are logarithmic: operations per byte, from a quarter to 4,096, and TFLOP/s. Each GPU has a slope, its "
         "memory bandwidth, and a flat roof, its peak for half precision: T4 320 GB/s and 65, L4 300 GB/s and 121, A100 and 312 "
-        "TFLOP/s. Adding vectors lies far down the slope; a product of large matrices lies under the flat roof.",
+        "TFLOP/s. Adding vectors is far down the slope; a product of large matrices is under the flat roof.",
         330,
     )
     left, top, wide, high = 70, 20, 650, 250
@@ -204,6 +256,49 @@ def draw_roofline() -> Canvas:
         picture.label(x + 8, y + 16, words)
     picture.note(left + wide / 2, 308, "operations per byte moved", anchor="middle")
     picture.note(8, 324, "TFLOP/s at most, half precision; peaks from the data sheets, dots by arithmetic for a T4.")
+    return picture
+
+
+def draw_batch() -> Canvas:
+    """What a larger batch gives the server and costs each request, from the two ceilings of opt-1.3b on a T4."""
+    weights_gb, parameters, sustained_tflops = 2.63, 1.3e9, 24  # sustained: what a warm T4 reaches in float16
+    reading_ms = weights_gb / GPUS["T4"]["gb_per_s"] * 1e3
+    computing_ms = 2 * parameters / (sustained_tflops * 1e12) * 1e3  # for each request of the batch
+    turn = reading_ms / computing_ms
+    picture = Canvas(
+        "What a larger batch gives and costs",
+        "Two curves over the batch size, from 1 to 256, for opt-1.3b on a T4. Tokens a second of all requests rise in "
+        f"proportion up to a batch of about {turn:.0f} and are flat from there on. The time per token of one request is flat "
+        "up to the same batch and rises in proportion from there on.",
+        280,
+    )
+    top, high, wide = 40, 180, 280
+    sizes = [2 ** (step / 4) for step in range(33)]
+    step_ms = [max(reading_ms, size * computing_ms) for size in sizes]
+    rates = [size / ms * 1e3 for size, ms in zip(sizes, step_ms, strict=True)]
+
+    def draw_panel(left: float, title: str, heights: list[float], ticks: list[tuple[float, str]], kind: str) -> None:
+        picture.heading(left, 24, title)
+        for height, words in ticks:
+            picture.line(left, top + high * (1 - height), left + wide, top + high * (1 - height), "grid")
+            picture.note(left - 6, top + high * (1 - height) + 4, words, anchor="end")
+        for power in range(0, 9, 2):
+            picture.note(left + power / 8 * wide, top + high + 18, f"{2**power}", anchor="middle")
+        points = [(left + math.log2(size) / 8 * wide, top + high * (1 - y)) for size, y in zip(sizes, heights, strict=True)]
+        picture.curve(points, kind)
+
+    draw_panel(
+        60,
+        "tokens a second, all requests",
+        [(math.log10(rate) - 2) / 2 for rate in rates],
+        [(0, "100"), (0.5, "1,000"), (1, "10,000")],
+        "sa",
+    )
+    draw_panel(
+        440, "ms per token, one request", [ms / 30 for ms in step_ms], [(0, "0"), (1 / 3, "10"), (2 / 3, "20"), (1, "30")], "sd"
+    )
+    picture.note(380, 256, "batch size", anchor="middle")
+    picture.note(8, 274, "By formula: the longer of reading 2.63 GB at 320 GB/s and computing at 24 TFLOP/s. None measured.")
     return picture
 
 

@@ -34,10 +34,15 @@ from docs.pictures.canvas import Canvas
 MODULES = Path(__file__).parents[2] / "modules"
 PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     "00-local-foundations": {"step": devices.draw_step, "ranks": devices.draw_ranks},
-    "01-basic-gpu": {"memory": devices.draw_memory, "queue": devices.draw_queue, "three-answers": devices.draw_three_answers},
-    "02-slurm": {"waiting": devices.draw_waiting},
+    "01-basic-gpu": {
+        "memory": devices.draw_memory,
+        "queue": devices.draw_queue,
+        "answer": devices.draw_answer,
+        "three-answers": devices.draw_three_answers,
+    },
+    "02-slurm": {"waiting": devices.draw_waiting, "srun": devices.draw_srun},
     "03-parallel-computing": parallel.PICTURES,
-    "04-benchmarking": {"roofline": devices.draw_roofline, "price": devices.draw_price},
+    "04-benchmarking": {"roofline": devices.draw_roofline, "batch": devices.draw_batch, "price": devices.draw_price},
     "05-gpu-programming": accesses.PICTURES
     | pytorch.PICTURES
     | limits.PICTURES

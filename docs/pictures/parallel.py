@@ -1,8 +1,9 @@
-"""The pictures of module 3: the ring, the buckets, the pipeline, the shards."""
+"""The pictures of module 3: the ring, the buckets, the pipeline, the shards, the scaling."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from docs.pictures.canvas import Canvas
@@ -170,4 +171,41 @@ def draw_shards() -> Canvas:
     return picture
 
 
-PICTURES = {"ring": draw_ring, "buckets": draw_buckets, "pipeline": draw_pipeline, "shards": draw_shards}
+def draw_scaling(step_ms: float = 100, gradients_ms: float = 12) -> Canvas:
+    """A step of one, two and four workers that share its batch, taken apart; by formula from assumed times."""
+    bars = []
+    for workers, slower_ms in ((1, 0.0), (2, 2.0), (4, 4.0)):
+        ideal_ms, sent_ms = step_ms / workers, 2 * (workers - 1) / workers * gradients_ms
+        bars.append((workers, ideal_ms, slower_ms, sent_ms, step_ms / (ideal_ms + slower_ms + sent_ms)))
+    workers, ideal_ms, _, sent_ms, speedup = bars[-1]
+    picture = Canvas(
+        "A step taken apart",
+        "Three bars: the step of one worker, of two and of four that share its batch. Each has an ideal part, which halves "
+        "each time, a little slower computing, and communication, which grows. With "
+        f"{workers} workers {ideal_ms:.0f} ms are ideal and {sent_ms:.0f} ms communication: a speed-up of {speedup:.2f}, "
+        f"an efficiency of {speedup / workers:.0%}.",
+        186,
+    )
+    left, scale = 92, 4.7
+    for row, (workers, ideal_ms, slower_ms, sent_ms, speedup) in enumerate(bars):
+        x, y = float(left), 20 + row * 40
+        picture.label(8, y + 18, f"{workers} worker{'s' if workers > 1 else ''}")
+        for part, kind in ((ideal_ms, "a"), (slower_ms, "b"), (sent_ms, "d")):
+            if part:
+                picture.box(x, y, part * scale - 1, 28, kind, f"{part:.0f} ms" if part > 10 else "")
+                x += part * scale
+        picture.label(x + 8, y + 18, f"S = {speedup:.2f}, E = {speedup / workers:.0%}")
+    picture.legend(146, (left, "a", "ideal"), (left + 90, "b", "slower computing"), (left + 240, "d", "communication"))
+    picture.note(
+        8, 180, f"Strong scaling by formula: a step of {step_ms:.0f} ms, 2(n-1)/n x {gradients_ms:.0f} ms to send; assumed."
+    )
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {
+    "scaling": draw_scaling,
+    "ring": draw_ring,
+    "buckets": draw_buckets,
+    "pipeline": draw_pipeline,
+    "shards": draw_shards,
+}

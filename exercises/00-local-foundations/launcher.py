@@ -7,7 +7,7 @@ Run it            python launcher.py                                            
                   NODE_RANK=0 python launcher.py --nnodes 2     (one node only, as on a cluster; in a second terminal,
                   NODE_RANK=1 python launcher.py --nnodes 2      within a minute)
 Your part         write describe_process for unequal nodes in my_environment.py; answer the question (--answer 40-47)
-Reading           modules/00-local-foundations/lesson.md, "What a launcher does", and annotated.sbatch, line by line
+Reading           modules/00-local-foundations/lesson-2-ranks.md, "What a launcher does", and annotated.sbatch, line by line
 """
 
 from __future__ import annotations

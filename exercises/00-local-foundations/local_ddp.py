@@ -7,7 +7,7 @@ Run it            python local_ddp.py                                           
                   torchrun --nproc-per-node=2 local_ddp.py                              (two ranks, all in one window)
                   torchrun --nproc-per-node=2 --redirects 3 --log-dir logs local_ddp.py (a log for each rank)
 Your part         write in my_shares.py what DistributedSampler does; predict what changes without set_epoch, then take it out
-Reading           modules/00-local-foundations/lesson.md, "The same script, several times"
+Reading           modules/00-local-foundations/lesson-2-ranks.md, "The same script, several times"
 """
 
 from __future__ import annotations

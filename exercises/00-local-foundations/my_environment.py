@@ -4,7 +4,7 @@ You will learn    where the seven variables come from, and why RANK is more than
 You will produce  a `describe_process` that is right for any nodes
 Try it            gpucourse try 0.3
 Your part         the body of `describe_process`; keep its name and its parameters
-Reading           modules/00-local-foundations/lesson.md, "What a launcher does"
+Reading           modules/00-local-foundations/lesson-2-ranks.md, "What a launcher does"
 """
 
 from __future__ import annotations

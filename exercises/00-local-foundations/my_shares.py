@@ -4,7 +4,7 @@ You will learn    how DistributedSampler works without communication between the
 You will produce  a `choose_samples` that splits the data evenly, differently in each epoch, and such that all ranks agree
 Try it            gpucourse try 0.2
 Your part         the body of `choose_samples`; keep its name and its parameters. DistributedSampler itself does not count
-Reading           modules/00-local-foundations/lesson.md, "The same script, several times"
+Reading           modules/00-local-foundations/lesson-2-ranks.md, "The same script, several times"
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Run it            python launcher.py (it starts this file); or by hand, in two t
                   RANK=0 NODE_RANK=0 python worker.py          (and in the other: RANK=1 NODE_RANK=1 python worker.py)
                   torchrun --nproc-per-node=4 worker.py        (another launcher, the same table)
 Your part         start only one of the two, and see what it waits for and how long
-Reading           modules/00-local-foundations/lesson.md, "What a launcher does"
+Reading           modules/00-local-foundations/lesson-2-ranks.md, "What a launcher does"
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ You will produce  the generated text; times of the first (cold) and of warm requ
 Run it            python first_inference.py --model tiny
                   python first_inference.py --model gpt2 --prompt "The future of GPU computing is" --max-tokens 100
 Your part         write summarise in my_latencies.py; predict the time of 100 tokens from TTFT and TPOT, then measure it
-Reading           modules/01-basic-gpu/lesson.md, "What an engine does"
+Reading           modules/01-basic-gpu/lesson-2-engine.md, "What an engine does"
 """
 
 from __future__ import annotations

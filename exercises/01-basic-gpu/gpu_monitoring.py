@@ -5,7 +5,7 @@ You will produce  samples.csv and the curves of utilisation and memory; on a GPU
 Run it            python gpu_monitoring.py --model tiny
                   python gpu_monitoring.py --with 1.1 --hz 5
 Your part         write summarise in my_meter.py; find two loads that look the same and do different work
-Reading           modules/01-basic-gpu/lesson.md, "What the monitor shows"
+Reading           modules/01-basic-gpu/lesson-3-watching.md, "What the monitor shows"
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ You will produce  the memory after each step, its curve, and a fix of your own t
 Run it            python memory_management.py --size 2000 --budget-mib 256      (a simulated device of 256 MiB)
                   python memory_management.py                                   (the whole GPU)
 Your part         predict at which step memory runs out; then write sums_of_squares in my_fix.py, which must not run out
-Reading           modules/01-basic-gpu/lesson.md, "Three answers to one question" and "Out of memory"
+Reading           modules/01-basic-gpu/lesson-3-watching.md, "Three answers to one question" and "Out of memory"
 """
 
 from __future__ import annotations

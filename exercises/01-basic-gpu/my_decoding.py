@@ -4,7 +4,7 @@ You will learn    what prefill and decode compute, and what the cache saves
 You will produce  a `generate` that computes each token once, as an engine does
 Try it            gpucourse try 1.2
 Your part         the body of `generate`; keep its name and its parameters
-Reading           modules/01-basic-gpu/lesson.md, "What an engine does"
+Reading           modules/01-basic-gpu/lesson-2-engine.md, "What an engine does"
 """
 
 from __future__ import annotations

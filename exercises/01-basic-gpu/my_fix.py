@@ -4,7 +4,7 @@ You will learn    that memory is taken by what is held at the same time, not by 
 You will produce  a `sums_of_squares` that runs at full size, is right, reads every row once and leaves nothing behind
 Try it            gpucourse try 1.4; gpucourse run 1.4 also runs it on the device of the exercise
 Your part         the body of `sums_of_squares`; keep its name and its parameters
-Reading           modules/01-basic-gpu/lesson.md, "Out of memory"
+Reading           modules/01-basic-gpu/lesson-3-watching.md, "Out of memory"
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ You will learn    what a reading describes: a moment, or the time before it
 You will produce  a `summarise` of the recording of any monitor
 Try it            gpucourse try 1.3
 Your part         the body of `summarise`; keep its name and its parameters
-Reading           modules/01-basic-gpu/lesson.md, "What the monitor shows"
+Reading           modules/01-basic-gpu/lesson-3-watching.md, "What the monitor shows"
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Run it            gpucourse run 2.3                      (two nodes)
                   gpucourse run 2.3 --nodes 3            (all three)
                   python multi_node.py                   (a world of one)
 Your part         write the batch file itself: my_multi_node.sbatch
-Reading           modules/02-slurm/lesson.md, "Several machines"
+Reading           modules/02-slurm/lesson-2-machines.md, "Several machines"
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Run it            gpucourse run 2.4                                             
                   gpucourse run 2.4 --set sweep=batch_size --set values=16,32,64,128           (batch sizes)
                   python sweep.py --values=0.002                   (one value, by hand or for this task alone)
 Your part         write the batch file itself: my_array.sbatch
-Reading           modules/02-slurm/lesson.md, "Arrays"
+Reading           modules/02-slurm/lesson-2-machines.md, "Arrays" and "Which value is best?"
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Run it            torchrun --nproc-per-node=2 gradient_compression.py --hidden 5
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_compression.py                     (on the first node; --node-rank=1 on the second)
 Your part         `half_hook` in my_hook.py; predict the bytes of PowerSGD of rank 2 for your own --hidden
-Reading           modules/03-parallel-computing/lesson-3-dividing.md, "Sending fewer bytes"
+Reading           modules/03-parallel-computing/lesson-4-bytes.md, "Sending fewer bytes"
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ You will learn    what a hook must return; why to divide before the sum in float
 You will produce  a hook that DDP can use instead of its own AllReduce
 Try it            gpucourse try 3.8
 Your part         the body of `half_hook`; keep its name and its parameters
-Reading           modules/03-parallel-computing/lesson-3-dividing.md, "Sending fewer bytes"
+Reading           modules/03-parallel-computing/lesson-4-bytes.md, "Sending fewer bytes"
 """
 
 from __future__ import annotations

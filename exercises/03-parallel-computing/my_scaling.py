@@ -4,7 +4,7 @@ You will learn    speed-up and efficiency of strong and weak scaling; the Karp-F
 You will produce  a `take_apart` that is right for any number of workers, and names no bottleneck if the noise is too large
 Try it            gpucourse try 3.7
 Your part         the body of `take_apart`; keep its name, its parameters and the names in what it returns
-Reading           modules/03-parallel-computing/lesson-3-dividing.md, "The scaling curve"
+Reading           modules/03-parallel-computing/lesson-4-bytes.md, "The scaling curve"
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Run it            torchrun --nproc-per-node=4 scaling_efficiency.py --batch-size
                   torchrun --nnodes=4 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            scaling_efficiency.py     (on the first node; --node-rank=1, 2 and 3 on the others)
 Your part         `take_apart` in my_scaling.py; then find the batch size at which 4 workers reach 80 % efficiency
-Reading           modules/03-parallel-computing/lesson-3-dividing.md, "The scaling curve"
+Reading           modules/03-parallel-computing/lesson-4-bytes.md, "The scaling curve"
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ You will learn    how price and throughput give a cost; how much faster a more e
 You will produce  dollars per million tokens, on demand and spot, for each GPU that you measured; break-even ratios
 Run it            python cost_analysis.py --tok-per-s 200          (what if; or beside earlier-4.3-*.json of runs of 4.3)
 Your part         `usd_per_million` and `most_interruptions` in my_cost.py; then recommend a GPU for a service of your choice
-Reading           modules/04-benchmarking/lesson.md, "What a million tokens cost"
+Reading           modules/04-benchmarking/lesson-2-price.md, "What a million tokens cost"
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ You will produce  tokens/s, TTFT, TPOT and memory for each batch size, the best 
 Run it            python inference_throughput.py --model tiny --batch-sizes 1,2,4,8 --input-len 32 --output-len 24
                   python inference_throughput.py --model gpt2
 Your part         `percentile`, `latencies` and `choose_batch` in my_latency.py; then try longer answers and a smaller cache
-Reading           modules/04-benchmarking/lesson.md, "Throughput has a price"
+Reading           modules/04-benchmarking/lesson-2-price.md, "Throughput has a price"
 """
 
 from __future__ import annotations

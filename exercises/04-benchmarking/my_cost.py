@@ -4,7 +4,7 @@ You will learn    which hours you pay for and which produce tokens; up to how ma
 You will produce  a `usd_per_million` for any service, and the break-even of spot
 Try it            gpucourse try 4.4
 Your part         the bodies of `usd_per_million` and `most_interruptions`; keep their names and parameters
-Reading           modules/04-benchmarking/lesson.md, "What a million tokens cost"
+Reading           modules/04-benchmarking/lesson-2-price.md, "What a million tokens cost"
 """
 
 from __future__ import annotations

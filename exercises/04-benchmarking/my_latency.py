@@ -4,7 +4,7 @@ You will learn    what exactly TTFT, TPOT and p99 are; how to choose a batch siz
 You will produce  a `percentile`, a `latencies` and a `choose_batch` that are right for any measurement
 Try it            gpucourse try 4.3
 Your part         the bodies of the three functions; keep their names and parameters. `choose_batch` needs `percentile`
-Reading           modules/04-benchmarking/lesson.md, "Throughput has a price"
+Reading           modules/04-benchmarking/lesson-2-price.md, "Throughput has a price"
 """
 
 from __future__ import annotations
@@ -31,9 +31,12 @@ def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]
     """Return the batch size to serve with, so that requests keep within the limit.
 
     For each batch size, `rounds` has the tokens a second of each of its rounds, and `tpots_ms` the TPOT of each of its
-    requests. A batch size is within the limit if the 99th percentile of its TPOT is at most `limit_ms`. Of those that are,
-    the fastest has the highest median of tokens a second (`statistics.median`). Another one is as good if the spreads overlap:
-    if the fastest of its rounds is at least as fast as the slowest round of the fastest batch size. Of all that are as good,
-    return the smallest, because its requests wait less. Return None if no batch size is within the limit.
+    requests. Choose in three steps:
+
+    1. Keep the batch sizes within the limit: the 99th percentile of their TPOT is at most `limit_ms`. Return None if there
+       is none.
+    2. Find the fastest of them: the highest median of its rounds (`statistics.median`). Its slowest round is the mark.
+    3. Of those within the limit return the smallest whose fastest round reaches the mark. The measurement cannot tell it
+       from the fastest, and its requests wait less.
     """
     raise NotImplementedError("choose_batch: which batch sizes are within the limit?")

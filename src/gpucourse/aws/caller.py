@@ -35,13 +35,13 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
     """
     url = environ.get(VARIABLE) or CHECKIP
     try:
-        said = ask(url)
+        answer = ask(url)
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as error:
         raise MissingError(f"cannot learn this computer's address: {url} {_why(error)}", hint=_SAY_IT) from error
     try:
-        address = ipaddress.ip_address(said)
+        address = ipaddress.ip_address(answer)
     except ValueError as error:
-        raise MissingError(f"{url} did not answer with an address but with {said[:60]!r}", hint=_SAY_IT) from error
+        raise MissingError(f"{url} did not answer with an address but with {answer[:60]!r}", hint=_SAY_IT) from error
     if address.version == 6:
         raise MissingError(f"{url} sees an IPv6 address ({address}); the labs speak IPv4", hint=_SAY_IT)
     return validate_cidr(f"{address}/32")

@@ -41,14 +41,14 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
     cure = _permission_cure(lacking or call) if row.cure == POLICY else row.cure
     if row.kind == "parameter" and (size := re.search(r"expect size ?>= ?(\d+) ?GB", message)):
         cure = f"{row.cure}: {size.group(1)} GiB at least"
-    asked = _SUGGESTION.search(message)
+    suggestion = _SUGGESTION.search(message)
     return Failure(
         kind=row.kind,
         code=bare,
         message=_ENCODED.sub("", " ".join(message.split())),
         tell=row.tell,
         cure=cure,
-        suggested=tuple(dict.fromkeys(_ZONE.findall(asked.group()))) if asked else (),
+        suggested=tuple(dict.fromkeys(_ZONE.findall(suggestion.group()))) if suggestion else (),
         action=lacking,
     )
 
@@ -75,15 +75,17 @@ def from_text(text: str) -> Failure | None:
 
 def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
     """Return the failure that decides what to do: one that ends the attempts outranks one that allows another attempt."""
-    known = list(failures)
-    return next((failure for failure in known if not failure.elsewhere), known[0] if known else None)
+    failures_so_far = list(failures)
+    return next(
+        (failure for failure in failures_so_far if not failure.elsewhere), failures_so_far[0] if failures_so_far else None
+    )
 
 
 def sentence(failure: Failure) -> str:
     """Return one line for the user: what is wrong, then AWS's message."""
     action = f" ({failure.action})" if failure.action else ""
-    said = f": {failure.message}" if failure.message else ""
-    return f"{failure.tell}{action} [{failure.code}{said}]"
+    suffix = f": {failure.message}" if failure.message else ""
+    return f"{failure.tell}{action} [{failure.code}{suffix}]"
 
 
 def _call_in(text: str) -> str:
@@ -97,5 +99,5 @@ def _call_in(text: str) -> str:
 
 
 def _fits(row: FailureRow, code: str, message: str, call: str) -> bool:
-    known = any(fnmatchcase(code, pattern) for pattern in row.codes)
-    return known and row.needle in message.lower() and row.call in {"", call}
+    is_code = any(fnmatchcase(code, pattern) for pattern in row.codes)
+    return is_code and row.needle in message.lower() and row.call in {"", call}

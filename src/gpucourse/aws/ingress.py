@@ -33,7 +33,7 @@ def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
 
     Raises UsageError for anything but one public address, MissingError if the stack has no SSH rule in this region.
     """
-    wanted = validate_cidr(cidr)
+    address = validate_cidr(cidr)
     rules = _ssh_rules(account, stack)
     if not rules:
         raise MissingError(
@@ -41,9 +41,9 @@ def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
         )
     changed: list[OpenedRule] = []
     for group, rule in rules:
-        if rule["CidrIpv4"] == wanted:
+        if rule["CidrIpv4"] == address:
             continue
-        new = {"IpProtocol": "tcp", "FromPort": SSH, "ToPort": SSH, "CidrIpv4": wanted}
+        new = {"IpProtocol": "tcp", "FromPort": SSH, "ToPort": SSH, "CidrIpv4": address}
         if rule.get("Description"):
             new["Description"] = rule["Description"]
         account.call(
@@ -52,7 +52,7 @@ def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
             GroupId=group,
             SecurityGroupRules=[{"SecurityGroupRuleId": rule["SecurityGroupRuleId"], "SecurityGroupRule": new}],
         )
-        changed.append(OpenedRule(group=group, rule=rule["SecurityGroupRuleId"], before=rule["CidrIpv4"], now=wanted))
+        changed.append(OpenedRule(group=group, rule=rule["SecurityGroupRuleId"], before=rule["CidrIpv4"], now=address))
     return changed
 
 

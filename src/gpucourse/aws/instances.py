@@ -21,10 +21,10 @@ POLL_S, LISTED_S = 5.0, 90.0
 def find(account: Account, *, stack: str | None = None, course: str | None = None) -> list[CloudInstance]:
     """Return every instance with the course's tags in this region, by node name, including those that ended within about the
     last hour."""
-    wanted = tags.filters(tags.make_project_tags(stack=stack, course=course))
+    filters = tags.filters(tags.make_project_tags(stack=stack, course=course))
     instances = [
         _parse_instance(instance, account.region)
-        for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=wanted)
+        for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=filters)
         for instance in reservation["Instances"]
     ]
     return sorted(instances, key=lambda instance: (instance.stack, instance.node, instance.launched))
@@ -43,10 +43,10 @@ def find_nodes(
 
     A filter by tag lists a new instance late. A node that has ended is listed as well, so there is no wait for it.
     """
-    deadline, wanted = clock() + timeout_s, set(names)
+    deadline, missing = clock() + timeout_s, set(names)
     while True:
         listed = find(account, stack=stack)
-        if wanted <= {instance.node for instance in listed} or clock() >= deadline:
+        if missing <= {instance.node for instance in listed} or clock() >= deadline:
             return [instance for instance in listed if instance.alive]
         sleep(POLL_S)
 
@@ -90,11 +90,11 @@ def wait(
             return instances
         dead = [instance for instance in instances if not instance.alive and state not in {"shutting-down", "terminated"}]
         if dead:
-            said = "; ".join(f"{instance.id} ({instance.reason or 'no reason given'})" for instance in dead)
-            raise InfrastructureError(f"these instances ended instead of becoming {state}: {said}", hint="gpucourse status")
+            reasons = "; ".join(f"{instance.id} ({instance.reason or 'no reason given'})" for instance in dead)
+            raise InfrastructureError(f"these instances ended instead of becoming {state}: {reasons}", hint="gpucourse status")
         if clock() >= deadline:
-            said = ", ".join(f"{instance.id} is {instance.state}" for instance in instances) or "AWS does not list them"
-            raise InfrastructureError(f"not {state} after {timeout_s:.0f} s: {said}", hint="look again: gpucourse status")
+            reasons = ", ".join(f"{instance.id} is {instance.state}" for instance in instances) or "AWS does not list them"
+            raise InfrastructureError(f"not {state} after {timeout_s:.0f} s: {reasons}", hint="look again: gpucourse status")
         sleep(POLL_S)
 
 
@@ -123,16 +123,16 @@ def _by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
 
 
 def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
-    known = tags.of(item)
+    tag_values = tags.of(item)
     market: Market = "spot" if item.get("InstanceLifecycle") == "spot" else "on-demand"
-    said = str(item.get("StateTransitionReason", ""))
-    why = item.get("StateReason") or {}
+    transition = str(item.get("StateTransitionReason", ""))
+    state_reason = item.get("StateReason") or {}
     state = str(item["State"]["Name"])
     over = state not in {"pending", "running"}
-    ended = ENDED_AT.search(said)
+    end = ENDED_AT.search(transition)
     return CloudInstance(
         id=item["InstanceId"],
-        node=known.get("Node", ""),
+        node=tag_values.get("Node", ""),
         instance_type=item["InstanceType"],
         region=region,
         zone=(item.get("Placement") or {}).get("AvailabilityZone", ""),
@@ -141,12 +141,12 @@ def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
         launched=item["LaunchTime"],
         address=item.get("PublicIpAddress") or "",
         private_address=item.get("PrivateIpAddress") or "",
-        ended=datetime.fromisoformat(ended.group(1) + "+00:00") if ended and state != "running" else None,
-        reason=(str(why.get("Message", "")) or said) if over else "",
-        reason_code=str(why.get("Code", "")) if over else "",
-        stack=known.get("Stack", ""),
-        module=known.get("Module", ""),
-        expires=known.get("Expires", ""),
+        ended=datetime.fromisoformat(end.group(1) + "+00:00") if end and state != "running" else None,
+        reason=(str(state_reason.get("Message", "")) or transition) if over else "",
+        reason_code=str(state_reason.get("Code", "")) if over else "",
+        stack=tag_values.get("Stack", ""),
+        module=tag_values.get("Module", ""),
+        expires=tag_values.get("Expires", ""),
         disks=tuple(disk["Ebs"]["VolumeId"] for disk in item.get("BlockDeviceMappings") or () if "Ebs" in disk),
-        tags=known,
+        tags=tag_values,
     )

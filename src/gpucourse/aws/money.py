@@ -142,11 +142,11 @@ class PriceBook:
         """Return the price of one hour of an instance. For spot without a known zone: the most expensive zone. Raises
         MissingError without a price."""
         instance_type(name)
-        known = [rate for (kind, bought, where), rate in self.fresh if (kind, bought) == (name, market) and where in {"", zone}]
-        if not known and not zone:
-            known = [rate for (kind, bought, _zone), rate in self.fresh if (kind, bought) == (name, market)]
-        if known:
-            return max(known, key=lambda rate: rate.usd_per_hour)
+        rates = [rate for (kind, bought, place), rate in self.fresh if (kind, bought) == (name, market) and place in {"", zone}]
+        if not rates and not zone:
+            rates = [rate for (kind, bought, _zone), rate in self.fresh if (kind, bought) == (name, market)]
+        if rates:
+            return max(rates, key=lambda rate: rate.usd_per_hour)
         return self._read_spot_price(name) if market == "spot" else self._read_on_demand_price(name)
 
     def disk(self) -> Rate:
@@ -213,10 +213,10 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
     """
     fresh = dict(book.fresh)
     complaints: list[str] = []
-    wanted = sorted(set(types))
+    names = sorted(set(types))
     for ask in (_price_list, _spot_history):
         try:
-            fresh.update(ask(account, wanted, now))
+            fresh.update(ask(account, names, now))
         except GpucourseError as error:
             complaints.append(error.what)
     return replace(book, fresh=tuple(fresh.items()), complaints=tuple(complaints))
@@ -237,15 +237,15 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
     count = sum(machines.count for machines in need.machines)
     disks = sum(machines.count * machines.disk_gib for machines in need.machines)
     charges += [*bursts, Charge(what=f"{disks} GB disk (gp3)", kind="disk", units=Decimal(disks), rate=book.disk())]
-    paid = sum(machines.count * book.throughput(machines.disk_mb_s)[0] for machines in need.machines)
-    if paid:
+    throughput = sum(machines.count * book.throughput(machines.disk_mb_s)[0] for machines in need.machines)
+    if throughput:
         rate = book.throughput(0)[1]
-        charges.append(Charge(what=f"{paid} MB/s more of disk", kind="disk", units=Decimal(paid), rate=rate))
+        charges.append(Charge(what=f"{throughput} MB/s more of disk", kind="disk", units=Decimal(throughput), rate=rate))
     addresses = f"{count} public address{'' if count == 1 else 'es'} (IPv4)"
     charges.append(Charge(what=addresses, kind="address", units=Decimal(count), rate=book.address()))
     if need.storage_gib:
-        what = f"{need.storage_gib} GB shared storage (EFS)"
-        charges.append(Charge(what=what, kind="storage", units=Decimal(need.storage_gib), rate=book.storage()))
+        label = f"{need.storage_gib} GB shared storage (EFS)"
+        charges.append(Charge(what=label, kind="storage", units=Decimal(need.storage_gib), rate=book.storage()))
     return tuple(charges)
 
 
@@ -308,12 +308,12 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
 
     Spot instances are charged at the price of their zone if the book has it. Raises the errors of `Account.call`.
     """
-    wanted = tags.make_project_tags(stack=stack)
+    project_tags = tags.make_project_tags(stack=stack)
     cloud_instances = instances.find(account, stack=stack)
     charges = [
         charge for instance in cloud_instances if instance.state in _BILLED_STATES for charge in _of_instance(book, instance)
     ]
-    for volume in resource_scan.items(account, VOLUME, wanted):
+    for volume in resource_scan.items(account, VOLUME, project_tags):
         charges += _of_volume(book, volume, stack=stack)
     module = next((instance.module for instance in cloud_instances if instance.module), "")
     charges += [
@@ -327,18 +327,18 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
             since=system["CreationTime"],
             rate=book.storage(),
         )
-        for system in resource_scan.file_systems(account, wanted)
+        for system in resource_scan.file_systems(account, project_tags)
     ]
     return charges
 
 
 def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
     """Return the instances that AWS still lists as ended or stopped, under every ledger item that ended with them."""
-    ended: dict[str, CloudInstance] = {}
+    by_id: dict[str, CloudInstance] = {}
     for instance in cloud_instances:
         if instance.state not in _BILLED_STATES:
-            ended[instance.id] = ended[address_item(instance.id)] = instance
-    return ended
+            by_id[instance.id] = by_id[address_item(instance.id)] = instance
+    return by_id
 
 
 def address_item(instance: str) -> str:
@@ -358,10 +358,12 @@ def _of_volume(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list[C
         since=volume["CreateTime"],
         rate=book.disk(),
     )
-    paid, rate = book.throughput(volume.get("Throughput", 0))
-    if not paid:
+    throughput, rate = book.throughput(volume.get("Throughput", 0))
+    if not throughput:
         return [charge]
-    more = replace(charge, item=f"{charge.item}:throughput", what=f"{paid} MB/s more of disk", units=Decimal(paid), rate=rate)
+    more = replace(
+        charge, item=f"{charge.item}:throughput", what=f"{throughput} MB/s more of disk", units=Decimal(throughput), rate=rate
+    )
     return [charge, more]
 
 

@@ -51,10 +51,10 @@ def types_of(table: Hardware) -> Iterator[InstanceType]:
 
 def instance_type(name: str) -> InstanceType:
     """Return the type of that name. Raises UnknownName, and UsageError for a type that AWS has retired."""
-    known = instance_types()
-    if name not in known:
-        raise UnknownName("instance type", name, [kind.name for kind in known.values() if not kind.retired])
-    kind = known[name]
+    by_name = instance_types()
+    if name not in by_name:
+        raise UnknownName("instance type", name, [kind.name for kind in by_name.values() if not kind.retired])
+    kind = by_name[name]
     if kind.retired:
         raise UsageError(f"AWS has retired {name} ({kind.gpu})", hint=kind.retired)
     return kind
@@ -114,23 +114,25 @@ def zones(account: Account) -> tuple[Zone, ...]:
 
 def offers(account: Account, types: Iterable[str]) -> Offers:
     """Return which zones offer which of these types at present, according to AWS."""
-    wanted = sorted(set(types))
-    known = zones(account)
-    names = {zone.name for zone in known}
-    by_type: dict[str, set[str]] = {name: set() for name in wanted}
+    type_names = sorted(set(types))
+    zone_ids = zones(account)
+    names = {zone.name for zone in zone_ids}
+    by_type: dict[str, set[str]] = {name: set() for name in type_names}
     for offer in account.pages(
         "ec2",
         "describe_instance_type_offerings",
         "InstanceTypeOfferings",
         LocationType="availability-zone",
-        Filters=[{"Name": "instance-type", "Values": wanted}],
+        Filters=[{"Name": "instance-type", "Values": type_names}],
     ):
         if offer["Location"] in names and offer["InstanceType"] in by_type:
             by_type[offer["InstanceType"]].add(offer["Location"])
-    return Offers(region=account.region, by_type={name: frozenset(where) for name, where in by_type.items()}, zones=known)
+    return Offers(
+        region=account.region, by_type={name: frozenset(zone_names) for name, zone_names in by_type.items()}, zones=zone_ids
+    )
 
 
-def first_attempt(zone_offers: Offers, wanted: str, *, with_types: Iterable[str] = ()) -> Placement | None:
+def first_attempt(zone_offers: Offers, instance_type: str, *, with_types: Iterable[str] = ()) -> Placement | None:
     """Return where to try first: the first zone that offers this type and all of `with_types`; None if there is none."""
-    common = zone_offers.find_common_zones(frozenset({wanted, *with_types}))
-    return Placement(zone=common[0], instance_type=wanted) if common else None
+    common = zone_offers.find_common_zones(frozenset({instance_type, *with_types}))
+    return Placement(zone=common[0], instance_type=instance_type) if common else None

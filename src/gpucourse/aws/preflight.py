@@ -93,19 +93,19 @@ class Check:
     applies: Callable[[LabEnvironment], bool] = lambda _known: True
 
 
-def preflight(known: LabEnvironment) -> list[Finding]:
+def preflight(lab_environment: LabEnvironment) -> list[Finding]:
     """Return all findings about building these labs in this account and region, in the order in which to fix them.
 
     Without credentials, the account's own checks are one finding. Never raises for an answer of AWS or the network.
     """
-    first, identity = _make(TERRAFORM, known), _make(IDENTITY, known)
+    first, identity = _make(TERRAFORM, lab_environment), _make(IDENTITY, lab_environment)
     if any(finding.state in {"missing", "unknown"} for finding in identity):
         detail = "plan, region, zones, quotas, images, leftovers and permissions cannot be checked without credentials"
         account = [Finding(what="AWS account", state="unknown", detail=detail, mend=identity[-1].mend)]
     else:
-        checks = [partial(_make, check, known) for check in CHECKS if check.applies(known)]
+        checks = [partial(_make, check, lab_environment) for check in CHECKS if check.applies(lab_environment)]
         account = list(chain(*run_all(checks, limit=AT_ONCE)))
-    return [*first, *identity, *account, *chain(*(_make(check, known) for check in HERE))]
+    return [*first, *identity, *account, *chain(*(_make(check, lab_environment) for check in HERE))]
 
 
 def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
@@ -113,11 +113,11 @@ def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.state == "missing"]
 
 
-def _make(check: Check, known: LabEnvironment) -> list[Finding]:
+def _make(check: Check, lab_environment: LabEnvironment) -> list[Finding]:
     """Return the findings of the check, with its kind; an error of AWS becomes a finding."""
     verdict: Verdict | list[Finding]
     try:
-        verdict = check.find(known)
+        verdict = check.find(lab_environment)
     except PermissionRefused as error:
         verdict = "unknown", f"not allowed to look: {error.action}", POLICY_HINT
     except GpucourseError as error:
@@ -128,36 +128,36 @@ def _make(check: Check, known: LabEnvironment) -> list[Finding]:
     return [Finding(what=check.what, state=state, detail=detail, mend=mend, kind=check.kind)]
 
 
-def find_terraform(known: LabEnvironment) -> Verdict:
+def find_terraform(lab_environment: LabEnvironment) -> Verdict:
     """Check that there is a Terraform that can fetch AWS's provider."""
-    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", known.terraform or "")
-    if known.terraform is None or match is None:
-        return "missing", known.terraform or "not found", _GET_TERRAFORM
+    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", lab_environment.terraform or "")
+    if lab_environment.terraform is None or match is None:
+        return "missing", lab_environment.terraform or "not found", _GET_TERRAFORM
     if tuple(map(int, match.groups())) < OLDEST_TERRAFORM:
-        detail = f"{known.terraform} cannot check the signature of AWS's provider; 1.6.1 and newer can"
+        detail = f"{lab_environment.terraform} cannot check the signature of AWS's provider; 1.6.1 and newer can"
         return "missing", detail, _GET_TERRAFORM
-    return "ok", known.terraform, ""
+    return "ok", lab_environment.terraform, ""
 
 
-def find_key(known: LabEnvironment) -> Verdict:
+def find_key(lab_environment: LabEnvironment) -> Verdict:
     """Check that EC2 accepts the key that opens the nodes."""
-    if not known.public_key:
+    if not lab_environment.public_key:
         return "ok", "made with the first deploy", ""
-    kind = known.public_key.split(maxsplit=1)[0]
+    kind = lab_environment.public_key.split(maxsplit=1)[0]
     if kind not in {"ssh-ed25519", "ssh-rsa"}:
         return "missing", f"EC2 takes ed25519 and RSA keys, not {kind}", "make another: ssh-keygen -t ed25519"
     return "ok", kind, ""
 
 
-def find_address(known: LabEnvironment) -> Verdict:
+def find_address(lab_environment: LabEnvironment) -> Verdict:
     """Check that this computer has a public IPv4 address, the one that SSH will be open to. Raises MissingError, UsageError."""
-    cidr = validate_cidr(known.ssh_cidr) if known.ssh_cidr else known.ask_address()
+    cidr = validate_cidr(lab_environment.ssh_cidr) if lab_environment.ssh_cidr else lab_environment.ask_address()
     return "ok", f"SSH will be open to {cidr} alone", ""
 
 
-def find_price(known: LabEnvironment) -> Verdict:
+def find_price(lab_environment: LabEnvironment) -> Verdict:
     """Compare what the labs cost, for the time that they usually take, with what is left of the budget."""
-    by_lab = [(lab, estimate(known.book, lab, market=known.market)) for lab in known.labs]
+    by_lab = [(lab, estimate(lab_environment.book, lab, market=lab_environment.market)) for lab in lab_environment.labs]
     total = sum((usd_over(usd_per_hour(charges), lab.hours) for lab, charges in by_lab), Decimal(0))
     hourly = max((usd_per_hour(charges) for _lab, charges in by_lab), default=Decimal(0))
     rates = [charge.rate for _lab, charges in by_lab for charge in charges]
@@ -168,25 +168,25 @@ def find_price(known: LabEnvironment) -> Verdict:
         f"about ${total:.2f} for {many} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
     )
     detail += f" ({'; '.join(notes)})" if notes else ""
-    if known.budget is not None and known.spent + total > known.budget:
+    if lab_environment.budget is not None and lab_environment.spent + total > lab_environment.budget:
         mend = "take --spot or a smaller GPU, raise the budget in gpucourse.yaml, or take fewer modules"
-        return "warning", f"{detail}; ${known.budget - known.spent:.2f} of the budget is left", mend
+        return "warning", f"{detail}; ${lab_environment.budget - lab_environment.spent:.2f} of the budget is left", mend
     return "ok", detail, ""
 
 
-def find_identity(known: LabEnvironment) -> Verdict:
+def find_identity(lab_environment: LabEnvironment) -> Verdict:
     """Check that AWS knows the identity. Raises CredentialsError."""
-    who = known.account.identity()
-    if who.root:
-        detail = f"account {who.account}, as its root user, who may do everything, also by mistake"
+    identity = lab_environment.account.identity()
+    if identity.root:
+        detail = f"account {identity.account}, as its root user, who may do everything, also by mistake"
         return "warning", detail, "make a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
-    return "ok", f"account {who.account}, as {who.arn.rpartition(':')[2]}", ""
+    return "ok", f"account {identity.account}, as {identity.arn.rpartition(':')[2]}", ""
 
 
-def find_plan(known: LabEnvironment) -> Verdict:
+def find_plan(lab_environment: LabEnvironment) -> Verdict:
     """Check that the account is not on the Free plan, which starts no GPU instance."""
     try:
-        answer = known.account.call("freetier", "get_account_plan_state")
+        answer = lab_environment.account.call("freetier", "get_account_plan_state")
     except CloudError as error:
         if error.kind != "gone":
             raise
@@ -194,19 +194,19 @@ def find_plan(known: LabEnvironment) -> Verdict:
         return "unknown", detail, _DEPLOY_SHOWS
     kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
     credit = answer.get("accountPlanRemainingCredits") or {}
-    left = f", {credit['amount']:.2f} {credit.get('unit', 'USD')} of credits left" if "amount" in credit else ""
+    rest_of_credits = f", {credit['amount']:.2f} {credit.get('unit', 'USD')} of credits left" if "amount" in credit else ""
     if kind == "FREE":
-        return "missing", f"Free plan{left}: it starts no GPU instance, not even a t3.medium", _UPGRADE
+        return "missing", f"Free plan{rest_of_credits}: it starts no GPU instance, not even a t3.medium", _UPGRADE
     if status == "EXPIRED":
         return "missing", "the account's plan has expired", _UPGRADE
     if kind == "PAID":
-        return "ok", f"Paid plan{left}", ""
+        return "ok", f"Paid plan{rest_of_credits}", ""
     return "unknown", f"AWS calls it '{kind}'", _DEPLOY_SHOWS
 
 
-def find_region(known: LabEnvironment) -> Verdict:
+def find_region(lab_environment: LabEnvironment) -> Verdict:
     """Check that the region exists and is open to this account."""
-    account = known.account
+    account = lab_environment.account
     # A region that does not exist cannot answer, so the call goes to a region of the course.
     place = account if account.region in offerings.REGIONS else account.in_region(offerings.DEFAULT_REGION)
     regions = place.call("ec2", "describe_regions", AllRegions=True)["Regions"]
@@ -221,24 +221,24 @@ def find_region(known: LabEnvironment) -> Verdict:
     return "ok", account.region, ""
 
 
-def find_bill_readers(known: LabEnvironment) -> list[Finding]:
+def find_bill_readers(lab_environment: LabEnvironment) -> list[Finding]:
     """Check that this identity sees what the account costs, and an AWS budget sends mail. Listing budgets costs nothing."""
-    access, mail, account = "billing access", "budget mail", known.account
+    access, mail, account = "billing access", "budget mail", lab_environment.account
     number = account.identity().account
     try:
         budgets = [entry["BudgetName"] for entry in account.pages("budgets", "describe_budgets", "Budgets", AccountId=number)]
-        telling = next((name for name in budgets if _tells_somebody(account, number, name)), "")
+        budget = next((name for name in budgets if _tells_somebody(account, number, name)), "")
     except PermissionRefused as error:
-        refused = f"not allowed: {error.action}"
+        refusal = f"not allowed: {error.action}"
         return [
-            Finding(what=access, state="warning", detail=refused, mend=_OPEN_BILLING),
-            Finding(what=mail, state="warning", detail=f"not known: {refused}", mend=_OPEN_BILLING),
+            Finding(what=access, state="warning", detail=refusal, mend=_OPEN_BILLING),
+            Finding(what=mail, state="warning", detail=f"not known: {refusal}", mend=_OPEN_BILLING),
         ]
-    seen = Finding(what=access, state="ok", detail="this identity may see the account's budgets")
-    if telling:
-        return [seen, Finding(what=mail, state="ok", detail=f"the budget {telling} sends mail to somebody")]
+    finding = Finding(what=access, state="ok", detail="this identity may see the account's budgets")
+    if budget:
+        return [finding, Finding(what=mail, state="ok", detail=f"the budget {budget} sends mail to somebody")]
     lacks = "no budget of AWS sends mail to anybody" if budgets else "the account has no AWS budget"
-    return [seen, Finding(what=mail, state="warning", detail=lacks, mend=_MAKE_BUDGET)]
+    return [finding, Finding(what=mail, state="warning", detail=lacks, mend=_MAKE_BUDGET)]
 
 
 def _tells_somebody(account: Account, number: str, budget: str) -> bool:
@@ -247,10 +247,10 @@ def _tells_somebody(account: Account, number: str, budget: str) -> bool:
     return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **request))
 
 
-def _find_role(role: str, first: str, mend: str, known: LabEnvironment) -> Verdict:
+def _find_role(role: str, first: str, mend: str, lab_environment: LabEnvironment) -> Verdict:
     """Check that a role of AWS's own exists, which the account's first use of a service needs: `first`."""
     try:
-        known.account.call("iam", "get_role", RoleName=role)
+        lab_environment.account.call("iam", "get_role", RoleName=role)
     except CloudError as error:
         if error.kind != "gone":
             raise
@@ -259,46 +259,46 @@ def _find_role(role: str, first: str, mend: str, known: LabEnvironment) -> Verdi
     return "ok", role, ""
 
 
-def find_zones(known: LabEnvironment) -> list[Finding]:
+def find_zones(lab_environment: LabEnvironment) -> list[Finding]:
     """Check that for each lab, one zone offers all of its types, since its nodes must be in one zone."""
     findings: list[Finding] = []
-    zone_offers = known.find_offers()
-    for lab in known.labs:
-        what, types = f"zones for module {lab.module}", frozenset(machines.instance_type for machines in lab.machines)
+    zone_offers = lab_environment.find_offers()
+    for lab in lab_environment.labs:
+        subject, types = f"zones for module {lab.module}", frozenset(machines.instance_type for machines in lab.machines)
         named = " with ".join(sorted(types))
         if common := zone_offers.find_common_zones(types):
-            findings.append(Finding(what=what, state="ok", detail=f"{named} in {', '.join(common)}"))
+            findings.append(Finding(what=subject, state="ok", detail=f"{named} in {', '.join(common)}"))
             continue
         region = zone_offers.region
         nowhere = ", ".join(sorted(kind for kind in types if not zone_offers.find_common_zones(frozenset({kind}))))
         detail = f"no zone of {region} offers {nowhere}" if nowhere else f"no zone offers {named} together"
-        others = ", ".join(other for other in offerings.REGIONS if other != region)
-        mend = f"another --gpu, or another --region: {others}"
-        findings.append(Finding(what=what, state="missing", detail=detail, mend=mend))
+        other_regions = ", ".join(name for name in offerings.REGIONS if name != region)
+        mend = f"another --gpu, or another --region: {other_regions}"
+        findings.append(Finding(what=subject, state="missing", detail=detail, mend=mend))
     return findings
 
 
-def find_quotas(known: LabEnvironment) -> list[Finding]:
+def find_quotas(lab_environment: LabEnvironment) -> list[Finding]:
     """Check that every quota allows what the largest lab needs of it, in addition to what already runs. If one is too small,
     also the role that a request for more needs."""
-    labs = known.growth(known.labs)
+    labs = lab_environment.growth(lab_environment.labs)
     findings = [
-        describe_quota(known.account, labs, known.market, item, known.request)
-        for item in known.quotas.assess(labs, known.market)
+        describe_quota(lab_environment.account, labs, lab_environment.market, item, lab_environment.request)
+        for item in lab_environment.quotas.assess(labs, lab_environment.market)
     ]
-    return [*findings, *(_make(_QUOTA_ROLE, known) if list_blocking(findings) else [])]
+    return [*findings, *(_make(_QUOTA_ROLE, lab_environment) if list_blocking(findings) else [])]
 
 
-def find_other_quotas(known: LabEnvironment) -> list[Finding]:
+def find_other_quotas(lab_environment: LabEnvironment) -> list[Finding]:
     """Check the quotas of the market that was not chosen, since raising one takes days. One that is too small is only a
     warning."""
-    other: Market = "on-demand" if known.market == "spot" else "spot"
-    chosen = quota.needs(known.labs, known.market)
-    only = f"counts only {'with' if other == 'spot' else 'without'} --spot"
+    other_market: Market = "on-demand" if lab_environment.market == "spot" else "spot"
+    needs = quota.needs(lab_environment.labs, lab_environment.market)
+    only = f"counts only {'with' if other_market == 'spot' else 'without'} --spot"
     findings: list[Finding] = []
-    for item in known.quotas.assess(known.labs, other):
-        if (item.code, item.market) not in chosen:
-            finding = describe_quota(known.account, known.labs, other, item, known.request)
+    for item in lab_environment.quotas.assess(lab_environment.labs, other_market):
+        if (item.code, item.market) not in needs:
+            finding = describe_quota(lab_environment.account, lab_environment.labs, other_market, item, lab_environment.request)
             short = finding.state == "missing"
             findings.append(replace(finding, state="warning", detail=f"{finding.detail}; {only}") if short else finding)
     return findings
@@ -306,32 +306,32 @@ def find_other_quotas(known: LabEnvironment) -> list[Finding]:
 
 def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vcpu_quota: Quota, request: str) -> Finding:
     """Return whether the quota allows what the largest of these labs needs of it. `request`: the command that requests more."""
-    what = f"quota {vcpu_quota.code} ({vcpu_quota.market})"
+    subject = f"quota {vcpu_quota.code} ({vcpu_quota.market})"
     has = "unknown" if vcpu_quota.limit is None else str(vcpu_quota.limit)
     used = "unknown" if vcpu_quota.used is None else str(vcpu_quota.used)
     detail = f"{vcpu_quota.name} in {vcpu_quota.region}: needed {vcpu_quota.needed} vCPU, limit {has}, in use {used}"
     if vcpu_quota.enough:
-        return Finding(what=what, state="ok", detail=detail)
+        return Finding(what=subject, state="ok", detail=detail)
     page = quota.console_page(vcpu_quota)
     if vcpu_quota.enough is None:
-        return Finding(what=what, state="unknown", detail=f"{detail}; {vcpu_quota.reason}", mend=f"look there: {page}")
-    taken = quota.needs(labs, market)[vcpu_quota.code, vcpu_quota.market]
+        return Finding(what=subject, state="unknown", detail=f"{detail}; {vcpu_quota.reason}", mend=f"look there: {page}")
+    types = quota.needs(labs, market)[vcpu_quota.code, vcpu_quota.market]
     free = (vcpu_quota.limit if vcpu_quota.free is None else vcpu_quota.free) or 0
-    fit = [module for module, vcpus in taken.items() if vcpus <= free]
-    if len(taken) > 1:
+    fit = [module for module, vcpus in types.items() if vcpus <= free]
+    if len(types) > 1:
         detail += f"; enough for module{'s' if len(fit) != 1 else ''} {', '.join(fit)}" if fit else "; enough for no module"
     if waiting := _describe_open_request(account, vcpu_quota):
         mend = f"wait for AWS's answer: {page}; {_FREE}"
-        return Finding(what=what, state="missing", detail=f"{detail}; {waiting}", mend=mend)
+        return Finding(what=subject, state="missing", detail=f"{detail}; {waiting}", mend=mend)
     more = f"{request}{' --spot' if market == 'spot' else ''}"
     mend = f"{more} (people decide, hours to days, maybe a part of it), or {page}"
-    offered = _offer_smaller(labs, vcpu_quota, free)
-    return Finding(what=what, state="missing", detail=detail, mend="; ".join([*offered, mend, _FREE]))
+    smaller = _offer_smaller(labs, vcpu_quota, free)
+    return Finding(what=subject, state="missing", detail=detail, mend="; ".join([*smaller, mend, _FREE]))
 
 
 def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> list[str]:
     """Return the commands that build these labs with smaller nodes, if the quota allows those but not the usual ones."""
-    key, offered = (vcpu_quota.code, vcpu_quota.market), list[str]()
+    key, names = (vcpu_quota.code, vcpu_quota.market), list[str]()
     for lab in labs:
         usual = quota.needs([lab], vcpu_quota.market).get(key, {}).get(lab.module, 0)
         smaller = lab.with_workers(instance_type=lab.smaller or lab.machines[-1].instance_type)
@@ -343,8 +343,8 @@ def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> lis
         words += ["--gpu", offerings.instance_type(lab.smaller).gpu.lower(), "--size", lab.smaller.rpartition(".")[2]]
         words += ["--region", vcpu_quota.region] if vcpu_quota.region != offerings.DEFAULT_REGION else []
         words += ["--spot"] if vcpu_quota.market == "spot" else []
-        offered.append(f"{shlex.join(words)} fits: {workers.count} x {lab.smaller}, {vcpus} vCPU")
-    return offered
+        names.append(f"{shlex.join(words)} fits: {workers.count} x {lab.smaller}, {vcpus} vCPU")
+    return names
 
 
 def _describe_open_request(account: Account, vcpu_quota: Quota) -> str:
@@ -355,11 +355,11 @@ def _describe_open_request(account: Account, vcpu_quota: Quota) -> str:
     return f"a request for {request.wanted} is open ({request.status})" if request else ""
 
 
-def find_images(known: LabEnvironment) -> list[Finding]:
+def find_images(lab_environment: LabEnvironment) -> list[Finding]:
     """Check that the machine images of the labs exist in this region, and fit on the disks."""
     findings: list[Finding] = []
-    for kind in _list_image_kinds(known.labs):
-        image = resolve(known.account, kind)
+    for kind in _list_image_kinds(lab_environment.labs):
+        image = resolve(lab_environment.account, kind)
         detail = f"{image.id} ({image.parameter.removeprefix('/aws/service/')}), root disk of {image.root_gib} GiB at least"
         findings.append(Finding(what=f"image ({kind})", state="ok", detail=detail))
     return findings
@@ -373,36 +373,38 @@ def _image_kind(instance_type: str) -> ImageKind:
     return "pytorch" if offerings.instance_type(instance_type).gpus else "ubuntu"
 
 
-def find_network_room(known: LabEnvironment) -> Verdict:
+def find_network_room(lab_environment: LabEnvironment) -> Verdict:
     """Check that the region has room for one more VPC; each lab has its own."""
-    account, held = known.account, quota.count_networks(known.account)
+    account, count = lab_environment.account, quota.count_networks(lab_environment.account)
     try:
-        allowed = quota.limit(account, quota.VPCS, "vpc")
+        limit = quota.limit(account, quota.VPCS, "vpc")
     except (CloudError, PermissionRefused) as error:
-        detail = f"{held} VPCs in {account.region}; how many it may have is not known: {error.what}"
+        detail = f"{count} VPCs in {account.region}; how many it may have is not known: {error.what}"
         return "unknown", detail, "a new account may have 5 in a region"
-    full = held >= allowed
+    full = count >= limit
     mend = f"remove one that nobody needs. {_LEAKS}" if full else ""
-    return "missing" if full else "ok", f"{held} of {allowed} VPCs in {account.region}", mend
+    return "missing" if full else "ok", f"{count} of {limit} VPCs in {account.region}", mend
 
 
-def find_leftovers(known: LabEnvironment) -> list[Finding]:
+def find_leftovers(lab_environment: LabEnvironment) -> list[Finding]:
     """Check that no resource with the course's tags exists that this workspace does not know."""
-    what = "leftovers"
-    regions = dict.fromkeys([known.account.region, *(known.regions or offerings.REGIONS)])
-    resources = resource_scan.find(known.account, regions=regions, strict=True)
-    ours = [resource for resource in resources if resource.seen and resource.tags.get("Stack") not in known.standing]
+    subject = "leftovers"
+    regions = dict.fromkeys([lab_environment.account.region, *(lab_environment.regions or offerings.REGIONS)])
+    resources = resource_scan.find(lab_environment.account, regions=regions, strict=True)
+    leftovers = [
+        resource for resource in resources if resource.seen and resource.tags.get("Stack") not in lab_environment.standing
+    ]
     findings: list[Finding] = []
-    if ours:
-        stacks = sorted({resource.tags.get("Stack", "unknown") for resource in ours})
-        late = sum(map(_is_expired, ours))
-        detail = f"{len(ours)} things of {len(stacks)} lab(s) that this workspace does not know ({', '.join(stacks)})"
+    if leftovers:
+        stacks = sorted({resource.tags.get("Stack", "unknown") for resource in leftovers})
+        late = sum(map(_is_expired, leftovers))
+        detail = f"{len(leftovers)} things of {len(stacks)} lab(s) that this workspace does not know ({', '.join(stacks)})"
         detail += f"; {late} past their deadline" if late else ""
-        findings.append(Finding(what=what, state="warning", detail=detail, mend=_LEAKS))
+        findings.append(Finding(what=subject, state="warning", detail=detail, mend=_LEAKS))
     if unseen := sorted({resource.kind for resource in resources if not resource.seen}):
         detail = f"not allowed to look for: {', '.join(unseen)}"
-        findings.append(Finding(what=what, state="unknown", detail=detail, mend=POLICY_HINT))
-    return findings or [Finding(what=what, state="ok", detail="none in the regions that this workspace uses")]
+        findings.append(Finding(what=subject, state="unknown", detail=detail, mend=POLICY_HINT))
+    return findings or [Finding(what=subject, state="ok", detail="none in the regions that this workspace uses")]
 
 
 def _is_expired(resource: CloudResource) -> bool:
@@ -412,22 +414,22 @@ def _is_expired(resource: CloudResource) -> bool:
         return False
 
 
-def find_permission(known: LabEnvironment) -> list[Finding]:
+def find_permission(lab_environment: LabEnvironment) -> list[Finding]:
     """Check that this identity may start each type, by EC2's dry run, which tests permissions but neither quota nor
     capacity."""
-    by_type = {machines.instance_type: machines for lab in known.labs for machines in lab.machines}
+    by_type = {machines.instance_type: machines for lab in lab_environment.labs for machines in lab.machines}
     try:
-        ids = {kind: resolve(known.account, kind).id for kind in _list_image_kinds(known.labs)}
+        ids = {kind: resolve(lab_environment.account, kind).id for kind in _list_image_kinds(lab_environment.labs)}
     except MissingError as error:  # the check of the images says what helps
         return [Finding(what="permission to start", state="unknown", detail=error.what, mend=error.hint)]
     return [
-        _may_start(known.account, name, ids[_image_kind(name)], machines.market(known.market))
+        _may_start(lab_environment.account, name, ids[_image_kind(name)], machines.market(lab_environment.market))
         for name, machines in sorted(by_type.items())
     ]
 
 
 def _may_start(account: Account, name: str, image: str, market: Market) -> Finding:
-    what = f"permission to start {name}"
+    subject = f"permission to start {name}"
     request: dict[str, Any] = {
         "ImageId": image,
         "InstanceType": name,
@@ -440,14 +442,14 @@ def _may_start(account: Account, name: str, image: str, market: Market) -> Findi
     try:
         account.call("ec2", "run_instances", DryRun=True, **request)
     except PermissionRefused as error:
-        return Finding(what=what, state="missing", detail=f"refused: {error.action}", mend=POLICY_HINT)
+        return Finding(what=subject, state="missing", detail=f"refused: {error.action}", mend=POLICY_HINT)
     except CloudError as error:
         if error.cloud_code == "DryRunOperation":
-            return Finding(what=what, state="ok", detail="a dry run says yes")
+            return Finding(what=subject, state="ok", detail="a dry run says yes")
         if error.kind in {"account", "credentials"}:
-            return Finding(what=what, state="missing", detail=error.what, mend=error.hint)
-        return Finding(what=what, state="unknown", detail=error.what, mend=_DEPLOY_SHOWS)
-    return Finding(what=what, state="unknown", detail="EC2 did not answer the dry run as it should", mend=_DEPLOY_SHOWS)
+            return Finding(what=subject, state="missing", detail=error.what, mend=error.hint)
+        return Finding(what=subject, state="unknown", detail=error.what, mend=_DEPLOY_SHOWS)
+    return Finding(what=subject, state="unknown", detail="EC2 did not answer the dry run as it should", mend=_DEPLOY_SHOWS)
 
 
 TERRAFORM = Check("Terraform", find_terraform)

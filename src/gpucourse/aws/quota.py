@@ -27,13 +27,13 @@ _OPEN = {"PENDING", "CASE_OPENED"}
 
 def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], dict[str, int]]:
     """Return the vCPUs that each module needs of each quota, by (quota code, market)."""
-    needed: dict[tuple[str, Market], dict[str, int]] = {}
+    by_quota: dict[tuple[str, Market], dict[str, int]] = {}
     for lab in labs:
         for machines in lab.machines:
             kind, bought = instance_type(machines.instance_type), machines.market(market)
-            taken = needed.setdefault((kind.quota[bought], bought), {})
-            taken[lab.module] = taken.get(lab.module, 0) + kind.vcpus * machines.count
-    return needed
+            types = by_quota.setdefault((kind.quota[bought], bought), {})
+            types[lab.module] = types.get(lab.module, 0) + kind.vcpus * machines.count
+    return by_quota
 
 
 @dataclass
@@ -55,21 +55,21 @@ class Quotas:
         with self._lock:
             self.used = self.used or _or_reason(partial(in_use, self.account))
             running, trouble = self.used
-            for (code, bought), taken in sorted(needs(labs, market).items()):
+            for (code, bought), types in sorted(needs(labs, market).items()):
                 if code not in self.limits:
                     self.limits[code] = _or_reason(partial(limit, self.account, code))
-                allowed, refused = self.limits[code]
+                quota_limit, refusal = self.limits[code]
                 quotas.append(
                     Quota(
                         code=code,
                         name=names[code],
                         market=bought,
                         region=self.account.region,
-                        needed=max(taken.values()),
-                        limit=allowed,
+                        needed=max(types.values()),
+                        limit=quota_limit,
                         used=None if running is None else running.get(code, 0),
-                        modules=tuple(taken),
-                        reason=refused or trouble,
+                        modules=tuple(types),
+                        reason=refusal or trouble,
                     )
                 )
         return quotas
@@ -124,10 +124,10 @@ def request_increase(account: Account, quota: Quota) -> QuotaRequest:
     except CloudError as error:
         if error.cloud_code != "ResourceAlreadyExistsException":
             raise
-        already = open_request(account, quota.code)
-        if already is None:
+        request = open_request(account, quota.code)
+        if request is None:
             raise
-        return already
+        return request
     return _request(answer["RequestedQuota"], account.region)
 
 
@@ -172,8 +172,8 @@ def _code(name: str, *, spot: bool) -> str | None:
 def _vcpus(instance: dict[str, Any]) -> int:
     cpu = instance.get("CpuOptions")
     if not cpu:  # not every answer contains it
-        known = instance_types().get(instance["InstanceType"])
-        return known.vcpus if known else 0
+        row = instance_types().get(instance["InstanceType"])
+        return row.vcpus if row else 0
     return int(cpu["CoreCount"]) * int(cpu["ThreadsPerCore"])
 
 

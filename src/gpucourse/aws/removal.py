@@ -74,29 +74,31 @@ def remove(
 
     return [
         resource
-        for left in run_all([partial(one_region, region) for region in regions], limit=len(regions))
-        for resource in left
+        for remaining in run_all([partial(one_region, region) for region in regions], limit=len(regions))
+        for resource in remaining
     ]
 
 
 def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResource]:
-    left: list[CloudResource] = []
+    remaining: list[CloudResource] = []
     for kind in ORDER:
-        mine = [resource for resource in resources if resource.kind == kind]
+        of_kind = [resource for resource in resources if resource.kind == kind]
         if kind == SECURITY_GROUP.name:
-            for resource in mine:
+            for resource in of_kind:
                 _loosen(work, resource)
-        if kind in {SCHEDULES, ROLE} and any(resource.kind == INSTANCE.name for resource in left):
-            left += [replace(resource, note="kept, since it still has to end the instances above") for resource in mine]
+        if kind in {SCHEDULES, ROLE} and any(resource.kind == INSTANCE.name for resource in remaining):
+            remaining += [replace(resource, note="kept, since it still has to end the instances above") for resource in of_kind]
             continue
-        for resource in mine:
+        for resource in of_kind:
             if (note := _remove_one(work, resource)) is not None:
-                left.append(replace(resource, note=note))
-        if kind == INSTANCE.name and left:  # what they use will not be released, however long we wait
+                remaining.append(replace(resource, note=note))
+        if kind == INSTANCE.name and remaining:  # what they use will not be released, however long we wait
             work = replace(work, deadline=work.clock())
         if kind in {INSTANCE.name, MOUNT_TARGET, FILE_SYSTEM}:
-            left += _still_going(work, [resource for resource in mine if resource.id not in {gone.id for gone in left}])
-    return left
+            remaining += _still_going(
+                work, [resource for resource in of_kind if resource.id not in {other.id for other in remaining}]
+            )
+    return remaining
 
 
 def _remove_one(work: _Work, resource: CloudResource) -> str | None:
@@ -105,11 +107,11 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
         return resource.note
     if resource.tags.get("Project") != tags.PROJECT:
         return "it does not carry the course's tag, so it was left alone"
-    began = work.clock()
+    start = work.clock()
     address = f"{resource.region} {resource.kind} {resource.id}"
 
     def tell(state: Any, detail: str = "") -> None:
-        seconds = work.clock() - began
+        seconds = work.clock() - start
         work.watcher(ResourceEvent(address=address, action="delete", state=state, seconds=seconds, detail=detail))
 
     tell("started")
@@ -119,14 +121,14 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
                 _do(work.account, step)
         except GpucourseError as error:
             kind = error.kind if isinstance(error, CloudError) else ""
-            again = isinstance(error, CloudThrottled) or kind in {"in_use", "service"}
-            if again and work.clock() < work.deadline:
+            may_repeat = isinstance(error, CloudThrottled) or kind in {"in_use", "service"}
+            if may_repeat and work.clock() < work.deadline:
                 tell("progress", error.what)
                 work.sleep(PAUSE_S)
                 continue
-            held = _describe_holders(work.account, resource) if kind == "in_use" else ""
+            holders = _describe_holders(work.account, resource) if kind == "in_use" else ""
             tell("failed", error.what)
-            return f"{error.what}{held}"
+            return f"{error.what}{holders}"
         break
     tell("done")
     return None
@@ -174,17 +176,17 @@ def _list_ids(account: Account, resource: CloudResource, tags: Mapping[str, str]
     raise CloudError(f"{resource.id} is of a kind that the course does not make", hint=resource.remove)
 
 
-def _still_going(work: _Work, leaving: list[CloudResource]) -> list[CloudResource]:
+def _still_going(work: _Work, resources: list[CloudResource]) -> list[CloudResource]:
     """Wait until these are gone, since the network cannot be removed before them; return those that were not gone in time."""
-    while leaving:
+    while resources:
         try:
-            leaving = [resource for resource in leaving if _present(work.account, resource)]
+            resources = [resource for resource in resources if _present(work.account, resource)]
         except GpucourseError as error:
             if work.clock() >= work.deadline or not isinstance(error, CloudError):
-                return [replace(resource, note=error.what) for resource in leaving]
-        if leaving and work.clock() >= work.deadline:
-            return [replace(resource, note="its removal was requested, and it is still there") for resource in leaving]
-        if leaving:
+                return [replace(resource, note=error.what) for resource in resources]
+        if resources and work.clock() >= work.deadline:
+            return [replace(resource, note="its removal was requested, and it is still there") for resource in resources]
+        if resources:
             work.sleep(PAUSE_S)
     return []
 
@@ -241,5 +243,5 @@ def _describe_holders(account: Account, resource: CloudResource) -> str:
 
 
 def _holder(item: Mapping[str, Any]) -> str:
-    who = (item.get("Attachment") or {}).get("InstanceId") or item.get("Description") or "no owner"
-    return f"{item['NetworkInterfaceId']} ({who})"
+    holder = (item.get("Attachment") or {}).get("InstanceId") or item.get("Description") or "no owner"
+    return f"{item['NetworkInterfaceId']} ({holder})"

@@ -59,14 +59,14 @@ def find(
     region that rejects the credentials while another accepts them counts as one unseen resource: the region is no longer
     enabled. Raises the errors of `Account.call`, except PermissionRefused.
     """
-    wanted = tags.make_project_tags(stack=stack, course=course)
+    project_tags = tags.make_project_tags(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
     looks: list[tuple[Account, Callable[[Account, Mapping[str, str]], list[CloudResource]]]] = []
     for place in places:
         looks += [(place, _looker(kind)) for kind in KINDS]
         looks += [(place, _file_systems), (place, _schedules), (place, _others)]
     looks.append((places[0], _roles))  # IAM has no regions
-    answers = try_all([partial(look, place, wanted) for place, look in looks], limit=AT_ONCE)
+    answers = try_all([partial(look, place, project_tags) for place, look in looks], limit=AT_ONCE)
     errors = [(place.region, answer) for (place, _), answer in zip(looks, answers, strict=True) if not isinstance(answer, list)]
     shut = {region: error for region, error in errors if isinstance(error, CredentialsError)}
     for _region, error in errors:
@@ -74,16 +74,16 @@ def find(
             raise error
     resources = [resource for answer in answers if isinstance(answer, list) for resource in answer]
     resources += [
-        _make_unseen_resource(INSTANCE.name, "ec2", INSTANCE.operation, wanted, region, f"{SHUT} {error.what}")
+        _make_unseen_resource(INSTANCE.name, "ec2", INSTANCE.operation, project_tags, region, f"{SHUT} {error.what}")
         for region, error in shut.items()
     ]
-    counted = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES, ROLE}]
-    return sorted(counted, key=lambda resource: (resource.region, ORDER.index(resource.kind), resource.name, resource.id))
+    listed = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES, ROLE}]
+    return sorted(listed, key=lambda resource: (resource.region, ORDER.index(resource.kind), resource.name, resource.id))
 
 
-def items(account: Account, kind: Kind, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def items(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Return the descriptions by AWS of all resources of one kind with these tags."""
-    filters = tags.filters(wanted) + [{"Name": name, "Values": list(values)} for name, values in kind.states.items()]
+    filters = tags.filters(project_tags) + [{"Name": name, "Values": list(values)} for name, values in kind.states.items()]
     if kind is INSTANCE:
         for reservation in account.pages("ec2", kind.operation, "Reservations", Filters=filters):
             yield from reservation["Instances"]
@@ -91,10 +91,10 @@ def items(account: Account, kind: Kind, wanted: Mapping[str, str]) -> Iterator[d
     yield from account.pages("ec2", kind.operation, kind.key, Filters=filters)
 
 
-def file_systems(account: Account, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def file_systems(account: Account, project_tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Return the shared storage with these tags; EFS cannot filter, so it is done here."""
     for system in account.pages("efs", "describe_file_systems", "FileSystems"):
-        if tags.fits(tags.of(system), wanted) and system.get("LifeCycleState") != "deleted":
+        if tags.fits(tags.of(system), project_tags) and system.get("LifeCycleState") != "deleted":
             yield system
 
 
@@ -103,28 +103,28 @@ def mount_targets(account: Account, system: str) -> list[dict[str, Any]]:
     return list(account.pages("efs", "describe_mount_targets", "MountTargets", FileSystemId=system))
 
 
-def schedule_groups(account: Account, wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+def schedule_groups(account: Account, project_tags: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Return the groups of the backstop's schedules with these tags: name and tags."""
     for group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
         if group.get("State") == "DELETING":
             continue
-        known = _tags_unless_gone(account, "scheduler", "list_tags_for_resource", ResourceArn=group["Arn"])
-        if tags.fits(known, wanted):
-            yield group["Name"], known
+        group_tags = _tags_unless_gone(account, "scheduler", "list_tags_for_resource", ResourceArn=group["Arn"])
+        if tags.fits(group_tags, project_tags):
+            yield group["Name"], group_tags
 
 
-def roles(account: Account, wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+def roles(account: Account, project_tags: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Return the backstop's roles with these tags that were made for a stack: name and tags."""
     for role in account.pages("iam", "list_roles", "Roles", PathPrefix=schedule.PATH):
-        known = _tags_unless_gone(account, "iam", "list_role_tags", RoleName=role["RoleName"])
-        if tags.fits(known, wanted):
-            yield role["RoleName"], known
+        role_tags = _tags_unless_gone(account, "iam", "list_role_tags", RoleName=role["RoleName"])
+        if tags.fits(role_tags, project_tags):
+            yield role["RoleName"], role_tags
 
 
-def _tags_unless_gone(account: Account, service: str, operation: str, **which: str) -> dict[str, str]:
+def _tags_unless_gone(account: Account, service: str, operation: str, **parameters: str) -> dict[str, str]:
     """Return the tags of one resource; none if it was removed after it was listed, together with another lab."""
     try:
-        return tags.of(account.call(service, operation, **which))
+        return tags.of(account.call(service, operation, **parameters))
     except CloudError as error:
         if error.kind != "gone":
             raise
@@ -132,36 +132,36 @@ def _tags_unless_gone(account: Account, service: str, operation: str, **which: s
 
 
 def _looker(kind: Kind) -> Callable[[Account, Mapping[str, str]], list[CloudResource]]:
-    def look(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
+    def look(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
         try:
-            return [_parse_resource(kind, item, account.region) for item in items(account, kind, wanted)]
+            return [_parse_resource(kind, item, account.region) for item in items(account, kind, project_tags)]
         except PermissionRefused as error:
-            return [_make_unseen_resource(kind.name, "ec2", kind.operation, wanted, account.region, _describe(error))]
+            return [_make_unseen_resource(kind.name, "ec2", kind.operation, project_tags, account.region, _describe(error))]
 
     return look
 
 
 def _parse_resource(kind: Kind, item: dict[str, Any], region: str) -> CloudResource:
-    known = tags.of(item)
+    tag_values = tags.of(item)
     state = item.get("State") or item.get("Status") or ""
     return CloudResource(
         kind=kind.name,
         id=item[kind.id],
         region=region,
         remove=" && ".join(step.command(region) for step in kind.remove(item)),
-        name=known.get("Name") or str(item.get(kind.label, "")),
+        name=tag_values.get("Name") or str(item.get(kind.label, "")),
         state=str(state.get("Name", "") if isinstance(state, dict) else state),
-        tags=known,
+        tags=tag_values,
     )
 
 
-def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
+def _file_systems(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
     resources: list[CloudResource] = []
     region = account.region
     try:
-        for system in file_systems(account, wanted):
-            known, system_id = tags.of(system), system["FileSystemId"]
-            common = CloudResource(kind=FILE_SYSTEM, id=system_id, region=region, remove="", tags=known)
+        for system in file_systems(account, project_tags):
+            system_tags, system_id = tags.of(system), system["FileSystemId"]
+            common = CloudResource(kind=FILE_SYSTEM, id=system_id, region=region, remove="", tags=system_tags)
             for target in mount_targets(account, system_id):
                 remove = ApiCall("efs", "delete_mount_target", {"MountTargetId": target["MountTargetId"]}).command(region)
                 resources.append(
@@ -183,7 +183,7 @@ def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[CloudReso
     return resources
 
 
-def _schedules(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
+def _schedules(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
     try:
         return [
             CloudResource(
@@ -192,15 +192,15 @@ def _schedules(account: Account, wanted: Mapping[str, str]) -> list[CloudResourc
                 region=account.region,
                 remove=ApiCall("scheduler", "delete_schedule_group", {"Name": name}).command(account.region),
                 name=name,
-                tags=known,
+                tags=group_tags,
             )
-            for name, known in schedule_groups(account, wanted)
+            for name, group_tags in schedule_groups(account, project_tags)
         ]
     except PermissionRefused as error:
         return [_make_unseen_resource(SCHEDULES, "scheduler", "list_schedule_groups", {}, account.region, _describe(error))]
 
 
-def _roles(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
+def _roles(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
     try:
         return [
             CloudResource(
@@ -209,23 +209,23 @@ def _roles(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
                 region=account.region,
                 remove=" && ".join(step.command(account.region) for step in role_steps(name, schedule.POLICY_NAME)),
                 name=name,
-                tags=known,
+                tags=role_tags,
             )
-            for name, known in roles(account, wanted)
+            for name, role_tags in roles(account, project_tags)
         ]
     except PermissionRefused as error:
         return [_make_unseen_resource(ROLE, "iam", "list_roles", {}, account.region, _describe(error))]
 
 
-def _others(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
+def _others(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
     """Return resources with the course's tags of kinds that no stack creates. Only a cross-check, so an error is ignored."""
-    filters = [{"Key": key, "Values": [value]} for key, value in wanted.items()]
+    filters = [{"Key": key, "Values": [value]} for key, value in project_tags.items()]
     resources: list[CloudResource] = []
     try:
         for item in account.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters):
             arn = str(item["ResourceARN"])
-            service, rest = arn.split(":")[2], arn.split(":", 5)[5]
-            if f"{service}:{rest.split('/')[0]}" in _TAGGED_KINDS:
+            service, path = arn.split(":")[2], arn.split(":", 5)[5]
+            if f"{service}:{path.split('/')[0]}" in _TAGGED_KINDS:
                 continue
             look = (
                 f"aws resourcegroupstaggingapi get-resources --region {account.region} --resource-arn-list {shlex.quote(arn)}"
@@ -239,9 +239,9 @@ def _others(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
 
 
 def _make_unseen_resource(
-    kind: str, service: str, operation: str, wanted: Mapping[str, str], region: str, why: str
+    kind: str, service: str, operation: str, project_tags: Mapping[str, str], region: str, reason: str
 ) -> CloudResource:
-    filters = [f"Name=tag:{key},Values={shlex.quote(value)}" for key, value in wanted.items()]
+    filters = [f"Name=tag:{key},Values={shlex.quote(value)}" for key, value in project_tags.items()]
     words = ["aws", service, operation.replace("_", "-"), "--region", region, *(["--filters", *filters] if filters else [])]
     return CloudResource(
         kind=kind,
@@ -249,7 +249,7 @@ def _make_unseen_resource(
         region=region,
         remove=" ".join(words),
         seen=False,
-        note=why,
+        note=reason,
     )
 
 
@@ -269,12 +269,12 @@ def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[
         return [], f"the account's other regions could not be listed: {error.what}"
     except PermissionRefused as error:
         return [], f"the account's other regions could not be listed: not allowed: {error.action}"
-    others = sorted({str(region["RegionName"]) for region in answer} - set(besides))
-    answers = run_all([partial(_holds, account.in_region(name)) for name in others], limit=AT_ONCE)
-    seen = dict(zip(others, answers, strict=True))
-    blind = [name for name, there in seen.items() if there is None]
+    regions = sorted({str(region["RegionName"]) for region in answer} - set(besides))
+    answers = run_all([partial(_holds, account.in_region(name)) for name in regions], limit=AT_ONCE)
+    by_region = dict(zip(regions, answers, strict=True))
+    blind = [name for name, present in by_region.items() if present is None]
     unasked = f"not looked at, since AWS did not let us or did not answer: {', '.join(blind)}" if blind else ""
-    return [name for name, there in seen.items() if there], unasked
+    return [name for name, present in by_region.items() if present], unasked
 
 
 def _holds(place: Account) -> bool | None:

@@ -78,20 +78,20 @@ def arm(
     instances: Iterable[str],
     expires: datetime,
     *,
-    wanted: dict[str, str],
+    project_tags: dict[str, str],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Finding:
     """Let AWS end these instances at `expires` plus ten minutes; a schedule that exists is moved to that time.
 
-    `wanted` are the stack's tags, with Project, Course and Stack. Never raises for an answer of AWS: the finding says whether
-    the backstop exists.
+    `project_tags` are the stack's tags, with Project, Course and Stack. Never raises for an answer of AWS: the finding says
+    whether the backstop exists.
     """
     ids = sorted(set(instances))
-    stack = wanted["Stack"]
+    stack = project_tags["Stack"]
 
     def do() -> str:
-        role = _role(account, stack, wanted)
-        _make_group(account, group_name(stack), wanted, sleep)
+        role = _role(account, stack, project_tags)
+        _make_group(account, group_name(stack), project_tags, sleep)
         backstop = _Backstop(account=account, group=group_name(stack), role=role, sleep=sleep)
         for instance in ids:
             _put(backstop, instance, expires)
@@ -106,8 +106,8 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
     def do() -> str:
         names = _schedules(account, group_name(stack))
         for name in names:
-            known = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
-            backstop = _Backstop(account=account, group=group_name(stack), role=known["Target"]["RoleArn"], sleep=sleep)
+            schedule = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
+            backstop = _Backstop(account=account, group=group_name(stack), role=schedule["Target"]["RoleArn"], sleep=sleep)
             _put(backstop, name, expires)
         if not names:
             raise CloudError("this stack has no schedule to move", hint="the deadline on the nodes still applies")
@@ -119,12 +119,12 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
 def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
     """Write another deadline on the stack's group of schedules, and on the role that was made for it. Raises the errors of
     `Account.call`."""
-    wanted = tags.make_expires(expires)
+    expires_tag = tags.make_expires(expires)
     group = _find_group(account, group_name(stack))
     if group.get("State") == "ACTIVE":
-        account.call("scheduler", "tag_resource", ResourceArn=group["Arn"], Tags=wanted)
+        account.call("scheduler", "tag_resource", ResourceArn=group["Arn"], Tags=expires_tag)
     if _arn(account, role_name(stack)):
-        account.call("iam", "tag_role", RoleName=role_name(stack), Tags=wanted)
+        account.call("iam", "tag_role", RoleName=role_name(stack), Tags=expires_tag)
 
 
 def disarm(account: Account, *, stack: str) -> Finding:
@@ -146,8 +146,8 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
     `Account.call`."""
     end_times: dict[str, datetime] = {}
     for name in _schedules(account, group_name(stack)):
-        known = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
-        stamp = known["ScheduleExpression"].removeprefix("at(").removesuffix(")")
+        schedule = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
+        stamp = schedule["ScheduleExpression"].removeprefix("at(").removesuffix(")")
         end_times[name] = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
     return end_times
 
@@ -181,22 +181,22 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
         return Finding(what=WHAT, state="warning", detail=detail, mend=mend)
 
 
-def _role(account: Account, stack: str, wanted: dict[str, str]) -> str:
+def _role(account: Account, stack: str, project_tags: dict[str, str]) -> str:
     """Return the shared role if it exists, else the stack's own, creating it if needed."""
-    known = _arn(account, ROLE) or _arn(account, role_name(stack))
-    if known:
-        return known
-    made = account.call(
+    arn = _arn(account, ROLE) or _arn(account, role_name(stack))
+    if arn:
+        return arn
+    role = account.call(
         "iam",
         "create_role",
         RoleName=role_name(stack),
         Path=PATH,
         AssumeRolePolicyDocument=json.dumps(trust(account.identity().account)),
         Description="Lets EventBridge Scheduler end the instances of one gpucourse lab",
-        Tags=tags.to_aws_tags(wanted),
+        Tags=tags.to_aws_tags(project_tags),
     )
     account.call("iam", "put_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME, PolicyDocument=json.dumps(MAY))
-    return str(made["Role"]["Arn"])
+    return str(role["Role"]["Arn"])
 
 
 def _arn(account: Account, role: str) -> str:
@@ -217,17 +217,17 @@ def _unless_gone(account: Account, service: str, operation: str, **parameters: s
             raise
 
 
-def _make_group(account: Account, name: str, wanted: dict[str, str], sleep: Callable[[float], None]) -> None:
+def _make_group(account: Account, name: str, project_tags: dict[str, str], sleep: Callable[[float], None]) -> None:
     """Make sure that the group exists. One that was just deleted keeps its name for a while, but accepts no schedules."""
-    for left in range(_TRIES, -1, -1):
+    for tries_left in range(_TRIES, -1, -1):
         try:
-            account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.to_aws_tags(wanted))
+            account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.to_aws_tags(project_tags))
         except CloudError as error:
             if error.cloud_code != "ConflictException":
                 raise
             if _find_group(account, name).get("State") == "ACTIVE":
                 return
-            if left == 0:
+            if tries_left == 0:
                 raise
             sleep(_PAUSE_S)
         else:
@@ -243,7 +243,7 @@ def _find_group(account: Account, name: str) -> dict[str, Any]:
 def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
     """Create the schedule of one instance, or move it; retry while AWS does not accept a new role yet."""
     partition = backstop.role.split(":")[1]
-    what: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "Name": instance,
         "GroupName": backstop.group,
         "ScheduleExpression": f"at({_when(expires)})",
@@ -257,13 +257,13 @@ def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
         },
     }
     operation = "create_schedule"
-    for left in range(_TRIES, -1, -1):
+    for tries_left in range(_TRIES, -1, -1):
         try:
-            backstop.account.call("scheduler", operation, **what)
+            backstop.account.call("scheduler", operation, **parameters)
         except CloudError as error:
             if error.cloud_code == "ConflictException" and operation == "create_schedule":
                 operation = "update_schedule"
-            elif error.kind != "role" or left == 0:
+            elif error.kind != "role" or tries_left == 0:
                 raise
             else:
                 backstop.sleep(_PAUSE_S)

@@ -98,9 +98,9 @@ class Account:
     def action(self, service: str, operation: str) -> str:
         """Return an operation as a policy names it: `get_aws_default_service_quota` is
         `servicequotas:GetAWSDefaultServiceQuota`."""
-        made = self._clients.get(service)
-        known = made.meta.method_to_api_mapping if made is not None else {}
-        name = f"{IAM_NAMES.get(service, service)}:{known.get(operation) or operation.title().replace('_', '')}"
+        client = self._clients.get(service)
+        methods = client.meta.method_to_api_mapping if client is not None else {}
+        name = f"{IAM_NAMES.get(service, service)}:{methods.get(operation) or operation.title().replace('_', '')}"
         return IAM_ACTIONS.get(name, name)
 
     def identity(self) -> AwsIdentity:
@@ -188,17 +188,17 @@ class _ErrorTranslation:
         if error is None or not type(error).__module__.startswith(("botocore", "boto3")):
             return
         action = self.account.action(self.service, self.operation)
-        if (ours := _translate_error(error, f"{action} in {self.account.region}", action)) is not None:
-            raise ours from error
+        if (translated := _translate_error(error, f"{action} in {self.account.region}", action)) is not None:
+            raise translated from error
 
 
-def _translate_error(error: BaseException, where: str, action: str) -> GpucourseError | None:
+def _translate_error(error: BaseException, place: str, action: str) -> GpucourseError | None:
     from botocore import exceptions as known
 
     if isinstance(error, known.ClientError):
-        said = error.response.get("Error", {})
-        failure = failures.classify(str(said.get("Code", "")), str(said.get("Message", "")), action)
-        return _make_error(failure, where, action)
+        details = error.response.get("Error", {})
+        failure = failures.classify(str(details.get("Code", "")), str(details.get("Message", "")), action)
+        return _make_error(failure, place, action)
     if isinstance(error, known.ParamValidationError):  # the request was wrong: a bug of this program
         return None
     credentials = (
@@ -219,15 +219,15 @@ def _translate_error(error: BaseException, where: str, action: str) -> Gpucourse
         return CredentialsError(f"{failure.tell} that can be used: {error}", hint=failure.cure)
     if isinstance(error, (known.HTTPClientError, known.ConnectionError)):
         hint = "check the network, the region's name and AWS_ENDPOINT_URL, then type the command again"
-        return CloudUnreachable(f"AWS does not answer ({where}): {error}", hint=hint, kind="service")
-    return CloudError(f"AWS could not be asked ({where}): {error}", hint="check the region's name and ~/.aws/config")
+        return CloudUnreachable(f"AWS does not answer ({place}): {error}", hint=hint, kind="service")
+    return CloudError(f"AWS could not be asked ({place}): {error}", hint="check the region's name and ~/.aws/config")
 
 
-def _make_error(failure: Failure, where: str, action: str) -> GpucourseError:
-    what = f"{where}: {failures.sentence(failure)}"
+def _make_error(failure: Failure, place: str, action: str) -> GpucourseError:
+    text = f"{place}: {failures.sentence(failure)}"
     if failure.kind == "permission":
-        return PermissionRefused(what, hint=failure.cure, action=failure.action or action)
+        return PermissionRefused(text, hint=failure.cure, action=failure.action or action)
     if failure.kind == "credentials":
-        return CredentialsError(what, hint=failure.cure)
+        return CredentialsError(text, hint=failure.cure)
     kind = CloudThrottled if failure.kind == "throttle" else CloudError
-    return kind(what, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
+    return kind(text, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)

@@ -21,17 +21,17 @@ _NO_TAG = re.compile(r"[^\w .:/=+@-]")  # characters that IAM, EFS and EventBrid
 def make_project_tags(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
     """Return the tags that a resource must carry to belong to this stack, to this course (a workspace's id), or to the
     project."""
-    wanted = {"Project": PROJECT}
+    project_tags = {"Project": PROJECT}
     if stack:
-        wanted["Stack"] = stack
+        project_tags["Stack"] = stack
     if course:
-        wanted["Course"] = course
-    return wanted
+        project_tags["Course"] = course
+    return project_tags
 
 
-def filters(wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+def filters(project_tags: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the tags as filters of EC2's describe calls."""
-    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items()]
+    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in project_tags.items()]
 
 
 def of(item: Mapping[str, Any]) -> dict[str, str]:
@@ -40,9 +40,9 @@ def of(item: Mapping[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in listed}
 
 
-def fits(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def fits(tags: Mapping[str, str], required: Mapping[str, str]) -> bool:
     """Return whether all wanted tags are present with their values."""
-    return all(tags.get(key) == value for key, value in wanted.items())
+    return all(tags.get(key) == value for key, value in required.items())
 
 
 def to_aws_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
@@ -67,14 +67,14 @@ def retag_expires(account: Account, resources: Iterable[CloudResource], expires:
     `Account.call`.
     """
     dated = [resource for resource in resources if _EXPIRES in resource.tags]
-    wanted = make_expires(expires)
+    expires_tag = make_expires(expires)
     kinds = {kind.name for kind in KINDS}
     ids = {resource.id for resource in dated if resource.kind in kinds}
     for group in (resource.id for resource in dated if resource.kind == SECURITY_GROUP.name):
-        own = [{"Name": "group-id", "Values": [group]}]
-        rules = account.pages("ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=own)
+        filters = [{"Name": "group-id", "Values": [group]}]
+        rules = account.pages("ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=filters)
         ids |= {rule["SecurityGroupRuleId"] for rule in rules if _EXPIRES in of(rule)}
     if ids:
-        account.call("ec2", "create_tags", Resources=sorted(ids), Tags=wanted)
+        account.call("ec2", "create_tags", Resources=sorted(ids), Tags=expires_tag)
     for system in (resource.id for resource in dated if resource.kind == FILE_SYSTEM):
-        account.call("efs", "tag_resource", ResourceId=system, Tags=wanted)
+        account.call("efs", "tag_resource", ResourceId=system, Tags=expires_tag)

@@ -57,8 +57,8 @@ class Log:
         begin = self.text.rfind("\n", 0, start) + 1
         end = self.text.find("\n", start)
         line = self.text[begin : len(self.text) if end < 0 else end]
-        where = find_line(self.telling_text[: begin + len(line)]) if self.rank is not None else ""
-        return LogQuote(node=self.node, rank=self.rank, line=strip_rank_prefix(line).strip()[:400], where=where)
+        place = find_line(self.telling_text[: begin + len(line)]) if self.rank is not None else ""
+        return LogQuote(node=self.node, rank=self.rank, line=strip_rank_prefix(line).strip()[:400], where=place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ def _split(log: Log) -> list[Log]:
             log,
             rank=rank,
             at=None if log.at is None else log.at + number * _SOONER,
-            text="".join(line if whose in {rank, None} else _blank(line) for line, whose in zip(lines, ranks, strict=True)),
+            text="".join(line if owner in {rank, None} else _blank(line) for line, owner in zip(lines, ranks, strict=True)),
         )
         for number, rank in enumerate(named)
     ]

@@ -32,11 +32,11 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
 
 def _diagnose_failed_nodes(jobs: Sequence[JobRow], exercise: str, lab: str) -> Diagnosis:
     nodes = list(dict.fromkeys(job.node for job in jobs if job.node))
-    where = " and ".join(nodes) or "a node"
+    names = " and ".join(nodes) or "a node"
     return Diagnosis(
         symptom="node-lost",
-        title=f"{where} failed under {_list_jobs(jobs)}",
-        why=f"Slurm says {jobs[0].state}: {where} went away while it ran, and the job asked not to be put back into the queue.",
+        title=f"{names} failed under {_list_jobs(jobs)}",
+        why=f"Slurm says {jobs[0].state}: {names} went away while it ran, and the job asked not to be put back into the queue.",
         next=f"gpucourse ssh {lab} -- sinfo -R says why; gpucourse deploy {lab} repairs a lab of your own; then run it again: "
         f"gpucourse run {exercise}",
         nodes=nodes,
@@ -67,5 +67,5 @@ def _diagnose_signalled_jobs(jobs: Sequence[JobRow], exercise: str) -> Diagnosis
 
 
 def _list_jobs(jobs: Sequence[JobRow]) -> str:
-    shown = ", ".join(job.job for job in jobs[:6])
-    return f"job{'s' if len(jobs) > 1 else ''} {shown}{' and more' if len(jobs) > 6 else ''}"
+    listed = ", ".join(job.job for job in jobs[:6])
+    return f"job{'s' if len(jobs) > 1 else ''} {listed}{' and more' if len(jobs) > 6 else ''}"

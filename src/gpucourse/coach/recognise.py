@@ -64,9 +64,9 @@ def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
 def _find_symptoms(evidence: Evidence) -> list[_Occurrence]:
     occurrences: dict[int, _Occurrence] = {}
     for log in evidence.suspects():
-        shown = [(symptom, match) for symptom in SYMPTOMS if (match := symptom.search(log.telling_text)) is not None]
-        exact = any(symptom.weight == "cause" and not symptom.general for symptom, _ in shown)
-        for symptom, match in shown:
+        matches = [(symptom, match) for symptom in SYMPTOMS if (match := symptom.search(log.telling_text)) is not None]
+        exact = any(symptom.weight == "cause" and not symptom.general for symptom, _ in matches)
+        for symptom, match in matches:
             if symptom.general and exact:
                 continue
             occurrence = occurrences.setdefault(id(symptom), _Occurrence(symptom, log, match))
@@ -128,11 +128,11 @@ def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list
         if (error := find_exception(log.telling_text)) is None:
             continue
         kind, place = error
-        where = find_line(log.text[:place])
+        line = find_line(log.text[:place])
         return [
             Diagnosis(
                 symptom="script-error",
-                title=f"Rank {log.rank} raised {kind.rpartition('.')[2]}{f' in {where}' if where else ''}",
+                title=f"Rank {log.rank} raised {kind.rpartition('.')[2]}{f' in {line}' if line else ''}",
                 why="The script itself failed. Ranks that failed after it only lost their peer.",
                 next=f"gpucourse logs {evidence.run}{f' --rank {log.rank}' if evidence.planned else ''}",
                 ranks=[log.rank],
@@ -158,9 +158,12 @@ def _diagnose_clocks(evidence: Evidence) -> list[Diagnosis]:
     off = {node: skew for node, skew in (evidence.skew_s or {}).items() if abs(skew) > limit_s}
     if not off:
         return []
-    known = next(symptom for symptom in SYMPTOMS if symptom.word == "clock-skew")
-    told = ", ".join(f"{node} is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}" for node, skew in off.items())
+    clock_symptom = next(symptom for symptom in SYMPTOMS if symptom.word == "clock-skew")
+    skews = ", ".join(f"{node} is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}" for node, skew in off.items())
     diagnosis = Diagnosis(
-        symptom=known.word, title=known.title, why=f"Against this computer {told}. {known.why}", next=known.next
+        symptom=clock_symptom.word,
+        title=clock_symptom.title,
+        why=f"Against this computer {skews}. {clock_symptom.why}",
+        next=clock_symptom.next,
     )
     return [replace(diagnosis, nodes=list(off))]

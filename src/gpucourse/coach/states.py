@@ -42,16 +42,16 @@ def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnos
 
     `victims` are the logs that report failures of other ranks; a watchdog that gives up also ends its process by a signal.
     """
-    lost = [node_exit.node for node_exit in evidence.node_exits if node_exit.reason == "lost"]
-    if lost or evidence.lost:
-        return [_diagnose_lost_nodes(evidence, lost)]
-    own = _find_own_failures(evidence, victims)
-    if own and own[0].code == _KILLED:
-        return [_diagnose_killed_rank(evidence, own[0], victims)]
-    if own and own[0].code in _CRASHES:
-        return [_diagnose_crash(evidence, own[0])]
+    lost_nodes = [node_exit.node for node_exit in evidence.node_exits if node_exit.reason == "lost"]
+    if lost_nodes or evidence.lost:
+        return [_diagnose_lost_nodes(evidence, lost_nodes)]
+    failures = _find_own_failures(evidence, victims)
+    if failures and failures[0].code == _KILLED:
+        return [_diagnose_killed_rank(evidence, failures[0], victims)]
+    if failures and failures[0].code in _CRASHES:
+        return [_diagnose_crash(evidence, failures[0])]
     early = [log for log in evidence.logs if log.rank is not None and log.code == 0]
-    return [_diagnose_early_exit(evidence, early)] if early and victims and not own else []
+    return [_diagnose_early_exit(evidence, early)] if early and victims and not failures else []
 
 
 def diagnose_silences(
@@ -61,28 +61,28 @@ def diagnose_silences(
 
     If ranks report that they could not connect, all others are silent for that reason, and `unconnected` is returned.
     """
-    own = _find_own_failures(evidence, victims)
-    if own and not waiting:  # the others waited for it, and were silent for that reason
+    failures = _find_own_failures(evidence, victims)
+    if failures and not waiting:  # the others waited for it, and were silent for that reason
         return [
-            _diagnose_exit(evidence, own[0]),
+            _diagnose_exit(evidence, failures[0]),
             *(_diagnose_silent_ranks(evidence, [silence]) for silence in evidence.silences if silence.doing == "stopped"),
         ]
     if unconnected:
         return list(unconnected)
-    started = {log.rank for log in evidence.logs}
-    never = [rank for ranks in evidence.planned.values() for rank in ranks if rank not in started]
-    if never and len(never) < evidence.world_size:
-        return [_diagnose_unstarted_ranks(evidence, never)]
+    ranks_with_logs = {log.rank for log in evidence.logs}
+    absent = [rank for ranks in evidence.planned.values() for rank in ranks if rank not in ranks_with_logs]
+    if absent and len(absent) < evidence.world_size:
+        return [_diagnose_unstarted_ranks(evidence, absent)]
     timed_out = evidence.state == "timed_out"
     silent = _culprits(evidence.silences) or (_find_absent_ranks(evidence) if waiting or timed_out else [])
-    if silent and not all(silence.doing == "not started" or silence.rank in never for silence in silent):
+    if silent and not all(silence.doing == "not started" or silence.rank in absent for silence in silent):
         by_nature = timed_out and not any(silence.last or silence.doing == "stopped" for silence in silent)
         return [
             *([_diagnose_time_limit(evidence)] if by_nature and len(silent) < evidence.world_size else []),
             _diagnose_silent_ranks(evidence, silent),
         ]
-    if (never and timed_out) or silent:
-        return [_diagnose_unstarted_ranks(evidence, never or [silence.rank for silence in silent])]
+    if (absent and timed_out) or silent:
+        return [_diagnose_unstarted_ranks(evidence, absent or [silence.rank for silence in silent])]
     return [_diagnose_time_limit(evidence)] if timed_out else []
 
 
@@ -100,14 +100,14 @@ def _diagnose_exit(evidence: Evidence, log: Log) -> Diagnosis:
     code = log.code or 0
     if code == _UNOPENED:
         return _diagnose_unopened_output(evidence, log)
-    how = f"by {_signal(code - _SIGNALS)}" if _SIGNALS < code <= _SIGNALS + _LAST_SIGNAL else f"with code {code}"
-    why = "Its last line may say why." if log.last else "It had printed nothing."
+    manner = f"by {_signal(code - _SIGNALS)}" if _SIGNALS < code <= _SIGNALS + _LAST_SIGNAL else f"with code {code}"
+    advice = "Its last line may say why." if log.last else "It had printed nothing."
     if evidence.world_size > 1:
-        why += " Others that were still at work waited for it, or were ended after it."
+        advice += " Others that were still at work waited for it, or were ended after it."
     return Diagnosis(
         symptom="rank-exited",
-        title=f"Rank {log.rank} on {log.node} ended {how}",
-        why=f"The process of rank {log.rank} ended by itself {how}, without a traceback. {why}",
+        title=f"Rank {log.rank} on {log.node} ended {manner}",
+        why=f"The process of rank {log.rank} ended by itself {manner}, without a traceback. {advice}",
         next=f"gpucourse logs {evidence.run} --rank {log.rank}; look for sys.exit in the script",
         ranks=_ranks([log]),
         nodes=[log.node],
@@ -135,26 +135,26 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _find_missing_rank(evidence: Evidence, told: int) -> int:
+def _find_missing_rank(evidence: Evidence, named_rank: int) -> int:
     """Return the rank that a count of clients lacks: the last one of a larger world size that a process was given, else one
     without a log."""
-    if told > evidence.world_size:
-        return told - 1
-    started = {log.rank for log in evidence.logs}
-    return next((rank for rank in range(evidence.world_size) if rank not in started), evidence.world_size - 1)
+    if named_rank > evidence.world_size:
+        return named_rank - 1
+    ranks_with_logs = {log.rank for log in evidence.logs}
+    return next((rank for rank in range(evidence.world_size) if rank not in ranks_with_logs), evidence.world_size - 1)
 
 
 def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log]) -> Diagnosis:
     ranks, nodes = _ranks(waiting), [log.node for log in waiting]
-    seen = [
+    quotes = [
         quote for log in waiting for match in _MISSING_KEY.finditer(log.telling_text) for quote in [log.quote(match.start())]
     ][:3]
-    who = _name_ranks(ranks)
+    names = _name_ranks(ranks)
     if missing >= evidence.world_size:
         return Diagnosis(
             symptom="wrong-world-size",
-            title=f"{who} waited for a rank {missing} that nobody started",
-            why=f"{who} {'was' if len(ranks) == 1 else 'were'} given a world of {missing + 1} or more ranks;  "
+            title=f"{names} waited for a rank {missing} that nobody started",
+            why=f"{names} {'was' if len(ranks) == 1 else 'were'} given a world of {missing + 1} or more ranks;  "
             f"{evidence.world_size} were "
             "started. init_process_group returns when everybody is there, so the ranks wait for one that never comes: a wrong "
             "--nnodes, --nproc-per-node, or WORLD_SIZE.",
@@ -162,10 +162,10 @@ def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log])
             f"--dry-run",
             ranks=ranks,
             nodes=nodes,
-            seen=seen,
+            seen=quotes,
         )
-    other = evidence.rank(missing)
-    if other is not None and other in waiting:
+    missing_log = evidence.rank(missing)
+    if missing_log is not None and missing_log in waiting:
         return Diagnosis(
             symptom="rank-mismatch",
             title=f"Two processes with one rank: nobody is rank {missing}",
@@ -176,28 +176,28 @@ def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log])
             f"--dry-run",
             ranks=ranks,
             nodes=nodes,
-            seen=seen,
+            seen=quotes,
         )
     node = evidence.node_of(missing)
     return Diagnosis(
         symptom="hang-at-init",
         title=f"Rank {missing} on {node} did not join",
-        why=f"{who} waited in init_process_group for rank {missing}. One rank missing, and all the others wait: it was not "
+        why=f"{names} waited in init_process_group for rank {missing}. One rank missing, and all the others wait: it was not "
         f"started, "
         "is stuck before it joins, or meets at another address.",
         next=f"gpucourse logs {evidence.run} --rank {missing}; gpucourse status shows whether {node} lives",
         ranks=[missing],
         nodes=[node],
-        seen=seen,
+        seen=quotes,
     )
 
 
 def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
-    who = " and ".join(nodes) or "a node"
+    names = " and ".join(nodes) or "a node"
     return Diagnosis(
         symptom="node-lost",
-        title=f"{who} {'were' if len(nodes) > 1 else 'was'} lost",
-        why=f"{evidence.lost or f'{who} went away while its ranks ran'}. Its ranks went with it; the others wait for them "
+        title=f"{names} {'were' if len(nodes) > 1 else 'was'} lost",
+        why=f"{evidence.lost or f'{names} went away while its ranks ran'}. Its ranks went with it; the others wait for them "
         f"until their timeout.",
         next=f"gpucourse status shows which nodes live; gpucourse deploy {evidence.module} repairs them; then run again",
         nodes=nodes,
@@ -205,16 +205,16 @@ def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
 
 
 def _diagnose_killed_rank(evidence: Evidence, log: Log, victims: Sequence[Log]) -> Diagnosis:
-    others = ""
+    consequence = ""
     if victims:
-        others = " The others lost their peer in the middle of a collective."
+        consequence = " The others lost their peer in the middle of a collective."
     elif evidence.world_size > 1:
-        others = " Others that were still at work were ended after it."
+        consequence = " Others that were still at work were ended after it."
     return Diagnosis(
         symptom="rank-killed",
         title=f"Rank {log.rank} on {log.node} was killed",
         why=f"Rank {log.rank} ended by signal 9 without a message: another process killed it, or the kernel did "
-        f"because memory ran out.{others}",
+        f"because memory ran out.{consequence}",
         next=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it is empty, ask who "
         f"killed it",
         ranks=_ranks([log]),
@@ -270,18 +270,18 @@ def _diagnose_unstarted_ranks(evidence: Evidence, ranks: list[int]) -> Diagnosis
 
 def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnosis:
     ranks = [silence.rank for silence in silent]
-    how = {
+    explanations = {
         "stopped": "Its process is stopped by a signal (SIGSTOP): it neither computes nor ends. ",
         "computing": "Its process is computing and does not reach the collective. ",
         "waiting": "Its process waits and uses no processor. ",
     }
-    said = how.get(silent[0].doing, "") if len(silent) == 1 else ""
+    explanation = explanations.get(silent[0].doing, "") if len(silent) == 1 else ""
     longest = max(silence.seconds for silence in silent)
     since = f" for {longest:.0f} s" if longest else ""
     return Diagnosis(
         symptom="silent-rank",
         title=f"{_name_ranks(ranks)} fell silent",
-        why=f"{_name_ranks(ranks)} had printed nothing{since} while the run went on. {said}"
+        why=f"{_name_ranks(ranks)} had printed nothing{since} while the run went on. {explanation}"
         "A hang in the middle means that one rank calls other collectives than the rest, "
         "or hangs in something else: a read, a lock, a loop.",
         next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?"
@@ -311,10 +311,10 @@ def _culprits(silences: tuple[Silence, ...]) -> list[Silence]:
 def _find_absent_ranks(evidence: Evidence) -> list[Silence]:
     """Return the ranks that were still running, and had to be ended, when others timed out in a collective; empty if all
     were."""
-    there = [log for log in evidence.logs if log.rank is not None and (log.ended_by_us or log.code is None)]
-    if len(there) == sum(log.rank is not None for log in evidence.logs):
+    logs = [log for log in evidence.logs if log.rank is not None and (log.ended_by_us or log.code is None)]
+    if len(logs) == sum(log.rank is not None for log in evidence.logs):
         return []
-    return [Silence(node=log.node, rank=log.rank or 0, seconds=0.0, last=log.last) for log in there]
+    return [Silence(node=log.node, rank=log.rank or 0, seconds=0.0, last=log.last) for log in logs]
 
 
 def _ranks(logs: list[Log]) -> list[int]:
@@ -328,5 +328,5 @@ def _last_words(logs: list[Log]) -> list[LogQuote]:
 def _name_ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"Rank {ranks[0]}"
-    shown = [str(rank) for rank in ranks[:6]] + (["more"] if len(ranks) > 6 else [])
-    return f"Ranks {', '.join(shown[:-1])} and {shown[-1]}" if shown else "The ranks"
+    names = [str(rank) for rank in ranks[:6]] + (["more"] if len(ranks) > 6 else [])
+    return f"Ranks {', '.join(names[:-1])} and {names[-1]}" if names else "The ranks"

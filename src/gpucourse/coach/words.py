@@ -102,8 +102,8 @@ def find_line(text: str) -> str:
     """
     begin = max(0, text.rfind(_HEADER))  # a SyntaxError has no traceback
     frames = [(match["file"] or match["rich"], match["line"] or match["at"]) for match in _FRAME.finditer(text, begin)]
-    own = [(file, line) for file, line in frames if not _INSTALLED.search(file)]
-    return f"{PurePath(own[-1][0]).name}, line {own[-1][1]}" if own else ""
+    own_frames = [(file, line) for file, line in frames if not _INSTALLED.search(file)]
+    return f"{PurePath(own_frames[-1][0]).name}, line {own_frames[-1][1]}" if own_frames else ""
 
 
 def _blank_launchers(lines: list[str]) -> list[str]:
@@ -118,11 +118,11 @@ def _blank_launchers(lines: list[str]) -> list[str]:
         reports += [block for block in blocks if _is_of_torchrun(lines, block)]
     elif any(map(_NESTED.search, lines)):
         return lines
-    kept = list(lines)
+    remaining = list(lines)
     for header, end in reports:
         last = _find_end_of_summary(lines, end)
-        kept[header : last + 1] = map(_blank, lines[header : last + 1])
-    return kept
+        remaining[header : last + 1] = map(_blank, lines[header : last + 1])
+    return remaining
 
 
 def _find_exception_line(lines: Sequence[str], header: int, limit: int) -> int:
@@ -154,8 +154,8 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
         headers.pop()
     if not headers:
         return None
-    after = [line for line in lines[headers[-1] :] if _is_speech(line)]
-    if len(after) > _AFTERWARDS[ended_itself] + 1:  # plus the line of the exception itself
+    following = [line for line in lines[headers[-1] :] if _is_speech(line)]
+    if len(following) > _AFTERWARDS[ended_itself] + 1:  # plus the line of the exception itself
         return None
     first = headers[-1]
     for header in reversed(headers[:-1]):
@@ -168,11 +168,11 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
 
 def _last_error(lines: Sequence[str]) -> int:
     """Return the first of the last lines that reads like an error; the lines after it belong to it."""
-    spoken = [number for number, line in enumerate(lines) if line.strip()]
-    spoken = spoken[-_LONG_ENDING if spoken and _HYDRA in lines[spoken[-1]] else -_ENDING :]
-    for number in spoken:
+    numbers = [number for number, line in enumerate(lines) if line.strip()]
+    numbers = numbers[-_LONG_ENDING if numbers and _HYDRA in lines[numbers[-1]] else -_ENDING :]
+    for number in numbers:
         body = _bare(lines[number]).strip()
-        if _ERROR_LINE.match(body) or (number == spoken[-1] and _ABRUPT.match(body)):
+        if _ERROR_LINE.match(body) or (number == numbers[-1] and _ABRUPT.match(body)):
             return number
     return len(lines)
 

@@ -23,8 +23,8 @@ def font_files() -> dict[str, Path]:
 def fonts_for(characters: str) -> list[Path]:
     """Return installed fonts that together have as many of these characters as possible, the most useful first. Raises
     MissingError without matplotlib."""
-    wanted = {ord(character) for character in characters}
-    if not wanted:
+    code_points = {ord(character) for character in characters}
+    if not code_points:
         return []
     font_files()
     from matplotlib.font_manager import findSystemFonts
@@ -33,10 +33,10 @@ def fonts_for(characters: str) -> list[Path]:
     has: dict[str, set[int]] = {}
     for path in sorted(findSystemFonts()):
         with suppress(OSError, RuntimeError, ValueError):  # a file that is not a font after all
-            has[path] = wanted & set(FT2Font(path).get_charmap())
+            has[path] = code_points & set(FT2Font(path).get_charmap())
     files: list[Path] = []
-    while has and wanted & set().union(*has.values()):
-        best = max(has, key=lambda path: len(has[path] & wanted))
-        wanted -= has.pop(best)
+    while has and code_points & set().union(*has.values()):
+        best = max(has, key=lambda path: len(has[path] & code_points))
+        code_points -= has.pop(best)
         files.append(Path(best))
     return files

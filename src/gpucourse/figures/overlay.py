@@ -32,20 +32,24 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
 
     If words are under the x axis, only points at words of the run are added."""
     try:
-        other = _read_rows(plot, record)
+        recorded_rows = _read_rows(plot, record)
     except MissingError:  # the record has no number for this plot
         return data
-    if bool(other.words) != bool(data.words):
+    if bool(recorded_rows.words) != bool(data.words):
         return data
-    series = [_move_to_words(points, other.words, data.words) for points in other.series] if data.words else other.series
+    series = (
+        [_move_to_words(points, recorded_rows.words, data.words) for points in recorded_rows.series]
+        if data.words
+        else recorded_rows.series
+    )
     if not any(series):
         return data
-    lines = {label: points for label, points in zip(other.labels, series, strict=True) if points}
+    lines = {label: points for label, points in zip(recorded_rows.labels, series, strict=True) if points}
     return replace(
         data,
         recorded=lines,
         recorded_label=f"recorded on {printable(record.gpu)}, not yours",
-        whole_x=data.whole_x and other.whole_x,
+        whole_x=data.whole_x and recorded_rows.whole_x,
         caption=printable(record.caption),
     )
 
@@ -53,13 +57,13 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
 def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:
     """Return the points of the record alone, for a run that has none because only a GPU measures them. Raises MissingError if
     the record has no number for this plot."""
-    other = _read_rows(plot, record)
+    recorded_rows = _read_rows(plot, record)
     return replace(
-        other,
-        series=[[] for _ in other.series],
+        recorded_rows,
+        series=[[] for _ in recorded_rows.series],
         ideal=[],
         notes=["not measured in this run: it had no GPU"],
-        recorded={label: points for label, points in zip(other.labels, other.series, strict=True) if points},
+        recorded={label: points for label, points in zip(recorded_rows.labels, recorded_rows.series, strict=True) if points},
         recorded_label=f"recorded on {printable(record.gpu)}, not yours",
         caption=printable(record.caption),
     )
@@ -118,6 +122,6 @@ def _colour(label: str, data: Drawable) -> str:
     return PALETTE[names.index(label) % len(PALETTE)]
 
 
-def _move_to_words(points: Sequence[PlotPoint], own: Sequence[str], words: Sequence[str]) -> list[PlotPoint]:
+def _move_to_words(points: Sequence[PlotPoint], labels: Sequence[str], words: Sequence[str]) -> list[PlotPoint]:
     """Return the points, each at the place of its word in `words`; those whose word is not there are left out."""
-    return [replace(point, x=float(words.index(own[int(point.x)]))) for point in points if own[int(point.x)] in words]
+    return [replace(point, x=float(words.index(labels[int(point.x)]))) for point in points if labels[int(point.x)] in words]

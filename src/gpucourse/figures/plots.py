@@ -83,9 +83,9 @@ def collect_points(plot: Plot, metrics: Mapping[str, Any], record: RecordedPlot 
 def _pictures(figure: Figure) -> dict[str, bytes]:
     """Return the bytes of a figure in each format."""
     pictures = {}
-    for ending, how in _SAVED.items():
+    for ending, options in _SAVED.items():
         picture = io.BytesIO()
-        figure.savefig(picture, format=ending, dpi=160, **how)
+        figure.savefig(picture, format=ending, dpi=160, **options)
         pictures[ending] = picture.getvalue()
     return pictures
 

@@ -65,12 +65,12 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     series: list[list[PlotPoint]] = []
     left_out = more_lines = 0
     for line in plot.series:
-        for name, chosen in _groups(plot, rows).items():
+        for name, indexes in _groups(plot, rows).items():
             if len(series) == MOST_LINES:
                 more_lines += 1
                 continue
-            some, where = [rows[index] for index in chosen], [places[index] for index in chosen]
-            series.append(_points(some, where, line.key, (line.low, line.high), log_y=plot.log_y))
+            some, some_places = [rows[index] for index in indexes], [places[index] for index in indexes]
+            series.append(_points(some, some_places, line.key, (line.low, line.high), log_y=plot.log_y))
             labels.append(f"{line.label}: {name or 'none'}" if plot.by else line.label)
             left_out += len(some) - len(series[-1])
     if not any(series):
@@ -79,8 +79,8 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
             f"no row of {plot.rows} has a number for {keys}",
             hint="look at metrics.json of the run: the script writes null for what it did not measure",
         )
-    why = "zero, missing, or not finite" if plot.log_y else "missing, or not finite"
-    notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: {why}"] if left_out else []
+    reason = "zero, missing, or not finite" if plot.log_y else "missing, or not finite"
+    notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: {reason}"] if left_out else []
     notes += [f"{len(rows):,} of {len(every):,} rows drawn"] if len(rows) < len(every) else []
     notes += [f"{more_lines} more lines not drawn"] if more_lines else []
     whole = not words and all(place is not None and place.is_integer() for place in places)
@@ -99,12 +99,12 @@ def _thin(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
 
 
 def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    here: Any = {"metrics": metrics}
+    value: Any = {"metrics": metrics}
     for step in plot.rows.split("."):
-        here = here.get(step) if isinstance(here, Mapping) else None
-    if not isinstance(here, list) or not here:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    if not isinstance(value, list) or not value:
         raise MissingError(f"the run has no {plot.rows}", hint="look at metrics.json of the run")
-    return [row if isinstance(row, Mapping) else {} for row in here]
+    return [row if isinstance(row, Mapping) else {} for row in value]
 
 
 def _groups(plot: Plot, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
@@ -147,8 +147,8 @@ def _ideal(
     first = next((points[0] for points in series if points), None)
     if not plot.ideal or first is None or not first.x:
         return []
-    known = sorted({point.x for points in series for point in points})
-    return [PlotPoint(x=x, y=first.y * x / first.x) for x in known]
+    positions = sorted({point.x for points in series for point in points})
+    return [PlotPoint(x=x, y=first.y * x / first.x) for x in positions]
 
 
 def _number(value: object, log: bool) -> float | None:

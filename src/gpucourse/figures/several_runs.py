@@ -53,10 +53,10 @@ def _bars(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot
 
 
 def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    here: Any = {"metrics": metrics}
+    value: Any = {"metrics": metrics}
     for step in plot.rows.split("."):
-        here = here.get(step) if isinstance(here, Mapping) else None
-    return [row for row in here if isinstance(row, Mapping)] if isinstance(here, list) else []
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
 def make_sweep_plot(
@@ -69,16 +69,16 @@ def make_sweep_plot(
     """
     labels = list(dict.fromkeys(str(row.get(plot.x)) for _, run_rows in rows for row in run_rows))
     few = 1 < len(labels) * len(plot.series) <= MAX_LINES
-    wanted = plot.series if few or len(plot.series) <= MAX_LINES else plot.series[:MAX_LINES]
+    chosen_series = plot.series if few or len(plot.series) <= MAX_LINES else plot.series[:MAX_LINES]
     series: dict[str, Series] = {}
     together: list[dict[str, Any]] = []
     for value, run_rows in rows:
         point: dict[str, Any] = {parameter: value}
         for row in run_rows if few else run_rows[-1:]:
             number = labels.index(str(row.get(plot.x))) if few else 0
-            for drawn_series in wanted:
+            for drawn_series in chosen_series:
                 key, name = f"{drawn_series.key}_{number}", str(row.get(plot.x))
-                label = drawn_series.label if not few else name if len(wanted) == 1 else f"{name}, {drawn_series.label}"
+                label = drawn_series.label if not few else name if len(chosen_series) == 1 else f"{name}, {drawn_series.label}"
                 low, high = (f"{end}_{number}" if end else None for end in (drawn_series.low, drawn_series.high))
                 series.setdefault(key, Series(key=key, label=label, low=low, high=high))
                 point |= {

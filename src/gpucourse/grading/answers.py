@@ -68,10 +68,10 @@ def judge(
         return _result(question, "kept", words, "saved; needs review")
     comment = f": {judgement.comment}" if judgement.comment else ""
     if self_judged:
-        said = f"self-judged, not counted: {judgement.share:.0%} good, {judgement.at}{comment}"
-        return replace(_result(question, "kept", words, said), self_judged=True)
-    said = f"{judgement.by} judged it {judgement.share:.0%} good, {judgement.at}{comment}"
-    return _result(question, "kept", words, said, share=judgement.share)
+        text = f"self-judged, not counted: {judgement.share:.0%} good, {judgement.at}{comment}"
+        return replace(_result(question, "kept", words, text), self_judged=True)
+    text = f"{judgement.by} judged it {judgement.share:.0%} good, {judgement.at}{comment}"
+    return _result(question, "kept", words, text, share=judgement.share)
 
 
 def fingerprint(answer: Scalar) -> str:
@@ -96,25 +96,25 @@ def number(answer: Scalar, unit: str) -> float:
     match = _NUMBER.fullmatch(text)
     if not match or not any(character.isdigit() for character in match[1]):
         raise ValueError(f"{text[:40]!r} is not a number")
-    value, rest = float(match[1].replace(",", "")), match[2].strip()
+    value, unit_text = float(match[1].replace(",", "")), match[2].strip()
     if not math.isfinite(value):
         raise ValueError(f"{answer} is not a finite number")
-    if re.match(r",\d", rest):
+    if re.match(r",\d", unit_text):
         raise ValueError(f"{text[:40]!r} has a comma that does not separate thousands: write decimals with a point, 0.5")
-    if rest and _plain(rest) != _plain(unit):
-        wanted = f"the question asks for {unit}" if unit else "the question asks for a number without a unit"
-        raise ValueError(f"{text[:40]!r} ends in {rest[:20]!r}; {wanted}")
+    if unit_text and _plain(unit_text) != _plain(unit):
+        complaint = f"the question asks for {unit}" if unit else "the question asks for a number without a unit"
+        raise ValueError(f"{text[:40]!r} ends in {unit_text[:20]!r}; {complaint}")
     return value
 
 
 def _choice(question: Question, answer: Scalar, wrong_before: int) -> AnswerResult:
-    given = letter(question, answer)
-    right = given == question.key
-    text = f"{given}. {question.choices[given]}"
+    chosen_letter = letter(question, answer)
+    right = chosen_letter == question.key
+    text = f"{chosen_letter}. {question.choices[chosen_letter]}"
     return _weigh(question, text, "right" if right else "incorrect", wrong_before, right=right)
 
 
-def _weigh(question: Question, answer: str, said: str, wrong_before: int, *, right: bool) -> AnswerResult:
+def _weigh(question: Question, answer: str, text: str, wrong_before: int, *, right: bool) -> AnswerResult:
     """Return the result of an answer that is right or wrong, after `wrong_before` other wrong ones."""
     wrong = wrong_before if right else wrong_before + 1
     final = wrong >= count_attempts(question)
@@ -122,29 +122,31 @@ def _weigh(question: Question, answer: str, said: str, wrong_before: int, *, rig
     counts = f"counts {share:.0%}" + (f", after {wrong} wrong" if wrong else "")
     if not right:
         counts = f"final, {counts}" if final else "one more attempt counts"
-    said = said if right and not wrong else f"{said}; {counts}"
-    result = _result(question, "passed" if right else "failed", answer, said, share=share)
+    text = text if right and not wrong else f"{text}; {counts}"
+    result = _result(question, "passed" if right else "failed", answer, text, share=share)
     return replace(result, final=final, explanation=result.explanation if right or final else "")
 
 
 def _number(
     question: Question, answer: Scalar, evidence: Mapping[str, object] | None, wrong_before: int, *, on_gpu: bool
 ) -> AnswerResult:
-    given = number(answer, question.unit)
-    told = format_value(shorten(given), question.unit)
+    value = number(answer, question.unit)
+    text = format_value(shorten(value), question.unit)
     if question.evidence == "gpu" and not on_gpu:
-        return _result(question, "not_measured", told, "not measured: needs a GPU")
+        return _result(question, "not_measured", text, "not measured: needs a GPU")
     try:
         low, high = read_ends(question, evidence)
     except Unreadable as error:
-        return _result(question, "error", told, str(error))
+        return _result(question, "error", text, str(error))
     if not (math.isfinite(low) and math.isfinite(high)):
-        return _result(question, "error", told, "what your run recorded is not a finite number")
+        return _result(question, "error", text, "what your run recorded is not a finite number")
     room = max(question.tolerance, question.tolerance_percent / 100 * max(abs(low), abs(high)))
-    grain = _GRAIN * max(abs(low), abs(high), abs(given))
-    right = low - room - grain <= given <= high + room + grain
-    shown = right or wrong_before + 1 >= count_attempts(question)
-    return _weigh(question, told, _explain(question, told, low, high, right=right, shown=shown), wrong_before, right=right)
+    grain = _GRAIN * max(abs(low), abs(high), abs(value))
+    right = low - room - grain <= value <= high + room + grain
+    is_shown = right or wrong_before + 1 >= count_attempts(question)
+    return _weigh(
+        question, text, _explain(question, text, low, high, right=right, is_shown=is_shown), wrong_before, right=right
+    )
 
 
 def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
@@ -163,21 +165,21 @@ def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tupl
     return min(numbers), max(numbers)
 
 
-def _explain(question: Question, told: str, low: float, high: float, *, right: bool, shown: bool) -> str:
-    """Return `you said 45 %; your recording shows 78 to 96 %` if that may be `shown`: for a right or a final answer. A number
+def _explain(question: Question, text: str, low: float, high: float, *, right: bool, is_shown: bool) -> str:
+    """Return `you said 45 %; your recording shows 78 to 96 %` if `is_shown`: for a right or a final answer. A number
     that does not depend on the run is not revealed."""
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
-    if not question.reads or not shown:
-        return "right" if right else f"{told} is incorrect{room}"
+    if not question.reads or not is_shown:
+        return "right" if right else f"{text} is incorrect{room}"
     ends = format_value(shorten(low), question.unit)
     if high != low:
         ends = f"{format_value(shorten(low), '')} to {format_value(shorten(high), question.unit)}"
-    return f"you said {told}; your recording shows {ends}" + ("" if right else room)
+    return f"you said {text}; your recording shows {ends}" + ("" if right else room)
 
 
 def _result(
-    question: Question, verdict: AnswerVerdict, answer: str | None, said: str = "", *, share: float | None = None
+    question: Question, verdict: AnswerVerdict, answer: str | None, text: str = "", *, share: float | None = None
 ) -> AnswerResult:
     return AnswerResult(
         id=question.id,
@@ -185,7 +187,7 @@ def _result(
         text=question.text,
         verdict=verdict,
         answer=answer,
-        said=said,
+        said=text,
         explanation="" if verdict in {"open", "error", "not_measured"} else question.explanation or "",
         look_for=(question.look_for or "") if verdict == "kept" else "",
         evidence=question.evidence,
@@ -218,40 +220,42 @@ def compute_credit(question: Question, wrong: int, *, right: bool) -> float:
     return 1.0 - 2 * wrong * step if right and not final else -wrong * step
 
 
-def compare(asked: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> PredictionResult:
+def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> PredictionResult:
     """Compare the prediction `answer` with what a run measured. `evidence`: the run's; None if it measured nothing.
 
     Raises ValueError, with the reason, for an answer that is not of the prediction's kind.
     """
-    result = judge(asked, answer, evidence, on_gpu=on_gpu)
+    result = judge(prediction, answer, evidence, on_gpu=on_gpu)
     measurement, difference, ratio = "", result.said, None
     if result.verdict in {"passed", "failed"}:
-        if asked.kind == "choice":
-            measurement = f"{asked.key}. {asked.choices[asked.key or '']}"
+        if prediction.kind == "choice":
+            measurement = f"{prediction.key}. {prediction.choices[prediction.key or '']}"
             difference = "right" if result.verdict == "passed" else "not what was measured"
         else:
-            measurement, difference, ratio = _compare_numbers(asked, answer, evidence)
+            measurement, difference, ratio = _compare_numbers(prediction, answer, evidence)
     return PredictionResult(
-        id=asked.id,
-        text=asked.text,
+        id=prediction.id,
+        text=prediction.text,
         verdict=result.verdict,
         prediction=result.answer or "",
         measurement=measurement,
         difference=difference,
         ratio=ratio,
-        explanation=(asked.explanation or "") if measurement else "",
+        explanation=(prediction.explanation or "") if measurement else "",
     )
 
 
-def _compare_numbers(asked: Prediction, answer: str, evidence: Mapping[str, object] | None) -> tuple[str, str, float | None]:
+def _compare_numbers(
+    prediction: Prediction, answer: str, evidence: Mapping[str, object] | None
+) -> tuple[str, str, float | None]:
     """Return what was measured, how far off the prediction is, and the ratio of the predicted to the measured number."""
-    given, (low, high) = number(answer, asked.unit), read_ends(asked, evidence)
-    nearest = min(max(given, low), high)
-    measurement = format_value(shorten(high), asked.unit)
+    value, (low, high) = number(answer, prediction.unit), read_ends(prediction, evidence)
+    nearest = min(max(value, low), high)
+    measurement = format_value(shorten(high), prediction.unit)
     if low != high:
         measurement = f"{format_value(shorten(low), '')} to {measurement}"
-    ratio = given / nearest if given > 0 and nearest > 0 and math.isfinite(given / nearest) else None
+    ratio = value / nearest if value > 0 and nearest > 0 and math.isfinite(value / nearest) else None
     if nearest == 0:  # a percentage of 0 is not defined
-        return measurement, format_value(shorten(given), asked.unit), ratio
-    percent = (given - nearest) / abs(nearest) * 100
+        return measurement, format_value(shorten(value), prediction.unit), ratio
+    percent = (value - nearest) / abs(nearest) * 100
     return measurement, f"{percent:+,.3g} %" if percent else "0 %", ratio

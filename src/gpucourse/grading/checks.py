@@ -61,23 +61,23 @@ def _judge(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> Che
     kind, operand = check.comparison
     lacks_gpu = check.evidence == "gpu" and not on_gpu
     try:
-        wanted = read(operand, evidence) if isinstance(operand, str) and is_evidence(operand) else operand
-        expected = _describe_expected(check, kind, wanted, operand)
+        limit = read(operand, evidence) if isinstance(operand, str) and is_evidence(operand) else operand
+        description = _describe_expected(check, kind, limit, operand)
     except Unreadable as error:
         if not lacks_gpu:
             return _result(check, "error", "not compared", f"unknown: {error}", hint=_ERROR_HINT)
-        expected = ""  # the bound, too, needs the missing GPU
+        description = ""  # the bound, too, needs the missing GPU
     if lacks_gpu:
-        return _result(check, "not_measured", "not measured: needs a GPU", expected, hint="run it on a target with GPUs")
+        return _result(check, "not_measured", "not measured: needs a GPU", description, hint="run it on a target with GPUs")
     try:
         observed = read(check.value, evidence)
         if observed is None and check.when_open:
-            return _result(check, "not_measured", check.when_open, expected, hint=check.hint)
-        holds = _holds(kind, observed, wanted, check.tolerance)
+            return _result(check, "not_measured", check.when_open, description, hint=check.hint)
+        holds = _holds(kind, observed, limit, check.tolerance)
     except Unreadable as error:
-        return _result(check, "error", str(error), expected, hint=_ERROR_HINT)
+        return _result(check, "error", str(error), description, hint=_ERROR_HINT)
     verdict: Verdict = "passed" if holds else "failed"
-    return _result(check, verdict, format_value(observed, check.unit), expected, hint="" if holds else check.hint)
+    return _result(check, verdict, format_value(observed, check.unit), description, hint="" if holds else check.hint)
 
 
 _ERROR_HINT = "the script did not write what the check reads: look at metrics.json of the run, and at the end of its logs"
@@ -95,13 +95,13 @@ def _result(check: Check, verdict: Verdict, observed: str, expected: str, *, hin
     )
 
 
-def _holds(kind: CheckKind, observed: object, wanted: object, tolerance: float) -> bool:
+def _holds(kind: CheckKind, observed: object, limit: object, tolerance: float) -> bool:
     """Return whether the check holds. Raises Unreadable if the two cannot be compared."""
-    if is_number(observed) and is_number(wanted) and not (math.isfinite(observed) and math.isfinite(wanted)):
+    if is_number(observed) and is_number(limit) and not (math.isfinite(observed) and math.isfinite(limit)):
         return False
-    answer = kind.holds(observed, wanted, tolerance)
+    answer = kind.holds(observed, limit, tolerance)
     if answer is None:
-        raise Unreadable(f"{_describe(observed)} cannot be compared with {_describe(wanted)}")
+        raise Unreadable(f"{_describe(observed)} cannot be compared with {_describe(limit)}")
     return answer
 
 
@@ -112,12 +112,12 @@ def format_value(value: object, unit: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _describe_expected(check: Check, kind: CheckKind, wanted: object, operand: Scalar) -> str:
-    if not isinstance(wanted, (int, float, str)):
-        raise Unreadable(f"{operand} is {_describe(wanted)}")
+def _describe_expected(check: Check, kind: CheckKind, limit: object, operand: Scalar) -> str:
+    if not isinstance(limit, (int, float, str)):
+        raise Unreadable(f"{operand} is {_describe(limit)}")
     source = f" ({operand})" if isinstance(operand, str) and is_evidence(operand) else ""
     margin = f" ± {check.tolerance:g}" if check.tolerance else ""
-    value = format_value(wanted, "" if margin else check.unit)
+    value = format_value(limit, "" if margin else check.unit)
     return _with_words(kind, f"{value}{_with_unit(margin, check.unit) if margin else ''}{source}")
 
 

@@ -44,7 +44,7 @@ def grade(
         tuple(_part(part, exercises.get(part.module), evidence) for part in parts),
         quiz,
         changed={name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed},
-        learner_judged={name: judged for name, shown in evidence.items() if (judged := _list_learner_judged(shown))},
+        learner_judged={name: judged for name, item in evidence.items() if (judged := _list_learner_judged(item))},
         signs={name: read_signs(exercise_evidence) for name, exercise_evidence in evidence.items()},
     )
 
@@ -102,14 +102,14 @@ def _sum_up(
     signs: dict[str, Signs],
 ) -> Grade:
     """Return the grade that these parts make."""
-    counted = [score for score in scores if score.counts == "course"]
+    in_course = [score for score in scores if score.counts == "course"]
     bonus = [score for score in scores if score.counts == "bonus"]
     return Grade(
-        points=sum(score.points for score in counted),
-        earned=_round_points(sum(score.earned for score in counted)),
+        points=sum(score.points for score in in_course),
+        earned=_round_points(sum(score.earned for score in in_course)),
         bonus_points=sum(score.points for score in bonus),
         bonus=_round_points(sum(score.earned for score in bonus)),
-        waiting=_round_points(sum(score.waiting for score in (*counted, *bonus))),
+        waiting=_round_points(sum(score.waiting for score in (*in_course, *bonus))),
         parts=scores,
         quiz=quiz,
         changed=changed,
@@ -165,8 +165,10 @@ def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[We
     return [(replace(pieces[kind][0], share=share), pieces[kind][1]) for kind, share in row.shares(pieces.keys()).items()]
 
 
-def _make_piece(exercise: str, kind: Kind, got: float, of: int, note: str = "", short: str = "", share: float = 0.0) -> Piece:
-    return Piece(exercise=exercise, kind=kind, got=got, of=of, share=share, note=note, short=short or note)
+def _make_piece(
+    exercise: str, kind: Kind, points: float, of: int, note: str = "", short: str = "", share: float = 0.0
+) -> Piece:
+    return Piece(exercise=exercise, kind=kind, got=points, of=of, share=share, note=note, short=short or note)
 
 
 def _void(evidence: ExerciseEvidence) -> str:
@@ -179,28 +181,28 @@ def _void(evidence: ExerciseEvidence) -> str:
 
 
 def _checks(evidence: ExerciseEvidence) -> Weighed | None:
-    if why := _void(evidence):
-        return _make_piece(evidence.exercise, "checks", 0, max(1, len(evidence.checks)), why), 0.0
-    counted = [check for check in evidence.checks if not (check.verdict == "not_measured" and check.evidence == "gpu")]
-    if not counted:
+    if reason := _void(evidence):
+        return _make_piece(evidence.exercise, "checks", 0, max(1, len(evidence.checks)), reason), 0.0
+    relevant = [check for check in evidence.checks if not (check.verdict == "not_measured" and check.evidence == "gpu")]
+    if not relevant:
         return (
             (_make_piece(evidence.exercise, "checks", 0, len(evidence.checks), "needs a GPU"), 0.0) if evidence.checks else None
         )
     words = {"failed": "failed", "error": "in error", "not_measured": "not measured"}
-    lacking = {name: ids for word, name in words.items() if (ids := [check.id for check in counted if check.verdict == word])}
+    lacking = {name: ids for word, name in words.items() if (ids := [check.id for check in relevant if check.verdict == word])}
     note = "; ".join(f"{name}: {', '.join(ids)}" for name, ids in lacking.items())
     short = (
-        ", ".join([f"of {len(counted)} checks", *(f"{len(ids)} {name}" for name, ids in lacking.items())]) if lacking else ""
+        ", ".join([f"of {len(relevant)} checks", *(f"{len(ids)} {name}" for name, ids in lacking.items())]) if lacking else ""
     )
-    passed = sum(check.verdict == "passed" for check in counted)
-    return _make_piece(evidence.exercise, "checks", passed, len(counted), note, short), 0.0
+    passed = sum(check.verdict == "passed" for check in relevant)
+    return _make_piece(evidence.exercise, "checks", passed, len(relevant), note, short), 0.0
 
 
 def _deliverables(evidence: ExerciseEvidence) -> Weighed | None:
     if not evidence.wanted:
         return None
-    if why := _void(evidence):
-        return _make_piece(evidence.exercise, "deliverables", 0, len(evidence.wanted), why), 0.0
+    if reason := _void(evidence):
+        return _make_piece(evidence.exercise, "deliverables", 0, len(evidence.wanted), reason), 0.0
     missing = [title for title in evidence.wanted if title not in evidence.handed_in]
     note = f"missing: {', '.join(missing)}" if missing else ""
     short = f"{len(missing)} of {len(evidence.wanted)} files missing" if missing else ""
@@ -219,16 +221,16 @@ def _yours(evidence: ExerciseEvidence) -> Weighed | None:
     }
     lacking |= (
         {"marked down": ids}
-        if (ids := [part for part, (state, got) in states.items() if state == "judged" and got < 1])
+        if (ids := [part for part, (state, points) in states.items() if state == "judged" and points < 1])
         else {}
     )
-    why = [f"{part.id}: {part.says}" for part in evidence.parts if states[part.id][0] == "error" and part.says]
+    reasons = [f"{part.id}: {part.says}" for part in evidence.parts if states[part.id][0] == "error" and part.says]
     waits = len(lacking.get(words["solution"], ()))
     person = [f"{waits} need{'s' if waits == 1 else ''} review"] if waits else []
-    note = "; ".join([*(f"{name}: {', '.join(ids)}" for name, ids in lacking.items()), *why, *person])
+    note = "; ".join([*(f"{name}: {', '.join(ids)}" for name, ids in lacking.items()), *reasons, *person])
     short = ", ".join([*(f"{len(ids)} part{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items()), *person])
-    got = sum(got for _, got in states.values())
-    return _make_piece(evidence.exercise, "yours", got, len(evidence.parts), note, short), float(waits)
+    points = sum(points for _, points in states.values())
+    return _make_piece(evidence.exercise, "yours", points, len(evidence.parts), note, short), float(waits)
 
 
 def _list_learner_judged(evidence: ExerciseEvidence) -> tuple[str, ...]:
@@ -248,27 +250,27 @@ def _judge_part(part: PartResult, review: PartReview) -> tuple[str, float]:
 
 
 def _answers(evidence: ExerciseEvidence) -> Weighed | None:
-    asked = [*evidence.answers, *([evidence.prediction] if evidence.prediction else [])]
-    counted = [answer for answer in asked if answer.evidence != "gpu" or evidence.level == "gpu"]
-    if not counted:
-        return (_make_piece(evidence.exercise, "answers", 0, len(asked), "needs a GPU"), 0.0) if asked else None
-    got = sum(_credit(answer) for answer in counted)
-    waits = sum(answer.verdict == "kept" and answer.share is None for answer in counted)
+    questions = [*evidence.answers, *([evidence.prediction] if evidence.prediction else [])]
+    relevant = [answer for answer in questions if answer.evidence != "gpu" or evidence.level == "gpu"]
+    if not relevant:
+        return (_make_piece(evidence.exercise, "answers", 0, len(questions), "needs a GPU"), 0.0) if questions else None
+    points = sum(_credit(answer) for answer in relevant)
+    waits = sum(answer.verdict == "kept" and answer.share is None for answer in relevant)
     words = {"open": "open", "failed": "wrong", "error": "not comparable"}
     lacking = {
-        name: ids for word, name in words.items() if (ids := [answer.id for answer in counted if answer.verdict == word])
+        name: ids for word, name in words.items() if (ids := [answer.id for answer in relevant if answer.verdict == word])
     }
-    later = [answer.id for answer in counted if answer.verdict == "passed" and _credit(answer) < 1]
+    later = [answer.id for answer in relevant if answer.verdict == "passed" and _credit(answer) < 1]
     lacking |= {"right late": later} if later else {}
-    own = sum(answer.self_judged for answer in counted)
+    self_judged = sum(answer.self_judged for answer in relevant)
     person = (
-        [f"{waits} need{'s' if waits == 1 else ''} review{f' ({own} self-judged, not counted)' if own else ''}"]
+        [f"{waits} need{'s' if waits == 1 else ''} review{f' ({self_judged} self-judged, not counted)' if self_judged else ''}"]
         if waits
         else []
     )
     note = "; ".join([f"{name}: {', '.join(ids)}" for name, ids in lacking.items()] + person)
     short = ", ".join([f"{len(ids)} {name}" for name, ids in lacking.items()] + person)
-    return _make_piece(evidence.exercise, "answers", got, len(counted), note, short), float(waits)
+    return _make_piece(evidence.exercise, "answers", points, len(relevant), note, short), float(waits)
 
 
 def _credit(answer: AnswerResult) -> float:
@@ -284,8 +286,8 @@ _PIECES: Mapping[Kind, Callable[[ExerciseEvidence], Weighed | None]] = {
 
 
 def _level(levels: Iterable[Level]) -> Level:
-    there = {level for level in levels if level != "none"}
-    return "none" if not there else "gpu" if there == {"gpu"} else "logic"
+    available = {level for level in levels if level != "none"}
+    return "none" if not available else "gpu" if available == {"gpu"} else "logic"
 
 
 def _round_points(points: float) -> float:

@@ -33,18 +33,18 @@ class RepeatedFigure:
     note: str = ""
 
 
-def compare_figures(exercise: Exercise, bundle: Mapping[str, object], again: Mapping[str, object]) -> Iterator[RepeatedFigure]:
+def compare_figures(exercise: Exercise, bundle: Mapping[str, object], rerun: Mapping[str, object]) -> Iterator[RepeatedFigure]:
     """Yield every value of two runs that can be compared. Both contain what checks read: metrics, plan and run."""
     tolerances = {check.value: (check.tolerance, 0.0) for check in exercise.checks if _is_exact(check)}
     tolerances |= {item.value: (0.0, item.tolerance_percent / 100) for item in exercise.same_again}
     for expression, (absolute, relative) in tolerances.items():
-        before, after = _read(expression, bundle), _read(expression, again)
+        before, after = _read(expression, bundle), _read(expression, rerun)
         same = _is_same(before, after, absolute, relative)
         yield RepeatedFigure(value=expression, bundle=_say(before), again=_say(after), verdict="agrees" if same else "differs")
     for question in exercise.questions:
         if question.value is None or question.value in tolerances or not _is_time(str(question.value)):
             continue
-        before, after = _read(str(question.value), bundle), _read(str(question.value), again)
+        before, after = _read(str(question.value), bundle), _read(str(question.value), rerun)
         if is_number(before) and is_number(after) and min(abs(before), abs(after)) > 0:
             factor = max(abs(before / after), abs(after / before))
             note = f"differs by a factor of {factor:.0f}" if factor > MAGNITUDE else ""
@@ -85,6 +85,6 @@ def _say(value: object) -> str:
     if isinstance(value, Unreadable):
         return "missing"
     if isinstance(value, list):
-        shown = ", ".join(format_value(item, "") for item in value[:4])
-        return f"{shown}, ... ({len(value)} values)" if len(value) > 4 else shown
+        values = ", ".join(format_value(item, "") for item in value[:4])
+        return f"{values}, ... ({len(value)} values)" if len(value) > 4 else values
     return format_value(value, "")[:60]

@@ -45,22 +45,22 @@ def read(expression: str, evidence: Mapping[str, object]) -> object:
     return value[-1] if reduce == "last" else _reduce(reduce, value, path)
 
 
-def _walk(here: object, steps: Sequence[str], path: str, walked: str = "") -> Any:
+def _walk(value: object, steps: Sequence[str], path: str, walked: str = "") -> Any:
     for index, step in enumerate(steps):
-        if isinstance(here, list):
+        if isinstance(value, list):
             if not step.isdigit():
-                return _flat([_walk(item, steps[index:], path, walked) for item in here])
-            if int(step) >= len(here):
-                raise Unreadable(f"{walked} has {len(here)} elements, none with number {step}")
-            here = here[int(step)]
-        elif isinstance(here, Mapping):
-            if step not in here:
+                return _flat([_walk(item, steps[index:], path, walked) for item in value])
+            if int(step) >= len(value):
+                raise Unreadable(f"{walked} has {len(value)} elements, none with number {step}")
+            value = value[int(step)]
+        elif isinstance(value, Mapping):
+            if step not in value:
                 raise Unreadable(f"{path} is missing" + (f": {walked} has no {step}" if walked else ""))
-            here = here[step]
+            value = value[step]
         else:
-            raise Unreadable(f"{path} is missing: {walked} is {_kind(here)}")
+            raise Unreadable(f"{path} is missing: {walked} is {_kind(value)}")
         walked = f"{walked}.{step}" if walked else step
-    return _number(here)
+    return _number(value)
 
 
 def _flat(values: list[Any]) -> list[Any]:

@@ -59,7 +59,7 @@ def adopt_orphans() -> None:
 
 def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
     """Judge one part in a fork, within `limit_s` seconds; return None if the asker goes away meanwhile."""
-    began = time.monotonic()
+    start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
         output, output_writer = multiprocessing.Pipe(duplex=False)
         answer, answer_writer = multiprocessing.Pipe(duplex=False)
@@ -70,16 +70,16 @@ def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
         pipes = _Pipes(output.fileno(), answer.fileno(), asker)
         place = ""
         try:
-            end = pipes.read(began + request["limit_s"])
+            end = pipes.read(start_s + request["limit_s"])
             if end == "late":
                 place = _ask_for_place(child, Path(folder), Path(request["file"]).name)
         finally:
-            code = _end(child, began + request["limit_s"] if pipes.end == "closed" else 0.0)
+            code = _end(child, start_s + request["limit_s"] if pipes.end == "closed" else 0.0)
             output.close()
             answer.close()
     if end == "gone":
         return None
-    seconds = round(time.monotonic() - began, 3)
+    seconds = round(time.monotonic() - start_s, 3)
     return {**_make_answer(request, pipes, place, code), "output": pipes.text.decode(errors="replace"), "seconds": seconds}
 
 
@@ -120,8 +120,8 @@ class _Pipes:
     def read(self, deadline: float) -> str:
         """Read until one of these ends, and return it."""
         while not self.end:
-            wanted = [*self._open, self.asker.pipe]
-            ready = select.select(wanted, [], [], max(0.0, deadline - time.monotonic()))[0]
+            pipes = [*self._open, self.asker.pipe]
+            ready = select.select(pipes, [], [], max(0.0, deadline - time.monotonic()))[0]
             if not ready:
                 self.end = "late"
             elif self.asker.pipe in ready and self.asker.have_ended():
@@ -189,14 +189,14 @@ def _end_orphans() -> None:
 
 
 def _list_children() -> list[int]:
-    own = str(os.getpid())
+    pid = str(os.getpid())
     children = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
         with suppress(OSError):
             fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-            if fields[1].decode() == own:
+            if fields[1].decode() == pid:
                 children.append(int(entry.name))
     return children
 
@@ -222,9 +222,9 @@ def _be_part(request: dict[str, Any], folder: Path, output: Connection, answers:
             faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
             _set_limits()
             start_ranks = make_fresh_ranks(request) if fresh else run_ranks
-            own = os.getpid()
+            pid = os.getpid()
             data = json.dumps(judge_here(request, start_ranks)).encode() + b"\n"
-            if os.getpid() != own:  # a fork that the part made also returned from it
+            if os.getpid() != pid:  # a fork that the part made also returned from it
                 os._exit(0)
             with suppress(OSError, ValueError):
                 page.flush()
@@ -242,9 +242,9 @@ def _set_limits() -> None:
     limits = [(resource.RLIMIT_FSIZE, FILE_LIMIT), (resource.RLIMIT_CORE, 0)]
     if sys.platform == "linux":
         limits.append((resource.RLIMIT_DATA, MEMORY_LIMIT))
-    for kind, wanted in limits:
+    for kind, number in limits:
         _, most = resource.getrlimit(kind)
-        limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        limit = number if most == resource.RLIM_INFINITY else min(number, most)
         resource.setrlimit(kind, (limit, limit))
 
 
@@ -330,10 +330,10 @@ def _be_fresh_rank(
     request: dict[str, Any], earlier: list[list[Any]], number: int, folder: Path, writer: Connection, limit_s: float
 ) -> NoReturn:
     """Run a rank in this process. Never returns."""
-    known = iter(earlier)
+    earlier_answers = iter(earlier)
 
     def become_rank(call: Call, size: int, body: Body, _limit_s: float, _file_name: str) -> list[Any]:
-        answers = next(known, None)
+        answers = next(earlier_answers, None)
         if answers is None:
             be_rank(call, number, size, body, folder, writer, limit_s)
         return answers

@@ -94,8 +94,8 @@ class Call:
 
     def runs(self, script: str, submitted_in: Path) -> bool:
         """Return whether it runs the course's script, by a path that leads there from the folder of the call."""
-        wanted = (submitted_in / "work" / script).resolve()
-        return any((self.folder / word).resolve() == wanted for word in self.words if word.endswith(script))
+        path = (submitted_in / "work" / script).resolve()
+        return any((self.folder / word).resolve() == path for word in self.words if word.endswith(script))
 
     def value(self, flag: str) -> str | None:
         """Return the value of a flag of the script, as --flag=VALUE or --flag VALUE: the last one, as in argparse; else
@@ -146,15 +146,15 @@ class Place:
     def variables(self) -> dict[str, str]:
         """Return the variables that Slurm sets for the body."""
         names = f"node[1-{self.nodes}]" if self.nodes > 1 else "node1"
-        told = {
+        variables = {
             "SLURM_JOB_ID": self.job, "SLURM_JOB_NODELIST": names, "SLURM_NODELIST": names, "SLURM_JOB_PARTITION": "gpu",
             "SLURM_JOB_NUM_NODES": str(self.nodes), "SLURM_NNODES": str(self.nodes), "SLURMD_NODENAME": "node1",
             "SLURM_NTASKS": str(self.nodes * self.per_node), "SLURM_NTASKS_PER_NODE": str(self.per_node), "SLURM_PROCID": "0",
             "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_CPUS_ON_NODE": "1", "CUDA_VISIBLE_DEVICES": "0",
         }  # fmt: skip
         if self.array_task is not None:
-            told |= {"SLURM_ARRAY_TASK_ID": str(self.array_task), "SLURM_ARRAY_JOB_ID": self.job}
-        return told
+            variables |= {"SLURM_ARRAY_TASK_ID": str(self.array_task), "SLURM_ARRAY_JOB_ID": self.job}
+        return variables
 
 
 def read_options(part: Part) -> SlurmOptions:
@@ -168,8 +168,8 @@ def read_options(part: Part) -> SlurmOptions:
         options = read_file(part.text)
         _ = options.seconds, options.array
     except OptionRefused as error:
-        where = f"{part.file.name}:{error.line}: " if error.line else ""
-        raise Verdict("failed", "refused", f"{where}sbatch refuses the file: {error}") from None
+        place = f"{part.file.name}:{error.line}: " if error.line else ""
+        raise Verdict("failed", "refused", f"{place}sbatch refuses the file: {error}") from None
     if options.unread:
         number, line = options.unread[0]
         raise part.wrong("below-command", line=line.strip(), number=number)
@@ -208,8 +208,8 @@ def execute(part: Part, place: Place, *, case: str = "") -> Execution:
     with tempfile.TemporaryDirectory(prefix="gpucourse-batch-") as name:
         root = Path(name).resolve()
         folder = root / "run"
-        for made in ("programs", "spool", "run/work", "run/logs", "run/outputs"):
-            (root / made).mkdir(parents=True)
+        for folder_name in ("programs", "spool", "run/work", "run/logs", "run/outputs"):
+            (root / folder_name).mkdir(parents=True)
         _put_programs(root / "programs")
         (folder / "setup.sh").write_text(_SETUP, encoding="utf-8")
         for file in place.files:
@@ -223,9 +223,9 @@ def execute(part: Part, place: Place, *, case: str = "") -> Execution:
             "ENDS_WITH": str(place.ends_with), "BASH_ENV": str(root / "at_exit"), "BACKGROUND": str(background),
             **place.variables(),
         }  # fmt: skip
-        done = _start(part, [*_interpreter(part.text), str(copy), *place.arguments], folder, variables, case)
-        errors = _last_line(done.stderr, copy, part.file.name)
-        return Execution(_read_notes(notes), folder, done.returncode, errors, background.exists())
+        ended = _start(part, [*_interpreter(part.text), str(copy), *place.arguments], folder, variables, case)
+        errors = _last_line(ended.stderr, copy, part.file.name)
+        return Execution(_read_notes(notes), folder, ended.returncode, errors, background.exists())
 
 
 def _start(
@@ -267,8 +267,8 @@ def _read_notes(notes: Path) -> tuple[Call, ...]:
     calls: list[Call] = []
     while words and len(calls) < MOST_CALLS:
         program, folder, count = words[0], words[1], int(words[2])
-        said = words[3 + count : 3 + count + len(NOTED)]
-        variables = {name: value for name, value in zip(NOTED, said, strict=True) if value}
+        words_of_note = words[3 + count : 3 + count + len(NOTED)]
+        variables = {name: value for name, value in zip(NOTED, words_of_note, strict=True) if value}
         calls.append(Call(program, tuple(words[3 : 3 + count]), Path(folder), variables))
         words = words[3 + count + len(NOTED) :]
     return tuple(calls)

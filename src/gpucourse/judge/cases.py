@@ -30,25 +30,25 @@ class Case:
     knobs: Knobs = field(default_factory=dict)
 
 
-def same(given: Any, right: Any, tolerance: float) -> bool:
+def same(value: Any, right: Any, tolerance: float) -> bool:
     """Return whether two values are equal: numbers within `tolerance` of the larger, sequences, mappings, tensors item by
     item."""
-    given, right = plain(given), plain(right)
-    if isinstance(right, bool) or isinstance(given, bool) or right is None:
-        return given is right
+    value, right = plain(value), plain(right)
+    if isinstance(right, bool) or isinstance(value, bool) or right is None:
+        return value is right
     if isinstance(right, (int, float)):
-        return isinstance(given, (int, float)) and math.isclose(given, right, rel_tol=tolerance, abs_tol=1e-12)
+        return isinstance(value, (int, float)) and math.isclose(value, right, rel_tol=tolerance, abs_tol=1e-12)
     if isinstance(right, Mapping):
         return (
-            isinstance(given, Mapping)
-            and given.keys() == right.keys()
-            and all(same(given[k], right[k], tolerance) for k in right)
+            isinstance(value, Mapping)
+            and value.keys() == right.keys()
+            and all(same(value[k], right[k], tolerance) for k in right)
         )
     if is_list(right):
-        if not is_list(given) or len(given) != len(right):
+        if not is_list(value) or len(value) != len(right):
             return False
-        return all(same(mine, its, tolerance) for mine, its in zip(given, right, strict=True))
-    return bool(given == right)
+        return all(same(element, its, tolerance) for element, its in zip(value, right, strict=True))
+    return bool(value == right)
 
 
 def is_list(value: Any) -> bool:
@@ -68,31 +68,33 @@ def brief(value: Any) -> str:
     return text if len(text) <= MAX_SHORT else f"{text[: MAX_SHORT - 3]}..."
 
 
-def describe(given: Any, right: Any, tolerance: float) -> str:
+def describe(value: Any, right: Any, tolerance: float) -> str:
     """Return what is wrong with a value: both values if they are short, otherwise the first place that differs."""
-    given, right = plain(given), plain(right)
-    if len(str(right)) <= MAX_SHORT and len(str(given)) <= MAX_SHORT:
-        return f"it gave {brief(given)}; right is {brief(right)}"
-    if is_list(given) and is_list(right) and len(given) != len(right):
-        return f"it gave {len(given)} items, {brief(given)}; right are {len(right)}, {brief(right)}"
-    leaves = list(_walk(given, right, ""))
-    wrong = [(place, mine, its) for place, mine, its in leaves if not same(mine, its, tolerance)]
+    value, right = plain(value), plain(right)
+    if len(str(right)) <= MAX_SHORT and len(str(value)) <= MAX_SHORT:
+        return f"it gave {brief(value)}; right is {brief(right)}"
+    if is_list(value) and is_list(right) and len(value) != len(right):
+        return f"it gave {len(value)} items, {brief(value)}; right are {len(right)}, {brief(right)}"
+    leaves = list(_walk(value, right, ""))
+    wrong = [(place, element, its) for place, element, its in leaves if not same(element, its, tolerance)]
     if len(leaves) < 2 or not wrong:
-        return f"it gave {brief(given)}; right is {brief(right)}"
-    place, mine, its = wrong[0]
-    return f"{len(wrong)} of {len(leaves)} values are wrong; the first is {place}: it gave {brief(mine)}; right is {brief(its)}"
+        return f"it gave {brief(value)}; right is {brief(right)}"
+    place, element, its = wrong[0]
+    return (
+        f"{len(wrong)} of {len(leaves)} values are wrong; the first is {place}: it gave {brief(element)}; right is {brief(its)}"
+    )
 
 
-def _walk(given: Any, right: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
+def _walk(value: Any, right: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
     """Yield each pair of leaf values, with its place; whatever does not have the same shape on both sides is a leaf."""
-    if is_list(given) and is_list(right) and len(given) == len(right):
-        for number, (mine, its) in enumerate(zip(given, right, strict=True)):
-            yield from _walk(mine, its, f"{place}[{number}]")
-    elif isinstance(given, Mapping) and isinstance(right, Mapping) and given.keys() == right.keys():
+    if is_list(value) and is_list(right) and len(value) == len(right):
+        for number, (element, its) in enumerate(zip(value, right, strict=True)):
+            yield from _walk(element, its, f"{place}[{number}]")
+    elif isinstance(value, Mapping) and isinstance(right, Mapping) and value.keys() == right.keys():
         for key in right:
-            yield from _walk(given[key], right[key], f"{place}[{key!r}]")
+            yield from _walk(value[key], right[key], f"{place}[{key!r}]")
     else:
-        yield place, given, right
+        yield place, value, right
 
 
 def find_simplest(knobs: Sequence[Knobs]) -> int:

@@ -86,7 +86,7 @@ def _serve() -> None:
 def _judge(request: dict[str, Any], requests: Requests) -> dict[str, Any] | None:
     """Return the answer to a request, with a cause only if it is proved; None if the asker went away."""
     answer = judge_apart(request, requests)
-    return answer and settle(request, answer, lambda other: judge_apart(other, requests))
+    return answer and settle(request, answer, lambda next_request: judge_apart(next_request, requests))
 
 
 def _import_torch() -> str:

@@ -78,12 +78,12 @@ def sample(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
 
 
-def is_alike(output: Any, other: Any) -> bool:
+def is_alike(output: Any, expected: Any) -> bool:
     """Return whether two samples are the same output: numbers need only be close, because another order of sums may change
     them."""
-    if isinstance(output, dict) and isinstance(other, dict):
-        return output.keys() == other.keys() and all(is_alike(output[key], other[key]) for key in output)
-    if isinstance(output, list) and isinstance(other, list):
-        return len(output) == len(other) and all(map(is_alike, output, other))
-    numbers = all(isinstance(value, (int, float)) for value in (output, other))
-    return math.isclose(output, other, rel_tol=TOLERANCE, abs_tol=NEAR_ZERO) if numbers else output == other
+    if isinstance(output, dict) and isinstance(expected, dict):
+        return output.keys() == expected.keys() and all(is_alike(output[key], expected[key]) for key in output)
+    if isinstance(output, list) and isinstance(expected, list):
+        return len(output) == len(expected) and all(map(is_alike, output, expected))
+    numbers = all(isinstance(value, (int, float)) for value in (output, expected))
+    return math.isclose(output, expected, rel_tol=TOLERANCE, abs_tol=NEAR_ZERO) if numbers else output == expected

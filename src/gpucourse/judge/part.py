@@ -102,14 +102,16 @@ class Part:
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the learner's function (or class) of that name. Raises Verdict if there is none."""
-        given = getattr(self.module, name, None)
-        if callable(given):
-            return given  # type: ignore[no-any-return]
-        others = [key for key, value in vars(self.module).items() if callable(value) and not key.startswith("_")]
-        own = [key for key in others if getattr(vars(self.module)[key], "__module__", "") == self.file.stem]
-        there = f"; it has {', '.join(own[:5])}" if own else ""
+        found_value = getattr(self.module, name, None)
+        if callable(found_value):
+            return found_value  # type: ignore[no-any-return]
+        functions = [key for key, value in vars(self.module).items() if callable(value) and not key.startswith("_")]
+        own_functions = [key for key in functions if getattr(vars(self.module)[key], "__module__", "") == self.file.stem]
+        list_of_functions = f"; it has {', '.join(own_functions[:5])}" if own_functions else ""
         raise Verdict(
-            "failed", "no-function", f"{self.file.name} has no function {name}, which is called{there}: keep its name"
+            "failed",
+            "no-function",
+            f"{self.file.name} has no function {name}, which is called{list_of_functions}: keep its name",
         )
 
     def function_alone(self, name: str, **names: Any) -> Callable[..., Any]:
@@ -142,21 +144,21 @@ class Part:
         """Return the verdict on an error that came out of the learner's code. Prints the traceback from there on."""
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
             return Verdict("open", says=_describe(error) or "not written yet")
-        where = self._where(error)
+        place = self._where(error)
         if isinstance(error, SystemExit):
-            return Verdict("failed", "exit", f"{where}it ended the program (exit {error.code}): return instead")
+            return Verdict("failed", "exit", f"{place}it ended the program (exit {error.code}): return instead")
         if isinstance(error, SyntaxError) and error.filename in {str(self.file), self.file.name}:
             line = f":{error.lineno}" if error.lineno else ""
             return Verdict("failed", "not-python", f"{self.file.name}{line}: {error.msg}")
         if isinstance(error, MemoryError) or "can't allocate memory" in _describe(error):
-            return Verdict("failed", "memory", f"{where}it asked for more memory than a part may have", case)
+            return Verdict("failed", "memory", f"{place}it asked for more memory than a part may have", case)
         if isinstance(error, ModuleNotFoundError):
-            says = f"{where}it imports {error.name}, which is missing: a part has Python, torch and what the exercise names"
+            says = f"{place}it imports {error.name}, which is missing: a part has Python, torch and what the exercise names"
             return Verdict("failed", "no-library", says, case)
         self._show(error)
         if isinstance(error, EOFError) and "input" in self._line(error):
-            return Verdict("failed", "reads-input", f"{where}it waits for input: all that it needs are its arguments", case)
-        return Verdict("failed", "error", f"{where}{type(error).__name__}: {_describe(error)}", case)
+            return Verdict("failed", "reads-input", f"{place}it waits for input: all that it needs are its arguments", case)
+        return Verdict("failed", "error", f"{place}{type(error).__name__}: {_describe(error)}", case)
 
     def is_own_fault(self, error: BaseException) -> bool:
         """Return whether an error came out of the learner's file, wherever it was called from."""
@@ -176,8 +178,8 @@ class Part:
 
     def _where(self, error: BaseException) -> str:
         """Return `my_ring.py:14: `, the last line of the learner's file on the way to the error; empty if there is none."""
-        own = self._frames(error)
-        return f"{self.file.name}:{own[-1].lineno}: " if own else ""
+        frames = self._frames(error)
+        return f"{self.file.name}:{frames[-1].lineno}: " if frames else ""
 
     def _show(self, error: BaseException) -> None:
         """Print the traceback from the learner's first line on: the frames above belong to the judge."""

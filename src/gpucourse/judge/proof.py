@@ -75,8 +75,8 @@ def prove_fault(
             metrics = runs["wrong" if wrong else "right"]
             answer = judge.judge(judge_file, copy / file, torch=torch, limit_s=limit_s, path=(copy,), metrics=metrics)
             right = (answer.word, answer.way) == (("failed", "still") if wrong else ("passed", ""))
-            wanted = "failed still" if wrong else "passed"
-            complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {wanted}"
+            expected_word = "failed still" if wrong else "passed"
+            complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {expected_word}"
             yield Proof(version, answer, "" if right else complaint)
 
 
@@ -90,22 +90,22 @@ def _load(judge_file: Path, more: tuple[Path, ...]) -> tuple[Any, str]:
 
 
 def prove(
-    judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, which: Literal["all", "brief", "rest"] = "all"
+    judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, extent: Literal["all", "brief", "rest"] = "all"
 ) -> Iterator[Proof]:
     """Judge every version of the learner's `file` in the course; `shared` is the folder that exercises share.
 
-    `which`: `brief` is the file as delivered, the solution and the first wrong way; `rest` the other solution and every wrong
+    `extent`: `brief` is the file as delivered, the solution and the first wrong way; `rest` the other solution and every wrong
     way.
     """
     loaded, fault = _load(judge_of(file), (file.parent, shared))
     if loaded is None:
         yield Proof("its judge", JudgeAnswer(word="error"), fault)
         return
-    known: dict[str, Way] = loaded.WAYS
-    ways = dict(list(known.items())[: 1 if which == "brief" else None])
+    ways_of_judge: dict[str, Way] = loaded.WAYS
+    ways = dict(list(ways_of_judge.items())[: 1 if extent == "brief" else None])
     delivered, solution = file.read_text(encoding="utf-8"), (file.parent / SOLUTIONS / file.name).read_text(encoding="utf-8")
-    texts = {} if which == "rest" else {"as delivered": delivered, "the solution": solution}
-    if which != "brief":
+    texts = {} if extent == "rest" else {"as delivered": delivered, "the solution": solution}
+    if extent != "brief":
         texts["the other solution"] = (file.parent / SOLUTIONS / OTHER / file.name).read_text(encoding="utf-8")
     runs = file.suffix in {".py", ".cu"} and "NotImplementedError" not in delivered
     expected: dict[str, tuple[tuple[str, ...], str]] = dict.fromkeys(texts, (("passed",), ""))

@@ -50,7 +50,7 @@ def list_programs(module: Module) -> list[Finding]:
     for name, users in packages.items():
         there = importlib.util.find_spec(name) is not None
         detail = importlib.metadata.version(name) if there else f"not installed; needed for {_join(users)}"
-        mend = "" if there else advise_install([name], sys.executable, here=True)
+        mend = "" if there else advise_install([name], sys.executable, on_this_computer=True)
         findings.append(Finding(what=name, state="ok" if there else "warning", detail=detail, mend=mend))
     return findings
 

@@ -124,7 +124,7 @@ def _keep_verdict(paths: WorkspacePaths, files: RunPaths, record: RunRecord, ver
     if not untouched:
         runs.save(paths, record)
         return
-    seals.save_sealed(files, record, document, written=(files.verdict.name,))
+    seals.save_sealed(files, record, document, changed_names=(files.verdict.name,))
 
 
 def _read_seal_document(files: RunPaths) -> object:

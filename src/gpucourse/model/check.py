@@ -55,15 +55,15 @@ class Check(Strict):
     def _one_kind(cls, data: Any, handler: ModelWrapValidatorHandler[Check]) -> Check:
         if not isinstance(data, dict):
             return handler(data)
-        given = {name: data[name] for name in check_kinds() if data.get(name) is not None}
-        errors = list(_operand_errors(given, data))
+        operands = {name: data[name] for name in check_kinds() if data.get(name) is not None}
+        errors = list(_operand_errors(operands, data))
         try:
             check = handler({key: value for key, value in data.items() if key not in check_kinds()})
         except ValidationError as error:
             errors = [*(_again(detail) for detail in error.errors()), *errors]
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
-        check._comparison = next(iter(given.items()))  # noqa: SLF001  # its own
+        check._comparison = next(iter(operands.items()))  # noqa: SLF001  # its own
         return check
 
     @classmethod
@@ -90,12 +90,12 @@ class OwnChecks(Strict):
         return self
 
 
-def _operand_errors(given: dict[str, Any], data: dict[str, Any]) -> Iterator[InitErrorDetails]:
+def _operand_errors(operands: dict[str, Any], data: dict[str, Any]) -> Iterator[InitErrorDetails]:
     """Yield what is wrong with the kind of a check and its operand."""
     names = ", ".join(check_kinds())
-    if len(given) != 1:
-        yield _error((), f"needs exactly one of {names}; has {', '.join(given) or 'none'}", data)
-    for name, operand in given.items():
+    if len(operands) != 1:
+        yield _error((), f"needs exactly one of {names}; has {', '.join(operands) or 'none'}", data)
+    for name, operand in operands.items():
         kind = check_kinds()[name]
         try:
             _operand_type(name).validate_python(operand, strict=True)

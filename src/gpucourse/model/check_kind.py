@@ -41,8 +41,8 @@ class CheckKind:
 def number_kind(name: str, words: str, description: str, compare: Callable[[float, float], bool]) -> CheckKind:
     """Return a kind that compares two numbers, whose operand is a number or a path to one."""
 
-    def holds(observed: object, wanted: object, _tolerance: float) -> bool | None:
-        return compare(observed, wanted) if is_number(observed) and is_number(wanted) else None
+    def holds(observed: object, expected: object, _tolerance: float) -> bool | None:
+        return compare(observed, expected) if is_number(observed) and is_number(expected) else None
 
     def find_objection(operand: Scalar) -> str | None:
         path = not isinstance(operand, str) or is_evidence(operand)
@@ -53,11 +53,11 @@ def number_kind(name: str, words: str, description: str, compare: Callable[[floa
     )
 
 
-def _equal(observed: object, wanted: object, tolerance: float) -> bool | None:
-    if is_number(observed) and is_number(wanted):
-        return abs(observed - wanted) <= tolerance
-    if type(observed) is type(wanted) and isinstance(observed, (str, bool)):
-        return observed == wanted
+def _equal(observed: object, expected: object, tolerance: float) -> bool | None:
+    if is_number(observed) and is_number(expected):
+        return abs(observed - expected) <= tolerance
+    if type(observed) is type(expected) and isinstance(observed, (str, bool)):
+        return observed == expected
     return None
 
 

@@ -114,9 +114,9 @@ class Machines:
     disk_mb_s: int = 125
     spot: bool = True
 
-    def market(self, wanted: Market) -> Market:
-        """Return the market on which these are bought if the lab wants `wanted`."""
-        return wanted if self.spot else "on-demand"
+    def market(self, market_name: Market) -> Market:
+        """Return the market on which these are bought if the lab wants `market_name`."""
+        return market_name if self.spot else "on-demand"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,9 +197,9 @@ class Offers:
 
     def find_common_zones(self, types: frozenset[str] | None = None) -> tuple[str, ...]:
         """Return the zones that offer all of these types (of all wanted ones by default), by name."""
-        wanted = types if types is not None else frozenset(self.by_type)
+        type_names = types if types is not None else frozenset(self.by_type)
         return tuple(
-            zone.name for zone in self.zones if all(zone.name in self.by_type.get(kind, frozenset()) for kind in wanted)
+            zone.name for zone in self.zones if all(zone.name in self.by_type.get(kind, frozenset()) for kind in type_names)
         )
 
 
@@ -263,8 +263,8 @@ class CloudResource:
     @property
     def leftover(self) -> Leftover:
         """Return it in the form of a receipt."""
-        where = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
-        return Leftover(kind=self.kind, id=where, remove=self.remove)
+        place = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
+        return Leftover(kind=self.kind, id=place, remove=self.remove)
 
 
 @dataclass(frozen=True, kw_only=True)

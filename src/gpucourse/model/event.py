@@ -112,16 +112,16 @@ def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None 
     """Report the block to the watcher: its start, its end with the seconds, and whether it failed. If the user interrupts it,
     no end is reported: its work may continue."""
     watch(Stage(name=name, text=text, silence=silence))
-    began, ok, left = time.monotonic(), False, False
+    start_s, ok, is_left = time.monotonic(), False, False
     try:
         yield
         ok = True
     except (KeyboardInterrupt, Interrupted):
-        left = True
+        is_left = True
         raise
     finally:
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start_s
         if phases is not None:
             phases[name] = round(seconds, 3)
-        if not left:
+        if not is_left:
             watch(Stage(name=name, text=text, seconds=seconds, ok=ok))

@@ -28,10 +28,10 @@ def advised_extra(package: str) -> str:
     return _EXTRAS.get(package, USUAL)
 
 
-def advise_install(packages: Iterable[str], python: str, *, here: bool) -> str:
-    """Return what to type if an exercise's packages are missing for that Python; `here`: it is this computer's."""
+def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bool) -> str:
+    """Return what to type if an exercise's packages are missing for that Python; `on_this_computer`: it is this computer's."""
     extras = sorted({advised_extra(name) for name in packages})
-    if here and "kernels" in extras and sys.platform == "darwin":
+    if on_this_computer and "kernels" in extras and sys.platform == "darwin":
         return (
             "Triton has no build for macOS: run it on Linux machines, with gpucourse deploy 5 --target hosts, or --target aws"
         )
@@ -75,8 +75,8 @@ class _KnownLauncher:
     @staticmethod
     def _check(name: str) -> str:
         if name not in LAUNCHERS:
-            *others, last = map(repr, LAUNCHERS)
-            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(others)} or {last}"})
+            *names, last = map(repr, LAUNCHERS)
+            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names)} or {last}"})
         return name
 
 
@@ -121,8 +121,8 @@ class Launch(Strict):
     @property
     def for_launcher(self) -> frozenset[str]:
         """Return the parameters for which the script gets no flags."""
-        asked = self.slurm_request
-        names = (self.count_parameter, self.restart_parameter, asked.partition, asked.jobs, asked.at_once)
+        request = self.slurm_request
+        names = (self.count_parameter, self.restart_parameter, request.partition, request.jobs, request.at_once)
         return frozenset(name for name in names if name)
 
     @property

@@ -228,9 +228,9 @@ class Exercise(Strict):
                 raise ValueError(f"question {question.id}: check must be a check of this exercise, edit its script or a file")
         if self.predict and self.no_predict:
             raise ValueError("predict and no_predict cannot be combined")
-        own = [part.id for part in self.yours if part.instead_of is None]
+        part_ids = [part.id for part in self.yours if part.instead_of is None]
         for part in self.yours:
-            if part.instead_of is not None and part.instead_of not in own:
+            if part.instead_of is not None and part.instead_of not in part_ids:
                 raise ValueError(f"part {part.id}: instead_of must be another part of this exercise")
         return self
 

@@ -71,16 +71,16 @@ class Row(Strict):
     )
     exercises: tuple[ExerciseId, ...] = Field(default=(), description="all of the module's if none is named")
 
-    def shares(self, asked: Collection[Kind]) -> dict[Kind, float]:
+    def shares(self, kinds: Collection[Kind]) -> dict[Kind, float]:
         """Return which share of this row's points for one exercise each kind has, if the exercise has these kinds; empty if it
         has none. The share of a kind that it does not have goes to the kinds that need thought, else to the rest."""
-        there = [kind for kind in self.evidence if kind in asked]
-        takers = [kind for kind in there if kind not in PRESSED] or there
-        absent = sum(weight for kind, weight in self.evidence.items() if kind not in there)
-        total, taken = sum(self.evidence.values()), sum(self.evidence[kind] for kind in takers)
+        present = [kind for kind in self.evidence if kind in kinds]
+        takers = [kind for kind in present if kind not in PRESSED] or present
+        absent = sum(weight for kind, weight in self.evidence.items() if kind not in present)
+        total, share = sum(self.evidence.values()), sum(self.evidence[kind] for kind in takers)
         return {
-            kind: (self.evidence[kind] + (absent * self.evidence[kind] / taken if kind in takers else 0)) / total
-            for kind in there
+            kind: (self.evidence[kind] + (absent * self.evidence[kind] / share if kind in takers else 0)) / total
+            for kind in present
         }
 
 

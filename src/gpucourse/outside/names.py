@@ -15,8 +15,8 @@ _ELLIPSIS = "..."
 class OutsideError(ValueError):
     """Unusable data from outside. `str()` is one plain sentence, printable, of at most 300 characters."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(printable(what))
+    def __init__(self, subject: str) -> None:
+        super().__init__(printable(subject))
 
 
 def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -> str:
@@ -50,11 +50,11 @@ def check_part(text: str) -> None:
         raise OutsideError(f"{printable(text, 80)} is not a single name")
 
 
-def check_known_name(text: object, allowed: Collection[str], what: str) -> str:
-    """Return the name, if it is one of `allowed`; `what` is the kind of thing that it names (`node`, `run`). Raises
+def check_known_name(text: object, names: Collection[str], subject: str) -> str:
+    """Return the name, if it is one of `names`; `subject` is the kind of thing that it names (`node`, `run`). Raises
     OutsideError."""
-    if not isinstance(text, str) or text not in allowed:
-        raise OutsideError(f"there is no {what} {printable(text, 80) if isinstance(text, str) else type(text).__name__}")
+    if not isinstance(text, str) or text not in names:
+        raise OutsideError(f"there is no {subject} {printable(text, 80) if isinstance(text, str) else type(text).__name__}")
     return text
 
 

@@ -49,8 +49,8 @@ class OptionRefused(Exception):
     """An option that sbatch or srun would refuse: `line` is the number in the file (0: a command line), the text is the
     reason."""
 
-    def __init__(self, why: str, line: int = 0) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
         self.line = line
 
 

@@ -85,8 +85,8 @@ def read_document(raw: bytes) -> Document:
         _read(text, document)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f", column {mark.column + 1}" if mark else ""
-        reason = f"is not YAML: {error.problem or error.context}{where}"
+        column = f", column {mark.column + 1}" if mark else ""
+        reason = f"is not YAML: {error.problem or error.context}{column}"
         document.complaints.append(Complaint((), reason, mark.line + 1 if mark else None))
     except yaml.YAMLError as error:
         document.complaints.append(Complaint((), f"is not YAML: {str(error).splitlines()[0]}"))
@@ -147,13 +147,15 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document
         if not isinstance(key, yaml.ScalarEvent):
             raise _RefusedYaml("has a key that is not a word", _line(key))
         name, line = key.value, _line(key)
-        here = (*path, name)
+        path_of_value = (*path, name)
         if name in mapping:
-            document.complaints.append(Complaint(here, f"appears twice, here and in line {document.lines[here]}", line))
-            _value(next(events), events, (*here, "twice"), Document())
+            document.complaints.append(
+                Complaint(path_of_value, f"appears twice, here and in line {document.lines[path_of_value]}", line)
+            )
+            _value(next(events), events, (*path_of_value, "twice"), Document())
             continue
-        document.lines[here] = line
-        mapping[name] = _value(next(events), events, here, document)
+        document.lines[path_of_value] = line
+        mapping[name] = _value(next(events), events, path_of_value, document)
     return mapping
 
 

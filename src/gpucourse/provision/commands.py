@@ -31,8 +31,8 @@ _GARBAGE = "400"
 def terraform_environment(environ: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return `environ` without the variables that control Terraform (arguments, variables, workspace, data folder, logging),
     except those about the source of its providers and credentials; plus `extra`."""
-    kept = {name: value for name, value in environ.items() if _harmless(name)}
-    return {"GOGC": _GARBAGE, **kept, "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", **(extra or {})}
+    variables = {name: value for name, value in environ.items() if _harmless(name)}
+    return {"GOGC": _GARBAGE, **variables, "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", **(extra or {})}
 
 
 def _harmless(name: str) -> bool:

@@ -43,10 +43,10 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
             log=log,
         )
     more = f" (and {len(errors) - 1} more, see the log)" if len(errors) > 1 else ""
-    where = f" at {first.address}" if first.address else (f" in {first.place}" if first.place else "")
+    place = f" at {first.address}" if first.address else (f" in {first.place}" if first.place else "")
     detail = _shorten(first.detail)
     return TerraformFailed(
-        f"terraform {command} failed{where}: {first.summary}{more}" + (f"\n{detail}" if detail else ""),
+        f"terraform {command} failed{place}: {first.summary}{more}" + (f"\n{detail}" if detail else ""),
         hint=_AGAIN,
         log=log,
         summary=first.summary,
@@ -59,9 +59,9 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
 def make_interrupted_error(command: str, transcript: Transcript, log: Path) -> Interrupted:
     """Return the error for a Terraform that stopped because of an interrupt."""
     count = len(transcript.finished)
-    done = f"after {count} change{'' if count == 1 else 's'}" if transcript.changing else "before it changed anything"
+    progress = f"after {count} change{'' if count == 1 else 's'}" if transcript.changing else "before it changed anything"
     hint = _AGAIN if transcript.changing else "nothing was built or removed: type the command again when you like"
-    return Interrupted(f"terraform {command} was stopped {done}", hint=hint, log=log)
+    return Interrupted(f"terraform {command} was stopped {progress}", hint=hint, log=log)
 
 
 def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
@@ -86,8 +86,8 @@ def _from_text(command: str, code: int, transcript: Transcript) -> Diagnostic:
         if match := _PLAIN_ERROR.match(line):
             detail = [text for text in lines[index + 1 :] if text.strip("╵")][:6]
             return Diagnostic(severity="error", summary=match.group(1), detail="\n".join(detail))
-    said = "\n".join(list(_without_warnings(lines))[-6:])
-    return Diagnostic(severity="error", summary=f"{command} ended with exit code {code}", detail=said)
+    last_lines = "\n".join(list(_without_warnings(lines))[-6:])
+    return Diagnostic(severity="error", summary=f"{command} ended with exit code {code}", detail=last_lines)
 
 
 def _without_warnings(lines: list[str]) -> Iterator[str]:

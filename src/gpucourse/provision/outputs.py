@@ -61,8 +61,8 @@ def _check(nodes: Sequence[Node]) -> None:
             raise _refuse(f"has {count} nodes called {place}")
 
 
-def _refuse(what: str) -> InfrastructureError:
+def _refuse(subject: str) -> InfrastructureError:
     return InfrastructureError(
-        f"the stack's Terraform output `nodes` {what}",
+        f"the stack's Terraform output `nodes` {subject}",
         hint="the stack does not fit this gpucourse: `gpucourse destroy` removes it, then `gpucourse deploy` rebuilds it",
     )

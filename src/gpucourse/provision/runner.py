@@ -56,13 +56,13 @@ class Runner:
         Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError if it cannot be started,
         Interrupted after a requested stop, and, after Terraform has ended, any exception of `watcher`.
         """
-        told = _Careful(watcher)
+        careful = _Careful(watcher)
         transcript = Transcript()
         log = self.paths.terraform_log(command)
         environment = terraform_environment(self.environ, extra)
         with (
             Interrupts(self.stop) as interrupts,
-            self._lock(told, interrupts) as lock,
+            self._lock(careful, interrupts) as lock,
             hold_reserve(self.paths.folder) as reserve,
         ):
             _check_not_asked(interrupts)
@@ -75,14 +75,14 @@ class Runner:
                 os.close(sink)
             sign(lock, f"terraform {command}", process.pid)
             with log.open("rb", buffering=0) as tail:
-                _follow(process, tail, transcript, interrupts=interrupts, reserve=reserve, told=told)
+                _follow(process, tail, transcript, interrupts=interrupts, reserve=reserve, watcher=careful)
             if reserve.ran_out:
                 raise reserve.error(log)
             if interrupts.is_requested:
                 raise make_interrupted_error(command, transcript, log)
         if process.returncode != 0:
             raise failure(command, process.returncode, transcript, log)
-        told.complain()
+        careful.complain()
         return transcript
 
     def wait_for_predecessor(self, watcher: Watcher) -> None:
@@ -97,8 +97,8 @@ class Runner:
         leaves running.
         """
 
-        def say_waiting(who: str) -> None:
-            watcher(Note(text=f"{who} still works on this stack; waiting for it to end", level="warning"))
+        def say_waiting(holder: str) -> None:
+            watcher(Note(text=f"{holder} still works on this stack; waiting for it to end", level="warning"))
 
         return hold_lock(
             self.paths.terraform_lock, wait_s=self.wait_s, on_wait=say_waiting, check=lambda: _check_not_asked(interrupts)
@@ -141,30 +141,30 @@ def _follow(
     *,
     interrupts: Interrupts,
     reserve: DiskReserve,
-    told: _Careful,
+    watcher: _Careful,
 ) -> None:
     """Read what Terraform writes until it has ended and all of it was read."""
-    began, rest = time.monotonic(), b""
+    start_s, partial_line = time.monotonic(), b""
     while True:
         try:
-            ended = process.poll() is not None  # before reading, so that nothing written before the end is missed
+            has_ended = process.poll() is not None  # before reading, so that nothing written before the end is missed
             piece = tail.read(_PIECE)
-            *lines, rest = (rest + piece).split(b"\n")
+            *lines, partial_line = (partial_line + piece).split(b"\n")
             for line in lines:
                 for event in transcript.read(line):
-                    told(event)
-            rest = rest[:_LONGEST_LINE]
+                    watcher(event)
+            partial_line = partial_line[:_LONGEST_LINE]
             if reserve.check():
                 interrupts.request_stop()
-            interrupts.pass_on(process, changing=transcript.changing, tell=told)
+            interrupts.pass_on(process, changing=transcript.changing, tell=watcher)
             if not piece:
-                if ended:
+                if has_ended:
                     break
-                time.sleep(0.005 if time.monotonic() - began < 2 else 0.05)
+                time.sleep(0.005 if time.monotonic() - start_s < 2 else 0.05)
         except KeyboardInterrupt:  # raised by another handler
             interrupts.request_stop()
-    for event in transcript.read(rest):
-        told(event)
+    for event in transcript.read(partial_line):
+        watcher(event)
 
 
 class _Careful:

@@ -90,14 +90,14 @@ class TerraformStack:
         if providers.is_initialised(folder, version):
             return False
         mirror = providers.find_mirror(folder, self.environ)
-        began = time.monotonic()
+        start_s = time.monotonic()
         watcher(Stage(name="init", text="getting Terraform's providers"))
         if mirror is not None or self.environ.get("TF_PLUGIN_CACHE_DIR"):
             self._runner().run("init", self._commands().init(mirror), watcher)
         else:
             self._init_with_cache(watcher)
         providers.mark_initialised(folder, version)
-        watcher(Stage(name="init", text="Terraform has its providers", seconds=time.monotonic() - began))
+        watcher(Stage(name="init", text="Terraform has its providers", seconds=time.monotonic() - start_s))
         return True
 
     def plan(self, watcher: Watcher = ignore_event, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -107,9 +107,9 @@ class TerraformStack:
             self.prepare(watcher)
         self._forget_plan()
         self.init(watcher)
-        said = self._runner().run("plan", self._commands().plan(self.paths.plan_file.name, replace), watcher)
+        transcript = self._runner().run("plan", self._commands().plan(self.paths.plan_file.name, replace), watcher)
         self._planned = True
-        return said.planned
+        return transcript.planned
 
     def up(self, watcher: Watcher = ignore_event) -> Inventory:
         """Apply the plan (created now if there is none yet) and return the nodes.
@@ -119,10 +119,10 @@ class TerraformStack:
         if not self._planned:
             self.plan(watcher)
         try:
-            said = self._runner().run("apply", self._commands().apply(self.paths.plan_file.name), _without_plan(watcher))
+            transcript = self._runner().run("apply", self._commands().apply(self.paths.plan_file.name), _without_plan(watcher))
         finally:
             self._forget_plan()
-        return inventory(self.paths.folder.name, said.outputs)
+        return inventory(self.paths.folder.name, transcript.outputs)
 
     def down(self, watcher: Watcher = ignore_event) -> list[str]:
         """Remove everything, with the same files that built it; return the removed addresses.
@@ -138,14 +138,14 @@ class TerraformStack:
             self._store_variables()
         self._forget_plan()
         self.init(watcher)
-        said = self._runner().run("destroy", self._commands().destroy(), watcher)
-        if left := self.addresses():
+        transcript = self._runner().run("destroy", self._commands().destroy(), watcher)
+        if remaining := self.addresses():
             raise InfrastructureError(
-                f"Terraform says it removed everything, but its state still holds {', '.join(left)}",
+                f"Terraform says it removed everything, but its state still holds {', '.join(remaining)}",
                 hint="type the command again",
                 log=self.paths.terraform_log("destroy"),
             )
-        return [address for action, address in said.finished if action == "delete"]
+        return [address for action, address in transcript.finished if action == "delete"]
 
     def discard_if_empty(self) -> bool:
         """Remove Terraform's folder if nothing exists and no Terraform works on it; return whether it is gone."""

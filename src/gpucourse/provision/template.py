@@ -55,7 +55,7 @@ def is_stack(folder: Path) -> bool:
     return any(folder.glob("*.tf")) or any(folder.glob("*.tf.json"))
 
 
-def _bring_modules(original: Path, copy: Path, root: Path, brought: dict[Path, str]) -> None:
+def _bring_modules(original: Path, copy: Path, root: Path, copied: dict[Path, str]) -> None:
     """Copy the modules that the files in `copy` (a copy of `original`) refer to, and change the paths to these copies."""
     for file in sorted(copy.glob("*.tf")):
         text = file.read_text(encoding="utf-8")
@@ -64,21 +64,21 @@ def _bring_modules(original: Path, copy: Path, root: Path, brought: dict[Path, s
             source = (original / match["path"]).resolve()
             if source.is_relative_to(original.resolve()):
                 continue  # it was copied with its folder
-            if source not in brought:
-                brought[source] = _bring(source, root, set(brought.values()), named_in=original / file.name)
-                _bring_modules(source, root / MODULES / brought[source], root, brought)
-            new = f"./{MODULES}/{brought[source]}" if copy == root else f"../{brought[source]}"
+            if source not in copied:
+                copied[source] = _bring(source, root, set(copied.values()), named_in=original / file.name)
+                _bring_modules(source, root / MODULES / copied[source], root, copied)
+            new = f"./{MODULES}/{copied[source]}" if copy == root else f"../{copied[source]}"
             pieces += [text[end : match.start()], f'{match["before"]}"{new}"']
             end = match.end()
         if pieces:
             write_bytes(file, "".join([*pieces, text[end:]]).encode())
 
 
-def _bring(source: Path, root: Path, taken: set[str], *, named_in: Path) -> str:
+def _bring(source: Path, root: Path, names: set[str], *, named_in: Path) -> str:
     if not is_stack(source):
         raise _report_missing(f"{source}, which {named_in} needs")
     name, number = source.name, 2
-    while name in taken or (root / MODULES / name).exists():
+    while name in names or (root / MODULES / name).exists():
         name, number = f"{source.name}-{number}", number + 1
     _copy_folder(source, root / MODULES / name)
     return name
@@ -96,8 +96,8 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _report_missing(what: str) -> MissingError:
+def _report_missing(subject: str) -> MissingError:
     return MissingError(
-        f"the course's Terraform files are missing: {what}",
+        f"the course's Terraform files are missing: {subject}",
         hint="install the course again: pip install --force-reinstall --no-deps gpucourse",
     )

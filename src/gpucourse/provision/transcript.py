@@ -58,30 +58,30 @@ class Transcript:
         if _PROVISIONER_OUTPUT in line and self.clock() - self._last_output < _EVERY_S:
             return
         try:
-            said = json.loads(line)
+            message = json.loads(line)
         except (ValueError, RecursionError):
-            said = None
-        if not isinstance(said, dict) or "@message" not in said:
+            message = None
+        if not isinstance(message, dict) or "@message" not in message:
             if text := line.decode("utf-8", "replace").strip():
                 self.text.append(text[:_LONGEST_TEXT])
             return
         try:
-            yield from self._understand(said)
+            yield from self._understand(message)
         except (KeyError, TypeError, AttributeError, ValueError):  # a line in the form of another version: keep its text
-            self.text.append(str(said["@message"])[:_LONGEST_TEXT])
+            self.text.append(str(message["@message"])[:_LONGEST_TEXT])
 
-    def _understand(self, said: dict[str, Any]) -> Iterator[Event]:
-        kind = said.get("type", "log")
+    def _understand(self, message: dict[str, Any]) -> Iterator[Event]:
+        kind = message.get("type", "log")
         if kind == "diagnostic":
-            self.diagnostics.append(_diagnostic(said["diagnostic"]))
+            self.diagnostics.append(_diagnostic(message["diagnostic"]))
         elif kind == "planned_change":
-            yield from self._read_planned_change(said["change"])
+            yield from self._read_planned_change(message["change"])
         elif kind == "outputs":
-            self.outputs = said["outputs"]
+            self.outputs = message["outputs"]
         elif kind == "state_lock_acquire":
             yield Note(text="another Terraform holds the state of this stack; waiting for it", level="warning")
-        elif kind in _HOOKS and said["hook"].get("action") != "read":
-            yield from self._hook(kind, said["hook"], _moment(said.get("@timestamp", "")))
+        elif kind in _HOOKS and message["hook"].get("action") != "read":
+            yield from self._hook(kind, message["hook"], _moment(message.get("@timestamp", "")))
 
     def _read_planned_change(self, change: dict[str, Any]) -> Iterator[Event]:
         action, address = change["action"], change["resource"]["addr"]
@@ -116,15 +116,15 @@ _HOOKS: dict[str, Literal["started", "progress", "done", "failed"]] = {
 }
 
 
-def _diagnostic(said: dict[str, Any]) -> Diagnostic:
-    place = said.get("range") or {}
-    where = f"{place['filename']} line {place['start']['line']}" if place.get("filename") else ""
+def _diagnostic(message: dict[str, Any]) -> Diagnostic:
+    place = message.get("range") or {}
+    location = f"{place['filename']} line {place['start']['line']}" if place.get("filename") else ""
     return Diagnostic(
-        severity=said["severity"],
-        summary=_printable(said["summary"]),
-        detail="\n".join(_printable(line) for line in str(said.get("detail", "")).splitlines()),
-        address=said.get("address", ""),
-        place=where,
+        severity=message["severity"],
+        summary=_printable(message["summary"]),
+        detail="\n".join(_printable(line) for line in str(message.get("detail", "")).splitlines()),
+        address=message.get("address", ""),
+        place=location,
     )
 
 

@@ -63,10 +63,10 @@ def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]
 
 def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the rows at a path such as `metrics.rows`: empty if the run has none, the first MOST_ROWS if it has more."""
-    here: Any = {"metrics": metrics}
+    value: Any = {"metrics": metrics}
     for step in path.split("."):
-        here = here.get(step) if isinstance(here, Mapping) else None
-    return [row for row in here[:MOST_ROWS] if isinstance(row, Mapping)] if isinstance(here, list) else []
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return [row for row in value[:MOST_ROWS] if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
 def number(value: object, digits: int | None) -> str:

@@ -64,13 +64,13 @@ def render(
 
     Raises MissingError if fpdf2 is not installed.
     """
-    made = _make_pdf(report, fonts, (), scales[0])
-    others = tuple(spare(made.lost)) if made.lost else ()
-    for scale in scales if others or made.pages > MOST_PAGES else ():
-        made = _make_pdf(report, fonts, others, scale)
-        if made.pages <= MOST_PAGES:
+    pdf = _make_pdf(report, fonts, (), scales[0])
+    spares = tuple(spare(pdf.lost)) if pdf.lost else ()
+    for scale in scales if spares or pdf.pages > MOST_PAGES else ():
+        pdf = _make_pdf(report, fonts, spares, scale)
+        if pdf.pages <= MOST_PAGES:
             break
-    return made
+    return pdf
 
 
 def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pdf:
@@ -79,13 +79,13 @@ def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], 
     _title(pdf, report)
     for chapter in report.chapters:
         _chapter(pdf, chapter)
-    lost = "".join(sorted(pdf.lost))
-    if lost:
+    missing = "".join(sorted(pdf.lost))
+    if missing:
         pdf.ln(2)
         _write(
             pdf, f"{BOX} stands for a character that no font here can show. The same report as HTML has them all.", colour=WARN
         )
-    return Pdf(bytes(pdf.output()), pdf.page_no(), lost)
+    return Pdf(bytes(pdf.output()), pdf.page_no(), missing)
 
 
 def _pages(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pages:
@@ -109,9 +109,9 @@ def _pages(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], sca
 
         def _show_or_box(self, character: str) -> str:
             """Return the character; a box if it cannot be shown; an empty text if it only changes how another one looks."""
-            known = (self.current_font, *self.fonts.values())
+            usable = (self.current_font, *self.fonts.values())
             from_left = unicodedata.bidirectional(character) not in {"R", "AL"}
-            if character in "\n\t" or (from_left and any(ord(character) in getattr(font, "cmap", ()) for font in known)):
+            if character in "\n\t" or (from_left and any(ord(character) in getattr(font, "cmap", ()) for font in usable)):
                 return character
             if unicodedata.category(character) in {"Cf", "Cc", "Mn", "Me", "Sk"}:
                 return ""

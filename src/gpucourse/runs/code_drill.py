@@ -152,7 +152,7 @@ def _write_copy(context: Context, module: Module, exercise: Exercise, fault: Cod
     """Write the course's own files with the fault in them. A copy that is there already is kept under `kept/`."""
     folder = context.paths.broken_copy(exercise.id)
     if folder.is_dir():
-        aside = context.paths.broken_copy(exercise.id, kept=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
+        aside = context.paths.broken_copy(exercise.id, suffix=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
         with storing(aside):
             aside.parent.mkdir(parents=True, exist_ok=True)
             folder.replace(aside)

@@ -129,7 +129,8 @@ def _check_packages(part: LearnerPart) -> None:
     """Check that this computer has what the part's judge needs beside torch, before a process starts. Raises MissingError."""
     if missing := [name for name in part.packages if importlib.util.find_spec(name) is None]:
         raise MissingError(
-            f"{', '.join(missing)} is not installed on this computer", hint=advise_install(missing, sys.executable, here=True)
+            f"{', '.join(missing)} is not installed on this computer",
+            hint=advise_install(missing, sys.executable, on_this_computer=True),
         )
 
 

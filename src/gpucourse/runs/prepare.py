@@ -217,7 +217,7 @@ def plan_on(
         if missing := findings.nodes[node.name].missing:
             raise MissingError(
                 f"{', '.join(missing)} is not installed on {node.label} (for {node.python})",
-                hint=advise_install(missing, node.python, here=node.is_simulated),
+                hint=advise_install(missing, node.python, on_this_computer=node.is_simulated),
             )
         if programs := findings.nodes[node.name].missing_programs:
             where = "on this computer" if node.is_simulated else f"on {node.label}"

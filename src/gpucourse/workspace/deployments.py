@@ -85,8 +85,8 @@ def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
     records, errors = readable(paths)
     if error := next((error for stack, error in errors.items() if is_of_module(stack, module)), None):
         raise error
-    mine = [deployment for deployment in records if deployment.module == module]
-    return sorted(mine, key=lambda deployment: deployment.updated, reverse=True)
+    of_this_module = [deployment for deployment in records if deployment.module == module]
+    return sorted(of_this_module, key=lambda deployment: deployment.updated, reverse=True)
 
 
 def is_of_module(stack: str, module: str) -> bool:

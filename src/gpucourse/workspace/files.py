@@ -81,10 +81,10 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
         document = _parse_document(path, data, max_bytes=RECORD_BYTES, max_items=_RECORD_ITEMS)
         if document is None:
             raise DamagedFile(path, "it holds nothing")
-    known = getattr(kind, "version", None)
+    supported = getattr(kind, "version", None)
     version = document.get("version") if isinstance(document, dict) else None
-    if isinstance(known, int) and isinstance(version, int) and version > known:
-        raise NewerFormat(path, version, known)
+    if isinstance(supported, int) and isinstance(version, int) and version > supported:
+        raise NewerFormat(path, version, supported)
     try:
         with CONVERT_LOCK:
             return msgspec.convert(document, kind, strict=False)
@@ -132,8 +132,8 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
     except (OSError, OutsideError) as error:
         if isinstance(error, OutsideError) and not path.is_dir():
             raise DamagedFile(path, str(error)) from error
-        why = error.strerror if isinstance(error, OSError) else "it is a folder"
-        raise StorageError(f"cannot read {path}: {why}", hint=f"look at it: ls -ld '{path.parent}' '{path}'") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is a folder"
+        raise StorageError(f"cannot read {path}: {reason}", hint=f"look at it: ls -ld '{path.parent}' '{path}'") from error
 
 
 def read_metrics(path: Path) -> Any:

@@ -163,8 +163,8 @@ def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -
         except FileNotFoundError as error:  # as in /proc, where no folder can be created
             raise UsageError(f"no folder can be made at {root}", hint=_NAME_ANOTHER) from error
     with hold_lock(paths.lock("workspace"), "making the workspace"):
-        if (made := read_record(paths.identity, Identity)) is not None:
-            return Workspace(paths=paths, id=made.id, created=False)
+        if (stored := read_record(paths.identity, Identity)) is not None:
+            return Workspace(paths=paths, id=stored.id, created=False)
         if not paths.settings.exists():
             write_text(paths.settings, settings_text())
         identity = Identity(id=secrets.token_hex(6))
@@ -178,11 +178,11 @@ def absolute(path: Path, cwd: Path) -> Path:
 
 
 def _normal(parts: tuple[str, ...]) -> list[str]:
-    kept: list[str] = []
+    steps: list[str] = []
     for part in parts:
         if part == "..":
-            if len(kept) > 1:
-                kept.pop()
+            if len(steps) > 1:
+                steps.pop()
         else:
-            kept.append(part)
-    return kept
+            steps.append(part)
+    return steps

@@ -23,13 +23,13 @@ _LONGEST_SIGN = 4096
 @contextmanager
 def hold_lock(
     path: Path,
-    what: str = "",
+    purpose: str = "",
     *,
     wait_s: float = 120.0,
     on_wait: Callable[[str], None] = lambda _holder: None,
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[int]:
-    """Hold the lock for the block, signed with `what` unless that is empty; yields its open file.
+    """Hold the lock for the block, signed with `purpose` unless that is empty; yields its open file.
 
     If another process holds it: call `on_wait` once with its name, call `check` at each attempt (an error that it raises ends
     the wait), and after `wait_s` seconds raise StackBusy. Raises StorageError if the file cannot be made.
@@ -44,20 +44,20 @@ def hold_lock(
             waiting = True
         time.sleep(_POLL_S)
     try:
-        if what:
-            sign(file, what, os.getpid())
+        if purpose:
+            sign(file, purpose, os.getpid())
         yield file
     finally:
         os.close(file)
 
 
 @contextmanager
-def try_lock(path: Path, what: str) -> Iterator[bool]:
+def try_lock(path: Path, purpose: str) -> Iterator[bool]:
     """Hold the lock for the block if no other process does; yields whether it is held."""
     file = _create_and_take(path)
     try:
         if file is not None:
-            sign(file, what, os.getpid())
+            sign(file, purpose, os.getpid())
         yield file is not None
     finally:
         if file is not None:
@@ -90,18 +90,18 @@ def is_held(path: Path) -> bool:
 def is_same_file(file: int, path: Path) -> bool:
     """Return whether the open file still has that name: another process may have removed it in the meantime."""
     try:
-        there = path.stat()
+        stored = path.stat()
     except OSError:
         return False
-    here = os.fstat(file)
-    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+    open_file = os.fstat(file)
+    return (open_file.st_dev, open_file.st_ino) == (stored.st_dev, stored.st_ino)
 
 
-def sign(file: int, what: str, pid: int) -> None:
+def sign(file: int, purpose: str, pid: int) -> None:
     """Write a name into a held lock for processes that wait. Errors are ignored: on a full disk the lock works without it."""
     import json
 
-    text = json.dumps({"pid": pid, "what": what}).encode()
+    text = json.dumps({"pid": pid, "what": purpose}).encode()
     with suppress(OSError):
         os.ftruncate(file, 0)
         os.lseek(file, 0, os.SEEK_SET)

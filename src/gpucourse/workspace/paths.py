@@ -154,10 +154,10 @@ class WorkspacePaths:
         """Return the file with the fault injected into a run, and the learner's diagnoses."""
         return self.drills / f"{run_id}.json"
 
-    def broken_copy(self, exercise: str, kept: str = "") -> Path:
-        """Return the copy of an exercise with a fault in its code; with `kept`, an earlier one that was saved under that
+    def broken_copy(self, exercise: str, suffix: str = "") -> Path:
+        """Return the copy of an exercise with a fault in its code; with `suffix`, an earlier one that was saved under that
         name."""
-        return (self.reset_backups / kept if kept else self.root) / "broken" / exercise
+        return (self.reset_backups / suffix if suffix else self.root) / "broken" / exercise
 
     @property
     def client_key(self) -> Path:

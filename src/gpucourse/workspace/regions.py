@@ -29,6 +29,6 @@ def read_used_regions(paths: WorkspacePaths) -> tuple[str, ...]:
 def note(paths: WorkspacePaths, region: str) -> None:
     """Record a region. If this raises StorageError, nothing must be built there."""
     with hold_lock(paths.lock("regions"), "regions", wait_s=10.0):
-        known = read_used_regions(paths)
-        if region not in known:
-            write_record(paths.regions, Regions(regions=[*known, region]))
+        regions = read_used_regions(paths)
+        if region not in regions:
+            write_record(paths.regions, Regions(regions=[*regions, region]))

@@ -52,8 +52,10 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
 
     ahead = from_the_future(paths, now)
     stamp = now() if ahead is None else _second_after(ahead)
-    taken = {path.name.rpartition("-")[2] for path in list_folders(paths)}
-    words = [word for word in WORDS if word not in taken] or WORDS  # a word alone identifies a run while there are unused words
+    suffixes = {path.name.rpartition("-")[2] for path in list_folders(paths)}
+    words = [
+        word for word in WORDS if word not in suffixes
+    ] or WORDS  # a word alone identifies a run while there are unused words
     for _ in range(100):
         run_id = f"{stamp}-{secrets.choice(words)}"
         folder = paths.run(place, run_id).folder
@@ -144,28 +146,28 @@ def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
 def is_newer(paths: WorkspacePaths, run_id: str, record: RunRecord) -> bool:
     """Return whether the run with that id is here and came after `record`, another run of the same exercise."""
     try:
-        other = read(paths, record.folder, run_id)
+        stored = read(paths, record.folder, run_id)
     except MissingError:  # damaged: only its id is known
         return run_id > record.id
-    return other is not None and _order(other) > _order(record)
+    return stored is not None and _order(stored) > _order(record)
 
 
 def list_collected(paths: WorkspacePaths, stack: str, *, most: int = 40) -> list[str]:
     """Return the ids of the runs on a stack, among the newest `most` of the workspace, that have ended and whose data is all on
     this computer: every output was collected, and the run is sealed."""
     newest = islice(iterate_newest_first(paths), most)
-    ended = (
+    records = (
         record for record in newest if record.stack == stack and record.has_ended and record.collected and not record.refused
     )
-    return [record.id for record in ended if files_of(paths, record).hashes.exists()]
+    return [record.id for record in records if files_of(paths, record).hashes.exists()]
 
 
 def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
     """Return the runs (on one stack) whose records have no end yet, oldest first; those that cannot be read are left out. A run
     whose files are sealed has ended: its record is not read."""
     unsealed = (folder for folder in list_folders(paths) if not RunPaths(folder).hashes.exists())
-    going = (record for folder in unsealed if (record := _read_or_leave_out(folder)) and not record.has_ended)
-    return sorted((record for record in going if stack in {None, record.stack}), key=_order)
+    records = (record for folder in unsealed if (record := _read_or_leave_out(folder)) and not record.has_ended)
+    return sorted((record for record in records if stack in {None, record.stack}), key=_order)
 
 
 def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
@@ -198,25 +200,25 @@ def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
     raise UnknownName("run", name, [record.id for record in reversed(records)], hint="list them: gpucourse runs")
 
 
-def _find_by_name(paths: WorkspacePaths, wanted: str | None) -> RunRecord | None:
+def _find_by_name(paths: WorkspacePaths, text: str | None) -> RunRecord | None:
     """Return the result of `find` if the folders' names suffice, without reading another record; None if they do not."""
-    if wanted is None:
+    if text is None:
         return next(iterate_newest_first(paths), None)
-    name = wanted.strip("/").rsplit("/", 1)[-1]
+    name = text.strip("/").rsplit("/", 1)[-1]
     if not name:
         return None
     place = name if _NUMBER.fullmatch(name) else script_place(Path(name))
     newest = next(iterate_newest_first(paths, place), None)
     if (
-        newest is not None and newest.place and name != wanted
+        newest is not None and newest.place and name != text
     ):  # scripts of one name in several folders: the one that matches the path
-        meant = (record for record in iterate_newest_first(paths, place) if record.is_of_script(wanted.strip("/")))
-        newest = next(meant, newest)
+        of_script = (record for record in iterate_newest_first(paths, place) if record.is_of_script(text.strip("/")))
+        newest = next(of_script, newest)
     if newest is not None and name == (newest.subject if newest.place else newest.exercise):
         return newest
     folders = [folder for folder in list_folders(paths) if _fits(folder.name, name) and RunPaths(folder).record.exists()]
-    chosen = [folder for folder in folders if folder.name == name] or folders
-    return _read(RunPaths(chosen[0]).record) if len(chosen) == 1 else None
+    matches = [folder for folder in folders if folder.name == name] or folders
+    return _read(RunPaths(matches[0]).record) if len(matches) == 1 else None
 
 
 def _fits(run_id: str, name: str) -> bool:

@@ -54,23 +54,23 @@ def find_changed_files(
     seal = read_seal(files) if seal is None else seal
     if not seal:
         return (files.hashes.name,)
-    wanted = list(seal) if names is None else [name for name in names if name in seal]
-    wanted += [name for name in EVIDENCE if name not in seal and (files.folder / name).exists()]
-    if (verdict := files.verdict.name) in wanted:
-        wanted.remove(verdict)
-    digests = digests_inside(files.folder, wanted)
+    sealed_names = list(seal) if names is None else [name for name in names if name in seal]
+    sealed_names += [name for name in EVIDENCE if name not in seal and (files.folder / name).exists()]
+    if (verdict := files.verdict.name) in sealed_names:
+        sealed_names.remove(verdict)
+    digests = digests_inside(files.folder, sealed_names)
     return tuple(sorted(printable(name) for name, digest in digests if digest != seal.get(name)))
 
 
-def save_sealed(files: RunPaths, record: object, document: object, *, written: Iterable[str] = ()) -> None:
-    """Store the record of a run and the seal `document`, which gets the digests of the record and of the files `written` by the
-    program itself: first the record under a temporary name, then the seal, then the record under its name. If this is
-    interrupted, `complete` does the rest, so that no record with an end lacks a seal."""
+def save_sealed(files: RunPaths, record: object, document: object, *, changed_names: Iterable[str] = ()) -> None:
+    """Store the record of a run and the seal `document`, which gets the digests of the record and of the files that the
+    program changed (`changed_names`): first the record under a temporary name, then the seal, then the record under its name.
+    If this is interrupted, `complete` does the rest, so that no record with an end lacks a seal."""
     if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: it is kept as evidence
         write_record(files.record, record)
         return
     write_record(files.next_record, record)
-    document["sha256"].update({name: digest for name in written if (digest := sha256(files.folder / name))})
+    document["sha256"].update({name: digest for name in changed_names if (digest := sha256(files.folder / name))})
     document["sha256"][files.record.name] = sha256(files.next_record)
     write_record(files.hashes, document)
     complete(files, document["sha256"])

@@ -63,9 +63,11 @@ class Settings(BaseModel):
     @field_validator("target")
     @classmethod
     def _check_target(cls, value: str, info: ValidationInfo) -> str:
-        known = info.context or ()
-        if known and value not in known:
-            raise ValueError(f"Input should be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}.{suggest(value, known)}")
+        targets = info.context or ()
+        if targets and value not in targets:
+            raise ValueError(
+                f"Input should be {', '.join(map(repr, targets[:-1]))} or {targets[-1]!r}.{suggest(value, targets)}"
+            )
         return value
 
     @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "host_pythons", "shared_folder", "hosts")
@@ -120,8 +122,8 @@ def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
     except FileNotFoundError:
         return Settings()
     except (OSError, OutsideError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ManifestError([f"{path}: cannot be read: {why}"], hint=hint) from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError([f"{path}: cannot be read: {reason}"], hint=hint) from error
     if document.empty:
         return Settings()
     if document.complaints:
@@ -136,12 +138,12 @@ def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
 
 
 def _place(path: Path, complaint: Complaint) -> str:
-    where = "".join(f"{printable(str(step), 80)}: " for step in complaint.path)
-    return f"{path}: {where}{complaint.reason}" + (f", line {complaint.line}" if complaint.line else "")
+    steps = "".join(f"{printable(str(step), 80)}: " for step in complaint.path)
+    return f"{path}: {steps}{complaint.reason}" + (f", line {complaint.line}" if complaint.line else "")
 
 
-def _complaint(path: Path, where: list[object], reason: str, kind: str) -> str:
+def _complaint(path: Path, steps: list[object], reason: str, kind: str) -> str:
     if kind == "extra_forbidden":
-        meant = suggest(str(where[-1]), Settings.model_fields)
-        reason = f"unknown key.{meant} Known: {', '.join(Settings.model_fields)}"
-    return f"{path}: {printable('.'.join(map(str, where)), 80)}: {printable(reason.removeprefix('Value error, '))}"
+        suggestion = suggest(str(steps[-1]), Settings.model_fields)
+        reason = f"unknown key.{suggestion} Known: {', '.join(Settings.model_fields)}"
+    return f"{path}: {printable('.'.join(map(str, steps)), 80)}: {printable(reason.removeprefix('Value error, '))}"

@@ -128,11 +128,11 @@ def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[
     objection = next(iter(objections), None)
     if objection is None or str(root.resolve()) in list_trusted_folders(environ):
         return
-    where = printable(shlex.quote(str(root)), 4096)
-    other = "name another with --workspace DIR" if kind == "workspace" else "unset GPUCOURSE_COURSE"
+    place = printable(shlex.quote(str(root)), 4096)
+    alternative = "name another with --workspace DIR" if kind == "workspace" else "unset GPUCOURSE_COURSE"
     raise UntrustedFolder(
         f"{objection}, and a {kind} can run commands: nothing in it was read",
-        hint=f"where you know who made it: gpucourse trust {where}; otherwise {other}",
+        hint=f"where you know who made it: gpucourse trust {place}; otherwise {alternative}",
     )
 
 
@@ -172,7 +172,7 @@ def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_
 
 def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
     """Return why the file at `path` cannot be trusted; None if it can, or if it does not exist."""
-    shown = printable(str(path), 4096)  # others choose the names in their folders
+    text = printable(str(path), 4096)  # others choose the names in their folders
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -180,17 +180,17 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:  # no such file can exist; opening it reports that
             return None
-        return f"{shown} cannot be checked ({error.strerror})"
+        return f"{text} cannot be checked ({error.strerror})"
     if status.st_uid not in owners:
-        return f"{shown} belongs to {_user(status.st_uid)}, not to you"
+        return f"{text} belongs to {_user(status.st_uid)}, not to you"
     if not writable_matters:
         return None
     if status.st_mode & stat.S_IWOTH:
-        return f"everybody on this computer may write to {shown}"
+        return f"everybody on this computer may write to {text}"
     if status.st_mode & stat.S_IWGRP and _has_access_list(path):  # these bits are then the most that the list allows
-        return f"an access list (getfacl) lets others write to {shown}"
+        return f"an access list (getfacl) lets others write to {text}"
     if status.st_mode & stat.S_IWGRP and not _private_group(status):
-        return f"the group {_group(status.st_gid)} may write to {shown}"
+        return f"the group {_group(status.st_gid)} may write to {text}"
     return None
 
 

@@ -34,7 +34,7 @@ def read_deadlines(learner: CloudLearner) -> set[str]:
 def arm_backstop(learner: CloudLearner) -> Account:
     account = Account(REGION, learner.environment)
     tags = hand_made.tags_of(learner, learner.deployment()["uid"], Expires=learner.deployment()["cloud"]["expires"])
-    assert schedule.arm(account, hand_made.ids(learner), read_end(learner), wanted=tags).state == "ok"
+    assert schedule.arm(account, hand_made.ids(learner), read_end(learner), project_tags=tags).state == "ok"
     return account
 
 

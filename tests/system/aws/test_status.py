@@ -40,7 +40,7 @@ def test_status_tells_the_nodes_the_money_and_every_killer(lab_owner: CloudLearn
     account = Account(REGION, lab_owner.environment)
     first, second = hand_made.ids(lab_owner)
     tags = hand_made.tags_of(lab_owner, lab.uid)
-    assert schedule.arm(account, [first, second], datetime.fromisoformat(lab.cloud.expires), wanted=tags).state == "ok"
+    assert schedule.arm(account, [first, second], datetime.fromisoformat(lab.cloud.expires), project_tags=tags).state == "ok"
     busy = {"now": time.time(), "busy": ["SSH sessions: 1"], "boot": "b"}
     (hand_made.state_folder(lab_owner, first) / "idle.json").write_text(json.dumps(busy))
     idle = {"now": time.time(), "ends_at": time.time() + 719}  # the command has two minutes

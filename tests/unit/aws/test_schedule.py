@@ -20,7 +20,7 @@ def names(account: MotoAccount) -> list[str]:
 
 
 def test_arm_schedules_each_instance_ten_minutes_after_its_end(moto: MotoAccount) -> None:
-    finding = schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    finding = schedule.arm(moto, IDS, EXPIRES, project_tags=TAGS)
     assert (finding.state, finding.what) == ("ok", schedule.WHAT)
     assert "2 instances at 2026-11-21T13:10:00Z" in finding.detail
     assert schedule.read_scheduled_ends(moto, stack="s-1") == {"i-1": AT, "i-2": AT}
@@ -33,7 +33,7 @@ def test_arm_schedules_each_instance_ten_minutes_after_its_end(moto: MotoAccount
 
 def test_retag_expires_changes_the_group_and_the_role_of_the_stack(moto: MotoAccount) -> None:
     schedule.retag_expires(moto, EXPIRES, stack="s-1")  # without a backstop there is nothing to write on
-    schedule.arm(moto, IDS, EXPIRES, wanted={**TAGS, "Expires": "before"})
+    schedule.arm(moto, IDS, EXPIRES, project_tags={**TAGS, "Expires": "before"})
     schedule.retag_expires(moto, EXPIRES, stack="s-1")
     [(_name, group)] = resource_scan.schedule_groups(moto, TAGS)
     [(_name, role)] = resource_scan.roles(moto, TAGS)
@@ -41,7 +41,7 @@ def test_retag_expires_changes_the_group_and_the_role_of_the_stack(moto: MotoAcc
 
 
 def test_arm_makes_a_role_that_ends_only_what_is_ours_for_schedules_of_this_account(moto: MotoAccount) -> None:
-    schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    schedule.arm(moto, IDS, EXPIRES, project_tags=TAGS)
     assert names(moto) == ["gpucourse-backstop-s-1"]
     iam = moto.client("iam")
     document = iam.get_role_policy(RoleName="gpucourse-backstop-s-1", PolicyName=schedule.POLICY_NAME)["PolicyDocument"]
@@ -56,7 +56,7 @@ def test_arm_makes_a_role_that_ends_only_what_is_ours_for_schedules_of_this_acco
 
 def test_arm_takes_a_role_that_an_administrator_made(moto: MotoAccount) -> None:
     moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument="{}")
-    schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    schedule.arm(moto, IDS, EXPIRES, project_tags=TAGS)
     assert names(moto) == [schedule.ROLE]
     for _ in range(2):  # it may be repeated
         assert schedule.disarm(moto, stack="s-1").state == "ok"
@@ -66,9 +66,9 @@ def test_arm_takes_a_role_that_an_administrator_made(moto: MotoAccount) -> None:
 
 def test_move_and_arm_again_change_every_schedule_of_the_stack_alone(moto: MotoAccount) -> None:
     assert schedule.move(moto, EXPIRES, stack="s-1").state == "warning", "there is nothing to move"
-    schedule.arm(moto, ["i-1"], EXPIRES, wanted=TAGS)
-    schedule.arm(moto, ["i-9"], EXPIRES, wanted={**TAGS, "Stack": "s-2"})
-    schedule.arm(moto, IDS, EXPIRES + timedelta(hours=1), wanted=TAGS)
+    schedule.arm(moto, ["i-1"], EXPIRES, project_tags=TAGS)
+    schedule.arm(moto, ["i-9"], EXPIRES, project_tags={**TAGS, "Stack": "s-2"})
+    schedule.arm(moto, IDS, EXPIRES + timedelta(hours=1), project_tags=TAGS)
     assert set(schedule.read_scheduled_ends(moto, stack="s-1").values()) == {AT + timedelta(hours=1)}
     assert schedule.move(moto, EXPIRES + timedelta(hours=2), stack="s-1").state == "ok"
     later = AT + timedelta(hours=2)
@@ -87,7 +87,7 @@ def test_move_and_arm_again_change_every_schedule_of_the_stack_alone(moto: MotoA
 )
 def test_arm_reports_what_aws_refuses_with_the_way_out(moto: MotoAccount, operation: str, problem: GpucourseError) -> None:
     moto.fail = [(operation, problem)]
-    finding = schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    finding = schedule.arm(moto, IDS, EXPIRES, project_tags=TAGS)
     assert finding.state == "warning"
     assert problem.what in finding.detail
     assert "aws iam create-role" in finding.mend
@@ -99,10 +99,10 @@ def test_arm_waits_for_a_role_that_is_not_known_everywhere_yet(moto: MotoAccount
         "ValidationException", "The execution role you provide must allow AWS EventBridge Scheduler to assume the role."
     )
     moto.fail = [("create_schedule", young), ("create_schedule", young)]
-    assert schedule.arm(moto, IDS, EXPIRES, wanted=TAGS, sleep=clock.sleep).state == "ok"
+    assert schedule.arm(moto, IDS, EXPIRES, project_tags=TAGS, sleep=clock.sleep).state == "ok"
     assert clock.now == 10.0
     moto.fail = [("create_schedule", young)] * 50
-    assert schedule.arm(moto, ["i-3"], EXPIRES, wanted=TAGS, sleep=clock.sleep).state == "warning"
+    assert schedule.arm(moto, ["i-3"], EXPIRES, project_tags=TAGS, sleep=clock.sleep).state == "warning"
     assert clock.now == 10.0 + 90.0
 
 
@@ -120,7 +120,7 @@ def test_arm_waits_for_a_group_that_is_being_deleted() -> None:
             ("scheduler", "create_schedule"): {},
         }
     )
-    assert schedule.arm(account, ["i-1"], EXPIRES, wanted=TAGS, sleep=clock.sleep).state == "ok"
+    assert schedule.arm(account, ["i-1"], EXPIRES, project_tags=TAGS, sleep=clock.sleep).state == "ok"
     assert clock.now == 10.0
     account.answers["iam", "get_role"] = error("NoSuchEntity")
     assert schedule.disarm(account, stack="s-1").state == "ok"

@@ -28,7 +28,7 @@ Type = Callable[..., Answer]
         ("run 3.22", 2, "there is no exercise '3.22'. Did you mean 3.2", "known: "),
         ("run 3.2", 3, "the lab of module 3 is not deployed", "gpucourse deploy 3"),
         ("ssh 3", 3, "the lab of module 3 is not deployed", "gpucourse deploy 3"),
-        ("show 3 --part 4", 2, "the lesson of module 3 has 3 parts, not 4", "gpucourse show 3"),
+        ("show 3 --part 6", 2, "the lesson of module 3 has 5 parts, not 6", "gpucourse show 3"),
         ("show 3.1 --part 2", 2, "3.1 is an exercise; only a lesson has parts", "gpucourse show 3.1"),
         ("cancel otter", 2, "there are no runs yet", "gpucourse next"),
         ("destroy", 2, "name one module, or all of them", "gpucourse destroy --all"),

@@ -42,7 +42,7 @@ PARTS = [pytest.param(file, part, id=f"{exercise}-{part.id}", marks=marks(part))
 @pytest.mark.parametrize(("file", "part"), PARTS)
 def test_part_is_open_as_delivered_and_its_solution_passes(judge: Judge, file: Path, part: LearnerPart) -> None:
     assert list(find_gaps(file, judge_of(file))) == []
-    versions = prove(judge, file, torch=part.torch, limit_s=part.limit, shared=EXERCISES / "shared", which="brief")
+    versions = prove(judge, file, torch=part.torch, limit_s=part.limit, shared=EXERCISES / "shared", extent="brief")
     assert list_complaints(part, list(itertools.islice(versions, 2))) == []
 
 
@@ -51,7 +51,7 @@ def test_part_is_open_as_delivered_and_its_solution_passes(judge: Judge, file: P
 def test_part_passes_with_the_other_solution_and_each_wrong_way_has_its_words(
     judge: Judge, file: Path, part: LearnerPart
 ) -> None:
-    versions = prove(judge, file, torch=part.torch, limit_s=part.limit, shared=EXERCISES / "shared", which="rest")
+    versions = prove(judge, file, torch=part.torch, limit_s=part.limit, shared=EXERCISES / "shared", extent="rest")
     assert list_complaints(part, list(versions)) == []
 
 

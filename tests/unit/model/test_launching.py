@@ -16,14 +16,16 @@ def make_parameter(**keys: Any) -> Parameter:
 
 
 def test_advise_install_names_the_extra_of_triton_and_none_on_macos(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert advise_install(["triton"], "py", here=False) == "py -m pip install 'gpucourse[kernels]'"
-    assert advise_install(["triton", "torch"], "py", here=False) == "py -m pip install 'gpucourse[kernels,local]'"
+    assert advise_install(["triton"], "py", on_this_computer=False) == "py -m pip install 'gpucourse[kernels]'"
+    assert advise_install(["triton", "torch"], "py", on_this_computer=False) == "py -m pip install 'gpucourse[kernels,local]'"
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert advise_install(["triton"], "py", here=False) == "py -m pip install 'gpucourse[kernels]'", (
+    assert advise_install(["triton"], "py", on_this_computer=False) == "py -m pip install 'gpucourse[kernels]'", (
         "the node's system is not known"
     )
-    assert advise_install(["triton"], "py", here=True).startswith("Triton has no build for macOS: run it on Linux machines")
-    assert advise_install(["torch"], "py", here=True) == "py -m pip install 'gpucourse[local]'"
+    assert advise_install(["triton"], "py", on_this_computer=True).startswith(
+        "Triton has no build for macOS: run it on Linux machines"
+    )
+    assert advise_install(["torch"], "py", on_this_computer=True) == "py -m pip install 'gpucourse[local]'"
 
 
 @pytest.mark.parametrize(
