@@ -217,7 +217,7 @@ def _arm(
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
         alive = instances.find_nodes(lab.account, stack=deployment.uid, names=names, timeout_s=listed_s)
         ids = [instance.id for instance in alive]
-        finding = arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context.workspace, deployment))
+        finding = arm(lab.account, ids, datetime.fromisoformat(cloud.expires), project_tags=tags(context.workspace, deployment))
     missing = sorted(set(names) - {instance.node for instance in alive})
     absent = f"AWS lists no instance of {', '.join(missing)}, so no schedule ends it" if missing else ""
     cloud.backstop = absent if finding.state == "ok" else finding.detail
