@@ -218,7 +218,7 @@ class Learning:
         verdict = judge(context, manifest_exercise, record)
         record.verdict = verdict.verdict if verdict else None
         runs.save(context.paths, record)
-        deliver(context, manifest_exercise, record)
+        deliver(context.paths, manifest_exercise, record)
         if record.has_ended:
             seal(files, mode)
         return record

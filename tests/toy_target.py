@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.labs.deploy import record_outcome
-from gpucourse.labs.health import Health, LabHealth
 from gpucourse.labs.readiness import wait_until_ready
 from gpucourse.labs.request import DeployRequest
-from gpucourse.labs.results import BuildResult, DeployResult, Proposal
+from gpucourse.labs.results import BuildResult, DeployResult, Health, LabHealth, Proposal
 from gpucourse.labs.target import Target
 from gpucourse.local import health
 from gpucourse.model.deployment import Deployment, Receipt
@@ -55,7 +54,7 @@ class ToyTarget(Target[ToyProposal, Deployment]):
         """Bring the nodes up, and wait until they answer."""
         deployment = proposal.deployment
         ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
-        with record_outcome(context, deployment):
+        with record_outcome(context.paths, deployment):
             nodes = _nodes(context, deployment)
             for name in _names(deployment):
                 nodes.up(name)

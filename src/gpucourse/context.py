@@ -1,12 +1,12 @@
-"""What every command works with: the open workspace, the course's folders, the environment of the process."""
+"""What a command works with: the open workspace, the course's folders, the environment of the process, and who is told of
+progress. Nothing of it changes: a block that needs another watcher or other connections gets a context of its own."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +42,15 @@ def ssh_transport(key: Path) -> Transport:
 
 
 @dataclass
+class Opened:
+    """What contexts read or start on first use. All contexts of one command share it."""
+
+    catalog: Catalog | None = None
+    settings: Settings | None = None
+    judge: Judge | None = None
+
+
+@dataclass(frozen=True)
 class Context:
     """The context of one command. `stop` is set when the person asks the command to end; `plot_worker` draws its pictures.
 
@@ -59,19 +68,23 @@ class Context:
     reviewed: ReviewedWork | None = None
     make_transport: Callable[[Path], Transport] = ssh_transport
     targets: tuple[str, ...] = ()
+    opened: Opened = field(default_factory=Opened, repr=False)
 
     @property
     def paths(self) -> WorkspacePaths:
         """Return the paths of all files of the workspace."""
         return self.workspace.paths
 
+    def watched_by(self, watch: Watcher) -> Context:
+        """Return this context with another watcher, which is told of progress."""
+        return replace(self, watch=watch)
+
     def with_label(self, label: str) -> Context:
-        """Return a copy for one of several tasks that run side by side: its watcher receives every event with the label."""
+        """Return the context for one of several tasks that run side by side: its watcher receives every event with the
+        label."""
         from gpucourse.model.event import label_events
 
-        context = copy(self)
-        context.watch, context.judge = label_events(self.watch, label), self.judge  # closed together with this context
-        return context
+        return self.watched_by(label_events(self.watch, label))
 
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
         """Return the lock of that name (a stack's), which `command` holds for a block; the watcher learns once which command
@@ -97,28 +110,34 @@ class Context:
         """Return the transport that connects to nodes, with the workspace's key or the one that a node's record names."""
         return self.make_transport(self.paths.client_key)
 
-    @cached_property
+    @property
     def judge(self) -> Judge:
         """Return the judge of the learner's parts; `close` ends its process."""
-        from gpucourse.judge.client import Judge
+        if self.opened.judge is None:
+            from gpucourse.judge.client import Judge
 
-        return Judge()
+            self.opened.judge = Judge()
+        return self.opened.judge
 
     def close(self) -> None:
         """End the process that judges parts, if there is one."""
-        if "judge" in vars(self):
-            self.judge.close()
+        if self.opened.judge is not None:
+            self.opened.judge.close()
 
-    @cached_property
+    @property
     def catalog(self) -> Catalog:
         """Return the course, which is read once."""
-        from gpucourse.course.catalog import load
+        if self.opened.catalog is None:
+            from gpucourse.course.catalog import load
 
-        return load(self.folders)
+            self.opened.catalog = load(self.folders)
+        return self.opened.catalog
 
-    @cached_property
+    @property
     def settings(self) -> Settings:
         """Return the learner's settings, which are read once."""
-        from gpucourse.workspace.settings import read_settings
+        if self.opened.settings is None:
+            from gpucourse.workspace.settings import read_settings
 
-        return read_settings(self.paths.settings, self.targets)
+            self.opened.settings = read_settings(self.paths.settings, self.targets)
+        return self.opened.settings

@@ -6,8 +6,7 @@ from tests.learning import Learning
 
 def test_guard_turns_a_failure_into_a_warning(learning: Learning) -> None:
     events: list[Event] = []
-    context = learning.open_context()
-    context.watch = events.append
+    context = learning.open_context().watched_by(events.append)
     with context.guard("draw it"):
         raise IndexError("no such row")
     (warning,) = events

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from gpucourse.cli import app, options
+from gpucourse.cli import app, session
 from gpucourse.cli.help import COMMANDS
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer carries click under a private name; this is its UsageError
@@ -60,7 +60,7 @@ def check_command(words: list[str]) -> None:
     words = words[1:] if words[0] == "help" else words  # `help run` is `run --help`
     program: Any = typer.main.get_command(app.tree(words[0]))
     context = program.make_context("gpucourse", ["list"], resilient_parsing=True)
-    name, command, rest = program.resolve_command(context, options.split(words)[1])
+    name, command, rest = program.resolve_command(context, session.split(words)[1])
     command.make_context(name, rest, parent=context)
 
 

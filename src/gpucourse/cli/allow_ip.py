@@ -21,7 +21,8 @@ def allow_ip(
     json: JsonFlag = False,
 ) -> int:
     """Let this computer in after its address changed."""
-    from gpucourse.labs.change import allow_ip as act
+    from gpucourse.labs.target import find_clocked_target
 
     session = session_of(ctx)
-    return show_change(session, lambda: act(session.context, module, cidr=cidr, gpu=gpu), json=json)
+    target = find_clocked_target(session.context, module, gpu)
+    return show_change(session, lambda context: target.allow_ip(context, module, cidr=cidr, gpu=gpu), json=json)

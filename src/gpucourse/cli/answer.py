@@ -58,7 +58,7 @@ def answer(
     context = session.context
     answering = act.begin(context, exercise, run)
     if template:
-        path = act.template(context, answering)
+        path = act.template(context.paths, answering)
         if json:
             session.console.document(SheetFile(sheet=path))
         session.console.note(f"fill in {path}, then: gpucourse answer {exercise}")
@@ -118,7 +118,7 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
             if not line:
                 break
             try:
-                act.judge_answer(context, answering, asked, line)
+                act.judge_answer(context.paths, answering, asked, line)
             except ValueError as error:
                 session.console.warn(str(error))
                 continue

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from gpucourse.cli.options import Options, split
-from gpucourse.cli.session import Session
+from gpucourse.cli.session import Options, Session, split
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError, StorageError, UsageError
 from gpucourse.outside.names import printable
 from gpucourse.storage import find_home
@@ -67,7 +66,7 @@ def _dispatch(arguments: list[str], session: Session) -> int:
             arguments, prog_name="gpucourse", standalone_mode=False, obj=session
         )
     except wrong_usage as error:
-        from gpucourse.cli.suggest import explain
+        from gpucourse.cli.help import explain
 
         raise explain(error, arguments, session) from error
     except typer.Abort:

@@ -15,7 +15,7 @@ from gpucourse.judge.client import JudgeAnswer
 from gpucourse.model.verdict import ExerciseVerdict
 
 if TYPE_CHECKING:
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
 
 
 class JudgedRepair(JsonDocument):
@@ -43,7 +43,7 @@ def break_(
     """Run with a fault injected; find out what it is, then tell `check`."""
     from gpucourse.cli.flags import pairs
     from gpucourse.runs.drill import break_exercise
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
     from gpucourse.ui.views.drill import drill
 
     listed = f"gpucourse show {exercise} lists its parameters"
@@ -61,8 +61,7 @@ def break_(
     if how == "code":
         return _break_code(session, run_request, json=json)
     with session.console.watch() as live:
-        context.watch = live
-        record = break_exercise(context, run_request, how).record
+        record = break_exercise(context.watched_by(live), run_request, how).record
     if json:
         folder = context.paths.run(record.exercise, record.id).folder
         session.console.document(OneRun(run=RunDocument.of(record), folder=folder))
@@ -78,11 +77,10 @@ def _break_code(session: Session, run_request: RunRequest, *, json: bool) -> int
 
     context = session.context
     with session.console.watch() as live:
-        context.watch = live
-        record = break_code(context, run_request).record
+        record = break_code(context.watched_by(live), run_request).record
     _, exercise = context.catalog.exercise(record.exercise)
     copy = context.paths.broken_copy(exercise.id)
-    faults = list_faults(context)
+    faults = list_faults(context.catalog)
     if json:
         titles = {word: fault.title for word, fault in faults.items()}
         session.console.document(OneRun(run=RunDocument.of(record), copy=copy, faults=titles))
@@ -96,8 +94,7 @@ def _judge_repair(session: Session, run_request: RunRequest, *, json: bool) -> i
 
     context = session.context
     with session.console.watch() as live:
-        context.watch = live
-        result = judge_repair(context, run_request)
+        result = judge_repair(context.watched_by(live), run_request)
     if json:
         run = RunDocument.of(result.record)
         session.console.document(JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))

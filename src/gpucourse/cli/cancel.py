@@ -24,7 +24,7 @@ def cancel(
     json: JsonFlag = False,
 ) -> int:
     """Stop a run on every node, and collect its outputs."""
-    from gpucourse.runs.cancel import cancel as act
+    from gpucourse.runs.settle import cancel as act
     from gpucourse.ui.views.result import show_cancelled
     from gpucourse.workspace import runs as records
 
@@ -33,8 +33,7 @@ def cancel(
     run_record = records.find(context.paths, run)
     session.console.mode(run_record.mode)
     with session.console.watch(brief=not session.console.verbose) as live:
-        context.watch = live
-        record = act(context, run_record)
+        record = act(context.watched_by(live), run_record)
     if json:
         session.console.document(OneRun(run=RunDocument.of(record)))
     session.console.show(show_cancelled(record, session.find_step()))

@@ -129,9 +129,9 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
     from gpucourse.ui.views.parts import after_run
     from gpucourse.ui.views.result import check_result
 
-    if is_script(session.context, exercise):
+    if is_script(session.context.paths, exercise):
         return _check_script(session, exercise, run, json=json)
-    if (drill := open_drill(session.context, exercise)) is not None:
+    if (drill := open_drill(session.context.paths, exercise)) is not None:
         session.console.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
     record, verdict = check(session.context, exercise, run)
     if json:
@@ -153,7 +153,7 @@ def _check_script(session: Session, name: str, run: str | None, *, json: bool) -
     from gpucourse.ui.views.result import check_result
 
     record, verdict = check_script(session.context, name, run)
-    if others := find_namesakes(session.context, record):
+    if others := find_namesakes(session.context.paths, record):
         session.console.note(
             f"run {record.id} is of {record.own_script}; {', '.join(others)} has runs too: --run RUN names one"
         )
@@ -169,7 +169,7 @@ def diagnose(session: Session, exercise: str, word: str, rank: int | None, *, js
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import is_newest_drill, list_faults
 
-    faults = list_faults(session.context)
+    faults = list_faults(session.context.catalog)
     if word not in {*HOWS, *faults}:
         raise UnknownName("fault", word, [*HOWS, *faults])
     if not is_newest_drill(session.context, exercise):

@@ -43,10 +43,8 @@ def compare(
     from gpucourse.ui.views.compare import compare as view
 
     session = session_of(ctx)
-    context = session.context
     with session.console.watch() as live:
-        context.watch = live
-        result = act(context, runs)
+        result = act(session.context.watched_by(live), runs)
     if json:
         session.console.document(ComparisonDocument.of(result))
     session.console.show(view(result, session.find_step()))

@@ -10,8 +10,6 @@ import typer
 
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import GpucourseError
-from gpucourse.labs.target import list_targets
-from gpucourse.model.launcher import list_choices
 
 if TYPE_CHECKING:
     from gpucourse.model.deployment import Deployment
@@ -64,19 +62,7 @@ def faults(session: Session) -> Iterator[str]:
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import list_faults
 
-    yield from (*HOWS, *list_faults(session.look()))
-
-
-@_quietly
-def targets(_session: Session) -> Iterator[str]:
-    """Yield the names of targets."""
-    yield from list_targets()
-
-
-@_quietly
-def launchers(_session: Session) -> Iterator[str]:
-    """Yield the names of launchers."""
-    yield from list_choices()
+    yield from (*HOWS, *list_faults(session.look().catalog))
 
 
 @_quietly

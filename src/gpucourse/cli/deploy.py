@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, any_gpu, name_two_gpus, parse_seconds, target_option
+from gpucourse.cli.flags import JsonFlag, ModuleArgument, any_gpu, choice_option, name_two_gpus, parse_seconds
 from gpucourse.cli.output import UNSET, JsonDocument, LabDocument, UnsetType
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, Interrupted
-from gpucourse.model.cloud import Finding
+from gpucourse.labs.target import list_targets
+from gpucourse.model.cloud import Finding, Sibling
 from gpucourse.ui.console import ErrorDocument, describe_errors
 
 if TYPE_CHECKING:
@@ -52,13 +53,6 @@ class QuoteLine(JsonDocument):
     note: str
 
 
-class SiblingDocument(JsonDocument):
-    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD an hour."""
-
-    instance_type: str
-    usd_per_hour: Decimal
-
-
 class QuoteDocument(JsonDocument):
     """The price of one lab in USD."""
 
@@ -76,7 +70,7 @@ class QuoteDocument(JsonDocument):
     expires: str
     usual_hours: Decimal
     head: str
-    siblings: list[SiblingDocument]
+    siblings: list[Sibling]
     notes: list[str]
     usd_per_hour: str
     usd_to_the_end: str
@@ -109,7 +103,9 @@ def deploy(
     ctx: typer.Context,
     module: ModuleArgument,
     nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.", show_default=False)] = None,
-    target: Annotated[str | None, target_option("Where: simulated nodes here, your AWS account, your own hosts.")] = None,
+    target: Annotated[
+        str | None, choice_option("--target", "Where: simulated nodes here, your AWS account, your own hosts.", list_targets())
+    ] = None,
     link: Annotated[
         str | None,
         typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; or none.", show_default=False),
@@ -189,7 +185,7 @@ def deploy(
         trust=tuple(trust or ()),
         on_login_node=on_login_node,
     )
-    meant = choose_target(session.context, request)
+    meant = choose_target(session.context.settings, request)
     request = replace(request, target=meant.name)
     session.console.mode(meant.name)
     try:
@@ -211,11 +207,11 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
 
     with ExitStack() as held:
         with session.console.watch() as live:
-            session.context.watch = live
-            proposal = held.enter_context(target.propose(session.context, request))
+            context = session.context.watched_by(live)
+            proposal = held.enter_context(target.propose(context, request))
             priced = proposal if isinstance(proposal, PricedProposal) else None
             stops = priced is not None or request.dry_run or proposal.ends
-            built = None if stops else target.build(session.context, proposal)
+            built = None if stops else target.build(context, proposal)
         if priced is not None:
             return _deploy_priced(session, target, request, priced, yes=yes, json=json)
         if proposal.ends:
@@ -224,14 +220,13 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
             return _show_plan(session, proposal.planned, json=json)
         if built is None:
             with session.console.watch() as live:
-                session.context.watch = live
-                built = target.build(session.context, proposal)
+                built = target.build(session.context.watched_by(live), proposal)
     return _show_built(session, built, ask=not yes, json=json)
 
 
 def _agree(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
     """Name the runs that end with their nodes, and ask for confirmation. Raises Interrupted if the person declines."""
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.destroy_preview import ending_runs
 
     session.console.show(ending_runs(runs))
@@ -247,7 +242,7 @@ def _deploy_priced(
     session: Session, target: Target[Any, Any], request: DeployRequest, proposal: PricedProposal, *, yes: bool, json: bool
 ) -> int:
     """Show what would be built and what it costs; build it if the person agrees."""
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.cloud import quote
 
     command = request.command
@@ -259,13 +254,13 @@ def _deploy_priced(
     if proposal.matters:
         session.console.show(quote(proposal))
     proposal.budget.check(proposal.usd_to_the_end, over_budget=request.over_budget, command=command)
-    question = "Build this?" if any(price.creates for price in proposal.quotes) else "Change the lab like this?"
+    question = "Build this?" if any(plan.creates for plan in proposal.plans) else "Change the lab like this?"
     if proposal.matters and not confirm(session, question, yes=yes, command=command):
         raise Interrupted(f"nothing was {'built, and nothing costs' if proposal.fresh else 'changed'}", hint=command)
+    prices = _make_quote_list(proposal)  # those that the person agreed to: AWS may have room for the lab elsewhere only
     with session.console.watch() as live:
-        session.context.watch = live
-        built = target.build(session.context, proposal)
-    return _show_built(session, built, prices=_make_quote_list(proposal), ask=not yes, json=json)
+        built = target.build(session.context.watched_by(live), proposal)
+    return _show_built(session, built, prices=prices, ask=not yes, json=json)
 
 
 def _show_plan(session: Session, planned: DeployResult, *, json: bool) -> int:
@@ -310,16 +305,28 @@ def _make_quote_list(proposal: PricedProposal) -> QuoteList:
     return QuoteList(
         quotes=[
             QuoteDocument.of(
-                quote,
-                usd_per_hour=f"{quote.per_hour:.4f}",
-                usd_to_the_end=f"{quote.to_the_end:.2f}",
-                usd_usually=f"{quote.usually:.2f}",
+                plan,
+                stack=plan.deployment.stack,
+                module=plan.choice.module.id,
+                title=plan.choice.module.title,
+                region=plan.deployment.cloud.region,
+                zone=plan.deployment.cloud.zone,
+                instance_type=plan.deployment.cloud.instance_type,
+                gpu=plan.deployment.cloud.gpu,
+                market=plan.deployment.cloud.market,
+                nodes=plan.deployment.nodes_wanted,
+                expires=plan.deployment.cloud.expires,
+                usual_hours=plan.choice.need.hours,
+                head=plan.choice.head,
+                usd_per_hour=f"{plan.per_hour:.4f}",
+                usd_to_the_end=f"{plan.to_the_end:.2f}",
+                usd_usually=f"{plan.usually:.2f}",
                 lines=[
                     QuoteLine.of(charge.rate, what=charge.what, kind=charge.kind, usd_per_hour=f"{charge.per_hour:.4f}")
-                    for charge in quote.charges
+                    for charge in plan.charges
                 ],
             )
-            for quote in proposal.quotes
+            for plan in proposal.plans
         ],
         later=[choice.gpu for choice in proposal.later],
         notes=proposal.notes,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, any_gpu, check_gpu, target_option
+from gpucourse.cli.flags import JsonFlag, any_gpu, check_gpu, choice_option
 from gpucourse.cli.output import UNSET, JsonDocument, UnsetType
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
+from gpucourse.labs.target import list_targets
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.console import ErrorDocument, describe_errors
@@ -33,7 +34,9 @@ def destroy(
         str | None, typer.Argument(help="The number of a module; or --all.", autocompletion=complete.deployed_modules)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every lab of this workspace.")] = False,
-    target: Annotated[str | None, target_option("Only the lab on this target, if the module has several.")] = None,
+    target: Annotated[
+        str | None, choice_option("--target", "Only the lab on this target, if the module has several.", list_targets())
+    ] = None,
     gpu: Annotated[
         str | None,
         typer.Option(
@@ -65,17 +68,15 @@ def destroy(
     session = session_of(ctx)
     context = session.context
     with session.console.watch() as live:
-        context.watch = live
         wanted = DestroyRequest(module=module, target=target, gpu=gpu, forget_unreachable=forget_unreachable)
-        survey_result = survey(context, wanted)
+        survey_result = survey(context.watched_by(live), wanted)
     command = _format_command(wanted, discard=discard)
     _agree(session, survey_result, yes=yes, discard=discard, command=command)
     if any(lab.is_simulated for lab in survey_result.labs):
         session.console.mode(SIMULATED)
     with session.console.watch(brief=not session.console.verbose) as live:
-        context.watch = live
         try:
-            result = act(context, survey_result, discard=discard, forget_unreachable=forget_unreachable)
+            result = act(context.watched_by(live), survey_result, discard=discard, forget_unreachable=forget_unreachable)
         except KeyboardInterrupt:
             raise Interrupted("interrupted while labs were taken down; some may still be there", hint=command) from None
     take_line_away(session)
@@ -103,7 +104,7 @@ def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool,
     """Ask for confirmation if something that costs money is removed. Raises Interrupted if the person declines."""
     if yes or not (survey_result.all_untracked or any(lab.costs for lab in survey_result.labs)):
         return
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
     from gpucourse.labs.destroy import preview_destroy
     from gpucourse.ui.views.destroy_preview import destroy_preview as view
 

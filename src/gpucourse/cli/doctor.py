@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, YesFlag, any_gpu, name_two_gpus, target_option
+from gpucourse.cli.flags import JsonFlag, YesFlag, any_gpu, choice_option, name_two_gpus
 from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
 from gpucourse.labs.results import ModulePrice, ShortQuota
+from gpucourse.labs.target import list_targets
 from gpucourse.model.cloud import Finding, QuotaRequest
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class Setup(JsonDocument):
 
 def doctor(
     ctx: typer.Context,
-    target: Annotated[str | None, target_option("What to check: this machine, or your AWS account.")] = None,
+    target: Annotated[
+        str | None, choice_option("--target", "What to check: this machine, or your AWS account.", list_targets())
+    ] = None,
     module: Annotated[
         str | None,
         typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules, show_default=False),
@@ -143,8 +146,7 @@ def _account(session: Session, target: HasAccount, look: PreflightRequest, *, js
     from gpucourse.ui.views.doctor import account
 
     with session.console.watch() as live:
-        session.context.watch = live
-        examined = target.examine(session.context, look)
+        examined = target.examine(session.context.watched_by(live), look)
     if json:
         session.console.document(ExaminedAccount.of(examined, target=target.name))
     session.console.show(account(examined, session.find_step()))
@@ -152,13 +154,12 @@ def _account(session: Session, target: HasAccount, look: PreflightRequest, *, js
 
 
 def _request(session: Session, target: HasAccount, look: PreflightRequest, *, yes: bool, json: bool) -> int:
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.doctor import quota_requests, quotas
 
     context = session.context
     with session.console.watch() as live:
-        context.watch = live
-        short = target.short_quotas(context, look)
+        short = target.short_quotas(context.watched_by(live), look)
     asking = [short_quota for short_quota in short if short_quota.to_ask]
     session.console.show(quotas(short, look.region or context.settings.region))
     many = f"{len(asking)} higher quota{'s' if len(asking) > 1 else ''}"

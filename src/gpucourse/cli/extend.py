@@ -22,12 +22,13 @@ def extend(
     json: JsonFlag = False,
 ) -> int:
     """More time for a lab on AWS before it ends itself."""
-    from gpucourse.labs.change import extend as act
-    from gpucourse.labs.change import more_time
+    from gpucourse.labs.target import find_clocked_target
     from gpucourse.ui.views.changed import more_time as view
 
     session = session_of(ctx)
-    extension = more_time(session.context, module, parse_seconds(duration, f"gpucourse extend {module} 2h"), gpu=gpu)
+    seconds = parse_seconds(duration, f"gpucourse extend {module} 2h")
+    target = find_clocked_target(session.context, module, gpu)
+    extension = target.more_time(session.context, module, seconds, gpu=gpu)
     if extension.above_budget:
         session.console.show(view(extension))
-    return show_change(session, lambda: act(session.context, extension, over_budget=over_budget), json=json)
+    return show_change(session, lambda context: target.extend(context, extension, over_budget=over_budget), json=json)

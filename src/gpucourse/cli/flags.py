@@ -10,8 +10,6 @@ from typer.models import OptionInfo
 
 from gpucourse.cli import complete
 from gpucourse.errors import UnknownName, UsageError, suggest
-from gpucourse.labs.target import list_targets
-from gpucourse.model.launcher import list_choices
 from gpucourse.units import parse_duration
 
 
@@ -78,44 +76,23 @@ def check_gpu(name: str | None) -> str | None:
     return name.lower()
 
 
-def target_option(what: str) -> OptionInfo:
-    """Return the option --target, which accepts the name of any registered target."""
+def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
+    """Return an option that accepts one of the names of a registry: --target, --launcher."""
+
+    def check(name: str | None) -> str | None:
+        if name is not None and name not in names:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names))}.{suggest(name, names)}")
+        return name
+
     option: OptionInfo = typer.Option(
-        "--target",
-        help=what,
-        metavar=f"[{'|'.join(list_targets())}]",
-        callback=_check_target,
-        autocompletion=complete.targets,
+        flag,
+        help=text,
+        metavar=f"[{'|'.join(names)}]",
+        callback=check,
+        autocompletion=lambda incomplete: [name for name in names if name.startswith(incomplete)],
         show_default=False,
     )
     return option
-
-
-def launcher_option(what: str) -> OptionInfo:
-    """Return the option --launcher, which accepts the name of any registered launcher that can be chosen."""
-    option: OptionInfo = typer.Option(
-        "--launcher",
-        help=what,
-        metavar=f"[{'|'.join(list_choices())}]",
-        callback=_check_launcher,
-        autocompletion=complete.launchers,
-        show_default=False,
-    )
-    return option
-
-
-def _check_target(name: str | None) -> str | None:
-    return _check_choice(name, list_targets())
-
-
-def _check_launcher(name: str | None) -> str | None:
-    return _check_choice(name, list_choices())
-
-
-def _check_choice(name: str | None, known: Sequence[str]) -> str | None:
-    if name is not None and name not in known:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, known))}.{suggest(name, known)}")
-    return name
 
 
 def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:

@@ -17,37 +17,12 @@ from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, GpucourseError, UsageError
 from gpucourse.grading.edits import FileEdit, count_script_lines
 from gpucourse.model.event import Note
-from gpucourse.model.score import QuizScore
+from gpucourse.model.score import PartScore, QuizScore
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.learning.grade import Pending
     from gpucourse.learning.review.edits import GradedBundle
-
-
-class RowDocument(JsonDocument):
-    """A row of the rubric. `level` says where it was measured (gpu, logic, none), `missing` what it still lacks."""
-
-    id: str
-    title: str
-    points: float
-    earned: float
-    waiting: float
-    level: str
-    missing: str
-
-
-class PartDocument(JsonDocument):
-    """One module. `counts`: course, bonus, or own; `here` is false where the course has no such module."""
-
-    module: str
-    title: str
-    counts: str
-    here: bool
-    points: float
-    earned: float
-    waiting: float
-    rows: list[RowDocument]
 
 
 class PointsDocument(JsonDocument):
@@ -63,7 +38,7 @@ class PointsDocument(JsonDocument):
     waiting: float
     done: int
     exercises: int
-    parts: list[PartDocument]
+    parts: list[PartScore]
     quiz: QuizScore | None
     changed: dict[str, list[str]]
     learner_judged: dict[str, list[str]]
@@ -167,20 +142,20 @@ def grade(
     if csv and json:
         raise UsageError("--csv and --json cannot be combined", hint="gpucourse grade --csv > points.csv")
     session = session_of(ctx)
-    session.context.watch = lambda event: session.console.warn(event.text) if isinstance(event, Note) else None
+    context = session.context.watched_by(lambda event: session.console.warn(event.text) if isinstance(event, Note) else None)
     if bundle is not None:
         _check_alone("--bundle", bundle, open_, csv, review, judge)
-        return _bundle(session, bundle, by, json=json)
+        return _bundle(session, context, bundle, by, json=json)
     judging = bool(review or judge)
     if judging and len(opened) > 1:
         hint = f"gpucourse grade --open {_quote(opened[0])} --review"
         raise UsageError("--review takes one bundle at a time", hint=hint)
     if opened:
-        ask_for = (lambda context: _review(session, context, judge or [], by, opened[0])) if judging else None
-        return _show_bundles(session, opened, ask_for, exercise, csv=csv, json=json)
+        ask_for = (lambda inside: _review(session, inside, judge or [], by, opened[0])) if judging else None
+        return _show_bundles(session, context, opened, ask_for, exercise, csv=csv, json=json)
     if judging:
-        _review(session, session.context, judge or [], by)
-    return _show_own(session, subject, csv=csv, json=json)
+        _review(session, context, judge or [], by)
+    return _show_own(session, context, subject, csv=csv, json=json)
 
 
 def _check_subject(subject: str, *, alone: bool) -> None:
@@ -199,7 +174,7 @@ def _check_alone(option: str, path: Path, *others: object) -> None:
         raise UsageError(f"{option} cannot be combined with other options", hint=f"gpucourse grade {option} {_quote(path)}")
 
 
-def _show_own(session: Session, subject: str | None, *, csv: bool, json: bool) -> int:
+def _show_own(session: Session, context: Context, subject: str | None, *, csv: bool, json: bool) -> int:
     from gpucourse.learning.grade import grade as act
     from gpucourse.learning.grade import grade_subject, name_learner
     from gpucourse.learning.review.edits import list_all_edits
@@ -207,10 +182,10 @@ def _show_own(session: Session, subject: str | None, *, csv: bool, json: bool) -
     from gpucourse.units import now_utc
 
     console = session.console
-    title, points = grade_subject(session.context, subject) if subject is not None else ("", act(session.context))
+    title, points = grade_subject(context, subject) if subject is not None else ("", act(context))
     if csv:
-        edits = list_all_edits(session.context)
-        console.text(views.as_csv([(name_learner(session.context), now_utc(), points, edits)]))
+        edits = list_all_edits(context)
+        console.text(views.as_csv([(name_learner(context.settings), now_utc(), points, edits)]))
     elif json:
         console.document(Points.of(points))
     else:
@@ -220,6 +195,7 @@ def _show_own(session: Session, subject: str | None, *, csv: bool, json: bool) -
 
 def _show_bundles(
     session: Session,
+    context: Context,
     paths: list[Path],
     review: Callable[[Context], None] | None,
     exercise: str | None,
@@ -231,13 +207,13 @@ def _show_bundles(
     from gpucourse.ui.views import grade as views
 
     if exercise is not None:
-        session.context.catalog.exercise(exercise)  # an unknown name is reported before anything is opened
+        context.catalog.exercise(exercise)  # an unknown name is reported before anything is opened
     console = session.console
     graded: list[GradedBundle] = []
     errors: list[GpucourseError] = []
     for path in paths:
         try:
-            graded.append(_grade_bundle(session, path, review))
+            graded.append(_grade_bundle(context, path, review))
         except GpucourseError as error:
             if len(paths) == 1:
                 raise
@@ -282,13 +258,13 @@ def _describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocume
     )
 
 
-def _grade_bundle(session: Session, path: Path, review: Callable[[Context], None] | None) -> GradedBundle:
+def _grade_bundle(context: Context, path: Path, review: Callable[[Context], None] | None) -> GradedBundle:
     from gpucourse.learning.bundle import check_reviewer, open_bundle
     from gpucourse.learning.review.edits import grade_bundle
 
-    with open_bundle(session.context, path) as bundle:
+    with open_bundle(context, path) as bundle:
         if review is not None:
-            check_reviewer(session.context, bundle)
+            check_reviewer(context.workspace, bundle)
             review(bundle.context)
         return grade_bundle(bundle)
 
@@ -303,11 +279,11 @@ def _worst(session: Session, errors: list[GpucourseError]) -> int:
     raise worst
 
 
-def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
+def _bundle(session: Session, context: Context, path: Path, by: str | None, *, json: bool) -> int:
     from gpucourse.learning.bundle import pack
     from gpucourse.ui.views.grade import new_bundle
 
-    card = pack(session.context, path, by=by)
+    card = pack(context, path, by=by)
     if json:
         session.console.document(NewBundle(bundle=path, card=CardDocument.of(card)))
     session.console.show(new_bundle(card, str(path)))
@@ -328,7 +304,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         number = percent.strip().removesuffix("%")
         if not (equals and slash and number.isascii() and number.isdecimal()):
             raise UsageError(f"--judge {given}: not of the form 3.2/why=80", hint="80 is how good it is, in percent")
-        name = by if by is not None else act.name_learner(session.context)
+        name = by if by is not None else act.name_learner(session.context.settings)
         made.append(act.judgement(context, exercise, question, int(number) / 100, by=name))
     act.keep(context, made)  # all of them, or none
     if judgements:
@@ -350,7 +326,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
     from gpucourse.learning import grade as act
     from gpucourse.ui.views.grade import to_judge
 
-    usual = act.name_learner(session.context)
+    usual = act.name_learner(session.context.settings)
     name = by or ask(session, f"your name, which is kept with each judgement [{usual}]> ")
     if name is None:
         return

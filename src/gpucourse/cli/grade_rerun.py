@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from gpucourse.cli.confirm import confirm
+from gpucourse.cli.asking import confirm
 from gpucourse.cli.output import CardDocument, JsonDocument
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExitCode, MissingError
@@ -35,8 +35,8 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
     from gpucourse.ui.views import grade as views
 
     console, named = session.console, f"gpucourse grade --rerun {shlex.quote(str(path))}"
-    session.context.watch = lambda event: console.note(event.text) if isinstance(event, Note) else None
-    with open_bundle(session.context, path) as bundle:
+    context = session.context.watched_by(lambda event: console.note(event.text) if isinstance(event, Note) else None)
+    with open_bundle(context, path) as bundle:
         console.warn(WARNING)
         if not confirm(session, f"run the scripts of {bundle.path.name}?", yes=yes, command=named):
             console.note("nothing was run")

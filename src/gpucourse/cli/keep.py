@@ -19,8 +19,9 @@ def keep(
     json: JsonFlag = False,
 ) -> int:
     """Keep an idle lab on AWS; its deadline stays."""
-    from gpucourse.labs.change import keep as act
+    from gpucourse.labs.target import find_clocked_target
 
     seconds = parse_seconds(duration, f"gpucourse keep {module} 2h")
     session = session_of(ctx)
-    return show_change(session, lambda: act(session.context, module, seconds, gpu=gpu), json=json)
+    target = find_clocked_target(session.context, module, gpu)
+    return show_change(session, lambda context: target.keep(context, module, seconds, gpu=gpu), json=json)

@@ -55,8 +55,7 @@ def leaks(
     session = session_of(ctx)
     context, console = session.context, session.console
     with console.watch() as live:
-        context.watch = live
-        held = act.scan_account(context, everyone=everyone)
+        held = act.scan_account(context.watched_by(live), everyone=everyone)
     if not clean or not held.leaks:
         if json:
             things = [
@@ -66,13 +65,12 @@ def leaks(
         console.show(views.holdings(held))
         return _verdict(held.possible_leaks)
     console.show(views.holdings(held, clean=True))
-    from gpucourse.cli.confirm import confirm
+    from gpucourse.cli.asking import confirm
 
     if not confirm(session, "Remove these for good?", yes=yes, command="gpucourse leaks --clean"):
         raise Interrupted("nothing was removed")
     with console.watch() as live:
-        context.watch = live
-        receipts, left = act.clean(context, held, everyone=everyone)
+        receipts, left = act.clean(context.watched_by(live), held, everyone=everyone)
     if json:
         console.document(Cleanup(receipts=receipts, left=left))
     console.show(views.clean_result(len(held.leaks) - len(left), left))

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, repeat
+from operator import add
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import RunArgument, parse_seconds
-from gpucourse.cli.session import session_of
-from gpucourse.errors import UsageError
+from gpucourse.cli.outcome import tell
+from gpucourse.cli.session import Session, session_of
+from gpucourse.errors import ExitCode, GpucourseError, UsageError
+from gpucourse.model.event import LogBytes, SilentRanks, Stage
+from gpucourse.model.record import RunRecord
+from gpucourse.runs.connect import Connections
+from gpucourse.runs.logs import LogPart, StoredLog, Tail, merge_by_time, select_logs
+from gpucourse.runs.settle import collect_later, follow_on, settle
+from gpucourse.storage import storage_error
+from gpucourse.ui.views.slurm import describe_later
+from gpucourse.workspace import runs
+
+_WRITTEN_AT_ONCE = 1 << 16
+_SHORT = 1000  # bytes: shorter pieces are shown together, at most this many of them
 
 
 def logs(
@@ -36,7 +55,6 @@ def logs(
     ] = None,
 ) -> int:
     """Show the logs of a run: live, by rank, or folded."""
-    from gpucourse.cli.show_logs import show_logs
     from gpucourse.runs.logs import LogPart
 
     if follow and fold:
@@ -56,3 +74,167 @@ def _parse_pattern(pattern: str | None) -> re.Pattern[bytes] | None:
         return None if pattern is None else re.compile(pattern.encode(errors="surrogateescape"))
     except re.error as error:
         raise UsageError(f"--grep '{pattern}': {error}", hint=f"gpucourse logs --grep '{re.escape(pattern or '')}'") from error
+
+
+def show_logs(
+    session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool, part: LogPart
+) -> int:
+    """Show the logs of a run, or a part of them; with `follow` continue until it has ended, and then show its result.
+
+    A run that was collected without being followed has no captured screen yet: it is followed as if it had just ended.
+    """
+    context = session.context
+    record = runs.find(context.paths, wanted)
+    unseen = record.state == "succeeded" and not runs.files_of(context.paths, record).screen.exists()
+    if follow and (unseen or not record.collected):
+        return _follow(session, record, rank, part)
+    try:
+        with Connections(context) as connections:
+            record = collect_later(context, settle(context, record, connections), connections)
+    except GpucourseError as error:  # the nodes do not answer: the copied part can still be read
+        session.console.warn(f"this may be incomplete: {error.what}")
+    if told := describe_later(record):
+        session.console.warn(f"{told}; the same command collects what they write")
+    logs = select_logs(context.paths, record, rank, part)
+    try:
+        if times:
+            _print_by_time(session, record, logs)
+        elif rank is not None:
+            _print_raw(session, logs)
+        elif fold:
+            _print_folded(session, logs)
+        else:
+            _print(session, logs)
+    except OSError as error:
+        if error.filename is None and (known := storage_error(error, Path("/dev/stdout"))) is not None:
+            raise known from error  # an error of the screen, not of a log
+        raise
+    return ExitCode.DONE
+
+
+def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
+    """Show everything from the first selected line on, as it arrives on disk, whichever process writes it there."""
+    context = session.context
+    session.console.mode(record.mode)
+    ended = threading.Event()
+    with session.console.watch() as live:
+        hidden = LogBytes | Stage if rank is None else LogBytes | Stage | SilentRanks
+        followed = context.watched_by(lambda event: None if isinstance(event, hidden) else live(event))
+        tail = Tail(context.paths, live, record, rank, part)
+        thread = threading.Thread(target=tail.until, args=(ended.is_set, context.stop), daemon=True)
+        thread.start()
+        try:
+            with Connections(followed) as connections:
+                attended = follow_on(followed, record, connections)
+        finally:
+            ended.set()
+            thread.join()
+    return tell(session, attended, live, json=False)
+
+
+def _print(session: Session, logs: list[StoredLog]) -> None:
+    """Print all ranks, one after the other, every line with its prefix."""
+    from gpucourse.ui.loglines import LONGEST
+    from gpucourse.ui.logpipe import LogPipe
+
+    out = session.console.out
+    pipe = LogPipe(out, colour=session.console.colour(out), most=LONGEST if out.terminal else None)
+    for log in logs:
+        for piece in log.read():
+            if out.closed:
+                return
+            pipe.feed(LogBytes(node=log.node, rank=log.rank, data=piece))
+        pipe.close()
+
+
+def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -> None:
+    """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began."""
+    from gpucourse.ui.loglines import Source, visible_block
+
+    cut = _make_cut(session)
+    prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
+
+    def show(pieces: list[tuple[float, StoredLog, bytes]]) -> str:
+        """Format short pieces, the lines of all at once, because most have only one line."""
+        before = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in pieces]
+        blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in pieces]
+        lines = visible_block(b"".join(blocks)[:-1]).split("\n")
+        starts = chain.from_iterable(map(repeat, before, [block.count(b"\n") for block in blocks]))
+        return "\n".join(map(add, starts, lines)) + "\n"
+
+    def texts() -> Iterator[str]:
+        short: list[tuple[float, StoredLog, bytes]] = []
+        for seconds, log, whole in merge_by_time(record, logs):
+            block = cut(log, whole)
+            if not block:
+                continue
+            if len(block) < _SHORT:
+                short.append((seconds, log, block))
+            if short and (len(block) >= _SHORT or len(short) == _SHORT):
+                yield show(short)
+                short.clear()
+            if len(block) >= _SHORT:
+                prefix = f"{seconds:9.3f}{prefixes[log.path]}"
+                yield prefix + visible_block(block.removesuffix(b"\n")).replace("\n", f"\n{prefix}") + "\n"
+        if short:
+            yield show(short)
+
+    _write(session, texts())
+
+
+def _print_folded(session: Session, logs: list[StoredLog]) -> None:
+    """Print lines that several ranks share only once, under these ranks."""
+    from gpucourse.ui.fold import fold
+
+    cut = _make_cut(session)
+    _write(session, fold({log.rank: map(partial(cut, log), log.read()) for log in logs if log.rank is not None}))
+
+
+def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
+    """Return a function that returns the shown part of each piece of a log: a terminal gets only the beginning of a long
+    line."""
+    from gpucourse.ui.loglines import LineLimit
+
+    limits: dict[Path, LineLimit] = {}
+
+    def cut(log: StoredLog, piece: bytes) -> bytes:
+        if not session.console.out.terminal:
+            return piece
+        return limits.setdefault(log.path, LineLimit("the run's logs/")).cut(piece)
+
+    return cut
+
+
+def _write(session: Session, blocks: Iterator[str]) -> None:
+    """Write whole lines, many at a time, until there are no more or the reader has left."""
+    waiting: list[str] = []
+    size = 0
+    for block in blocks:
+        waiting.append(block)
+        size += len(block)
+        if size > _WRITTEN_AT_ONCE:
+            session.console.out.write("".join(waiting))
+            waiting.clear()
+            size = 0
+            if session.console.out.closed:
+                return
+    session.console.out.write("".join(waiting))
+
+
+def _print_raw(session: Session, logs: list[StoredLog]) -> None:
+    """Print the bytes unchanged, for `logs --rank R > file`; for a terminal they are made harmless, line by line."""
+    from gpucourse.ui.loglines import visible_block
+
+    out, cut = session.console.out, _make_cut(session)
+    sys.stdout.flush()
+    for log in logs:
+        if not out.terminal and log.send(sys.stdout.buffer):
+            continue
+        for piece in log.read():
+            if out.closed:
+                return
+            if out.terminal:
+                if shown := cut(log, piece):
+                    out.write(visible_block(shown.removesuffix(b"\n")) + "\n")
+            else:
+                out.write_bytes(piece)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,13 +39,13 @@ def open_(
     context = session.context
     folder = (out or context.paths.page).absolute()
     with session.console.watch() as live:
-        context.watch = live
-        write_folder(folder, build(context, act(context), _read_costs(context)))
+        watched = context.watched_by(live)
+        write_folder(folder, build(watched, act(watched), _read_costs(watched)))
     first = folder.joinpath("index.html")
     if serve:
         return _serve(session, folder, browser=browser)
     session.console.text(f"{first}\n")
-    if browser and not _show(context, first.as_uri()):
+    if browser and not _show(context.environ, first.as_uri()):
         session.console.note("there is no browser here: open that file in one, or type gpucourse open --serve")
     return ExitCode.DONE
 
@@ -58,15 +59,15 @@ def _serve(session: Session, folder: Path, *, browser: bool) -> int:
         tunnel = f"ssh -L {server.port}:127.0.0.1:{server.port} HOST"
         session.console.note(f"Ctrl-C ends it. From another computer: {tunnel}, then open that address there")
         if browser:
-            _show(session.context, server.url)
+            _show(session.context.environ, server.url)
         with suppress(KeyboardInterrupt):
             server.serve_forever()
     return ExitCode.DONE
 
 
-def _show(context: Context, address: str) -> bool:
+def _show(environ: Mapping[str, str], address: str) -> bool:
     """Return whether a browser was started; one that draws in the terminal is never started."""
-    has_display = sys.platform == "darwin" or context.environ.get("DISPLAY") or context.environ.get("WAYLAND_DISPLAY")
+    has_display = sys.platform == "darwin" or environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
     return bool(has_display) and webbrowser.open(address)
 
 

@@ -162,7 +162,7 @@ def _store_screen(context: Context, record: RunRecord, live: Live, view: View) -
     seal_screen(files)
     _, exercise = context.catalog.exercise(record.exercise)
     if any(files.screen.match(wanted.source) for wanted in exercise.deliverables):  # others are handed in already
-        deliver(context, exercise, record)
+        deliver(context.paths, exercise, record)
 
 
 def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:
@@ -185,7 +185,7 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
     context = session.context
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
-    prediction = read_prediction(context, exercise, record)
+    prediction = read_prediction(context.paths, exercise, record)
     metrics, step = read_metrics(files.metrics), session.find_step()
     if session.console.verbose:
         view = details(
@@ -204,15 +204,14 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
     return view, RunOutput(run=RunDocument.of(record), verdict=verdict, prediction=prediction, folder=files.folder)
 
 
-def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunResult:
+def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) -> RunResult:
     """Do one run of several: show its progress, and then one line; with --verbose everything that `run` shows. A failed check
     or exercise does not end the series."""
     from gpucourse.ui.views.result import headline
 
     console = session.console
     with console.watch(brief=not console.verbose) as live:
-        session.context.watch = live
-        ran = go()
+        ran = go(session.context.watched_by(live))
     if ran.followed_run is None:
         return ran
     record, verdict = ran.followed_run.record, ran.followed_run.verdict

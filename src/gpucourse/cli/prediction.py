@@ -12,7 +12,7 @@ from gpucourse.model.record import GivenPrediction
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
     from gpucourse.model.questions import Prediction
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
 
 
 def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
@@ -37,7 +37,7 @@ def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
 def check_prediction(asked: Prediction, answer: str) -> None:
     """Check that an answer is a number, or an option, of the kind that the prediction needs. Raises ValueError with the
     reason."""
-    from gpucourse.grading.predictions import compare
+    from gpucourse.grading.answers import compare
 
     compare(asked, answer, None, on_gpu=False)
 
@@ -49,7 +49,7 @@ def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction
     Raises UsageError, UnknownName for parameters that the run would refuse anyway.
     """
     from gpucourse.course.parameters import resolve
-    from gpucourse.runs.prepare import find_deployed_lab
+    from gpucourse.runs.resolve import find_deployed_lab
     from gpucourse.ui.views.answers import prediction as view
 
     module, exercise = session.context.catalog.exercise(run_request.exercise)
@@ -57,7 +57,7 @@ def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction
     if asked is None or run_request.script is not None or not (somebody_there(session) and session.console.out.terminal):
         return None
     try:
-        lab = find_deployed_lab(session.context, module, target=run_request.target, gpu=run_request.gpu)
+        lab = find_deployed_lab(session.context.paths, module, target=run_request.target, gpu=run_request.gpu)
     except MissingError:  # the run reports it
         return None
     parameters = resolve(exercise, run_request.settings, local=lab.is_simulated)

@@ -70,10 +70,10 @@ def quiz(
             raise UsageError("the last attempt is finished", hint="gpucourse quiz --again starts another")
         return _show(session, json=json)
     if settings:
-        for result in act.take(context, sitting, pairs(settings, "gpucourse quiz --set NAME=ANSWER")):
+        for result in act.take(context.paths, sitting, pairs(settings, "gpucourse quiz --set NAME=ANSWER")):
             console.show(views.judgement(result))
     elif end:
-        act.give_in(context, sitting)
+        act.give_in(context.paths, sitting)
     elif somebody_there(session):
         try:
             _ask(session, sitting)
@@ -88,7 +88,7 @@ def _list(session: Session, *, json: bool) -> int:
     from gpucourse.learning.quiz import the_quiz
     from gpucourse.ui.views.quiz import questions
 
-    quiz = the_quiz(session.context)
+    quiz = the_quiz(session.context.folders)
     if json:
         session.console.document(QuizQuestions.of(quiz))
     session.console.show(questions(quiz))
@@ -110,7 +110,7 @@ def _ask(session: Session, sitting: Sitting) -> None:
             except ValueError as error:
                 session.console.warn(str(error))
                 continue
-            session.console.show(views.judgement(act.take(session.context, sitting, {asked.id: line})[0]))
+            session.console.show(views.judgement(act.take(session.context.paths, sitting, {asked.id: line})[0]))
             break
         if line is None:
             return
@@ -120,7 +120,7 @@ def _show(session: Session, *, json: bool) -> int:
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
-    quiz, tries = act.the_quiz(session.context), act.read_tries(session.context)
+    quiz, tries = act.the_quiz(session.context.folders), act.read_tries(session.context.paths)
     last = tries.tries[-1] if tries.tries else None
     results = act.results(quiz, last) if last else ()
     right = sum(item.verdict == "passed" for item in results)

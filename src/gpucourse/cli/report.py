@@ -47,8 +47,7 @@ def report(
             raise UsageError(f"--of course is written as Markdown, not as {form}", hint="gpucourse report --of course")
         return _report_course(session, name, json=json)
     with session.console.watch() as live:
-        context.watch = live
-        result = act(context, (form,) if form else ("html", "pdf"), name)
+        result = act(context.watched_by(live), (form,) if form else ("html", "pdf"), name)
     if json:
         session.console.document(ReportFiles.of(result.report, files=result.files))
     session.console.show(view(result))

@@ -17,21 +17,22 @@ from gpucourse.cli.flags import (
     ParametersFlag,
     any_gpu,
     check_gpu,
-    launcher_option,
+    choice_option,
     pairs,
     parse_seconds,
-    target_option,
 )
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
-from gpucourse.model.launcher import find_traits, list_launchers
+from gpucourse.labs.target import list_targets
+from gpucourse.model.launcher import find_traits, list_choices, list_launchers
 from gpucourse.outside.names import printable
 
 if TYPE_CHECKING:
+    from gpucourse.context import Context
     from gpucourse.launch.own_batch import ScriptKind
     from gpucourse.model.deployment import Deployment
     from gpucourse.model.manifest import Exercise
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
     from gpucourse.runs.run import RunResult
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
@@ -100,8 +101,12 @@ def run(
         int | None,
         typer.Option("--procs", help="Processes per node, for torchrun.", min=1, show_default=False),
     ] = None,
-    launcher: Annotated[str | None, launcher_option("The launcher, instead of the exercise's own.")] = None,
-    target: Annotated[str | None, target_option("On which target, if several labs are deployed.")] = None,
+    launcher: Annotated[
+        str | None, choice_option("--launcher", "The launcher, instead of the exercise's own.", list_choices())
+    ] = None,
+    target: Annotated[
+        str | None, choice_option("--target", "On which target, if several labs are deployed.", list_targets())
+    ] = None,
     gpu: Annotated[
         str | None,
         typer.Option(
@@ -148,7 +153,7 @@ def run(
         exercise or "", *(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ())))
     )
     from gpucourse.launch.own_batch import read_kind
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
 
     kind = read_kind(script) if script is not None else None
     exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, kind, launcher)
@@ -185,8 +190,8 @@ def run(
 def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
     """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
     from gpucourse.cli.outcome import show_plan, show_started, tell
-    from gpucourse.runs.prepare import resolve
-    from gpucourse.runs.run import locate_run, rehearse
+    from gpucourse.runs.prepare import rehearse
+    from gpucourse.runs.resolve import locate_run, resolve
     from gpucourse.runs.run import run as act
 
     context = session.context
@@ -195,8 +200,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     session.console.mode(location.mode, location.lacks)
     if dry_run:
         with session.console.watch() as live:
-            context.watch = live
-            plan = rehearse(context, resolved)
+            plan = rehearse(context.watched_by(live), resolved)
         session.plot_worker.leave()
         return show_plan(session, plan, json=json)
     if resolved.launcher.is_terminal:
@@ -204,8 +208,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
 
         return run_session(session, resolved, detach=detach, json=json)
     with session.console.watch() as live:
-        context.watch = live
-        result = act(context, resolved, detach=detach)
+        result = act(context.watched_by(live), resolved, detach=detach)
     session.plot_worker.leave()
     if result.followed_run is None:
         return show_started(session, result.record, json=json)
@@ -216,16 +219,15 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
     """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
     from gpucourse.cli.outcome import SweepOutput, show_line
     from gpucourse.runs import parameter_sweep as act
-    from gpucourse.runs.prepare import resolve
-    from gpucourse.runs.run import locate_run
+    from gpucourse.runs.resolve import locate_run, resolve
     from gpucourse.ui.views.many import sweep as view
 
     context = session.context
-    parameter, values = act.values_of(context, run_request, typed)
+    parameter, values = act.values_of(context.catalog, run_request, typed)
     location = locate_run(context, resolve(context, run_request))
     session.console.mode(location.mode, location.lacks)
 
-    def run_point(value: object, number: int, go: Callable[[], RunResult]) -> RunResult:
+    def run_point(value: object, number: int, go: Callable[[Context], RunResult]) -> RunResult:
         return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
 
     done = act.sweep(context, run_request, parameter, values, run_point)
@@ -253,15 +255,15 @@ def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
 
     context = session.context
     module = context.catalog.module(run_request.exercise)
-    first = labs(context, module, run_request)[0]
+    first = labs(context.paths, module, run_request)[0]
     session.console.mode(first.mode, first.lacks)
     of = len(module.exercises)
 
-    def run_exercise(exercise: Exercise, lab: Deployment, go: Callable[[], RunResult]) -> RunResult:
+    def run_exercise(exercise: Exercise, lab: Deployment, go: Callable[[Context], RunResult]) -> RunResult:
         number = [item.id for item in module.exercises].index(exercise.id) + 1
         return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
 
-    steps = act(context, module, run_request, run_exercise)
+    steps = act(context.paths, module, run_request, run_exercise)
     if json:
         session.console.document(ModuleRuns(steps=list(steps)))
     session.console.show(view(steps, session.find_step()))
@@ -289,6 +291,7 @@ def _read_start_options(
 
     Raises UsageError, ManifestError.
     """
+    from gpucourse.course.own_checks import read_own_checks
     from gpucourse.launch.environment import read_variables
     from gpucourse.launch.torchrun import read_options
 
@@ -305,7 +308,7 @@ def _read_start_options(
         environment=environment,
         handed_on=handed_on,
         torchrun=torchrun or "",
-        checks=_read_checks(checks) if checks is not None else (),
+        checks=read_own_checks(checks) if checks is not None else (),
     )
 
 
@@ -317,12 +320,6 @@ def _refuse_code(*names: str) -> None:
                 f"--env {name} changes which code runs, and an exercise runs its own",
                 hint="it is for a script of your own: --script FILE",
             )
-
-
-def _read_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
-    from gpucourse.course.own_checks import read_own_checks
-
-    return read_own_checks(path)
 
 
 def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:

@@ -1,17 +1,28 @@
-"""`run` of an exercise that is a terminal on a node: connects the learner's terminal to it, and afterwards checks that the GPU
-is free."""
+"""`run` of an exercise that is a terminal on a node: connects the learner's terminal to it, keeps a copy of what it shows, and
+afterwards checks that the GPU is free."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
+import pty
 import re
-from contextlib import ExitStack
+import select
+import shutil
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
 
-from gpucourse.cli import terminal
 from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
-from gpucourse.errors import Interrupted, UsageError
-from gpucourse.model.event import ignore_event
-from gpucourse.runs.prepare import ResolvedRun
+from gpucourse.errors import Interrupted, MissingError, UsageError
+from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.ui.text import clean
 from gpucourse.workspace import runs
 
@@ -19,6 +30,9 @@ from gpucourse.workspace import runs
 _TOKEN = re.compile(
     r"\x1b\[(?P<count>\d*)(?P<move>[A-Za-z@])|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|.|\n", re.DOTALL
 )
+
+_PIECE = 1 << 16
+_KEPT = 64 << 20
 
 
 def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool) -> int:
@@ -31,15 +45,13 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
             f"{run.exercise.id} opens a session in your own terminal, so it cannot run detached",
             hint=f"gpucourse run {run.exercise.id}, without --detach",
         )
-    client = terminal.find_ssh(run.exercise.id)
+    client = find_ssh(run.exercise.id)
     with ExitStack() as stack:
         with session.console.watch() as live:
-            context.watch = live
-            opened_session = stack.enter_context(act.open_session(context, run))
-        context.watch = ignore_event  # from now on the session uses the screen
+            opened_session = stack.enter_context(act.open_session(context.watched_by(live), run))
         session.console.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
         session.console.note(f"$ {opened_session.shown}")
-        given = terminal.give(client, opened_session.argv)
+        given = give(client, opened_session.argv)
         transcript = f"$ {opened_session.shown}\n{readable(given.shown)}"
         if given.closed:  # nothing can be shown any more, but the session counts
             act.close_session(context, opened_session, transcript)
@@ -48,8 +60,7 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
                 hint=f"gpucourse runs; the transcript: {runs.files_of(context.paths, opened_session.record).transcript}",
             )
         with session.console.watch() as live:
-            context.watch = live
-            attended = act.close_session(context, opened_session, transcript)
+            attended = act.close_session(context.watched_by(live), opened_session, transcript)
     return tell(session, attended, live, json=json)
 
 
@@ -80,3 +91,116 @@ def readable(shown: bytes) -> str:
             line[at : at + 1] = word
             at += 1
     return clean("\n".join([*done, "".join(line)]))
+
+
+def find_ssh(exercise: str) -> str:
+    """Return the path of ssh. Raises UsageError if there is no terminal to use, MissingError without ssh."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            f"{exercise} opens a session in your own terminal, and there is none here",
+            hint=f"type gpucourse run {exercise} in a terminal, without a pipe; --dry-run shows what it would do",
+        )
+    client = shutil.which("ssh")
+    if client is None:
+        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
+    return client
+
+
+@dataclass(frozen=True)
+class TerminalResult:
+    """The result of a program that used the terminal: everything that it showed (the last 64 MiB), and whether the terminal was
+    closed, or this process was signalled to end, before the program ended."""
+
+    shown: bytes
+    closed: bool
+
+
+def give(program: str, arguments: Sequence[str]) -> TerminalResult:
+    """Run the program in this terminal until it ends. If the terminal is closed, the program's own is closed too, and it
+    ends."""
+    child, master = pty.fork()
+    if child == 0:
+        os.execv(program, [program, *arguments])
+    shown = bytearray()
+    closed = False
+    try:
+        with _raw(), _follow_resizes(master):
+            _follow_size(master)
+            for data in _pump(master):
+                shown += data
+                del shown[: max(0, len(shown) - _KEPT)]
+    except KeyboardInterrupt:
+        closed = True
+    os.close(master)
+    os.waitpid(child, 0)
+    return TerminalResult(bytes(shown), closed)
+
+
+def _pump(master: int) -> Iterator[bytes]:
+    """Pass keys to the program, and yield and show its output, until it has ended."""
+    keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
+    listening = [keys, master]
+    while True:
+        ready, _, _ = select.select(listening, [], [])
+        if master in ready:
+            try:
+                data = os.read(master, _PIECE)
+            except OSError:  # Linux raises this when the last program has left the terminal
+                return
+            if not data:
+                return
+            yield data
+            _show(screen, data)
+        if keys in ready:
+            typed = os.read(keys, _PIECE)
+            if typed:
+                _write(master, typed)
+            else:  # the terminal is gone
+                listening.remove(keys)
+                os.kill(os.getpid(), signal.SIGHUP)
+
+
+def _show(screen: int, data: bytes) -> None:
+    try:
+        _write(screen, data)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        raise KeyboardInterrupt from error  # the terminal is gone
+
+
+def _write(target: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(target, rest) :]
+
+
+@contextmanager
+def _raw() -> Iterator[None]:
+    """Send every key to the program, also Ctrl-C; the terminal is restored after the block."""
+    before = termios.tcgetattr(sys.stdin.fileno())
+    tty.setraw(sys.stdin.fileno())
+    try:
+        yield
+    finally:
+        with suppress(termios.error):  # a closed terminal cannot be restored
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, before)
+
+
+@contextmanager
+def _follow_resizes(master: int) -> Iterator[None]:
+    """Pass changes of the window's size to the program."""
+
+    def handle_resize(_number: int, _frame: FrameType | None) -> None:
+        _follow_size(master)
+
+    before = signal.signal(signal.SIGWINCH, handle_resize)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+
+
+def _follow_size(master: int) -> None:
+    size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8)
+    fcntl.ioctl(master, termios.TIOCSWINSZ, size)

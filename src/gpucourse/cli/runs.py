@@ -31,7 +31,7 @@ def runs(
     json: JsonFlag = False,
 ) -> int:
     """List the records of all runs."""
-    from gpucourse.runs.runs import every_run
+    from gpucourse.runs.settle import every_run
     from gpucourse.ui.views.run import runs as view
 
     session = session_of(ctx)

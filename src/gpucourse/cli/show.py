@@ -99,7 +99,7 @@ def show(
     if run is not None:
         return _show_run(session, number, run, json=json)
     catalog = session.context.catalog
-    done = progress(session.context)
+    done = progress(session.context.paths)
     if "." in number:
         if part != 1:
             raise UsageError(f"{number} is an exercise; only a lesson has parts", hint=f"gpucourse show {number}")
@@ -150,5 +150,5 @@ def _show_run(session: Session, number: str, wanted: str, *, json: bool) -> int:
             f"run {record.id} is a run of {record.subject}, not of {number}",
             hint=record.show_command(),
         )
-    show_result(session, record, read_run_verdict(session.context, record), json=json)
+    show_result(session, record, read_run_verdict(session.context.paths, record), json=json)
     return ExitCode.DONE

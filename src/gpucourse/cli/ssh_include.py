@@ -10,21 +10,21 @@ from gpucourse.errors import GpucourseError
 def offer_line(session: Session, module: str, *, ask: bool) -> None:
     """Ask once after a lab was built, if there is a terminal, and add the line if the person agrees. Problems are reported, but
     stop nothing."""
-    from gpucourse.labs import ssh_include
+    from gpucourse.labs import ssh
 
     context, console = session.context, session.console
     try:
-        wanted = ssh_include.read_answer(context)
+        wanted = ssh.read_answer(context.paths)
         if wanted is None:
             if not ask or not somebody_there(session) or not console.err.terminal:
                 return
             try:
-                ssh_include.find_config(context.environ)
+                ssh.find_config(context.environ)
             except GpucourseError:  # no question about what cannot be done; `init --ssh-include` says why
                 return
             wanted = _ask(session, module)
-            ssh_include.keep_answer(context, wanted=wanted)
-        if wanted and ssh_include.add_line(context):
+            ssh.keep_answer(context.paths, wanted=wanted)
+        if wanted and ssh.add_line(context):
             console.note(f"~/.ssh/config includes this workspace's nodes now: ssh gpucourse-{module}-node0")
     except GpucourseError as error:
         console.warn(f"{error.what}; {error.hint}")
@@ -32,21 +32,21 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
 
 def decide(session: Session, *, wanted: bool) -> None:
     """Add the line or remove it, and store that decision. Raises MissingError, UsageError if the file cannot be changed."""
-    from gpucourse.labs import ssh_include
+    from gpucourse.labs import ssh
 
-    changed = (ssh_include.add_line if wanted else ssh_include.remove_line)(session.context)
-    ssh_include.keep_answer(session.context, wanted=wanted)
+    changed = (ssh.add_line if wanted else ssh.remove_line)(session.context)
+    ssh.keep_answer(session.context.paths, wanted=wanted)
     state = "includes this workspace's nodes" if wanted else "does not include this workspace's nodes"
     session.console.note(f"~/.ssh/config {state}{' now' if changed else ', as before'}")
 
 
 def take_line_away(session: Session) -> None:
     """Remove the line in ~/.ssh/config after the last lab was destroyed; the next deploy adds it again."""
-    from gpucourse.labs import ssh_include
+    from gpucourse.labs import ssh
 
     context = session.context
     try:
-        if ssh_include.read_answer(context) and not ssh_include.has_labs(context) and ssh_include.remove_line(context):
+        if ssh.read_answer(context.paths) and not ssh.has_labs(context.paths) and ssh.remove_line(context):
             session.console.note("~/.ssh/config does not include this workspace's nodes any more")
     except GpucourseError as error:
         session.console.warn(f"{error.what}; {error.hint}")

@@ -19,7 +19,8 @@ def start(
     json: JsonFlag = False,
 ) -> int:
     """Bring a stopped lab back, with its new addresses."""
-    from gpucourse.labs.change import start as act
+    from gpucourse.labs.target import find_clocked_target
 
     session = session_of(ctx)
-    return show_change(session, lambda: act(session.context, module, gpu=gpu, over_budget=over_budget), json=json)
+    target = find_clocked_target(session.context, module, gpu)
+    return show_change(session, lambda context: target.start(context, module, gpu=gpu, over_budget=over_budget), json=json)

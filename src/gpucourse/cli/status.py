@@ -11,16 +11,8 @@ from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument, LabDocument, field
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+from gpucourse.model.cloud import Idle
 from gpucourse.model.deployment import NodeHealth
-
-
-class IdleDocument(JsonDocument):
-    """What the idle agent of a node saw last; times are seconds since 1970. `ends_at` is null while the node is in use."""
-
-    node: str
-    seen_at: float
-    busy: list[str]
-    ends_at: float | None
 
 
 class CloudStatus(JsonDocument):
@@ -34,7 +26,7 @@ class CloudStatus(JsonDocument):
     unknown: str
     stopped: bool
     ended: list[str]
-    idle: list[IdleDocument]
+    idle: list[Idle]
     backstop: str
 
 

@@ -15,7 +15,8 @@ def stop(
     ctx: typer.Context, module: PaidModule, gpu: Annotated[str | None, gpu_option()] = None, json: JsonFlag = False
 ) -> int:
     """Pause a lab on AWS: you pay for little but its disks."""
-    from gpucourse.labs.change import stop as act
+    from gpucourse.labs.target import find_clocked_target
 
     session = session_of(ctx)
-    return show_change(session, lambda: act(session.context, module, gpu=gpu), json=json)
+    target = find_clocked_target(session.context, module, gpu)
+    return show_change(session, lambda context: target.stop(context, module, gpu=gpu), json=json)

@@ -39,8 +39,7 @@ def try_(
     context = session.context
     _, chosen = context.catalog.exercise(exercise)
     with session.console.watch() as live:
-        context.watch = live
-        tried = try_parts(context, chosen)
+        tried = try_parts(context.watched_by(live), chosen)
     if json:
         session.console.document(JudgedParts(exercise=chosen.id, parts=[item.result for item in tried]))
     code = code_of(tried)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+import select
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,15 +16,17 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import ParametersFlag, pairs
-from gpucourse.cli.keys import END, can_read_keys
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
+
 
 _KEYS = {"r": "run", "t": "try", "h": "hint", "c": "check", "n": "next", "l": "list", "q": "quit"}
+
+END = "\x04"  # Ctrl-D, and what is read if the terminal is gone
 
 
 def watch(
@@ -33,7 +41,7 @@ def watch(
     """Judge your part, or run the exercise, each time you save a file."""
     from gpucourse.course.parameters import resolve
     from gpucourse.learning import watch as act
-    from gpucourse.runs.prepare import RunRequest
+    from gpucourse.runs.resolve import RunRequest
 
     session = session_of(ctx)
     context = session.context
@@ -55,7 +63,6 @@ def watch(
 
 def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
     """React to saved files and to keys until the person ends it, and return None; or return the exercise to watch next."""
-    from gpucourse.cli.keys import drop_keys, read_key
     from gpucourse.learning import watch as act
     from gpucourse.learning.next_ import find_next_step
     from gpucourse.ui.text import format_count
@@ -70,7 +77,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
     )
     if keys:
         _begin(ctx, exercise)
-    for event in act.wait_for_saves(context, files, known=stamps, read_key=read_key if keys else None):
+    for event in act.wait_for_saves(context.stop, files, known=stamps, read_key=read_key if keys else None):
         if event in {"q", END}:
             return None
         if event == "n" and (following := find_next_step(context).exercise) is not None and following.id != exercise.id:
@@ -140,14 +147,14 @@ def _show_place(session: Session, exercise: Exercise) -> None:
 def _is_simulated(session: Session, exercise: Exercise) -> bool:
     """Return whether the lab of the runs is simulated. Raises MissingError if there is no lab, and no part that can be judged
     without one."""
-    from gpucourse.runs.prepare import find_deployed_lab
+    from gpucourse.runs.resolve import find_deployed_lab
 
     context = session.context
     if any(part.judge and part.torch for part in exercise.yours):
         with suppress(MissingError):  # reported when a part is judged
             context.judge.start(torch=True)  # while the person writes
     try:
-        return find_deployed_lab(context, context.catalog.exercise(exercise.id)[0]).is_simulated
+        return find_deployed_lab(context.paths, context.catalog.exercise(exercise.id)[0]).is_simulated
     except MissingError as error:
         if not any(part.judge for part in exercise.yours):
             raise
@@ -170,8 +177,7 @@ def _again(session: Session, exercise: Exercise, run_request: RunRequest, change
     judged = list_judged_files(context, exercise)
     if parts := [path for path in changed if path in judged]:
         with session.console.watch() as live:
-            context.watch = live
-            tried = try_parts(context, exercise, parts)
+            tried = try_parts(context.watched_by(live), exercise, parts)
         session.console.show(show_tried(exercise, tried, watched=True))
     scripts = tuple(path for path in changed if path not in {sheet, *judged})
     if not scripts:
@@ -185,11 +191,54 @@ def _again(session: Session, exercise: Exercise, run_request: RunRequest, change
 def _run(session: Session, run_request: RunRequest) -> None:
     """Run the exercise and show its result. Raises the errors of a run."""
     from gpucourse.cli.outcome import tell
-    from gpucourse.runs.prepare import resolve
+    from gpucourse.runs.resolve import resolve
     from gpucourse.runs.run import run as act
 
     with session.console.watch() as live:
-        session.context.watch = live
-        result = act(session.context, resolve(session.context, run_request))
+        context = session.context.watched_by(live)
+        result = act(context, resolve(context, run_request))
     if result.followed_run is not None:
         tell(session, result.followed_run, live, json=False)
+
+
+def can_read_keys(session: Session) -> bool:
+    """Return whether the person has a terminal that shows the program's output and can send single keys."""
+    try:
+        attached = sys.stdin.isatty() and os.isatty(sys.stdin.fileno())
+    except (OSError, ValueError):  # no standard input, or one that is not a file
+        return False
+    console = session.console
+    return attached and not session.options.json and console.can_redraw(console.err) and console.can_redraw(console.out)
+
+
+def read_key(seconds: float) -> str:
+    """Return the key that is pressed within this time; empty if none is. Text that was typed before counts as keys."""
+    try:
+        with _single_keys() as keys:
+            ready, _, _ = select.select([keys], [], [], seconds)
+            data = os.read(keys, 1) if ready else b""
+    except termios.error:  # the terminal was closed before
+        return END
+    if not ready:
+        return ""
+    return data.decode("ascii", "replace").lower() if data else END
+
+
+def drop_keys() -> None:
+    """Discard the keys that were typed while the program was busy."""
+    with suppress(termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+@contextmanager
+def _single_keys() -> Iterator[int]:
+    """Make the terminal send keys at once, without showing them; Ctrl-C still interrupts. The terminal is restored after the
+    block."""
+    keys = sys.stdin.fileno()
+    before = termios.tcgetattr(keys)
+    try:
+        tty.setcbreak(keys, termios.TCSANOW)
+        yield keys
+    finally:
+        with suppress(termios.error):  # a closed terminal cannot be restored
+            termios.tcsetattr(keys, termios.TCSANOW, before)

@@ -6,6 +6,8 @@ What a right answer counts depends on the attempts before it, so that trying eve
 counts 1 at the first attempt, and each wrong one takes 2 / (n - 1) from it; if it stays wrong, each wrong attempt costs
 1 / (n - 1). The mean over all ways to guess is then 0, however many attempts are made. A number counts 1 at the first attempt
 and a half at the second. After two wrong attempts the answer is final.
+
+A prediction is compared with the measurement: how far off it was.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from dataclasses import replace
 
 from gpucourse.grading.checks import format_value
 from gpucourse.grading.values import Unreadable, read
-from gpucourse.model.answer import AnswerResult, AnswerVerdict, Judgement
+from gpucourse.model.answer import AnswerResult, AnswerVerdict, Judgement, PredictionResult
 from gpucourse.model.fields import Scalar, is_number, is_utf8
-from gpucourse.model.questions import Question
+from gpucourse.model.questions import Prediction, Question
 
 _NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(.*)", re.DOTALL)
 _SAME = {
@@ -216,3 +218,44 @@ def compute_credit(question: Question, wrong: int, *, right: bool) -> float:
         return 0.0 if final or not right else SECOND if wrong else 1.0
     step = 1 / (len(question.options) - 1)
     return 1.0 - 2 * wrong * step if right and not final else -wrong * step
+
+
+def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> PredictionResult:
+    """Compare the prediction `answer` with what a run measured. `evidence`: the run's; None if it measured nothing.
+
+    Raises ValueError, with the reason, for an answer that is not of the prediction's kind.
+    """
+    result = judge(prediction, answer, evidence, on_gpu=on_gpu)
+    measurement, difference, ratio = "", result.said, None
+    if result.verdict in {"passed", "failed"}:
+        if prediction.kind == "choice":
+            measurement = f"{prediction.key}. {prediction.choices[prediction.key or '']}"
+            difference = "right" if result.verdict == "passed" else "not what was measured"
+        else:
+            measurement, difference, ratio = _compare_numbers(prediction, answer, evidence)
+    return PredictionResult(
+        id=prediction.id,
+        text=prediction.text,
+        verdict=result.verdict,
+        prediction=result.answer or "",
+        measurement=measurement,
+        difference=difference,
+        ratio=ratio,
+        explanation=(prediction.explanation or "") if measurement else "",
+    )
+
+
+def _compare_numbers(
+    prediction: Prediction, answer: str, evidence: Mapping[str, object] | None
+) -> tuple[str, str, float | None]:
+    """Return what was measured, how far off the prediction is, and the ratio of the predicted to the measured number."""
+    value, (low, high) = number(answer, prediction.unit), read_ends(prediction, evidence)
+    nearest = min(max(value, low), high)
+    measurement = format_value(shorten(high), prediction.unit)
+    if low != high:
+        measurement = f"{format_value(shorten(low), '')} to {measurement}"
+    ratio = value / nearest if value > 0 and nearest > 0 and math.isfinite(value / nearest) else None
+    if nearest == 0:  # a percentage of 0 is not defined
+        return measurement, format_value(shorten(value), prediction.unit), ratio
+    percent = (value - nearest) / abs(nearest) * 100
+    return measurement, f"{percent:+,.3g} %" if percent else "0 %", ratio

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gpucourse.grading.signs import read_signs
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.rubric import KINDS, Kind, Row, RubricPart
 from gpucourse.model.score import (
@@ -27,8 +26,11 @@ from gpucourse.model.score import (
     QuizScore,
     RowScore,
     Signs,
+    list_missing,
 )
 from gpucourse.model.verdict import PartResult
+
+_ANSWERED = frozenset({"passed", "kept", "not_measured"})
 
 
 def grade(
@@ -78,6 +80,7 @@ def _narrow_row(row: RowScore, exercises: Collection[str]) -> RowScore:
         earned=_count_earned(row.points, pieces),
         waiting=_count_waiting(row.points, pieces),
         level=row.level if any(piece.got for piece in pieces) else "none",
+        missing=list_missing(pieces),
         pieces=pieces,
     )
 
@@ -142,6 +145,7 @@ def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvid
         earned=_count_earned(row.points, pieces),
         waiting=_count_waiting(row.points, pieces),
         level=_level(levels),
+        missing=list_missing(pieces),
         pieces=pieces,
     )
 
@@ -288,3 +292,22 @@ def _level(levels: Iterable[Level]) -> Level:
 
 def _round_points(points: float) -> float:
     return round(points, 2)
+
+
+def read_signs(evidence: ExerciseEvidence) -> Signs:
+    """Return the three signs of an exercise. A sign is None if the exercise does not require it."""
+    bad = [check for check in evidence.checks if check.verdict in {"failed", "error"}]
+    return Signs(
+        ran=evidence.run is not None and not (bad or evidence.changed or evidence.trouble),
+        yours=all(part.verdict == "passed" for part in evidence.parts) if evidence.parts else None,
+        answered=not list_unanswered(evidence) if _list_asked(evidence) else None,
+    )
+
+
+def list_unanswered(evidence: ExerciseEvidence) -> list[str]:
+    """Return the questions that wait for an answer, or for a better one while an attempt is left."""
+    return [answer.id for answer in _list_asked(evidence) if answer.verdict not in _ANSWERED and not answer.final]
+
+
+def _list_asked(evidence: ExerciseEvidence) -> list[AnswerResult]:
+    return [answer for answer in evidence.answers if answer.evidence != "gpu" or evidence.level == "gpu"]

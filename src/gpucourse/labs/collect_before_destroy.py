@@ -15,7 +15,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.labs.target import find_target
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, Watcher
 from gpucourse.model.record import RunRecord, find_end_state
 from gpucourse.parallel import try_all
 from gpucourse.remote.fleet import Fleet
@@ -25,7 +25,7 @@ from gpucourse.runs.follow import make_job, note_exits
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.lock import hold_lock, try_lock
-from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 LABS_AT_ONCE = 4
 """Labs that are taken down at the same time: Terraform needs some hundred megabytes per stack in the cloud."""
@@ -44,9 +44,9 @@ class CollectedRuns:
     given_up: list[str] = field(default_factory=list)
 
 
-def find_ending(context: Context, deployment: Deployment, leaving: Collection[str]) -> tuple[RunRecord, ...]:
+def find_ending(paths: WorkspacePaths, deployment: Deployment, leaving: Collection[str]) -> tuple[RunRecord, ...]:
     """Return the runs on nodes of these names whose end was not observed."""
-    going = runs.under_way(context.paths, deployment.stack)
+    going = runs.under_way(paths, deployment.stack)
     return tuple(record for record in going if _is_on(record, leaving))
 
 
@@ -123,8 +123,8 @@ class _Collecting:
         """End one run and give up what it left."""
         with hold_lock(runs.lock_of(self.context.paths, record.id), self._purpose, wait_s=0.0):
             context = self._label(record)
-            goes_on = _end_jobs(context, self.deployment, record, self.gone, self.connections)
-            _give_up(context, record, self.home, f"discarded with --discard{goes_on}")
+            goes_on = _end_jobs(context.watch, self.deployment, record, self.gone, self.connections)
+            _give_up(context.paths, record, self.home, f"discarded with --discard{goes_on}")
 
     def collect(self, records: Sequence[RunRecord]) -> list[GpucourseError | None]:
         """End and collect these runs; return the error of each, or None."""
@@ -156,7 +156,7 @@ class _Collecting:
             scheduled = mine[0].slurm is not None if mine else False
             fleet = self.connections.reach(self.deployment, tuple(nodes.values()), scheduled=scheduled)
             for record in mine:
-                _tell_of_end(self._label(record), record)
+                _tell_of_end(self._label(record).watch, record)
             self.ended |= cancel_all(fleet, {record.id: record.nodes for record in mine})
 
     def _is_whole(self, record: RunRecord) -> bool:
@@ -176,12 +176,12 @@ class _Collecting:
         context, deployment, home = self._label(record), self.deployment, self.home
         nodes = nodes_of(deployment, record)
         if not nodes or record.state == "planned":
-            _give_up(context, record, home, "it never started")
+            _give_up(context.paths, record, home, "it never started")
             return
         lost = [self.gone[node.name] for node in nodes if node.name in self.gone]
         nodes = tuple(node for node in nodes if node.name not in self.gone)
         if not nodes:
-            _give_up(context, record, home, f"its outputs were lost with its nodes: {'; '.join(lost)}")
+            _give_up(context.paths, record, home, f"its outputs were lost with its nodes: {'; '.join(lost)}")
             return
         try:
             fleet = self.connections.reach(deployment, nodes, scheduled=record.slurm is not None)
@@ -206,7 +206,7 @@ class _Collecting:
         except UnreachableError as error:
             # The user was warned about these lost nodes while following the run, but not about outputs that cannot be fetched.
             if record.error and record.state != "collecting" and not deployment.costs:
-                _give_up(context, record, home, error.what)
+                _give_up(context.paths, record, home, error.what)
                 return
             raise _not_home(context, deployment, record, error) from error
 
@@ -216,7 +216,7 @@ class _Collecting:
         from gpucourse.remote.fleet import values
 
         if record.id not in self.asked:
-            _tell_of_end(context, record)
+            _tell_of_end(context.watch, record)
         if record.id not in self.ended:
             results = cancel(fleet, record.id)
             if record.slurm is not None and self.deployment.uses_existing_machines:
@@ -256,16 +256,16 @@ def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> N
             ) from error
 
 
-def _tell_of_end(context: Context, record: RunRecord) -> None:
+def _tell_of_end(watch: Watcher, record: RunRecord) -> None:
     if not record.has_ended and record.state != "collecting":
-        context.watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
+        watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
     if later := _count_later(record):
         told = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
-        context.watch(Note(text=told, level="warning"))
+        watch(Note(text=told, level="warning"))
 
 
 def _end_jobs(
-    context: Context, deployment: Deployment, record: RunRecord, gone: Mapping[str, str], connections: Connections
+    watch: Watcher, deployment: Deployment, record: RunRecord, gone: Mapping[str, str], connections: Connections
 ) -> str:
     """End what a remaining cluster still has of the run. If that fails, return what may still run, as an addition to a
     sentence."""
@@ -279,7 +279,7 @@ def _end_jobs(
     try:
         values(cancel(connections.reach(deployment, nodes, scheduled=True), record.id))
     except GpucourseError as error:
-        context.watch(Note(text=f"jobs of run {record.id} may still run in Slurm: {error.what}", level="warning"))
+        watch(Note(text=f"jobs of run {record.id} may still run in Slurm: {error.what}", level="warning"))
         return f"; its jobs may still run in Slurm ({error.what})"
     return ""
 
@@ -293,14 +293,14 @@ def _not_home(context: Context, deployment: Deployment, record: RunRecord, error
     return kind(f"{what}{meanwhile}", hint=f"{mend}; {discard}")
 
 
-def _give_up(context: Context, record: RunRecord, home: CollectedRuns, why: str) -> None:
+def _give_up(paths: WorkspacePaths, record: RunRecord, home: CollectedRuns, why: str) -> None:
     if not record.has_ended:
         record.state, record.ended = (find_end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
     record.collected, record.error = True, record.error or why
     if record.slurm is not None:
         record.slurm.later = []
     for node in record.nodes:  # what a killed command fetched, and no command will fetch again
-        shutil.rmtree(runs.files_of(context.paths, record).transfer(node), ignore_errors=True)
+        shutil.rmtree(runs.files_of(paths, record).transfer(node), ignore_errors=True)
     with suppress(StorageError):  # a full disk must not keep a lab alive
-        runs.save(context.paths, record)
+        runs.save(paths, record)
     home.given_up.append(f"{record.id}: {why}")

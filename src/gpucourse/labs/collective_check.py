@@ -12,10 +12,10 @@ from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError
 from gpucourse.launch import environment
 from gpucourse.model.deployment import PLAIN_SOCKETS
-from gpucourse.model.event import NodeEvent
+from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
-from gpucourse.runs.interfaces import interfaces
+from gpucourse.runs.connect import interfaces
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
@@ -84,7 +84,7 @@ def hold(
     for left in reversed(range(_TRIES)):
         try:
             port = meet or _find_port(context, fleet, nodes)
-            _sum_up(context, fleet, nodes, simulated, port, ways or interfaces(fleet, nodes))
+            _sum_up(context.watch, fleet, nodes, simulated, port, ways or interfaces(fleet, nodes))
         except _PortTaken:
             meet = 0
             if not left:
@@ -113,12 +113,19 @@ def _find_port(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> int:
             return _python(link, _LISTEN, str(door), str(len(others)), str(PORT_S + 5), patience_s=PORT_S + 15)
         return _python(link, _CALL, head.private_address, str(door), str(PORT_S), patience_s=PORT_S + 15)
 
-    _all(context, fleet, nodes, "port", reach, f"the other nodes do not reach {head.label} at {head.private_address}:{door}")
+    _all(
+        context.watch,
+        fleet,
+        nodes,
+        "port",
+        reach,
+        f"the other nodes do not reach {head.label} at {head.private_address}:{door}",
+    )
     return meet
 
 
 def _sum_up(
-    context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str], port: int, ways: Mapping[str, str]
+    watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[str], port: int, ways: Mapping[str, str]
 ) -> None:
     head = nodes[0]
     backend = "gloo" if any(node.name in simulated or not node.gpus for node in nodes) else "nccl"
@@ -137,11 +144,11 @@ def _sum_up(
         )
         return _python(link, _COLLECTIVE, *words, patience_s=COLLECTIVE_S, env=env)
 
-    _all(context, fleet, nodes, f"all-reduce ({backend})", sum_up, "one small all-reduce over the nodes fails")
+    _all(watch, fleet, nodes, f"all-reduce ({backend})", sum_up, "one small all-reduce over the nodes fails")
 
 
 def _all(
-    context: Context, fleet: Fleet, nodes: Sequence[Node], step: str, task: Callable[[Link], CommandResult], wrong: str
+    watch: Watcher, fleet: Fleet, nodes: Sequence[Node], step: str, task: Callable[[Link], CommandResult], wrong: str
 ) -> None:
     from gpucourse.remote.fleet import values
 
@@ -149,7 +156,7 @@ def _all(
         began = time.monotonic()
         done = task(link)
         seconds = time.monotonic() - began
-        context.watch(NodeEvent(node=link.node.label, step=step, ok=done.ok, seconds=seconds))
+        watch(NodeEvent(node=link.node.label, step=step, ok=done.ok, seconds=seconds))
         return link.node.label, done
 
     failed = [(name, done) for name, done in values(fleet.do_on_each(run, nodes)) if not done.ok]

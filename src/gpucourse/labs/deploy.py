@@ -7,39 +7,42 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, StorageError
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.target import Target, find_target, load_targets
 from gpucourse.model.deployment import Deployment
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
+from gpucourse.workspace.locate import Workspace
+from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Module
+    from gpucourse.workspace.settings import Settings
+
 
 D = TypeVar("D", bound=Deployment)
 
 
-def choose_target(context: Context, request: DeployRequest) -> Target[Any, Any]:
+def choose_target(settings: Settings, request: DeployRequest) -> Target[Any, Any]:
     """Return the target that is named, else the only one that the request can mean, else that of the settings.
 
     Raises UsageError for flags that only another target has, MissingError for a target that is not installed.
     """
     implied = next((target.name for target in load_targets() if target.is_meant_by(request)), None)
-    meant = find_target(request.target or implied or context.settings.target)
+    meant = find_target(request.target or implied or settings.target)
     for other in load_targets():
         if other.name != meant.name and (flags := other.own_flags(request)):
             raise other.refuse_elsewhere(request, flags)
     return meant
 
 
-def make_record(context: Context, kind: Callable[..., D], module: Module, stack: str, *, template: str, nodes: int) -> D:
+def make_record(workspace: Workspace, kind: Callable[..., D], module: Module, stack: str, *, template: str, nodes: int) -> D:
     """Return the record of a lab that is about to be built, not stored yet."""
     now = now_utc()
     return kind(
         stack=stack,
-        uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
+        uid=f"{workspace.id}-{uuid.uuid4().hex[:12]}",
         module=module.id,
         title=module.title,
         template=template,
@@ -51,20 +54,20 @@ def make_record(context: Context, kind: Callable[..., D], module: Module, stack:
 
 
 @contextmanager
-def record_outcome(context: Context, deployment: Deployment) -> Iterator[None]:
+def record_outcome(paths: WorkspacePaths, deployment: Deployment) -> Iterator[None]:
     """Record the deployment before anything is created, and its outcome after the block, whatever happens there."""
-    deployments.save(context.paths, deployment, "creating")
+    deployments.save(paths, deployment, "creating")
     try:
         yield
     except BaseException as error:
         what = error.what if isinstance(error, GpucourseError) else str(error) or type(error).__name__
         # On a full disk the older record stays: its state is `creating`, and `destroy` accepts that as well.
         with suppress(StorageError):
-            deployments.save(context.paths, deployment, "failed", error=what)
+            deployments.save(paths, deployment, "failed", error=what)
         if isinstance(error, Interrupted | KeyboardInterrupt):
             raise Interrupted(
                 f"deploying {deployment.stack} was interrupted; what was built so far is recorded",
                 hint=f"gpucourse deploy {deployment.module} continues, gpucourse destroy {deployment.module} takes it down",
             ) from error
         raise
-    deployments.save(context.paths, deployment, "ready")
+    deployments.save(paths, deployment, "ready")

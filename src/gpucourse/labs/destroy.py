@@ -5,18 +5,18 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, LeftoverError, MissingError, UsageError
+from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, MissingError, StorageError, UsageError
 from gpucourse.labs.collect_before_destroy import LABS_AT_ONCE, bring_home
 from gpucourse.labs.target import Forgettable, HasClock, Searchable, find_target, load_targets
 from gpucourse.model.cloud import CloudResource
-from gpucourse.model.deployment import Deployment, Receipt
-from gpucourse.model.event import Note, label_events
+from gpucourse.model.deployment import Deployment, Leftover, Receipt
+from gpucourse.model.event import Note, Watcher, label_events, stage
 from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
@@ -24,6 +24,7 @@ from gpucourse.workspace.files import write_record
 
 if TYPE_CHECKING:
     from gpucourse.labs.results import StackCost
+
 
 MOST_SHOWN = 600  # characters of commands in one hint
 
@@ -89,7 +90,7 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
         if module in {None, lab.module} and which.target in {None, lab.target} and which.gpu in {None, lab.gpu}
     ]
     if which.forget_unreachable:
-        _check_forgettable(context, labs, everything=which.everything)
+        _check_forgettable(context.watch, labs, everything=which.everything)
     result = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
     if not (which.everything or (not labs and which.gpu is None)):
         return result
@@ -107,7 +108,7 @@ def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackC
     return [paid for target in load_targets() if isinstance(target, HasClock) for paid in target.preview_destroy(context, labs)]
 
 
-def _check_forgettable(context: Context, labs: Sequence[Deployment], *, everything: bool) -> None:
+def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything: bool) -> None:
     """Report which labs are never forgotten. Raises UsageError if only such labs were named."""
     kept = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
     why = [
@@ -121,7 +122,7 @@ def _check_forgettable(context: Context, labs: Sequence[Deployment], *, everythi
         )
     for lab, reason in zip(kept, why, strict=True):
         if lab.costs:
-            context.watch(Note(text=f"{reason}. It is taken down as usual", level="warning"))
+            watch(Note(text=f"{reason}. It is taken down as usual", level="warning"))
 
 
 def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_unreachable: bool = False) -> DestroyResult:
@@ -130,14 +131,10 @@ def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_un
     receipts: list[Receipt] = []
     errors: list[GpucourseError] = list(survey_result.unreadable)
 
-    judge = context.judge
-
     def destroy_stack(stack: str) -> None:
-        own = copy(context)
-        own.judge = judge  # closed together with this context
-        if len(stacks) > 1:
-            own.watch = label_events(context.watch, stack, stages=False)
-        _destroy_stack(own, stack, receipts, discard=discard, forget_unreachable=forget_unreachable)
+        several = len(stacks) > 1
+        labelled = context.watched_by(label_events(context.watch, stack, stages=False)) if several else context
+        _destroy_stack(labelled, stack, receipts, discard=discard, forget_unreachable=forget_unreachable)
 
     ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=LABS_AT_ONCE, on_interrupt=context.stop.set)
     errors += [end for end in ends if end is not None]
@@ -242,3 +239,47 @@ def _still_there(*receipts: Receipt) -> LeftoverError:
         f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {listed}",
         hint=f"type it again: {again}; or remove them by hand, with the commands of the receipt",
     )
+
+
+class Removable(Protocol):
+    """What exists of a lab, and how to remove it."""
+
+    def list_existing(self) -> list[str]:
+        """Return what exists, for the receipt."""
+        ...
+
+    def down(self, watcher: Watcher) -> list[str]:
+        """Remove everything that this deployment created; return what was removed."""
+        ...
+
+    def scan_leftovers(self) -> list[Leftover]:
+        """Search, by other means than a state file, for anything of this deployment that still exists, and return it."""
+        ...
+
+    def end_everything(self) -> None:
+        """End and remove everything that `down` missed."""
+        ...
+
+
+def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: Removable) -> None:
+    """Remove the lab, and write into the receipt what existed, what was removed and what remains."""
+    receipt.existed = lab.list_existing()
+    with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
+        deployments.save(context.paths, deployment, "destroying")
+    with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
+        receipt.removed = _down(context.watch, lab)
+    with stage(context.watch, f"leak scan {deployment.stack}", "looking for leftovers"):
+        first = lab.scan_leftovers()
+        if first:
+            lab.end_everything()
+        receipt.swept, receipt.leftovers = [f"{item.kind} {item.id}" for item in first], lab.scan_leftovers()
+
+
+def _down(watch: Watcher, lab: Removable) -> list[str]:
+    try:
+        return lab.down(watch)
+    except (InfrastructureError, StorageError) as error:
+        # What is on this computer can be found and ended without Terraform; the leak scan decides whether that worked.
+        watch(Note(text=f"{error.what}. Ending the nodes by their processes and folders.", level="warning"))
+        lab.end_everything()
+        return []

@@ -7,16 +7,16 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.labs.course import check_course
 from gpucourse.labs.target import load_targets
 from gpucourse.model.cloud import Finding
 from gpucourse.model.launching import USUAL, advise_install, advised_extra
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.units import format_bytes
+from gpucourse.workspace.paths import WorkspacePaths
 
 ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes some megabytes; a full disk stops everything
 
@@ -26,10 +26,10 @@ def doctor(context: Context, meant: str, module: str | None = None) -> list[Find
     and packages that its exercises use."""
     return [
         _python(),
-        _terraform(context),
+        _terraform(context.environ),
         _tool("ssh", "gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
         *(finding for target in load_targets() for finding in target.find_requirements(context, meant=target.name == meant)),
-        _workspace(context),
+        _workspace(context.paths),
         check_course(context),
         *(list_programs(context.catalog.module(module)) if module is not None else ()),
     ]
@@ -72,11 +72,11 @@ def _python() -> Finding:
     return Finding(what="Python", state="ok", detail=f"{sys.version.split()[0]} at {sys.executable}")
 
 
-def _terraform(context: Context) -> Finding:
+def _terraform(environ: Mapping[str, str]) -> Finding:
     from gpucourse.provision.binary import find_terraform
 
     try:
-        binary = find_terraform(context.environ)
+        binary = find_terraform(environ)
     except GpucourseError as error:
         return Finding(what="Terraform", state="missing", detail=error.what, mend=error.hint)
     return Finding(what="Terraform", state="ok", detail=binary.describe())
@@ -89,8 +89,8 @@ def _tool(name: str, serves: str, mend: str) -> Finding:
     return Finding(what=name, state="ok", detail=path)
 
 
-def _workspace(context: Context) -> Finding:
-    root = context.paths.root
+def _workspace(paths: WorkspacePaths) -> Finding:
+    root = paths.root
     if not os.access(root, os.W_OK):
         return Finding(what="workspace", state="missing", detail=f"{root} cannot be written", mend=f"chmod u+w '{root}'")
     free = shutil.disk_usage(root).free
@@ -98,3 +98,13 @@ def _workspace(context: Context) -> Finding:
         mend = f"free some space there: df -h '{root}'"
         return Finding(what="workspace", state="warning", detail=f"{root}: only {format_bytes(free)} free", mend=mend)
     return Finding(what="workspace", state="ok", detail=f"{root}, {format_bytes(free)} free")
+
+
+def check_course(context: Context) -> Finding:
+    """Check whether every module can be read."""
+    broken = context.catalog.errors
+    if broken:
+        return Finding(
+            what="course", state="missing", detail="; ".join(error.what for error in broken), mend="fix these manifests"
+        )
+    return Finding(what="course", state="ok", detail=f"{len(context.catalog.modules)} modules in {context.folders.modules}")

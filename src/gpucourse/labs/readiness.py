@@ -1,21 +1,38 @@
-"""The readiness checks: SSH to every node, its shell and Python, then what the exercises need."""
+"""The readiness checks: SSH to every node, its shell and Python, then what the exercises need. Under Slurm also: every node is
+idle, its GPU is counted, and jobs wait for the right reason."""
 
 from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import InfrastructureError
-from gpucourse.model.event import NodeEvent, Note
-from gpucourse.model.node import Inventory
+from gpucourse.errors import InfrastructureError, Interrupted
+from gpucourse.model.deployment import NodeHealth
+from gpucourse.model.event import NodeEvent, Note, Watcher
+from gpucourse.model.node import Inventory, Node
+from gpucourse.ports import Transport
+from gpucourse.remote.agent.slurm import words as slurm_words
 from gpucourse.runs.connect import reach
 from gpucourse.storage import write_text
 from gpucourse.workspace.stack_paths import StackPaths
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
+
+_MENDS = "type gpucourse deploy again: it repairs this"
+_LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
+# How often slurmctld has logged since its start that it rejects jobs at first, with a wrong reason. It logs that with the
+# first job. Before that, a plugin for MPI that could not be loaded identifies 23.11 (and no other version).
+_WRONG_REASONS = (
+    "awk '/slurmctld version [0-9.]+ started/ { found = 0; old = /version 23[.]11/ } "
+    "/no new list given back|has invalid account/ || (old && /MPI: Cannot create context/) { found++ } END { print found + 0 }'"
+)
+_LOG = "/var/log/slurm/{daemon}.log"
+_SHARED_LOG = '"${{SLURM_CONF%/*}}"/log/{daemon}.log'  # if the daemons of all nodes are on one computer
+_AS_WHO_MAY = "if [ -r {log} ]; then {command} {log}; else sudo -n {command} {log}; fi"
 
 
 def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) -> None:
@@ -29,8 +46,8 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
 
     write_ssh_files(context, paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
-        reach(context, fleet)
-        values(fleet.do_on_each(lambda link: _has_python(context, link)))
+        reach(context.watch, fleet)
+        values(fleet.do_on_each(lambda link: _has_python(context.watch, link)))
         # Only one node is checked for the packages: the nodes of a stack are alike, and a run checks each of its own.
         findings = probe(fleet.part((inventory.head,)), modules=("torch",)).nodes[inventory.head.name]
     context.watch(
@@ -51,12 +68,103 @@ def write_ssh_files(context: Context, paths: StackPaths, inventory: Inventory) -
     write_text(paths.ssh_hosts, ssh_hosts(inventory, context.paths.client_key, paths.known_hosts), mode=0o600)
 
 
-def _has_python(context: Context, link: Link) -> None:
+def _has_python(watch: Watcher, link: Link) -> None:
     began = time.monotonic()
     done = link.run(f"test -x {shlex.quote(link.node.python)}", timeout_s=20.0)
-    context.watch(NodeEvent(node=link.node.name, step="shell", ok=done.ok, seconds=time.monotonic() - began))
+    watch(NodeEvent(node=link.node.name, step="shell", ok=done.ok, seconds=time.monotonic() - began))
     if not done.ok:
         raise InfrastructureError(
             f"{link.node.name}: there is no program {link.node.python}",
             hint="type gpucourse deploy again, from an environment that stays where it is",
         )
+
+
+_PATIENCE_S, _POLL_S = 30.0, 0.1
+_AT_WORK, _FLAGS = slurm_words.AT_WORK, slurm_words.NODE_FLAGS
+_LINES, _MOST_LOGS = 12, 3
+
+
+def wait_for_slurm(
+    context: Context,
+    inventory: Inventory,
+    *,
+    gone: Collection[str] = (),
+    looks: Callable[[], Sequence[NodeHealth]] = lambda: (),
+    patience_s: float = _PATIENCE_S,
+    poll_s: float = _POLL_S,
+    hint: str = _MENDS,
+) -> None:
+    """Wait until Slurm has every node at work with its GPUs, and none of those that are `gone`; do not wait for a drained node,
+    which only a person can resume.
+
+    Raises InfrastructureError with `hint` that names each node that is not ready, with Slurm's reason, or with the detail of
+    `looks`, which inspects nodes from outside, and with the end of its daemon's log.
+    """
+    from gpucourse.remote.fleet import Fleet, values
+
+    began = time.monotonic()
+    with Fleet(context.transport, (inventory.head,)) as fleet:
+        values(fleet.connect())
+        while True:
+            listed = values(fleet.do_on_each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
+            wrong = (
+                _not_ready(inventory, listed.stdout.decode(errors="replace"), gone)
+                if listed.ok
+                else {inventory.head.name: listed.stderr.decode(errors="replace").strip()[-200:]}
+            )
+            if not wrong:
+                break
+            waited = time.monotonic() - began
+            if waited > patience_s or all(what.startswith("drain") for what in wrong.values()):
+                wrong |= {health.node: health.detail for health in looks() if not health.healthy and health.detail}
+                told = "; ".join(f"{name}: {what}" for name, what in wrong.items())
+                logs = _logs(context.transport, inventory, wrong)
+                raise InfrastructureError(f"Slurm has not every node after {waited:.0f} s: {told}{logs}", hint=hint)
+            if context.stop.wait(poll_s):
+                raise Interrupted("stopped while Slurm was taking its nodes")
+        [reasons] = values(fleet.do_on_each(lambda link: _of_log(link, _WRONG_REASONS)))
+    for node in inventory.nodes:
+        context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - began))
+    if reasons.isdecimal() and int(reasons):
+        raise InfrastructureError(
+            "this Slurm gives wrong reasons for waiting jobs (InvalidAccount instead of Resources)",
+            hint="sudo apt-get install libpmix2t64, then gpucourse destroy and deploy again",
+        )
+
+
+def _not_ready(inventory: Inventory, listed: str, gone: Collection[str] = ()) -> dict[str, str]:
+    rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listed.splitlines() if line.count("|") >= 3}
+    wrong = {name: "taken away, and still in its lists" for name in gone if name in rows}
+    for node in inventory.nodes:
+        if not node.gpus:
+            continue
+        state, gres, reason = rows.get(node.name, ["unknown", "", ""])
+        if state.rstrip(_FLAGS) not in _AT_WORK:
+            wrong[node.name] = f"{state} ({reason})" if reason not in {"", "none"} else state
+        elif slurm_words.gpus(gres) != node.gpus:
+            wrong[node.name] = f"{state}, GPUs {gres}"
+    return wrong
+
+
+def _logs(transport: Transport, inventory: Inventory, names: Collection[str]) -> str:
+    """Return the end of the daemon's log on each of these nodes, as lines; nothing for a node that does not answer."""
+    from gpucourse.remote.fleet import Fleet
+
+    nodes = [node for node in inventory.nodes if node.name in names][:_MOST_LOGS]
+    with Fleet(transport, nodes) as fleet:
+        ends = [(outcome.node, outcome.value) for outcome in fleet.do_on_each(lambda link: _of_log(link, f"tail -n {_LINES}"))]
+    return "".join(f"\n{node.name}, the end of {_log(node)}:\n{text}" for node, text in ends if text)
+
+
+def _of_log(link: Link, command: str) -> str:
+    """Return the output of a command on the log of the node's daemon, which on an instance belongs to root."""
+    done = link.run(_AS_WHO_MAY.format(command=command, log=_log(link.node)), timeout_s=20.0)
+    return done.stdout.decode(errors="replace").strip()
+
+
+def _log(node: Node) -> str:
+    """Return the path of the log of the node's daemon, as a shell on the node reads it."""
+    daemon = "slurmctld" if node.role == "head" else "slurmd"
+    if node.private_address != "127.0.0.1":
+        return _LOG.format(daemon=daemon)
+    return _SHARED_LOG.format(daemon=daemon if node.role == "head" else f"{daemon}.{node.name}")

@@ -15,7 +15,9 @@ from gpucourse.model.deployment import AwsDeployment, Deployment
 if TYPE_CHECKING:
     from gpucourse.labs.aws.budget import Budget
     from gpucourse.labs.aws.choice import Choice
-    from gpucourse.labs.aws.plan import Quote
+    from gpucourse.labs.aws.plan import LabPlan
+    from gpucourse.labs.aws.status import Outlook
+    from gpucourse.model.deployment import NodeHealth
     from gpucourse.model.record import RunRecord
 
 
@@ -43,24 +45,24 @@ class Proposal:
 
 @dataclass(kw_only=True)
 class PricedProposal(Proposal):
-    """A proposal that costs money, so that the user has to confirm it. `quotes` has the price of each lab, `later` the labs
+    """A proposal that costs money, so that the user has to confirm it. `plans` has each lab with its price, `later` the labs
     that a quota does not allow beside the rest, `findings` the results of the checks, `budget` the learner's money."""
 
+    plans: list[LabPlan]
     later: list[Choice]
     findings: list[Finding]
     budget: Budget
-    quotes: list[Quote] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def matters(self) -> bool:
         """Return whether the proposal creates a resource or removes a node."""
-        return any(quote.creates or quote.ends for quote in self.quotes)
+        return any(plan.creates or plan.ends for plan in self.plans)
 
     @property
     def usd_to_the_end(self) -> Decimal:
         """Return what the labs cost that it builds, if they are left alone until their end."""
-        return sum((quote.to_the_end for quote in self.quotes if quote.creates), Decimal(0))
+        return sum((plan.to_the_end for plan in self.plans if plan.creates), Decimal(0))
 
     @property
     def fresh(self) -> bool:
@@ -200,3 +202,19 @@ class UnknownHosts(MissingError):
             f"your SSH does not know these machines: {listed}",
             hint=f"log in once with plain ssh, or, if these are their fingerprints: {flags}",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabHealth:
+    """The state of the nodes of one lab; for one that costs money also its `outlook`: what it costs and what will end it."""
+
+    nodes: list[NodeHealth]
+    outlook: Outlook | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    """The labs of a target by stack, and warnings about what no record explains and may cost."""
+
+    labs: dict[str, LabHealth] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)

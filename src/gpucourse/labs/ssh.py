@@ -1,12 +1,32 @@
-"""What plain `ssh` needs to reach a node: the configuration that `deploy` wrote, and the node's name in it."""
+"""What plain `ssh` needs to reach a node: the configuration that `deploy` wrote, the node's name in it, and, if the learner
+agrees, the line in ~/.ssh/config that includes it."""
 
 from __future__ import annotations
 
+import os
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, UnknownName
-from gpucourse.runs.prepare import find_deployed_lab
+from gpucourse.errors import MissingError, UnknownName, UsageError
+from gpucourse.outside.files import read_bounded
+from gpucourse.outside.names import OutsideError, printable
+from gpucourse.remote.ssh_config import ASK_S, name_own_config
+from gpucourse.runs.resolve import find_deployed_lab
+from gpucourse.storage import storing, write_bytes
+from gpucourse.workspace import deployments
+from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.paths import WorkspacePaths
+
+_MOST_BYTES = 1 << 20
+# Characters that OpenSSH would not read literally in the name of a file to include.
+_UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 
 
 def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
@@ -14,7 +34,7 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
 
     Raises MissingError if the lab is not deployed, UnknownName for a node that it does not have.
     """
-    deployment = find_deployed_lab(context, context.catalog.module(module_id))
+    deployment = find_deployed_lab(context.paths, context.catalog.module(module_id))
     names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
     name = names[int(node)] if node.isdecimal() and int(node) < len(names) else node
     if name not in names:
@@ -23,3 +43,138 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
     if not config.is_file():
         raise MissingError(f"{config} is gone", hint=f"gpucourse deploy {deployment.module}")
     return config, name
+
+
+@dataclass(kw_only=True)
+class SshIncludeAnswer:
+    """Whether the learner wants the line; the question is asked once."""
+
+    version: int = 1
+    wanted: bool
+
+
+def read_answer(paths: WorkspacePaths) -> bool | None:
+    """Return what the learner answered; None if they were not asked yet."""
+    record = read_record(paths.ssh_include, SshIncludeAnswer)
+    return record.wanted if record else None
+
+
+def keep_answer(paths: WorkspacePaths, *, wanted: bool) -> None:
+    """Store the learner's answer."""
+    write_record(paths.ssh_include, SshIncludeAnswer(wanted=wanted))
+
+
+def find_config(environ: Mapping[str, str]) -> Path:
+    """Return the learner's SSH configuration, with links resolved; it may not exist yet.
+
+    Raises MissingError without a home, UsageError for a file that is not the learner's own, or not below their home.
+    """
+    home = Path(environ.get("HOME", ""))
+    if not home.is_absolute() or not home.is_dir():
+        raise MissingError("HOME is not set to a folder, so there is no ~/.ssh/config", hint="export HOME=/home/you")
+    if home.resolve() != find_registered_home().resolve():
+        raise UsageError(
+            f"OpenSSH reads {find_registered_home()}/.ssh/config, and HOME is {home}", hint="export HOME as your account has it"
+        )
+    try:
+        root, config = home.resolve(), name_own_config(home).resolve(strict=False)
+    except (OSError, RuntimeError) as error:
+        raise _refuse(name_own_config(home), "it is a link that leads nowhere") from error
+    if not config.is_relative_to(root):
+        raise _refuse(config, f"it lies outside {root}")
+    for path in (config, config.parent):
+        if path.exists() and path.stat().st_uid != os.geteuid():
+            raise _refuse(path, "it belongs to somebody else")
+    if config.exists() and not stat.S_ISREG(config.stat().st_mode):
+        raise _refuse(config, "it is not a file")
+    return config
+
+
+def find_registered_home() -> Path:
+    """Return the home folder of this user according to the system, which is the one that OpenSSH reads."""
+    return Path(pwd.getpwuid(os.geteuid()).pw_dir)
+
+
+def add_line(context: Context) -> bool:
+    """Add the line; return whether it was missing before. Raises MissingError, UsageError if the file is left alone."""
+    config = find_config(context.environ)
+    lines = _make_lines(context.paths)
+    with context.lock("ssh-include", "changing ~/.ssh/config"):
+        before = _read(config)
+        if lines in before:
+            return False
+        _require_readable(config, before)
+        _replace(config, lines + before)
+    return True
+
+
+def remove_line(context: Context) -> bool:
+    """Remove the line; return whether it was there. A file without other content is removed too. Raises the errors of
+    `add_line`."""
+    config = find_config(context.environ)
+    lines = _make_lines(context.paths)
+    with context.lock("ssh-include", "changing ~/.ssh/config"):
+        before = _read(config)
+        if lines not in before:
+            return False
+        after = before.replace(lines, b"", 1)
+        if after:
+            _replace(config, after)
+        else:
+            config.unlink()
+    return True
+
+
+def has_labs(paths: WorkspacePaths) -> bool:
+    """Return whether any lab of this workspace is on record, including those whose record cannot be read."""
+    known, unreadable = deployments.readable(paths)
+    return bool(known or unreadable)
+
+
+def _make_lines(paths: WorkspacePaths) -> bytes:
+    pattern = paths.all_ssh_hosts
+    folder = str(paths.root)
+    if _UNSAFE.search(folder):
+        raise UsageError(
+            f"~/.ssh/config cannot name this workspace: {printable(folder)} has characters with a meaning there",
+            hint="gpucourse ssh works; or choose another folder: gpucourse init DIR",
+        )
+    about = "# the labs of gpucourse; gpucourse init --no-ssh-include takes these two lines away"
+    return f'{about}\nInclude "{pattern}"\n'.encode()
+
+
+def _read(config: Path) -> bytes:
+    try:
+        return read_bounded(config, _MOST_BYTES)
+    except FileNotFoundError:
+        return b""
+    except OutsideError as error:
+        raise _refuse(config, str(error)) from error
+
+
+def _require_readable(config: Path, text: bytes) -> None:
+    """Check that OpenSSH understands the configuration. Raises UsageError if not, MissingError without OpenSSH."""
+    client = shutil.which("ssh")
+    if client is None:
+        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
+    if not text:
+        return
+    words = [client, "-G", "-F", str(config), "--", "gpucourse-0-node0"]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, timeout=ASK_S, check=False, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired as error:
+        raise _refuse(config, f"ssh did not read it within {ASK_S:g} s") from error
+    if said.returncode != 0:
+        raise _refuse(config, f"ssh does not understand it: {printable(said.stderr.strip(), 200)}")
+
+
+def _replace(config: Path, text: bytes) -> None:
+    """Write the file atomically, with the permissions that it had."""
+    mode = stat.S_IMODE(config.stat().st_mode) if config.exists() else 0o600
+    with storing(config):
+        config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_bytes(config, text, mode=mode)
+
+
+def _refuse(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path} is left as it is: {why}", hint="gpucourse ssh 3 --node 0 works without it")

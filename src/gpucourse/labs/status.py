@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.labs.health import Health, LabHealth
+from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import find_target, list_targets
 from gpucourse.model.deployment import Deployment, NodeHealth
 from gpucourse.model.record import RunRecord

@@ -9,12 +9,21 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from gpucourse.errors import MissingError, UsageError
+from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.labs.health import Health
     from gpucourse.labs.request import DeployRequest, PreflightRequest
-    from gpucourse.labs.results import BuildResult, ChangeResult, Extension, PreflightReport, Proposal, ShortQuota, StackCost
+    from gpucourse.labs.results import (
+        BuildResult,
+        ChangeResult,
+        Extension,
+        Health,
+        PreflightReport,
+        Proposal,
+        ShortQuota,
+        StackCost,
+    )
     from gpucourse.model.cloud import CloudResource, Finding, QuotaRequest
     from gpucourse.model.deployment import Deployment, Receipt
 
@@ -119,7 +128,8 @@ class HasClock(Protocol):
     label: str
 
     def stop(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
-        """Pause a lab: its disks stay, and little else costs."""
+        """Pause a lab: its disks stay, and little else costs. Raises UsageError, as all methods here, for a lab that cannot be
+        changed so."""
         ...
 
     def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
@@ -135,7 +145,7 @@ class HasClock(Protocol):
         ...
 
     def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> ChangeResult:
-        """Prevent the end of an idle lab for this many seconds."""
+        """Prevent the end of an idle lab for this many seconds; 0 cancels that. The deadline stays."""
         ...
 
     def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> ChangeResult:
@@ -227,3 +237,21 @@ def find_target(name: str) -> Target[Any, Any]:
 def load_targets() -> list[Target[Any, Any]]:
     """Return all targets."""
     return [find_target(name) for name in list_targets()]
+
+
+def find_clocked_target(context: Context, module: str, gpu: str | None) -> HasClock:
+    """Return the target of the lab that a command means: of those with a clock, the one whose lab was changed last.
+
+    If no lab of the module is on record, return the first such target, which reports how to deploy one there. Raises UsageError
+    if the module's labs are on targets without a clock.
+    """
+    wanted = context.catalog.module(module).id
+    standing = deployments.of_module(context.paths, wanted)
+    for lab in standing:
+        if isinstance(target := find_target(lab.target), HasClock) and gpu in {None, lab.gpu}:
+            return target
+    clocked = [target for target in load_targets() if isinstance(target, HasClock)]
+    if standing and not isinstance(target := find_target(standing[0].target), HasClock):
+        what = f"{standing[0].stack} is not a lab on {' or '.join(able.label for able in clocked)}"
+        raise UsageError(f"{what}: {target.no_clock}", hint=f"gpucourse destroy {wanted}")
+    return clocked[0]

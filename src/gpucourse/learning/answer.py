@@ -17,6 +17,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace.lock import hold_lock
+from gpucourse.workspace.paths import WorkspacePaths
 
 
 @dataclass(kw_only=True)
@@ -41,7 +42,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     _, exercise = context.catalog.exercise(exercise_id)
     if not exercise.questions:
         raise UsageError(f"{exercise.id} has no questions", hint=f"gpucourse check {exercise.id}")
-    record = evidence.find_newest_candidate(context, exercise)
+    record = evidence.find_newest_candidate(context.paths, exercise)
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     if record is None and any(question.reads for question in exercise.questions):
         raise MissingError(
@@ -49,7 +50,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
             hint=f"gpucourse run {exercise.id}",
         )
     if run is not None:
-        record = evidence.find_good_run(context, exercise, run)
+        record = evidence.find_good_run(context.paths, exercise, run)
     pinned = record.id if run and record else sheet.run if sheet else None
     return Answering(exercise=exercise, record=record, pinned=pinned, answers=_list_given_answers(sheet))
 
@@ -63,14 +64,14 @@ def question_of(answering: Answering, name: str) -> Question:
     return by_id[name]
 
 
-def judge_answer(context: Context, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
+def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
     """Return what an answer would be worth.
 
     Raises ValueError, with the reason, if it is not of the question's kind; MissingError if the question reads files of
     the run that are damaged or have changed since it ended.
     """
     asks = bool(question.reads) or question.evidence == "gpu"
-    run_evidence, gpu = evidence.read_run_evidence(context, answering.record) if answering.record and asks else (None, False)
+    run_evidence, gpu = evidence.read_run_evidence(paths, answering.record) if answering.record and asks else (None, False)
     return judge(question, answer, run_evidence, on_gpu=gpu)
 
 
@@ -83,7 +84,7 @@ def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar 
     for name, answer in submitted.items():
         try:
             if answer is not None:
-                judge_answer(context, answering, questions[name], answer)
+                judge_answer(context.paths, answering, questions[name], answer)
         except ValueError as error:
             exercise = answering.exercise
             mutation = questions[name].kind == "mutation"
@@ -106,8 +107,8 @@ def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
     """Count the answers in the handed-in sheet as submitted; return every question with what its answer is worth. Raises
     ManifestError, StorageError."""
     results = evidence.answers_of(context, exercise, in_sheet=True)
-    record = evidence.find_answered_run(context, exercise)
-    attempts.add_attempts(context, exercise.id, results, record.id if record else None)
+    record = evidence.find_answered_run(context.paths, exercise)
+    attempts.add_attempts(context.paths, exercise.id, results, record.id if record else None)
     return evidence.answers_of(context, exercise)
 
 
@@ -115,15 +116,15 @@ def take_file(context: Context, answering: Answering, path: Path) -> tuple[Answe
     """Store the answers of a sheet. Raises ManifestError, UsageError; then nothing is stored."""
     sheet = read_sheet(path, answering.exercise)
     if sheet.run is not None:
-        answering.record = evidence.find_good_run(context, answering.exercise, sheet.run)
+        answering.record = evidence.find_good_run(context.paths, answering.exercise, sheet.run)
         answering.pinned = answering.record.id
     return take(context, answering, sheet.answers)
 
 
-def template(context: Context, answering: Answering) -> Path:
+def template(paths: WorkspacePaths, answering: Answering) -> Path:
     """Write the sheet to fill in, with the answers so far; return its path."""
     run = answering.pinned or (answering.record.id if answering.record else None)
-    path = context.paths.answers(answering.exercise.id)
+    path = paths.answers(answering.exercise.id)
     write_sheet(path, answering.exercise, answering.answers, run)
     return path
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpucourse.context import Context
 from gpucourse.model.answer import AnswerAttempt, AnswerAttempts, AnswerResult
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_mapping, read_record, write_record
 from gpucourse.workspace.mapping import changing
+from gpucourse.workspace.paths import WorkspacePaths
 
 JUDGED = frozenset({"passed", "failed"})
 
@@ -34,19 +34,19 @@ class History:
         return len(wrong - {answer})
 
 
-def read_history(context: Context, exercise_id: str) -> History:
+def read_history(paths: WorkspacePaths, exercise_id: str) -> History:
     """Return every attempt at the questions of an exercise, oldest first. Raises MissingError for a damaged file,
     NewerFormat."""
-    record = read_record(context.paths.attempts(exercise_id), AnswerAttempts)
+    record = read_record(paths.attempts(exercise_id), AnswerAttempts)
     attempts = record.attempts if record else ()
-    count = read_mapping(context.paths.attempt_counts).get(exercise_id, 0)
+    count = read_mapping(paths.attempt_counts).get(exercise_id, 0)
     return History(attempts=attempts, complete=not isinstance(count, int) or len(attempts) >= count)
 
 
-def add_attempts(context: Context, exercise_id: str, results: Sequence[AnswerResult], run: str | None) -> None:
+def add_attempts(paths: WorkspacePaths, exercise_id: str, results: Sequence[AnswerResult], run: str | None) -> None:
     """Store the answers to choices and numbers, each answer once. `run`: the run that they are about. Raises StorageError."""
-    with changing(context.paths, context.paths.attempt_counts) as counts:
-        history = read_history(context, exercise_id)
+    with changing(paths, paths.attempt_counts) as counts:
+        history = read_history(paths, exercise_id)
         new = [
             AnswerAttempt(
                 question=result.id, answer=result.answer or "", right=result.verdict == "passed", at=now_utc(), run=run or ""
@@ -58,5 +58,5 @@ def add_attempts(context: Context, exercise_id: str, results: Sequence[AnswerRes
         ]
         if new:
             attempts = (*history.attempts, *new)
-            write_record(context.paths.attempts(exercise_id), AnswerAttempts(exercise=exercise_id, attempts=attempts))
+            write_record(paths.attempts(exercise_id), AnswerAttempts(exercise=exercise_id, attempts=attempts))
             counts[exercise_id] = max(len(attempts), counts.get(exercise_id, 0))

@@ -31,7 +31,8 @@ from gpucourse.storage import storing, writing
 from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_record, to_json
-from gpucourse.workspace.locate import open_workspace
+from gpucourse.workspace.locate import Workspace, open_workspace
+from gpucourse.workspace.paths import WorkspacePaths
 
 CARD = "bundle.json"
 LIMITS = ZipLimits(members=20_000, member_bytes=64 << 20, total_bytes=2 << 30)
@@ -81,7 +82,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
     }
     _check_size(members)
     card = Card(
-        by=by or name_learner(context),
+        by=by or name_learner(context.settings),
         made=now_utc(),
         workspace=context.workspace.id,
         gpucourse=__version__,
@@ -130,10 +131,10 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
             ) from error
 
 
-def check_reviewer(context: Context, bundle: OpenBundle) -> None:
+def check_reviewer(workspace: Workspace, bundle: OpenBundle) -> None:
     """Check that another workspace made the bundle. Raises UsageError if it was this one: the learner would judge their own
     work."""
-    if bundle.card.workspace == context.workspace.id:
+    if bundle.card.workspace == workspace.id:
         raise UsageError(
             f"{bundle.path} was made in this workspace: your own judgement would not be counted",
             hint="an instructor judges it in another workspace: "
@@ -174,9 +175,9 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
     single = [context.paths.identity, context.paths.quiz, context.paths.attempt_counts]
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            records = [evidence.find_counting_run(context, exercise), evidence.find_answered_run(context, exercise)]
+            records = [evidence.find_counting_run(context.paths, exercise), evidence.find_answered_run(context.paths, exercise)]
             folders += sorted({runs.files_of(context.paths, record).folder for record in records if record})
-            single += _list_small_files(context, exercise.id)
+            single += _list_small_files(context.paths, exercise.id)
             single += _list_files_of_parts(context, exercise)
     paths = dict.fromkeys([*(path for folder in folders for path in sorted(folder.rglob("*"))), *single])
     for path in paths:
@@ -184,11 +185,11 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(root).as_posix(), path
 
 
-def _list_small_files(context: Context, exercise_id: str) -> Iterator[Path]:
+def _list_small_files(paths: WorkspacePaths, exercise_id: str) -> Iterator[Path]:
     """Yield what every run of an exercise recorded, without outputs and logs: it shows what was predicted, and after which
     runs. Runs of the learner's own scripts are private."""
-    for record in (record for record in runs.readable(context.paths, exercise_id)[0] if not record.own_script):
-        files = runs.files_of(context.paths, record)
+    for record in (record for record in runs.readable(paths, exercise_id)[0] if not record.own_script):
+        files = runs.files_of(paths, record)
         yield from (files.folder / name for name in (*seals.EVIDENCE, files.hashes.name, files.verdict.name))
 
 

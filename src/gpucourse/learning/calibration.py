@@ -10,7 +10,7 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.figures.plots import draw
 from gpucourse.learning.predictions import list_predictions
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, Watcher
 from gpucourse.model.manifest import Plot, Series
 from gpucourse.model.node import is_simulated
 from gpucourse.model.report import Chapter, Grid, Picture
@@ -49,7 +49,7 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
         (exercise, predictions[0])
         for module in context.catalog.modules
         for exercise in module.exercises
-        if (predictions := list_predictions(context, exercise))
+        if (predictions := list_predictions(context.paths, exercise))
     ]
     if not pairs:
         return ()
@@ -68,15 +68,15 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
             title=_TITLE,
             text="The first prediction of each exercise, made before its run, beside what the run measured.",
             grids=(Grid(title="Predictions", columns=titles, rows=rows, numeric=(False, False, True, True, True)),),
-            pictures=_draw(context, points, "simulated nodes (mode: local)" if local else "", draw) if points else (),
+            pictures=_draw(context.watch, points, "simulated nodes (mode: local)" if local else "", draw) if points else (),
             sources=tuple(item.record.id for _, item in pairs),
         ),
     )
 
 
-def _draw(context: Context, points: list[dict[str, object]], subtitle: str, draw: DrawPicture) -> tuple[Picture, ...]:
+def _draw(watch: Watcher, points: list[dict[str, object]], subtitle: str, draw: DrawPicture) -> tuple[Picture, ...]:
     try:
         return (draw(_PLOT, {"predictions": points}, subtitle),)
     except MissingError as error:
-        context.watch(Note(text=f"no chart {_PLOT.file}: {error.what}", level="warning"))
+        watch(Note(text=f"no chart {_PLOT.file}: {error.what}", level="warning"))
         return ()

@@ -17,7 +17,7 @@ from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.runs import finish, parts, results
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_json, write_record
-from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,21 +43,23 @@ def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[R
     Raises MissingError if there is none; UnknownName and UsageError for a name that fits no good run of it.
     """
     _, exercise = context.catalog.exercise(exercise_id)
-    record = evidence.find_good_run(context, exercise, run) if run else evidence.find_newest_candidate(context, exercise)
+    record = (
+        evidence.find_good_run(context.paths, exercise, run) if run else evidence.find_newest_candidate(context.paths, exercise)
+    )
     if record is None:
         raise MissingError(f"no run of {exercise.id} has succeeded yet", hint=f"gpucourse run {exercise.id}")
     files = runs.files_of(context.paths, record)
     verdict = _judge_exercise(context, exercise, record)
     parts.judge_kept_again(context, exercise)
-    _keep_verdict(context, files, record, verdict)
-    finish.deliver(context, exercise, record)
-    _mark(context, exercise, verdict)
+    _keep_verdict(context.paths, files, record, verdict)
+    finish.deliver(context.paths, exercise, record)
+    _mark(context.paths, exercise, verdict)
     return record, verdict
 
 
-def is_script(context: Context, name: str) -> bool:
+def is_script(paths: WorkspacePaths, name: str) -> bool:
     """Return whether a script of the learner has run under that name."""
-    return any(runs.readable(context.paths, runs.script_place(Path(name))))
+    return any(runs.readable(paths, runs.script_place(Path(name))))
 
 
 def check_script(context: Context, name: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
@@ -80,14 +82,14 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
         )
     record = good[-1]
     files = runs.files_of(context.paths, record)
-    verdict = _judge_run(context, record.subject, record, lambda: results.judge_own_checks(context, record))
-    _keep_verdict(context, files, record, verdict)
+    verdict = _judge_run(context.paths, record.subject, record, lambda: results.judge_own_checks(context, record))
+    _keep_verdict(context.paths, files, record, verdict)
     return record, verdict
 
 
-def find_namesakes(context: Context, record: RunRecord) -> list[str]:
+def find_namesakes(paths: WorkspacePaths, record: RunRecord) -> list[str]:
     """Return the other scripts of that name, in other folders, that have runs: they share the folder of runs."""
-    records = runs.readable(context.paths, record.folder)[0]
+    records = runs.readable(paths, record.folder)[0]
     scripts = {candidate.own_script for candidate in records if candidate.own_script and candidate.subject == record.subject}
     return sorted(scripts - {record.own_script})
 
@@ -97,13 +99,13 @@ def check_all(context: Context) -> list[Recheck]:
     rechecks: list[Recheck] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            stored = results.read_stored_verdict(context, exercise.id)
-            record = evidence.find_counting_run(context, exercise)
-            is_own_script = stored is not None and results.read_handed_in_verdict(context, exercise.id) is None
+            stored = results.read_stored_verdict(context.paths, exercise.id)
+            record = evidence.find_counting_run(context.paths, exercise)
+            is_own_script = stored is not None and results.read_handed_in_verdict(context.paths, exercise.id) is None
             verdict = _judge_exercise(context, exercise, record) if record else _void(stored, is_own_script=is_own_script)
             parts.judge_kept_again(context, exercise)
             if verdict is not None:
-                _mark(context, exercise, verdict)
+                _mark(context.paths, exercise, verdict)
             exercise_evidence = evidence.gather(context, exercise, thorough=False, with_prediction=False) if record else None
             missing = (
                 tuple(title for title in exercise_evidence.wanted if title not in exercise_evidence.handed_in)
@@ -117,14 +119,14 @@ def check_all(context: Context) -> list[Recheck]:
     return rechecks
 
 
-def _keep_verdict(context: Context, files: RunPaths, record: RunRecord, verdict: ExerciseVerdict) -> None:
+def _keep_verdict(paths: WorkspacePaths, files: RunPaths, record: RunRecord, verdict: ExerciseVerdict) -> None:
     """Store the verdict with the run, and seal it if the record has not changed since the run ended."""
     document = _read_seal_document(files)
     untouched = not seals.find_changed_files(files, ("run.json",), seal=seals.select_digests(document))
     record.verdict = verdict.verdict
     write_record(files.verdict, verdict)
     if not untouched:
-        runs.save(context.paths, record)
+        runs.save(paths, record)
         return
     seals.save_sealed(files, record, document, changed_names=(files.verdict.name,))
 
@@ -137,15 +139,15 @@ def _read_seal_document(files: RunPaths) -> object:
 
 
 def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
-    return _judge_run(context, exercise.id, record, lambda: finish.judge_again(context, exercise, record))
+    return _judge_run(context.paths, exercise.id, record, lambda: finish.judge_again(context, exercise, record))
 
 
 def _judge_run(
-    context: Context, subject: str, record: RunRecord, judge_again: Callable[[], ExerciseVerdict]
+    paths: WorkspacePaths, subject: str, record: RunRecord, judge_again: Callable[[], ExerciseVerdict]
 ) -> ExerciseVerdict:
     """Return the verdict on a run; a file that is damaged, or has changed since the run ended, adds a check that did not
     pass."""
-    changed = seals.find_changed_files(runs.files_of(context.paths, record))
+    changed = seals.find_changed_files(runs.files_of(paths, record))
     try:
         verdict = judge_again()
     except GpucourseError as error:
@@ -176,11 +178,11 @@ def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVer
     return replace(stored, verdict="error", checks=(reason,))
 
 
-def _mark(context: Context, exercise: Exercise, verdict: ExerciseVerdict) -> None:
+def _mark(paths: WorkspacePaths, exercise: Exercise, verdict: ExerciseVerdict) -> None:
     """Hand the verdict in if it is about the run that is handed in already, or if none is, or if that run is gone."""
-    path = context.paths.verdict(exercise.id)
-    handed_in = results.read_handed_in_verdict(context, exercise.id)
-    if handed_in is None or handed_in.run == verdict.run or not context.paths.run(exercise.id, handed_in.run).record.exists():
+    path = paths.verdict(exercise.id)
+    handed_in = results.read_handed_in_verdict(paths, exercise.id)
+    if handed_in is None or handed_in.run == verdict.run or not paths.run(exercise.id, handed_in.run).record.exists():
         write_record(path, verdict)
 
 

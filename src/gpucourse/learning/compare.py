@@ -33,6 +33,7 @@ from gpucourse.report.markdown import table as as_markdown
 from gpucourse.runs.results import material
 from gpucourse.storage import write_text
 from gpucourse.workspace import runs
+from gpucourse.workspace.paths import WorkspacePaths
 
 Rows = Mapping[str, Sequence[ComparedRow]]
 """The values of all runs, by the title of their table."""
@@ -82,14 +83,14 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
             hint="compare runs of one exercise: gpucourse runs lists them",
         )
     _module, exercise = context.catalog.exercise(records[0].exercise)
-    metrics = {record.id: _metrics(context, record) for record in records}
+    metrics = {record.id: _metrics(context.paths, record) for record in records}
     labels = _labels(records, metrics)
     named = {labels[record.id]: metrics[record.id] for record in records}
     rows = {table.title: compared for table in exercise.tables if (compared := _list_rows(table, named))}
     tables = tuple(_lay_out(title, compared, list(named)) for title, compared in rows.items())
     mode = SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode
     conclusion = _conclude(records, rows)
-    files = [*_draw(context, exercise, named, mode), _store(context, exercise, tables, mode, conclusion)]
+    files = [*_draw(context, exercise, named, mode), _store(context.paths, exercise, tables, mode, conclusion)]
     return Comparison(
         exercise=exercise.id,
         title=exercise.title,
@@ -205,8 +206,8 @@ def _tell_values(row: ComparedRow) -> tuple[str, ...]:
     return first, *(f"{text} ({far})" if far else text for text, far in zip(following, differences, strict=True))
 
 
-def _metrics(context: Context, record: RunRecord) -> Mapping[str, Any]:
-    metrics = material(context, record)["metrics"]
+def _metrics(paths: WorkspacePaths, record: RunRecord) -> Mapping[str, Any]:
+    metrics = material(paths, record)["metrics"]
     if not metrics:
         raise MissingError(
             f"run {record.id} has no metrics ({record.state}), so there is nothing to compare",
@@ -250,8 +251,8 @@ def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str,
             context.watch(Note(text=f"no chart {manifest_plot.file}: {error.what}", level="warning"))
 
 
-def _store(context: Context, exercise: Exercise, tables: Sequence[Grid], mode: str, conclusion: str) -> Path:
-    path = context.paths.comparison(exercise.id)
+def _store(paths: WorkspacePaths, exercise: Exercise, tables: Sequence[Grid], mode: str, conclusion: str) -> Path:
+    path = paths.comparison(exercise.id)
     parts = [f"# {exercise.id} {exercise.title}, compared", *([f"mode: {mode}"] if mode else [])]
     for grid in tables:
         parts += [f"## {grid.title}", *([as_markdown(grid)] if grid.rows else []), *([grid.note] if grid.note else [])]

@@ -20,6 +20,7 @@ from gpucourse.storage import writing
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import copy_file
+from gpucourse.workspace.paths import WorkspacePaths
 
 JUDGED = {"passed": "right", "failed": "wrong", "not_measured": "not measured", "error": "not compared"}
 
@@ -69,7 +70,7 @@ def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> It
         return
     yield from (f"### {exercise.id} {exercise.title}", "", exercise.goal, "")
     if evidence.run is not None:
-        yield from _describe_run(context, exercise, evidence, folder)
+        yield from _describe_run(context.paths, exercise, evidence, folder)
     if evidence.prediction is not None and evidence.prediction.answer is not None:
         yield from (
             f"**Predicted.** {evidence.prediction.text}",
@@ -85,9 +86,9 @@ def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> It
         yield from (f"**What I wrote.** {part.title}, `{part.file}`", "", f"{fence}python", text.rstrip("\n"), fence, "")
 
 
-def _describe_run(context: Context, exercise: Exercise, evidence: ExerciseEvidence, folder: Path) -> Iterator[str]:
-    files = context.paths.run(exercise.id, evidence.run or "")
-    record = runs.find(context.paths, evidence.run or "")
+def _describe_run(paths: WorkspacePaths, exercise: Exercise, evidence: ExerciseEvidence, folder: Path) -> Iterator[str]:
+    files = paths.run(exercise.id, evidence.run or "")
+    record = runs.find(paths, evidence.run or "")
     restarts = f", with {record.restarts_in_words}" if record.restarts else ""
     place = ", on simulated nodes: its times say nothing about GPUs" if is_simulated(record.mode) else ""
     yield from (f"*Run {evidence.run}{restarts}{place}.*", "")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpucourse.context import Context
+from gpucourse.context import Context, ReviewedWork
 from gpucourse.course.answer_sheet import load_sheet
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UsageError
 from gpucourse.grading.answers import fingerprint, judge
@@ -26,43 +26,44 @@ from gpucourse.runs.parts import add_checks, is_solution, make_doubtful, read_pa
 from gpucourse.runs.results import material, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_record
+from gpucourse.workspace.paths import WorkspacePaths
 
 
-def find_counting_run(context: Context, exercise: Exercise) -> RunRecord | None:
+def find_counting_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
     """Return the run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that
     succeeded and was judged. A script of the learner counts for no exercise."""
-    verdict = read_handed_in_verdict(context, exercise.id)
-    if verdict is not None and (handed_in := _find_candidate(context, exercise, verdict.run)) is not None:
+    verdict = read_handed_in_verdict(paths, exercise.id)
+    if verdict is not None and (handed_in := _find_candidate(paths, exercise, verdict.run)) is not None:
         return handed_in
-    good = (record for record in runs.iterate_newest_first(context.paths, exercise.id) if record.is_evidence)
+    good = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
     not_judged: RunRecord | None = None
     for record in good:
         if record.verdict is not None:
             return record
         not_judged = not_judged or record
-    return not_judged or next(iter(candidates(context, exercise)), None)
+    return not_judged or next(iter(candidates(paths, exercise)), None)
 
 
-def find_newest_candidate(context: Context, exercise: Exercise) -> RunRecord | None:
+def find_newest_candidate(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
     """Return the newest run that can be evidence for an exercise. Raises the errors of `candidates`."""
-    good = (record for record in runs.iterate_newest_first(context.paths, exercise.id) if record.is_evidence)
-    return next(good, None) or next(iter(candidates(context, exercise)), None)
+    good = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
+    return next(good, None) or next(iter(candidates(paths, exercise)), None)
 
 
-def candidates(context: Context, exercise: Exercise) -> list[RunRecord]:
+def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
     """Return the runs that can be evidence for an exercise, oldest first. One that cannot be read is left out if others can;
     raises MissingError, NewerFormat if none is left."""
-    records, errors = runs.readable(context.paths, exercise.id)
+    records, errors = runs.readable(paths, exercise.id)
     good = [record for record in records if record.is_evidence]
     if errors and not good:
         raise next(iter(errors.values()))
     return good
 
 
-def find_good_run(context: Context, exercise: Exercise, run: str) -> RunRecord:
+def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord:
     """Return the run of an exercise that a person typed. Raises UnknownName, MissingError for a record that cannot be read,
     UsageError for a run of another exercise, for one that did not succeed, and for a script of the learner."""
-    record = runs.find(context.paths, run)
+    record = runs.find(paths, run)
     if record.exercise != exercise.id:
         raise UsageError(
             f"run {record.id} is a run of {record.exercise}, not of {exercise.id}", hint=f"gpucourse runs {exercise.id}"
@@ -84,13 +85,13 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
     files are damaged or have changed since it ended, only the answers that are about the run cannot be compared.
     """
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
-    history = None if in_sheet else read_history(context, exercise.id)
-    judgements = read_judgements(context, exercise.id)
-    self_judgements = read_self_judgements(context, exercise.id)
+    history = None if in_sheet else read_history(context.paths, exercise.id)
+    judgements = read_judgements(context.reviewed, exercise.id)
+    self_judgements = read_self_judgements(context.paths, exercise.id)
     run_evidence, gpu, trouble = None, False, ""
     try:
-        if record := _find_run_of_answers(context, exercise, sheet.run if sheet else None):
-            run_evidence, gpu = read_run_evidence(context, record)
+        if record := _find_run_of_answers(context.paths, exercise, sheet.run if sheet else None):
+            run_evidence, gpu = read_run_evidence(context.paths, record)
     except GpucourseError as error:
         trouble = error.what
 
@@ -107,13 +108,13 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
     return tuple(replace(result, said=trouble) if trouble and result.verdict == "error" else result for result in results)
 
 
-def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
+def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
     """Return what answers about a run are compared with, and whether the run used a GPU.
 
     Raises MissingError if its files are damaged or have changed since it ended.
     """
-    run_evidence = material(context, record)
-    if changed := seals.find_changed_files(runs.files_of(context.paths, record), seals.EVIDENCE):
+    run_evidence = material(paths, record)
+    if changed := seals.find_changed_files(runs.files_of(paths, record), seals.EVIDENCE):
         raise MissingError(
             f"{', '.join(changed)} of run {record.id} changed after it had ended, so nothing is compared with it",
             hint=f"put it back as it was, or run it again: gpucourse run {record.exercise}",
@@ -121,33 +122,33 @@ def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str,
     return run_evidence, on_gpu(run_evidence["metrics"], record.mode)
 
 
-def find_answered_run(context: Context, exercise: Exercise) -> RunRecord | None:
+def find_answered_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
     """Return the run that the handed-in answers are about; None if there is none, or the sheet cannot be read."""
     try:
-        sheet = load_sheet(context.paths.answers(exercise.id), exercise)
+        sheet = load_sheet(paths.answers(exercise.id), exercise)
     except ManifestError:
         return None
-    return _find_run_of_answers(context, exercise, sheet.run) if sheet else None
+    return _find_run_of_answers(paths, exercise, sheet.run) if sheet else None
 
 
 Judgements = Mapping[tuple[str, str], Judgement]
 """The newest judgement on each text, by the question and the digest of the words."""
 
 
-def read_judgements(context: Context, exercise_id: str) -> Judgements:
+def read_judgements(reviewed: ReviewedWork | None, exercise_id: str) -> Judgements:
     """Return what the reviewer who has opened this work said of it, from the reviewer's own workspace; empty if there is no
     reviewer.
 
     This reads no file that the learner can write. Raises ManifestError for a damaged file.
     """
-    work = context.reviewed
+    work = reviewed
     return _read_newest_judgements(work.keeper.peer_review(work.key, exercise_id)) if work else {}
 
 
-def read_self_judgements(context: Context, exercise_id: str) -> Judgements:
+def read_self_judgements(paths: WorkspacePaths, exercise_id: str) -> Judgements:
     """Return the learner's judgements of their own texts: for the screen, not for points. Raises ManifestError for a damaged
     file."""
-    return _read_newest_judgements(context.paths.review(exercise_id))
+    return _read_newest_judgements(paths.review(exercise_id))
 
 
 def _read_newest_judgements(path: Path) -> Judgements:
@@ -162,7 +163,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
     trouble = ""
     record = None
     try:
-        record = find_counting_run(context, exercise)
+        record = find_counting_run(context.paths, exercise)
         verdict = verdict_on(context, exercise, record) if record else None
     except GpucourseError as error:
         verdict, trouble = None, error.what
@@ -171,7 +172,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
     except GpucourseError as error:
         answers = tuple(AnswerResult(id=item.id, kind=item.kind, text=item.text, verdict="open") for item in exercise.questions)
         trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
-    prediction = judge_predictions(context, exercise) if with_prediction else None
+    prediction = judge_predictions(context.paths, exercise) if with_prediction else None
     parts = choose_needed(exercise.yours, _confirm_parts(context, exercise, verdict))
     required = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
     if record is None or verdict is None:
@@ -186,7 +187,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
             trouble=trouble,
         )
     files = runs.files_of(context.paths, record)
-    gpu = on_gpu(material(context, record)["metrics"], record.mode)
+    gpu = on_gpu(material(context.paths, record)["metrics"], record.mode)
     required = tuple(item.title for item in exercise.deliverables if gpu or item.evidence == "logic")
     seal = seals.read_seal(files)
     return ExerciseEvidence(
@@ -198,7 +199,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         prediction=prediction,
         parts=parts,
         wanted=required,
-        handed_in=_list_handed_in(context, exercise, record, seal),
+        handed_in=_list_handed_in(context.paths, exercise, record, seal),
         changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE, seal=seal),
         trouble=trouble,
     )
@@ -209,7 +210,7 @@ def review_parts(context: Context, exercise: Exercise, results: Iterable[PartRes
     whether only the learner's computer judged it, and what the reviewer says of this very file."""
     parts = {part.id: part for part in exercise.yours}
     try:
-        judgements = read_judgements(context, exercise.id)
+        judgements = read_judgements(context.reviewed, exercise.id)
     except MissingError:  # the reviewer's own file is damaged: the answers say so
         judgements = {}
     reviews: dict[str, PartReview] = {}
@@ -259,14 +260,14 @@ def _confirm_in_run(
     return add_checks(part, result, verdict.checks)
 
 
-def _find_run_of_answers(context: Context, exercise: Exercise, run: str | None) -> RunRecord | None:
-    return (_find_candidate(context, exercise, run) if run else None) or find_counting_run(context, exercise)
+def _find_run_of_answers(paths: WorkspacePaths, exercise: Exercise, run: str | None) -> RunRecord | None:
+    return (_find_candidate(paths, exercise, run) if run else None) or find_counting_run(paths, exercise)
 
 
-def _find_candidate(context: Context, exercise: Exercise, run: str) -> RunRecord | None:
+def _find_candidate(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord | None:
     """Return the run of that id if it can be evidence for the exercise; None if it cannot, or cannot be read."""
     try:
-        record = runs.read(context.paths, exercise.id, run)
+        record = runs.read(paths, exercise.id, run)
     except MissingError:
         return None
     return record if record is not None and record.is_evidence else None
@@ -319,9 +320,9 @@ def _judge(
         )
 
 
-def _list_handed_in(context: Context, exercise: Exercise, record: RunRecord, seal: Mapping[str, str]) -> tuple[str, ...]:
+def _list_handed_in(paths: WorkspacePaths, exercise: Exercise, record: RunRecord, seal: Mapping[str, str]) -> tuple[str, ...]:
     """Return the titles of the deliverables that are present and unchanged since the run, by its `seal`."""
-    files, folder = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
+    files, folder = runs.files_of(paths, record), paths.deliverables(exercise.id)
     titles: list[str] = []
     for deliverable in exercise.deliverables:
         names = [source.relative_to(files.folder).as_posix() for source in sorted(files.folder.glob(deliverable.source))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.course.answer_sheet import load_sheet
@@ -28,6 +29,10 @@ from gpucourse.storage import find_login
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
+from gpucourse.workspace.paths import WorkspacePaths
+
+if TYPE_CHECKING:
+    from gpucourse.workspace.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +148,7 @@ def judgement(
     if question in {part.id for part in exercise.yours}:
         digest = _find_part_digest(context, exercise, question)
     else:
-        digest = _find_text_digest(context, exercise, question)
+        digest = _find_text_digest(context.paths, exercise, question)
     record = Judgement(question=question, share=share, by=by.strip(), at=now_utc(), comment=comment, answer_sha256=digest)
     return exercise_id, record
 
@@ -161,10 +166,10 @@ def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
     return result.sha256
 
 
-def _find_text_digest(context: Context, exercise: Exercise, question: str) -> str:
+def _find_text_digest(paths: WorkspacePaths, exercise: Exercise, question: str) -> str:
     """Return the digest of the answer to a question. Raises UsageError if it is no free text, or has no answer."""
     exercise_id = exercise.id
-    sheet = load_sheet(context.paths.answers(exercise.id), exercise)
+    sheet = load_sheet(paths.answers(exercise.id), exercise)
     answer = sheet.answers.get(question) if sheet else None
     kind = next(candidate.kind for candidate in exercise.questions if candidate.id == question)
     if kind != "text":
@@ -185,9 +190,9 @@ def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
             write_record(path, Review(exercise=exercise_id, judgements=(*(review.judgements if review else ()), judgement)))
 
 
-def name_learner(context: Context) -> str:
+def name_learner(settings: Settings) -> str:
     """Return the learner's name: the workspace's owner, else the login."""
-    return context.settings.owner or find_login()
+    return settings.owner or find_login()
 
 
 def _read_answers(context: Context, exercise: Exercise) -> list[tuple[Question, AnswerResult]]:

@@ -12,6 +12,7 @@ from gpucourse.model.manifest import Module
 from gpucourse.model.score import Grade
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.results import read_handed_in_verdict
+from gpucourse.workspace.paths import WorkspacePaths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +34,11 @@ def list_course(context: Context) -> Syllabus:
         points = grade(context, thorough=False)
     except ManifestError as error:  # the rubric is wrong: the syllabus is still useful
         broken.append(error)
-    return Syllabus(modules=catalog.modules, progress=progress(context), points=points, broken=broken)
+    return Syllabus(modules=catalog.modules, progress=progress(context.paths), points=points, broken=broken)
 
 
-def progress(context: Context) -> dict[str, ExerciseVerdict]:
+def progress(paths: WorkspacePaths) -> dict[str, ExerciseVerdict]:
     """Return the newest verdict of every exercise that has one."""
-    names = sorted(path.name for path in context.paths.deliverables_root.glob("*"))
-    verdicts = {name: read_handed_in_verdict(context, name) for name in names}
+    names = sorted(path.name for path in paths.deliverables_root.glob("*"))
+    verdicts = {name: read_handed_in_verdict(paths, name) for name in names}
     return {exercise: verdict for exercise, verdict in verdicts.items() if verdict is not None}

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
-from gpucourse.grading.signs import list_unanswered, read_signs
+from gpucourse.grading.points import list_unanswered, read_signs
 from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence, Signs
 from gpucourse.runs.parts import find_last_tried
-from gpucourse.runs.prepare import find_deployed_lab
+from gpucourse.runs.resolve import find_deployed_lab
 from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.paths import WorkspacePaths
+
+if TYPE_CHECKING:
+    from gpucourse.course.catalog import Catalog
+
 
 BAD = frozenset({"failed", "error"})
 
@@ -34,16 +40,16 @@ def find_next_step(context: Context) -> NextStep:
     """Return the one thing to do next, near the learner's place: in the exercise of the newest run or `try`, else in its module
     or that of the lab that was changed last, else in the first exercise that is not done. Raises MissingError for a course
     without exercises."""
-    newest = _find_newest_run(context)
-    number, current = _find_place(context, newest)
-    for exercise in _order_exercises(context, number, current):
+    newest = _find_newest_run(context.paths)
+    number, current = _find_place(context.paths, newest)
+    for exercise in _order_exercises(context.catalog, number, current):
         evidence = gather(context, exercise, thorough=False, with_prediction=False)
         signs = read_signs(evidence)
         module = context.catalog.exercise(exercise.id)[0]
         is_newest = newest is not None and newest.exercise == exercise.id == current
-        choice = _choose_after_run(context, module, newest, evidence) if newest and is_newest else None
+        choice = _choose_after_run(context.paths, module, newest, evidence) if newest and is_newest else None
         if choice is None and not signs.is_done:
-            choice = _choose(context, module, exercise, evidence, signs)
+            choice = _choose(context.paths, module, exercise, evidence, signs)
         if choice is not None:
             return NextStep(exercise=exercise, signs=signs, what=choice[0], command=choice[1])
     if not context.catalog.modules:
@@ -61,19 +67,19 @@ def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
     }
 
 
-def _order_exercises(context: Context, number: str, current: str) -> Iterator[Exercise]:
+def _order_exercises(catalog: Catalog, number: str, current: str) -> Iterator[Exercise]:
     """Yield every exercise; the current exercise and its module come first, and some exercises come twice."""
-    for module in context.catalog.iterate(first=number):
+    for module in catalog.iterate(first=number):
         if module.id == number:
             yield from (exercise for exercise in module.exercises if exercise.id == current)
         yield from module.exercises
 
 
-def _find_place(context: Context, newest: RunRecord | None) -> tuple[str, str]:
+def _find_place(paths: WorkspacePaths, newest: RunRecord | None) -> tuple[str, str]:
     """Return the module of the newest run, of the newest `try` or of the lab that was changed last; and the exercise, if it is
     a run or a `try`, or a lab that was deployed for the exercise tried last."""
-    labs = deployments.readable(context.paths)[0]
-    tried_at, exercise = find_last_tried(context)
+    labs = deployments.readable(paths)[0]
+    tried_at, exercise = find_last_tried(paths)
     module = exercise.partition(".")[0]
     places = [(tried_at, module, exercise)] if tried_at else []
     places += [(newest.created, newest.module, newest.exercise)] if newest else []
@@ -82,14 +88,14 @@ def _find_place(context: Context, newest: RunRecord | None) -> tuple[str, str]:
     return max(places, key=lambda place: place[0][:19], default=("", "", ""))[1:]
 
 
-def _find_newest_run(context: Context) -> RunRecord | None:
+def _find_newest_run(paths: WorkspacePaths) -> RunRecord | None:
     """Return the newest run of an exercise; drills and the learner's own scripts are left out."""
-    records = (record for record in runs.iterate_newest_first(context.paths) if not record.own_script and not record.drill)
+    records = (record for record in runs.iterate_newest_first(paths) if not record.own_script and not record.drill)
     return next(records, None)
 
 
 def _choose_after_run(
-    context: Context, module: Module, record: RunRecord, evidence: ExerciseEvidence
+    paths: WorkspacePaths, module: Module, record: RunRecord, evidence: ExerciseEvidence
 ) -> tuple[str, str] | None:
     """Return what to do if the newest run, of this exercise, has not ended or did not succeed; else None."""
     if not record.has_ended:
@@ -97,7 +103,7 @@ def _choose_after_run(
     if not record.advice and (record.id == evidence.run or record.verdict not in BAD or not record.is_evidence):
         return None
     try:
-        find_deployed_lab(context, module)
+        find_deployed_lab(paths, module)
     except MissingError:
         return None
     if record.advice:
@@ -106,9 +112,11 @@ def _choose_after_run(
     return f"a check of run {record.id} did not pass", f"gpucourse hint {record.exercise}"
 
 
-def _choose(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence, signs: Signs) -> tuple[str, str]:
+def _choose(
+    paths: WorkspacePaths, module: Module, exercise: Exercise, evidence: ExerciseEvidence, signs: Signs
+) -> tuple[str, str]:
     if not signs.ran:
-        return _choose_run(context, module, exercise, evidence)
+        return _choose_run(paths, module, exercise, evidence)
     if signs.yours is False:
         part = next(part for part in evidence.parts if part.verdict != "passed")
         task = next(item.write for item in exercise.yours if item.id == part.id)
@@ -119,17 +127,17 @@ def _choose(context: Context, module: Module, exercise: Exercise, evidence: Exer
     if typed := [name for name in unanswered if name not in mutations]:
         return f"answer {', '.join(typed)}", f"gpucourse answer {exercise.id}"
     try:
-        find_deployed_lab(context, module)
+        find_deployed_lab(paths, module)
     except MissingError as error:
         return error.what, error.hint or f"gpucourse deploy {module.id}"
     checks = ", ".join(check.id for check in exercise.checks)
     return f"{mutations[unanswered[0]].text.rstrip('.')}. The checks of {exercise.id}: {checks}", exercise.mutation_command
 
 
-def _choose_run(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> tuple[str, str]:
+def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> tuple[str, str]:
     bad = [check.title for check in evidence.checks if check.verdict in BAD]
     try:
-        find_deployed_lab(context, module)
+        find_deployed_lab(paths, module)
     except MissingError as error:
         return error.what, error.hint or f"gpucourse deploy {module.id}"
     if evidence.trouble or evidence.changed:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.grading.answers import SECOND, compute_credit
 from gpucourse.learning.attempts import JUDGED
@@ -15,6 +14,7 @@ from gpucourse.model.questions import Prediction
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.results import read_prediction
 from gpucourse.workspace import runs, seals
+from gpucourse.workspace.paths import WorkspacePaths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +26,13 @@ class RunPrediction:
     blind: bool
 
 
-def list_predictions(context: Context, exercise: Exercise) -> list[RunPrediction]:
+def list_predictions(paths: WorkspacePaths, exercise: Exercise) -> list[RunPrediction]:
     """Return every prediction that can be compared with what its run measured, oldest first; only of runs whose files have not
     changed since they ended."""
-    return list(_iterate_predictions(context, exercise)) if exercise.predict else []
+    return list(_iterate_predictions(paths, exercise)) if exercise.predict else []
 
 
-def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | None:
+def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult | None:
     """Return how the learner's predictions of an exercise count; None if it asks for none.
 
     The first right one counts: in full if it is the first prediction, made before any run with the same parameters.
@@ -41,7 +41,7 @@ def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | No
     if prediction is None:
         return None
     judged: list[RunPrediction] = []
-    for item in _iterate_predictions(context, exercise):
+    for item in _iterate_predictions(paths, exercise):
         judged.append(item)
         if item.result.verdict == "passed":
             break
@@ -73,20 +73,20 @@ def _compute_share(prediction: Prediction, wrong: list[str], *, right: bool, bli
     return 0.0 if not right else 1.0 if blind and not wrong else SECOND
 
 
-def _iterate_predictions(context: Context, exercise: Exercise) -> Iterator[RunPrediction]:
+def _iterate_predictions(paths: WorkspacePaths, exercise: Exercise) -> Iterator[RunPrediction]:
     settings: list[tuple[object, ...]] = []
-    for record in runs.iterate_predicted(context.paths, exercise.id):
+    for record in runs.iterate_predicted(paths, exercise.id):
         if not record.is_evidence:
             continue
         setting = (record.parameters, record.world_size, record.mode)
         if record.prediction is None:
             settings.append(setting)
             continue
-        if seals.find_changed_files(runs.files_of(context.paths, record), seals.EVIDENCE):
+        if seals.find_changed_files(runs.files_of(paths, record), seals.EVIDENCE):
             settings.append(setting)
             continue
         try:
-            result = read_prediction(context, exercise, record)
+            result = read_prediction(paths, exercise, record)
         except GpucourseError:  # a damaged file: the run counts for nothing
             result = None
         if result is not None and result.verdict in JUDGED:

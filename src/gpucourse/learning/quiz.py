@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gpucourse.context import Context
+from gpucourse.course.locate import CourseFolders
 from gpucourse.course.quiz import FILE, read_quiz
 from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.grading.answers import judge
@@ -17,6 +18,7 @@ from gpucourse.model.score import QuizScore, Try
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
+from gpucourse.workspace.paths import WorkspacePaths
 
 _MAX_TRIES = 1000  # each is judged again, and a bundle may contain any number of them
 
@@ -35,22 +37,22 @@ class Sitting:
         return tuple(question for question in self.quiz.questions if question.id not in self.open.answers)
 
 
-def the_quiz(context: Context) -> Quiz:
+def the_quiz(folders: CourseFolders) -> Quiz:
     """Return the quiz of the course. Raises MissingError if it has none, ManifestError if it is wrong."""
-    quiz = read_quiz(context.folders.modules)
+    quiz = read_quiz(folders.modules)
     if quiz is None:
-        raise MissingError("this course has no quiz", hint=f"write one: {context.folders.modules / FILE}")
+        raise MissingError("this course has no quiz", hint=f"write one: {folders.modules / FILE}")
     return quiz
 
 
-def read_tries(context: Context) -> Tries:
+def read_tries(paths: WorkspacePaths) -> Tries:
     """Return every attempt so far. Raises NewerFormat, MissingError for a damaged file, which is not changed."""
-    return read_record(context.paths.quiz, Tries) or Tries()
+    return read_record(paths.quiz, Tries) or Tries()
 
 
 def sit(context: Context, *, again: bool = False) -> Sitting | None:
     """Return the open attempt, or a new one if none is open; None if one is finished and `again` is false."""
-    quiz, tries = the_quiz(context), read_tries(context)
+    quiz, tries = the_quiz(context.folders), read_tries(context.paths)
     if tries.tries and tries.tries[-1].ended is None:
         return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
     if tries.tries and not again:
@@ -59,7 +61,7 @@ def sit(context: Context, *, again: bool = False) -> Sitting | None:
     return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
 
 
-def take(context: Context, sitting: Sitting, submitted: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
+def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
     """Store answers; return the results of those. The attempt ends with its last answer. An answer cannot be changed.
 
     Raises UnknownName; UsageError if an answer is not of the question's kind, was given before, or the attempt is over. Then
@@ -67,7 +69,7 @@ def take(context: Context, sitting: Sitting, submitted: Mapping[str, Scalar]) ->
     """
     by_id = {question.id: question for question in sitting.quiz.questions}
     results: list[AnswerResult] = []
-    with _update_try(context, sitting):
+    with _update_try(paths, sitting):
         for name, answer in submitted.items():
             if name not in by_id:
                 raise UnknownName("question of the quiz", name, by_id)
@@ -83,24 +85,24 @@ def take(context: Context, sitting: Sitting, submitted: Mapping[str, Scalar]) ->
     return tuple(results)
 
 
-def give_in(context: Context, sitting: Sitting) -> None:
+def give_in(paths: WorkspacePaths, sitting: Sitting) -> None:
     """End an attempt before its last question; open questions are then wrong."""
-    with _update_try(context, sitting):
+    with _update_try(paths, sitting):
         sitting.open.ended = now_utc()
 
 
 @contextmanager
-def _update_try(context: Context, sitting: Sitting) -> Iterator[None]:
+def _update_try(paths: WorkspacePaths, sitting: Sitting) -> Iterator[None]:
     """Read the attempt from disk, because another terminal may have answered, and store it after the block has changed it."""
-    with hold_lock(context.paths.lock("quiz"), "quiz"):
-        tries, place = read_tries(context), len(sitting.tries.tries) - 1
+    with hold_lock(paths.lock("quiz"), "quiz"):
+        tries, place = read_tries(paths), len(sitting.tries.tries) - 1
         if place >= len(tries.tries):
             tries.tries.append(sitting.open)
         if tries.tries[place].ended is not None:
             raise UsageError("this attempt was finished in another terminal", hint="gpucourse quiz shows its result")
         sitting.tries, sitting.open = tries, tries.tries[place]
         yield
-        write_record(context.paths.quiz, tries)
+        write_record(paths.quiz, tries)
 
 
 def judge_answer(question: QuizQuestion, answer: Scalar) -> AnswerResult:
@@ -122,7 +124,7 @@ def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
 def score(context: Context) -> QuizScore | None:
     """Return the best finished attempt; None if there is no quiz, or no attempt was finished."""
     quiz = read_quiz(context.folders.modules)
-    finished = [attempt for attempt in read_tries(context).tries[-_MAX_TRIES:] if attempt.ended is not None]
+    finished = [attempt for attempt in read_tries(context.paths).tries[-_MAX_TRIES:] if attempt.ended is not None]
     if quiz is None or not finished:
         return None
     rights = [sum(result.verdict == "passed" for result in results(quiz, attempt)) for attempt in finished]

@@ -20,7 +20,7 @@ from gpucourse.grading.checks import on_gpu
 from gpucourse.hardware import hardware
 from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files
 from gpucourse.learning.evidence import read_run_evidence
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, Watcher
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.node import SIMULATED, is_simulated
 from gpucourse.model.record import RunRecord
@@ -107,7 +107,7 @@ def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
         if not record.is_evidence or record.drill or record.verdict not in GOOD:
             continue
         try:
-            metrics = read_run_evidence(context, record)[0]["metrics"]
+            metrics = read_run_evidence(context.paths, record)[0]["metrics"]
         except GpucourseError as error:
             context.watch(Note(text=f"left out: run {record.id}: {error.what}", level="warning"))
             continue
@@ -145,7 +145,7 @@ def _chapter(
         title=chapter.title,
         text=chapter.text,
         grids=(*compared, *(grid for table in tables if (grid := grids.merge_into_grid(table, metrics)))),
-        pictures=tuple(_pictures(context, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), draw)),
+        pictures=tuple(_pictures(context.watch, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), draw)),
         sayings=sayings,
         missing=tuple(missing),
         sources=tuple(subject.record.id for subject in subjects.values()),
@@ -161,7 +161,7 @@ def _value(figure: Figure, subject: Subject) -> object:
 
 
 def _pictures(
-    context: Context,
+    watch: Watcher,
     charts: tuple[Plot, ...],
     metrics: Mapping[str, Mapping[str, Any]],
     numbers: list[dict[str, object]],
@@ -174,7 +174,7 @@ def _pictures(
         try:
             picture = draw(plot, rows, subtitle)
         except MissingError as error:
-            context.watch(Note(text=f"no chart {chart.file}: {error.what}", level="warning"))
+            watch(Note(text=f"no chart {chart.file}: {error.what}", level="warning"))
             continue
         yield replace(picture, title=chart.title)
 
@@ -221,7 +221,7 @@ def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> It
         if format_name == "html":
             write_bytes(target, html.render(content))
         elif format_name == "pdf":
-            _write_pdf(context, content, target)
+            _write_pdf(context.watch, content, target)
         else:
             text, pictures = markdown.render(content)
             for name, data in pictures.items():
@@ -230,12 +230,12 @@ def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> It
         yield target
 
 
-def _write_pdf(context: Context, content: Report, target: Path) -> None:
+def _write_pdf(watch: Watcher, content: Report, target: Path) -> None:
     document = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, document.data)
     if document.lost:
         text = f"{target.name}: no font here can show {document.lost[:20]}: boxes stand for it, and report.html is complete"
-        context.watch(Note(text=text, level="warning"))
+        watch(Note(text=text, level="warning"))
     if document.pages > pdf.MOST_PAGES:
         text = f"{target.name} has {document.pages} pages, and a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
-        context.watch(Note(text=text, level="warning"))
+        watch(Note(text=text, level="warning"))

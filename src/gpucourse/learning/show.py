@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucourse.context import Context
-from gpucourse.grading.signs import read_signs
+from gpucourse.grading.points import read_signs
 from gpucourse.learning.evidence import gather
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def read_stamps(files: tuple[Path, ...]) -> dict[Path, Stamp]:
 
 
 def wait_for_saves(
-    context: Context,
+    stop: threading.Event,
     files: tuple[Path, ...],
     *,
     poll_s: float = POLL_S,
@@ -76,20 +77,20 @@ def wait_for_saves(
     moment. `known`: the stamps before. `read_key` waits that many seconds for a key, which is yielded at once; empty: none
     came. Ends when the context's `stop` is set."""
     known = look(files) if known is None else known
-    while not context.stop.is_set():
+    while not stop.is_set():
         if key := read_key(poll_s) if read_key else "":
             yield key
             continue
-        if read_key is None and context.stop.wait(poll_s):
+        if read_key is None and stop.wait(poll_s):
             return
         stamps = look(files)
         if stamps == known:
             continue
-        while not context.stop.wait(poll_s) and (later := look(files)) != stamps:
+        while not stop.wait(poll_s) and (later := look(files)) != stamps:
             stamps = later
         changed = tuple(path for path in files if path in stamps and stamps[path] != known.get(path))
         known = known | stamps
-        if changed and not context.stop.is_set():
+        if changed and not stop.is_set():
             yield changed
 
 

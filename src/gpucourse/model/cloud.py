@@ -265,3 +265,21 @@ class CloudResource:
         """Return it in the form of a receipt."""
         place = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
         return Leftover(kind=self.kind, id=place, remove=self.remove)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sibling:
+    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD per hour."""
+
+    instance_type: str
+    usd_per_hour: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle:
+    """What the idle agent of a node saw last; times are seconds since 1970. `ends_at` is None while the node is in use."""
+
+    node: str
+    seen_at: float
+    busy: tuple[str, ...] = ()
+    ends_at: float | None = None

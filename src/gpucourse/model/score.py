@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -78,7 +79,8 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class RowScore:
-    """One row of the rubric. `waiting` are the points that free text may still earn once a person has judged it."""
+    """One row of the rubric. `waiting` are the points that free text may still earn once a person has judged it. `level` says
+    where it was measured; `missing` what it still lacks: `3.1: no run yet; 3.2: 2 open`."""
 
     id: str
     title: str
@@ -86,26 +88,23 @@ class RowScore:
     earned: float
     waiting: float = 0.0
     level: Level = "none"
+    missing: str = ""
     pieces: tuple[Piece, ...] = field(default_factory=tuple)
 
-    @property
-    def missing(self) -> str:
-        """Return what is missing, with the number of the missing pieces: `3.1: no run yet; 3.2: 2 open`."""
-        return self.list_missing(short=True)
 
-    def list_missing(self, *, short: bool = False) -> str:
-        """Return what is missing: `3.1: no run yet; 3.2: open: why`; a note that several exercises share appears once. `short`:
-        missing pieces are counted, not named."""
-        by_note: dict[str, list[str]] = {}
-        for piece in self.pieces:
-            if piece.note:
-                by_note.setdefault(piece.short if short else piece.note, []).append(piece.exercise)
-        return "; ".join(f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in by_note.items())
+def list_missing(pieces: Sequence[Piece], *, names: bool = False) -> str:
+    """Return what these pieces of a row lack, counted: `3.1: no run yet; 3.2: 2 open`; with `names`: `3.2: open: why`. A note
+    that several exercises share appears once."""
+    by_note: dict[str, list[str]] = {}
+    for piece in pieces:
+        if piece.note:
+            by_note.setdefault(piece.note if names else piece.short, []).append(piece.exercise)
+    return "; ".join(f"{', '.join(dict.fromkeys(exercises))}: {note}" for note, exercises in by_note.items())
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartScore:
-    """One module."""
+    """The points of one module. `counts`: course, bonus, or own; `here` is false if the course has no such module."""
 
     module: str
     title: str

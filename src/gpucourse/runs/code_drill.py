@@ -7,7 +7,7 @@ import secrets
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
 from gpucourse.course.part_files import name_fault_judge
@@ -18,13 +18,18 @@ from gpucourse.model.manifest import CodeFault, Exercise, Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs.prepare import RunRequest, resolve
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.results import verdict_on
 from gpucourse.runs.run import Faults, RunResult, run
 from gpucourse.storage import storing
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import copy_file, read_metrics, read_record, write_record
+from gpucourse.workspace.paths import WorkspacePaths
+
+if TYPE_CHECKING:
+    from gpucourse.course.catalog import Catalog
+
 
 LIMIT_S = 30.0
 
@@ -54,9 +59,9 @@ class Repair:
         return self.judged is not None and self.judged.word == "passed" and checks not in {"failed", "error"}
 
 
-def list_faults(context: Context) -> dict[str, CodeFault]:
+def list_faults(catalog: Catalog) -> dict[str, CodeFault]:
     """Return every fault in code that this course knows, by its word: what the learner chooses from."""
-    return {fault.id: fault for module in context.catalog.modules for item in module.exercises for fault in item.faults}
+    return {fault.id: fault for module in catalog.modules for item in module.exercises for fault in item.faults}
 
 
 def break_code(context: Context, run_request: RunRequest, fault_id: str | None = None) -> RunResult:
@@ -72,11 +77,11 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
             f"{exercise.id} has no faults in code to find",
             hint=f"these have: {', '.join(ids)}" if ids else "gpucourse list",
         )
-    fault = _choose_fault(exercise, _read_drills(context, exercise), fault_id)
+    fault = _choose_fault(exercise, _read_drills(context.paths, exercise), fault_id)
     folder = _write_copy(context, module, exercise, fault)
 
     def keep_record(plan: LaunchPlan) -> tuple[LaunchPlan, Faults]:
-        history = _read_drills(context, exercise)
+        history = _read_drills(context.paths, exercise)
         history.drills.append(CodeDrill(fault=fault.id, run=plan.run_id))
         write_record(context.paths.drill(exercise.id), history)
         return plan, {}
@@ -94,7 +99,7 @@ def is_newest_drill(context: Context, exercise_id: str) -> bool:
 def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
     """Judge the learner's diagnosis of the newest copy. Raises MissingError if there is no copy."""
     _, exercise = context.catalog.exercise(exercise_id)
-    history, drill, fault = _find_newest_drill(context, exercise)
+    history, drill, fault = _find_newest_drill(context.paths, exercise)
     right = word == fault.id
     drill.diagnoses.append(CodeDiagnosis(fault=word, right=right, at=now_utc()))
     write_record(context.paths.drill(exercise.id), history)
@@ -111,7 +116,7 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     Raises MissingError if there is no copy or a file of it is gone; and what `run` raises.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
-    _, _, fault = _find_newest_drill(context, exercise)
+    _, _, fault = _find_newest_drill(context.paths, exercise)
     folder = context.paths.broken_copy(exercise.id)
     if missing := [name for name in context.catalog.sources(module, exercise) if not (folder / name).is_file()]:
         raise MissingError(f"{folder / missing[0]} is gone", hint=f"a new copy: gpucourse break {exercise.id} --how code")
@@ -121,17 +126,17 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     ended_well = all(node_exit.code == 0 for node_exit in record.node_exits)
     metrics = read_metrics(runs.files_of(context.paths, record).metrics) if ended_well else None
     verdict = verdict_on(context, exercise, record) if metrics else None
-    judged = _judge_fault(context, module, fault, folder, metrics) if metrics else None
+    judged = _judge_fault(context.catalog, module, fault, folder, metrics) if metrics else None
     repair = Repair(record=record, verdict=verdict, judged=judged)
     if repair.is_right:
-        history = _read_drills(context, exercise)
+        history = _read_drills(context.paths, exercise)
         history.drills[-1].repaired = record.id
         write_record(context.paths.drill(exercise.id), history)
     return repair
 
 
-def _judge_fault(context: Context, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> JudgeAnswer:
-    judge_file = context.catalog.judge(module, name_fault_judge(fault))
+def _judge_fault(catalog: Catalog, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> JudgeAnswer:
+    judge_file = catalog.judge(module, name_fault_judge(fault))
     with Judge() as judge:
         return judge.judge(judge_file, folder / fault.file, torch=fault.torch, limit_s=LIMIT_S, path=(folder,), metrics=metrics)
 
@@ -160,12 +165,12 @@ def _write_copy(context: Context, module: Module, exercise: Exercise, fault: Cod
     return folder
 
 
-def _read_drills(context: Context, exercise: Exercise) -> CodeDrills:
-    return read_record(context.paths.drill(exercise.id), CodeDrills) or CodeDrills(exercise=exercise.id)
+def _read_drills(paths: WorkspacePaths, exercise: Exercise) -> CodeDrills:
+    return read_record(paths.drill(exercise.id), CodeDrills) or CodeDrills(exercise=exercise.id)
 
 
-def _find_newest_drill(context: Context, exercise: Exercise) -> tuple[CodeDrills, CodeDrill, CodeFault]:
-    history = _read_drills(context, exercise)
+def _find_newest_drill(paths: WorkspacePaths, exercise: Exercise) -> tuple[CodeDrills, CodeDrill, CodeFault]:
+    history = _read_drills(paths, exercise)
     drill = history.drills[-1] if history.drills else None
     fault = next((fault for fault in exercise.faults if drill and fault.id == drill.fault), None)
     if drill is None or fault is None:

@@ -1,7 +1,11 @@
-"""Connects to the nodes of runs, to each once per command, and reports which of them answered."""
+"""Connects to the nodes of runs, to each once per command, reports which of them answered, and asks which of their network
+interfaces leads to the other nodes."""
 
 from __future__ import annotations
 
+import re
+import shlex
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -12,10 +16,12 @@ from typing import TYPE_CHECKING, Self
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import NodeEvent
+from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
+from gpucourse.outside.names import printable
 from gpucourse.parallel import try_all
+from gpucourse.ports import Transport
 from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
@@ -23,12 +29,16 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.jobs import JobState
 
+
 RUNS_AT_ONCE = 6
 """Runs of one lab that are queried, ended or collected at the same time. Each needs a channel of the connection, which has
 eight: two are left for questions about their ranks."""
 
+_DEVICE = re.compile(rb"\bdev (\S+)")
+_NO_PROGRAM = 127  # the code of a shell
 
-def reach(context: Context, fleet: Fleet) -> None:
+
+def reach(watch: Watcher, fleet: Fleet) -> None:
     """Connect to every node at the same time. Raises UnreachableError that names every node that does not answer."""
     from gpucourse.remote.fleet import values
 
@@ -37,15 +47,15 @@ def reach(context: Context, fleet: Fleet) -> None:
     seconds = time.monotonic() - began
     for outcome in outcomes:
         detail = outcome.error.what if outcome.error else ""
-        context.watch(NodeEvent(node=outcome.node.name, step="ssh", ok=outcome.ok, seconds=seconds, detail=detail))
+        watch(NodeEvent(node=outcome.node.name, step="ssh", ok=outcome.ok, seconds=seconds, detail=detail))
     values(outcomes)
 
 
-def make_fleet(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
+def make_fleet(transport: Transport, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
     """Return the nodes, not connected yet; for a run under Slurm, in the folder that all machines share."""
     from gpucourse.remote.fleet import Fleet
 
-    return Fleet(context.transport, nodes, shared=deployment.shared if scheduled else "")
+    return Fleet(transport, nodes, shared=deployment.shared if scheduled else "")
 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
@@ -101,7 +111,7 @@ class Connections:
         with self._lock:
             if (key := (deployment.stack, scheduled)) not in self._labs:
                 every_node = deployment.inventory.nodes if deployment.inventory else nodes
-                self._labs[key] = _Lab(make_fleet(self._context, deployment, every_node, scheduled=scheduled))
+                self._labs[key] = _Lab(make_fleet(self._context.transport, deployment, every_node, scheduled=scheduled))
         lab = self._labs[key]
         fleet = lab.fleet.part(nodes)
         with lab.lock:
@@ -109,7 +119,7 @@ class Connections:
                 raise lab.errors[nodes]
             if not fleet.is_connected:
                 try:
-                    reach(self._context, fleet)
+                    reach(self._context.watch, fleet)
                 except UnreachableError as error:
                     lab.errors[nodes] = error
                     raise
@@ -148,3 +158,40 @@ class Connections:
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
+
+
+def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
+    """Return the interface of each node that leads to the first of `nodes`; for the first one, the interface to the second.
+
+    A simulated node that is not a separate machine has the loopback interface. Raises MissingError if a node has no route.
+    """
+    from gpucourse.remote.fleet import values
+
+    if all(node.private_address == "127.0.0.1" for node in nodes):
+        return {node.name: "lo0" if sys.platform == "darwin" else "lo" for node in nodes}
+    first, second = nodes[0], nodes[1] if len(nodes) > 1 else nodes[0]
+
+    def ask(link: Link) -> str:
+        return find_interface(link, second if link.node.name == first.name else first)
+
+    return dict(zip((node.name for node in nodes), values(fleet.do_on_each(ask, nodes)), strict=True))
+
+
+def find_interface(link: Link, peer: Node) -> str:
+    """Return the interface that leads from a node to another one. Raises MissingError if there is no route."""
+    done = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
+    if done.code == _NO_PROGRAM:
+        raise MissingError(f"{link.node.label} has no program ip", hint="install it there: sudo apt-get install iproute2")
+    match = _DEVICE.search(done.stdout)
+    if not done.ok or match is None:
+        said = printable((done.stderr or done.stdout).decode(errors="replace").strip()[-200:])
+        raise MissingError(
+            f"{link.node.label} has no route to {peer.label} at {peer.private_address}: {said or 'ip route says nothing'}",
+            hint="the nodes must share a network",
+        )
+    from gpucourse.remote import answers
+
+    try:
+        return answers.interface(match[1].decode(errors="replace"))
+    except ValueError as error:
+        raise answers.make_untrusted_error(link.node.label, "the interface that it names", error) from error

@@ -9,14 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.launch.neighbours import MOST_FILES, is_in_checkout, list_files
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.record import RunRecord, find_end_state
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_record
-from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.coach.evidence import Log
@@ -54,13 +53,13 @@ class _Plan:
     uploads: tuple[_UploadSource, ...] = ()
 
 
-def make_silence_monitor(context: Context, record: RunRecord) -> SilenceMonitor:
+def make_silence_monitor(paths: WorkspacePaths, record: RunRecord) -> SilenceMonitor:
     """Return the monitor of the ranks that this run planned."""
     from gpucourse.remote.silence import SilenceMonitor
 
     if record.slurm is not None:  # a job that waits in the queue is silent for a good reason
         return SilenceMonitor({}, None)
-    return SilenceMonitor(read_planned_ranks(runs.files_of(context.paths, record)), record.silence_s)
+    return SilenceMonitor(read_planned_ranks(runs.files_of(paths, record)), record.silence_s)
 
 
 def read_planned_ranks(files: RunPaths) -> dict[str, tuple[int, ...]]:
@@ -84,7 +83,7 @@ def _plan(files: RunPaths) -> _Plan | None:
         return None
 
 
-def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Diagnosis]:
+def diagnose(paths: WorkspacePaths, record: RunRecord, *, lost: str = "") -> list[Diagnosis]:
     """Return the symptoms that a run shows, the likeliest first. `lost`: why nodes are out of reach, if they are."""
     from gpucourse.coach import jobs
     from gpucourse.coach.evidence import Evidence
@@ -94,7 +93,7 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
         of_jobs = jobs.diagnose_jobs(record.slurm.jobs, exercise=shlex.join(record.run_words), lab=record.module)
         if of_jobs or record.state == "lost":
             return of_jobs
-    files = runs.files_of(context.paths, record)
+    files = runs.files_of(paths, record)
     plan = _plan(files)
     ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
     diagnoses = recognise(

@@ -16,11 +16,12 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.runs.diagnose import diagnose
-from gpucourse.runs.prepare import RunRequest, resolve
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.run import RunResult, run
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.paths import WorkspacePaths
 
 _HINTS: dict[How, tuple[str, ...]] = {
     "kill-rank": (
@@ -58,7 +59,7 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
     drills = exercise.launch.traits.drills
     if not drills:
         raise launch_drill.no_ranks(exercise.id, exercise.launch.kind, in_code=bool(exercise.faults))
-    run_request = _at_home(context, module, run_request)
+    run_request = _at_home(context.paths, module, run_request)
     chosen: How = secrets.choice(list(drills)) if how is None else how
     faults: list[InjectedFault] = []
 
@@ -81,9 +82,9 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
     return ran
 
 
-def _at_home(context: Context, module: Module, run_request: RunRequest) -> RunRequest:
+def _at_home(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> RunRequest:
     """Return the request for the simulated lab, if there is one; else unchanged, and the plan is refused with a reason."""
-    labs = (lab for lab in deployments.of_module(context.paths, module.id) if lab.is_simulated and lab.up)
+    labs = (lab for lab in deployments.of_module(paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 
@@ -119,17 +120,17 @@ def judge_diagnosis(context: Context, exercise_id: str, how: str, rank: int | No
     write_record(runs.files_of(context.paths, record).verdict, verdict)
     record.verdict = verdict.verdict
     if right:
-        record.diagnoses = [_slow(record, fault)] if fault.how == "slow-rank" else diagnose(context, record)
+        record.diagnoses = [_slow(record, fault)] if fault.how == "slow-rank" else diagnose(context.paths, record)
     runs.save(context.paths, record)
     return record, verdict
 
 
-def open_drill(context: Context, exercise_id: str) -> RunRecord | None:
+def open_drill(paths: WorkspacePaths, exercise_id: str) -> RunRecord | None:
     """Return the newest drill of an exercise, if its fault has not been found yet."""
-    if not any(runs.read(context.paths, exercise_id, path.stem) for path in context.paths.drills.glob("*.json")):
+    if not any(runs.read(paths, exercise_id, path.stem) for path in paths.drills.glob("*.json")):
         return None
-    drills = [record for record in runs.every(context.paths, exercise_id) if record.drill]
-    fault = read_record(context.paths.drill(drills[-1].id), InjectedFault) if drills else None
+    drills = [record for record in runs.every(paths, exercise_id) if record.drill]
+    fault = read_record(paths.drill(drills[-1].id), InjectedFault) if drills else None
     return drills[-1] if fault is not None and not fault.is_solved else None
 
 

@@ -15,7 +15,7 @@ from gpucourse.course.gpu_record import find_recorded_plots
 from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, UsageError
 from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.grading.checks import on_gpu
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import MOST_LISTED, RefusedFile, RunRecord, find_end_state
@@ -25,7 +25,7 @@ from gpucourse.runs.results import judge_own_checks, read_handed_in_verdict, ver
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file, read_metrics, write_record
 from gpucourse.workspace.mapping import changing
-from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
@@ -72,8 +72,8 @@ def _judge_and_hand_in(
     record.diagnoses = []
     if not record.drill:  # a drill is the learner's to diagnose
         with context.guard("name the cause of the failure"):
-            record.diagnoses = diagnose.diagnose(context, record)
-    metrics = _metrics(context, record, files)
+            record.diagnoses = diagnose.diagnose(context.paths, record)
+    metrics = _metrics(context.watch, record, files)
     if metrics is not None and exercise.plots and not record.own_script:
         with stage(context.watch, "draw", "drawing", record.phases_s), context.guard("draw the pictures"):
             _draw(context, exercise, metrics, record, files)
@@ -82,7 +82,7 @@ def _judge_and_hand_in(
     record.verdict = verdict.verdict if verdict else None
     # First the seal: what cannot be handed in, for want of space, is evidence all the same.
     seals.save_sealed(files, record, _make_seal(files, record.mode, digests))
-    deliver(context, exercise, record)
+    deliver(context.paths, exercise, record)
     return verdict
 
 
@@ -130,24 +130,24 @@ def seal_screen(files: RunPaths) -> None:
         seals.seal_again(files, [files.screen.name])
 
 
-def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
+def deliver(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> None:
     """Copy the exercise's deliverables into `deliverables/`, if this run is good and the one that is there is not newer.
 
     Files that an earlier run left there and this one does not have are removed; files that the learner put there stay.
     """
-    files, target = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
-    there = read_handed_in_verdict(context, exercise.id)
-    newer = there is not None and runs.is_newer(context.paths, there.run, record)
+    files, target = runs.files_of(paths, record), paths.deliverables(exercise.id)
+    there = read_handed_in_verdict(paths, exercise.id)
+    newer = there is not None and runs.is_newer(paths, there.run, record)
     if not record.is_evidence or record.verdict in {None, "failed", "error"} or newer:
         return
     sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]
     named = {source.relative_to(files.folder).as_posix(): source for source in sources if _is_plain(source)}
-    with changing(context.paths, context.paths.delivery_list) as delivered:
+    with changing(paths, paths.delivery_list) as delivered:
         for old in set(delivered.get(exercise.id, ())) - set(named):
             (target / old).unlink(missing_ok=True)
         for name, source in named.items():
             copy_file(source, target / name)
-        copy_file(files.verdict, context.paths.verdict(exercise.id))
+        copy_file(files.verdict, paths.verdict(exercise.id))
         delivered[exercise.id] = sorted(named)
 
 
@@ -177,7 +177,7 @@ def _collect(
     for refused in home.refused[:_MOST_NOTES]:
         context.watch(Note(text=f"{refused.node}: {refused.name} was not collected: {refused.reason}", level="warning"))
     if (more := len(home.refused) - _MOST_NOTES) > 0:
-        _warn(context, f"{more} more files were not collected; {files.record} has their names")
+        _warn(context.watch, f"{more} more files were not collected; {files.record} has their names")
     if missed:
         runs.save(context.paths, record)
         raise _not_home(missed)
@@ -196,17 +196,17 @@ def _not_home(missed: list[MissingOutputs]) -> UnreachableError:
     return kind("; ".join(node.error.tell_of(node.node) for node in missed), hint=missed[0].error.hint)
 
 
-def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
+def _metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
     """Return what the script measured, with what this program knows, which overrules the script: the mode, and Slurm's own
     words."""
-    metrics = slurm.add_metrics(_read_node_metrics(context, record, files), record, files, context.watch)
+    metrics = slurm.add_metrics(_read_node_metrics(watch, record, files), record, files, watch)
     if metrics is not None:
         metrics["mode"] = record.mode
         write_record(files.metrics, metrics)
     return metrics
 
 
-def _read_node_metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
+def _read_node_metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
     """Return the metrics of the first node that wrote some."""
     for node in record.nodes:
         source = files.node_metrics(node)
@@ -215,10 +215,10 @@ def _read_node_metrics(context: Context, record: RunRecord, files: RunPaths) -> 
         try:
             metrics = read_metrics(source)
         except MissingError as error:
-            context.watch(Note(text=f"what the script measured is not used: {error.what}", level="warning"))
+            watch(Note(text=f"what the script measured is not used: {error.what}", level="warning"))
             return None
         if not isinstance(metrics, dict):
-            context.watch(Note(text=f"{source} does not hold an object", level="warning"))
+            watch(Note(text=f"{source} does not hold an object", level="warning"))
             return None
         return metrics
     return None
@@ -237,21 +237,21 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
     records = {} if with_gpu else list_recorded_plots(context, exercise)
     plots = [plot for plot in exercise.plots if with_gpu or plot.evidence != "gpu" or plot.file in records]
     for plot, error in context.plot_worker.draw(plots, metrics, subtitle=subtitle, folder=files.folder, records=records):
-        _warn(context, f"no picture {plot.file}: {error.what}")
+        _warn(context.watch, f"no picture {plot.file}: {error.what}")
 
 
 def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
     """Return what a GPU measured for the plots of the exercise, by their file, if the course has a record of it."""
     records = find_recorded_plots(
-        context.folders.exercises, exercise, lambda text: _warn(context, f"no recorded points of a GPU: {text}")
+        context.folders.exercises, exercise, lambda text: _warn(context.watch, f"no recorded points of a GPU: {text}")
     )
     return {
         file: RecordedPlot(gpu=record.gpu, caption=record.caption, rows=plot.rows) for file, (record, plot) in records.items()
     }
 
 
-def _warn(context: Context, text: str) -> None:
-    context.watch(Note(text=text, level="warning"))
+def _warn(watch: Watcher, text: str) -> None:
+    watch(Note(text=text, level="warning"))
 
 
 def _sha256(path: Path) -> str:

@@ -26,9 +26,10 @@ from gpucourse.runs.finish import finish
 from gpucourse.units import later, now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_record
-from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 if TYPE_CHECKING:
+    from gpucourse.course.catalog import Catalog
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.follow import FollowedJob
     from gpucourse.remote.follow_result import FollowBroken, FollowResult
@@ -48,9 +49,9 @@ class FollowedRun:
     verdict: ExerciseVerdict | None
 
 
-def read_run_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
+def read_run_verdict(paths: WorkspacePaths, record: RunRecord) -> ExerciseVerdict | None:
     """Return the verdict that was stored with the run, None if there is none."""
-    return read_record(runs.files_of(context.paths, record).verdict, ExerciseVerdict)
+    return read_record(runs.files_of(paths, record).verdict, ExerciseVerdict)
 
 
 def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
@@ -99,7 +100,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
         what = f"running {record.subject} on {name_nodes(record.nodes)}"
         silence = ""
         with context.guard("tell why nothing is printed yet"):
-            silence = _explain_silence(context, record)
+            silence = _explain_silence(context.catalog, record)
         with stage(context.watch, "run", what, record.phases_s, silence=silence):
             with context.guard("tell which ranks have printed nothing"):
                 context.watch(find_silent_ranks(record, files))
@@ -110,7 +111,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 context.watch,
                 context.stop,
                 FollowTimes(limit_s=limit_s, give_up_s=give_up_s),
-                monitor=diagnose.make_silence_monitor(context, record),
+                monitor=diagnose.make_silence_monitor(context.paths, record),
                 guard=context.guard,
             )
     except (KeyboardInterrupt, Interrupted) as error:
@@ -158,12 +159,12 @@ def name_nodes(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} nodes"
 
 
-def _explain_silence(context: Context, record: RunRecord) -> str:
+def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
     """Return what ranks do before their first line, if that needs seconds; empty if they may print at once."""
     if record.slurm is not None:
         return ""
     if record.own_script is None:
-        imports = "torch" in context.catalog.exercise(record.exercise)[1].packages
+        imports = "torch" in catalog.exercise(record.exercise)[1].packages
     else:
         try:
             imports = _IMPORTS_TORCH.search(read_named(Path(record.own_script), MOST_SOURCE)) is not None
@@ -188,13 +189,13 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
         record.ended = later(record.started, max(end.seconds or 0.0 for end in result.node_exits))
 
 
-def give_up(context: Context, fleet: Fleet, record: RunRecord, state: RunState, why: str) -> None:
+def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunState, why: str) -> None:
     """End a run that did not start as a whole: nothing of it stays on any node that answers."""
     from gpucourse.remote.execute import cancel
 
     cancel(fleet, record.id)
     record.state, record.error, record.ended, record.collected = state, why, now_utc(), True
-    runs.save(context.paths, record)
+    runs.save(paths, record)
 
 
 def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
@@ -205,7 +206,7 @@ def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> Unreac
     record.first_failure, record.error = error.result.first_failure, error.what
     record.silences = list(error.result.silences)
     with context.guard("name the cause of the failure"):
-        record.diagnoses = diagnose.diagnose(context, record, lost=error.what)
+        record.diagnoses = diagnose.diagnose(context.paths, record, lost=error.what)
     runs.save(context.paths, record)
     return UnreachableError(
         f"run {record.id} could not be followed to its end: {error.what}",

@@ -25,11 +25,11 @@ from operator import itemgetter, lt
 from pathlib import Path
 from typing import BinaryIO
 
-from gpucourse.context import Context
 from gpucourse.errors import DamagedFile, UsageError
-from gpucourse.model.event import LogBytes
+from gpucourse.model.event import LogBytes, Watcher
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
+from gpucourse.workspace.paths import WorkspacePaths
 
 _NAME = re.compile(r"^(?P<node>.+)-(?:rank(?P<rank>\d+)|launcher)\.log$")
 CHUNK = 1 << 18
@@ -181,15 +181,17 @@ class StoredLog:
             raise DamagedFile(self.times, "a line of it is not a size and a time") from error
 
 
-def select_logs(context: Context, record: RunRecord, rank: int | None = None, part: LogPart = EVERYTHING) -> list[StoredLog]:
+def select_logs(
+    paths: WorkspacePaths, record: RunRecord, rank: int | None = None, part: LogPart = EVERYTHING
+) -> list[StoredLog]:
     """Return the logs of a run (of one rank), ranks in order and launchers last, each with its selected part.
 
     Raises UsageError for an unknown rank, and, with `part.since`, if there is no note of when the lines came.
     """
-    files = runs.files_of(context.paths, record)
+    files = runs.files_of(paths, record)
     logs = [
         StoredLog(node=node, rank=number, path=path, times=files.rank_times(node, number), part=part)
-        for (node, number), path in _list_files(context, record, rank).items()
+        for (node, number), path in _list_files(paths, record, rank).items()
     ]
     if part.since is None:
         return logs
@@ -209,9 +211,9 @@ def merge_by_time(record: RunRecord, logs: list[StoredLog]) -> Iterator[tuple[fl
     return heapq.merge(*(log.read_timed(began) for log in logs), key=itemgetter(0))
 
 
-def _list_files(context: Context, record: RunRecord, rank: int | None) -> dict[tuple[str, int | None], Path]:
+def _list_files(paths: WorkspacePaths, record: RunRecord, rank: int | None) -> dict[tuple[str, int | None], Path]:
     files_by_rank: dict[tuple[str, int | None], Path] = {}
-    for path in sorted(runs.files_of(context.paths, record).logs.glob("*.log")):
+    for path in sorted(runs.files_of(paths, record).logs.glob("*.log")):
         if match := _NAME.match(path.name):
             files_by_rank[match["node"], int(match["rank"]) if match["rank"] else None] = path
     ordered = dict(sorted(files_by_rank.items(), key=lambda item: (item[0][1] is None, item[0][1] or 0, item[0][0])))
@@ -263,20 +265,22 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
 
 
 class Tail:
-    """Sends the context's watcher what is added to a run's logs on disk, each from the beginning of the selected part on."""
+    """Sends a watcher what is added to a run's logs on disk, each from the beginning of the selected part on."""
 
-    def __init__(self, context: Context, record: RunRecord, rank: int | None, part: LogPart = EVERYTHING) -> None:
-        self.context, self.record, self.rank = context, record, rank
-        self.offsets = {log.path: log.begin for log in select_logs(context, record, rank, part)}
+    def __init__(
+        self, paths: WorkspacePaths, watch: Watcher, record: RunRecord, rank: int | None, part: LogPart = EVERYTHING
+    ) -> None:
+        self.paths, self.watch, self.record, self.rank = paths, watch, record, rank
+        self.offsets = {log.path: log.begin for log in select_logs(paths, record, rank, part)}
 
     def advance(self) -> bool:
         """Pass on what is new; return whether anything was."""
         moved = False
-        for (node, rank), path in _list_files(self.context, self.record, self.rank).items():
+        for (node, rank), path in _list_files(self.paths, self.record, self.rank).items():
             with path.open("rb") as file:
                 file.seek(self.offsets.get(path, 0))
                 while data := file.read(CHUNK):
-                    self.context.watch(LogBytes(node=node, rank=rank, data=data, scheduled=self.record.slurm is not None))
+                    self.watch(LogBytes(node=node, rank=rank, data=data, scheduled=self.record.slurm is not None))
                     moved = True
                 self.offsets[path] = file.tell()
         return moved

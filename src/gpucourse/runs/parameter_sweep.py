@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
 from gpucourse.errors import ExerciseFailed, GpucourseError, Interrupted, MissingError, UnknownName, UsageError
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, Watcher
 from gpucourse.model.fields import Scalar
 from gpucourse.model.launching import Parameter
 from gpucourse.model.manifest import Exercise
@@ -20,14 +20,18 @@ from gpucourse.model.report import Grid
 from gpucourse.model.sweep import Point, Sweep
 from gpucourse.report import grids
 from gpucourse.report.markdown import table as as_markdown
-from gpucourse.runs import finish, prepare, results
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs import finish, results
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.run import RunResult, run
 from gpucourse.storage import write_text
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import copy_file, write_record
-from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
+
+if TYPE_CHECKING:
+    from gpucourse.course.catalog import Catalog
+
 
 MOST_VALUES = 32
 MOST_ROWS = 6
@@ -44,7 +48,7 @@ class SweepResult:
     own_script: str = ""
 
 
-def values_of(context: Context, run_request: RunRequest, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
+def values_of(catalog: Catalog, run_request: RunRequest, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
     """Return the parameter and its values of `batch_size=16,32,64`, each one checked before anything starts.
 
     Raises UnknownName for a parameter that the exercise does not have; UsageError for a value that it does not accept, fewer
@@ -52,7 +56,7 @@ def values_of(context: Context, run_request: RunRequest, typed: str) -> tuple[Pa
     """
     from gpucourse.course.parameters import read_value, resolve
 
-    _, exercise = context.catalog.exercise(run_request.exercise)
+    _, exercise = catalog.exercise(run_request.exercise)
     name, equals, rest = typed.partition("=")
     name = name.strip().removeprefix("--").replace("-", "_")
     texts = [text.strip() for text in rest.split(",")]
@@ -84,7 +88,7 @@ def sweep(
     run_request: RunRequest,
     parameter: Parameter,
     values: Sequence[Scalar],
-    run_one: Callable[[Scalar, int, Callable[[], RunResult]], RunResult],
+    run_one: Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult],
 ) -> SweepResult:
     """Run the exercise with every value, one after the other. `run_one` is called with the value, its number from 1 and the
     function that runs it, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by
@@ -108,14 +112,14 @@ def sweep(
     )
     try:
         for number, value in enumerate(values, 1):
-            record.points.append(_point(context, run_request, parameter, value, number, run_one))
-            _write(context, exercise, record, files)
+            record.points.append(_point(context.watch, run_request, parameter, value, number, run_one))
+            _write(context.paths, exercise, record, files)
     except BaseException as error:
         if not record.points:  # nothing ran: nothing is kept
             files.folder.rmdir()
             raise
         record.state, record.ended = "stopped", now_utc()
-        _write(context, exercise, record, files)
+        _write(context.paths, exercise, record, files)
         if isinstance(error, (KeyboardInterrupt, Interrupted)):
             why = error.what if isinstance(error, Interrupted) else "interrupted"
             raise Interrupted(
@@ -130,23 +134,23 @@ def sweep(
 
 
 def _point(
-    context: Context,
+    watch: Watcher,
     run_request: RunRequest,
     parameter: Parameter,
     value: Scalar,
     number: int,
-    run_one: Callable[[Scalar, int, Callable[[], RunResult]], RunResult],
+    run_one: Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult],
 ) -> Point:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     point_request = replace(run_request, settings={**run_request.settings, parameter.name: text})
     try:
-        ran = run_one(value, number, lambda: run(context, prepare.resolve(context, point_request)))
+        ran = run_one(value, number, lambda watched: run(watched, resolve(watched, point_request)))
     except Interrupted:
         raise
     except GpucourseError as error:
         if number == 1:
             raise
-        context.watch(Note(text=f"{parameter.name}={text}: {error.what}", level="warning"))
+        watch(Note(text=f"{parameter.name}={text}: {error.what}", level="warning"))
         return Point(value=value, state="failed", error=error.what)
     record = ran.followed_run.record if ran.followed_run else ran.record
     return Point(
@@ -159,9 +163,9 @@ def _point(
     )
 
 
-def _write(context: Context, exercise: Exercise, record: Sweep, files: RunPaths) -> None:
+def _write(paths: WorkspacePaths, exercise: Exercise, record: Sweep, files: RunPaths) -> None:
     """Store the record with the table as it is now."""
-    by_value = _metrics(context, record)
+    by_value = _metrics(paths, record)
     for known, metrics in by_value.values():
         record.mode, record.device = known.mode, str(metrics.get("device") or "")
     labels = {str(value): metrics for value, (_, metrics) in by_value.items()}
@@ -225,7 +229,7 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
     from gpucourse.figures.plots import draw
     from gpucourse.figures.several_runs import make_sweep_plot
 
-    by_value = _metrics(context, record)
+    by_value = _metrics(context.paths, record)
     for plot in exercise.plots:
         rows = [(value, grids.rows_of(plot.rows, metrics)) for value, (_, metrics) in by_value.items()]
         if sum(bool(value_rows) for _, value_rows in rows) < 2:
@@ -239,14 +243,14 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
     return []
 
 
-def _metrics(context: Context, record: Sweep) -> dict[Any, tuple[RunRecord, Mapping[str, Any]]]:
+def _metrics(paths: WorkspacePaths, record: Sweep) -> dict[Any, tuple[RunRecord, Mapping[str, Any]]]:
     """Return the metrics of every value whose run succeeded."""
-    by_id = {run_record.id: run_record for run_record in runs.readable(context.paths, record.folder)[0]}
+    by_id = {run_record.id: run_record for run_record in runs.readable(paths, record.folder)[0]}
     by_value: dict[Any, tuple[RunRecord, Mapping[str, Any]]] = {}
     for point in record.points:
         known = by_id.get(point.run or "")
         if known is not None and point.state == "succeeded":
-            by_value[point.value] = (known, results.material(context, known)["metrics"])
+            by_value[point.value] = (known, results.material(paths, known)["metrics"])
     return by_value
 
 

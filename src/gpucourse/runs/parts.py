@@ -25,7 +25,7 @@ from gpucourse.workspace import runs, seals
 from gpucourse.workspace.exercises import ensure_copies
 from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
-from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 LARGEST = 64 << 10  # bytes of a part: those of the course have 3 KB, and each is compared with its solutions
 
@@ -37,13 +37,13 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
     A result counts only with the very file that was judged, if that is not the course's own. A part that passed gets `error` if
     the run that its result names did not have this file. No code of the learner runs. Raises NewerFormat.
     """
-    kept = _read_kept(context, exercise.id).parts
+    kept = _read_kept(context.paths, exercise.id).parts
     results: list[PartResult] = []
     for part in exercise.yours:
-        result = _select_valid(context, exercise.id, part, kept.get(part.id))
+        result = _select_valid(context.paths, exercise.id, part, kept.get(part.id))
         if result is None or is_as_delivered(context, exercise, part, context.paths.yours_file(exercise.id, part.file)):
             result = make_open(part)
-        elif result.verdict == "passed" and (why := _find_objection(context, exercise, part, result)):
+        elif result.verdict == "passed" and (why := _find_objection(context.paths, exercise, part, result)):
             result = make_doubtful(result, why)
         results.append(result)
     return tuple(results)
@@ -54,17 +54,17 @@ def make_doubtful(result: PartResult, why: str) -> PartResult:
     return replace(result, verdict="error", says=why)
 
 
-def _find_objection(context: Context, exercise: Exercise, part: LearnerPart, result: PartResult) -> str:
+def _find_objection(paths: WorkspacePaths, exercise: Exercise, part: LearnerPart, result: PartResult) -> str:
     """Return why a part that passed cannot count; empty if it can. The run's seal and its checks are not examined."""
     if not result.run:
         return "" if part.judge and not part.checks else f"checks of a run decide: gpucourse run {exercise.id}"
     try:
-        record = runs.read(context.paths, exercise.id, result.run)
+        record = runs.read(paths, exercise.id, result.run)
     except MissingError as error:
         return error.what
     if record is None:
         return f"its run {printable(result.run, 80)} is not here"
-    files = runs.files_of(context.paths, record)
+    files = runs.files_of(paths, record)
     if not record.is_judged or not _was_part_used(files, part) or seals.sha256(files.yours_file(part.file)) != result.sha256:
         return f"run {record.id} did not have this file"
     return ""
@@ -236,14 +236,14 @@ def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult
     attempts of the learner change nothing, unless the same file is judged `again`. An open part, or one that could not be
     judged, replaces nothing; a part with checks of a run counts only after a run."""
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
-        stored = _read_kept(context, exercise.id)
+        stored = _read_kept(context.paths, exercise.id)
         kept, tried = stored.parts, stored.tried
         if not again and any(result.verdict != "open" and not result.run for result, _ in judged):
             tried = now_utc("milliseconds")
         new: dict[str, PartResult] = {}
         for part in exercise.yours:
-            stored_result = _select_valid(context, exercise.id, part, kept.get(part.id))
-            if stored_result is not None and _find_objection(context, exercise, part, stored_result):
+            stored_result = _select_valid(context.paths, exercise.id, part, kept.get(part.id))
+            if stored_result is not None and _find_objection(context.paths, exercise, part, stored_result):
                 stored_result = None  # such as after its run was removed: what is judged now replaces it
             result, file = next(((item, path) for item, path in judged if item.id == part.id), (None, None))
             if result is None or file is None or result.verdict not in {"passed", "failed"} or not result.sha256:
@@ -262,21 +262,21 @@ def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult
             write_record(context.paths.yours(exercise.id), KeptParts(parts={**kept, **new}, tried=tried))
 
 
-def find_last_tried(context: Context) -> tuple[str, str]:
+def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
     """Return the moment of the newest `try` of a part that is not open, and the exercise; empty if there was none."""
-    numbers = [file.parent.name for file in context.paths.list_yours()]
+    numbers = [file.parent.name for file in paths.list_yours()]
     with suppress(NewerFormat):
-        return max(((_read_kept(context, number).tried, number) for number in numbers), default=("", ""))
+        return max(((_read_kept(paths, number).tried, number) for number in numbers), default=("", ""))
     return "", ""
 
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
     """Judge the parts that are handed in again, with the course's current judges: a part that no longer passes loses its mark.
     A part that only checks of a run decide stays as that run left it. Raises MissingError."""
-    kept = _read_kept(context, exercise.id).parts
+    kept = _read_kept(context.paths, exercise.id).parts
     judged: list[tuple[PartResult, Path]] = []
     for part in exercise.yours:
-        stored_result = _select_valid(context, exercise.id, part, kept.get(part.id))
+        stored_result = _select_valid(context.paths, exercise.id, part, kept.get(part.id))
         if stored_result is None or part.checks or not part.judge:
             continue
         file = context.paths.yours_file(exercise.id, part.file)
@@ -303,19 +303,19 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
     return None
 
 
-def _read_kept(context: Context, exercise_id: str) -> KeptParts:
+def _read_kept(paths: WorkspacePaths, exercise_id: str) -> KeptParts:
     """Return what is stored of an exercise's parts; nothing if the file is damaged. Raises NewerFormat."""
     try:
-        return read_record(context.paths.yours(exercise_id), KeptParts) or KeptParts()
+        return read_record(paths.yours(exercise_id), KeptParts) or KeptParts()
     except NewerFormat:
         raise
     except MissingError:
         return KeptParts()
 
 
-def _select_valid(context: Context, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
+def _select_valid(paths: WorkspacePaths, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
     """Return the stored result, if it is one of this part and its file is the one that was judged, and can be a part."""
     if result is None or not result.sha256 or (result.id, result.file) != (part.id, part.file):
         return None
-    file = context.paths.yours_file(exercise_id, part.file)
+    file = paths.yours_file(exercise_id, part.file)
     return result if _find_fault(file) is None and seals.sha256(file) == result.sha256 else None

@@ -1,18 +1,19 @@
-"""From what the learner typed to a launch plan on live nodes: everything that happens before a run starts."""
+"""From a resolved run to a launch plan on live nodes: everything that happens before a run starts."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.course.rules import PROFILER
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.launch.launcher import LabFacts, Launcher, LaunchRequest, NodeFacts, WrittenBatch, find_launcher
+from gpucourse.launch.launcher import LabFacts, Launcher, LaunchRequest, NodeFacts, WrittenBatch
 from gpucourse.launch.neighbours import (
     find_base,
     find_imports,
@@ -20,154 +21,110 @@ from gpucourse.launch.neighbours import (
     find_named_files,
     starts_ranks_itself,
 )
-from gpucourse.launch.own_batch import ScriptKind, read_kind
+from gpucourse.launch.own_batch import make_shell_script_error
+from gpucourse.launch.planning import choose_nodes
 from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.launching import advise_install
-from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.manifest import Exercise
 from gpucourse.model.plan import LaunchPlan, Upload
-from gpucourse.model.record import GivenPrediction
-from gpucourse.runs.interfaces import interfaces
-from gpucourse.workspace import deployments, runs
+from gpucourse.runs import slurm
+from gpucourse.runs.connect import interfaces, make_fleet, reach
+from gpucourse.runs.resolve import REHEARSAL, ResolvedRun, RunRequest
+from gpucourse.storage import find_shortage
+from gpucourse.workspace import runs
 from gpucourse.workspace.exercises import ensure_copies
 from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.workspace.settings import Settings
 
-REHEARSAL = "dry-run"
-"""The id of a run that is only planned yet."""
 
 MAX_EARLIER_RUNS = 8
 SHARED = "shared"  # the folder of `exercises/` whose files are uploaded beside the scripts that name them
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRequest:
-    """The learner's words after `run`. `python_module`: the name by which `python -m` finds the script in this folder, if it is
-    started so."""
+class PlannedRun:
+    """A run that is planned on its nodes, which are connected: its lab, how long each stage took, and how far each node's clock
+    is ahead."""
 
-    exercise: str
-    nodes: int | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    script: Path | None = None
-    python_module: str = ""
-    launcher: str | None = None
-    arguments: tuple[str, ...] = ()
-    timeout_s: float | None = None
-    target: str | None = None
-    gpu: str | None = None
-    silence_s: float | None = None
-    extra: tuple[Path, ...] = ()
-    processes: int | None = None
-    prediction: GivenPrediction | None = None
-    expected_red: str | None = None
-    profile: bool = False
-    environment: Mapping[str, str] = field(default_factory=dict)
-    handed_on: tuple[str, ...] = ()  # variables whose values are this computer's own, read when the run starts
-    torchrun: str = ""
-    checks: tuple[Mapping[str, object], ...] = ()  # the checks of a learner's own script
-    copies: Path | None = None  # a folder whose files replace the learner's own, by their names
-    kind: ScriptKind | None = None  # of the script, if that was read already
-
-    @property
-    def place(self) -> str:
-        """The folder of the run below `runs/`."""
-        return runs.script_place(self.script) if self.script else self.exercise
+    plan: LaunchPlan
+    deployment: Deployment
+    fleet: Fleet
+    phases_s: dict[str, float]
+    skew_s: dict[str, float]
 
 
-def find_deployed_lab(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
-    """Return the module's lab, up and ready: the one that was used last, if it exists on several targets or GPUs.
+@contextmanager
+def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> Iterator[PlannedRun]:
+    """Connect to the nodes of a run and yield its plan, for a block. Changes nothing there.
 
-    Raises MissingError with the command that deploys it.
+    Raises UsageError, MissingError (no lab, no torch), UnreachableError.
     """
-    standing = [
-        deployment
-        for deployment in deployments.of_module(context.paths, module.id)
-        if (target is None or deployment.target == target) and gpu in {None, deployment.gpu}
-    ]
-    for deployment in standing:
-        if deployment.up:
-            return deployment
-    where = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
-    if standing and standing[0].is_stopped:
-        raise MissingError(f"the lab of module {module.id}{where} is stopped", hint=f"gpucourse start {module.id}")
-    state = f"is not ready (its deployment says: {standing[0].phase})" if standing else "is not deployed"
-    where_gpus_are_chosen = " --target aws" if gpu and not target else ""
-    flags = "".join((f" --target {target}" if target else where_gpus_are_chosen, f" --gpu {gpu}" if gpu else ""))
-    raise MissingError(f"the lab of module {module.id}{where} {state}", hint=f"gpucourse deploy {module.id}{flags}")
+    request, scheduled = run.request, run.launcher.by_slurm
+    if request.script is not None and run.kind is not None and run.kind.is_shell and not scheduled:
+        raise make_shell_script_error(request.script)
+    deployment = run.require_deployment()
+    if not scheduled and run.lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
+        raise _refuse_login_node(deployment, request)
+    inventory = deployment.inventory
+    if inventory is None:  # `find_deployed_lab` promises one
+        raise AssertionError(deployment.stack)
+    written = slurm.find_written_batch(context, run) if scheduled and not is_drill else None
+    wanted = make_launch_request(context, run, local=deployment.is_simulated, written=written)
+    nodes = (inventory.head,) if scheduled else choose_nodes(run.exercise, inventory, request.nodes, run.module.id)
+    phases_s: dict[str, float] = {}
+    skew_s: dict[str, float] = {}
+    with make_fleet(context.transport, deployment, nodes, scheduled=scheduled) as fleet:
+        with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases_s):
+            reach(context.watch, fleet)
+            if scheduled:
+                plan = slurm.plan_on(context.watch, fleet, wanted, run, deployment)
+            else:
+                plan = plan_on(context, fleet, wanted, run.launcher, skew_s)
+        if request.script is not None:
+            plan = replace(plan, own_script=request.script.name)
+        plan = _limit(context.settings, plan)
+        yield PlannedRun(plan=plan, deployment=deployment, fleet=fleet, phases_s=phases_s, skew_s=skew_s)
 
 
-def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Module:
-    """Return the module on whose lab a script of the learner runs: `usual` if its lab is ready, else the one whose lab is ready
-    and was used last; `usual` if none is."""
-    labs = [
-        lab
-        for lab in deployments.readable(context.paths)[0]
-        if lab.up and not lab.has_slurm and request.target in {None, lab.target} and request.gpu in {None, lab.gpu}
-    ]
-    newest = max(labs, key=lambda lab: lab.updated, default=None)
-    is_usual = newest is None or any(lab.module == usual.id for lab in labs)
-    return usual if newest is None or is_usual else context.catalog.module(newest.module)
+def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
+    """Return what a run would do. Starts nothing. Raises as `plan_run` does."""
+    with plan_run(context, run) as planned:
+        warn_of_shortage(context)
+        return planned.plan
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResolvedRun:
-    """A request, and what it names: found once, and passed on. `module` is the one of the exercise, `lab` the one on whose lab
-    the run takes place; `deployment` is that lab if it is ready, else the error that says how to get one; `kind` is that of the
-    learner's own script, if one runs in the exercise's place."""
-
-    request: RunRequest
-    module: Module
-    exercise: Exercise
-    launcher: Launcher[Any]
-    lab: Module
-    deployment: Deployment | MissingError
-    kind: ScriptKind | None = None
-
-    def require_deployment(self) -> Deployment:
-        """Return the lab, which is ready. Raises MissingError with the command that deploys it."""
-        if isinstance(self.deployment, MissingError):
-            raise self.deployment
-        return self.deployment
-
-    @property
-    def is_own_batch(self) -> bool:
-        """Return whether the learner's own file goes to sbatch as it is."""
-        return self.kind is not None and self.launcher.takes_batch_files and (self.kind.is_batch or self.kind.is_shell)
-
-
-def resolve(context: Context, request: RunRequest) -> ResolvedRun:
-    """Return the request with what it names. Raises UnknownName, UsageError if the launcher cannot do what was typed,
-    MissingError if no lab of the course has what it needs."""
-    module, exercise = context.catalog.exercise(request.exercise)
-    launcher = find_launcher(request.launcher or exercise.launch.kind)
-    objection = launcher.object_to(torchrun=request.torchrun, handed_on=request.handed_on, profile=request.profile)
-    if objection is not None:
-        raise objection
-    kind = (request.kind or read_kind(request.script)) if request.script else None
-    if launcher.by_slurm:
-        lab = _find_slurm_module(context, module)
-    else:
-        lab = find_script_lab(context, module, request) if request.script else module
-    deployment: Deployment | MissingError
-    try:
-        deployment = find_deployed_lab(context, lab, target=request.target, gpu=request.gpu)
-    except MissingError as error:
-        deployment = error
-    return ResolvedRun(
-        request=request, module=module, exercise=exercise, launcher=launcher, lab=lab, deployment=deployment, kind=kind
+def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:
+    """Return the refusal of a run that would compute on the one machine of a Slurm cluster that the lab enters."""
+    place = deployment.inventory.head.label if deployment.inventory else deployment.stack
+    target = (
+        f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
+    )
+    meant = target if run_request.script else run_request.exercise
+    return UsageError(
+        f"{place} is the login node of a Slurm cluster, and this run would compute on it",
+        hint=f"hand it to Slurm: gpucourse run {meant} --launcher slurm",
     )
 
 
-def _find_slurm_module(context: Context, module: Module) -> Module:
-    """Return the module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
-    found = next((item for item in (module, *context.catalog.modules) if item.lab.scheduler == "slurm"), None)
-    if found is None:
-        raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
-    return found
+def _limit(settings: Settings, plan: LaunchPlan) -> LaunchPlan:
+    """Return the plan with the limits for what is collected."""
+    from gpucourse.remote.execute import max_files_of
+
+    return replace(
+        plan, log_limit=settings.log_limit, output_limit=settings.output_limit, max_output_files=max_files_of(len(plan.nodes))
+    )
+
+
+def warn_of_shortage(context: Context) -> None:
+    """Warn if the disk of the workspace is nearly full."""
+    if shortage := find_shortage(context.paths.root):
+        context.watch(Note(text=shortage, level="warning"))
 
 
 def make_launch_request(
@@ -188,7 +145,7 @@ def make_launch_request(
     lab = None if launcher.by_slurm or isinstance(run.deployment, MissingError) else run.deployment
     if lab is not None and lab.inventory is not None and request.nodes is None:
         if script == exercise.script:
-            _tell_of_few(context, exercise, lab)
+            _tell_of_few(context.watch, exercise, lab)
         count = min(exercise.launch.nodes, len(lab.inventory.nodes))
         if request.script is not None and launcher.one_process and count > 1:
             text = f"{request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
@@ -226,13 +183,13 @@ def _list_typed(run_request: RunRequest) -> frozenset[str]:
     return frozenset({*run_request.settings, *(name for name, value in options.items() if value is not None)})
 
 
-def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:
+def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
     """Warn if an exercise is meant for more nodes than are deployed, and name the command that deploys them."""
     stand, meant = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
     if stand < meant and not lab.uses_existing_machines:
         more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {meant}"
         text = f"{exercise.id} is meant for {meant} nodes, and {stand} {'is' if stand == 1 else 'are'} deployed; more: {more}"
-        context.watch(Note(text=text, level="warning"))
+        watch(Note(text=text, level="warning"))
 
 
 def _link_of(lab: Deployment) -> dict[str, str]:

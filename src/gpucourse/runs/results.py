@@ -15,12 +15,13 @@ from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.runs.parts import add_stored_parts
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import check_record, read_json, read_metrics, read_record
+from gpucourse.workspace.paths import WorkspacePaths
 
 
-def read_stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
+def read_stored_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseVerdict | None:
     """Return the verdict in `deliverables/`; None if there is none, or a damaged one: `check` judges again and writes it again.
     Raises NewerFormat."""
-    path = context.paths.verdict(exercise_id)
+    path = paths.verdict(exercise_id)
     try:
         verdict = read_record(path, ExerciseVerdict)
         if verdict is not None:
@@ -32,29 +33,29 @@ def read_stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict |
     return verdict
 
 
-def read_handed_in_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
+def read_handed_in_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseVerdict | None:
     """Return the verdict that is handed in for an exercise. A verdict on a script of the learner, as earlier versions handed it
     in, does not count."""
-    verdict = read_stored_verdict(context, exercise_id)
+    verdict = read_stored_verdict(paths, exercise_id)
     if verdict is None:
         return None
     try:
-        record = read_record(context.paths.run(exercise_id, verdict.run).record, RunRecord)
+        record = read_record(paths.run(exercise_id, verdict.run).record, RunRecord)
     except MissingError:  # damaged: the code that judges that run reports it
         return verdict
     return None if record is not None and record.own_script else verdict
 
 
-def read_prediction(context: Context, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
+def read_prediction(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
     """Return what the learner predicted of a run beside what it measured; None if there is no prediction, or the course's
     question is another one now. Raises MissingError for a damaged file."""
+    from gpucourse.grading.answers import compare
     from gpucourse.grading.checks import on_gpu
-    from gpucourse.grading.predictions import compare
 
     asked, given = exercise.predict, record.prediction
     if asked is None or given is None or given.id != asked.id or record.own_script:
         return None
-    documents = material(context, record) if record.is_evidence else None
+    documents = material(paths, record) if record.is_evidence else None
     gpu = documents is not None and on_gpu(documents["metrics"], record.mode)
     try:
         return compare(asked, given.answer, documents, on_gpu=gpu)
@@ -62,10 +63,10 @@ def read_prediction(context: Context, exercise: Exercise, record: RunRecord) -> 
         return None
 
 
-def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]]:
+def material(paths: WorkspacePaths, record: RunRecord) -> dict[str, Mapping[str, Any]]:
     """Return the data for checks and questions of a run: its metrics, plan and record. Raises MissingError for a damaged
     file."""
-    files = runs.files_of(context.paths, record)
+    files = runs.files_of(paths, record)
     documents: dict[str, Mapping[str, Any]] = {}
     for name, path, read in (("metrics", files.metrics, read_metrics), ("plan", files.plan, read_json)):
         try:
@@ -87,7 +88,7 @@ def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
     from gpucourse.course.own_checks import load_own_checks
     from gpucourse.grading.checks import evaluate
 
-    documents = material(context, record)
+    documents = material(context.paths, record)
     _, usual = context.catalog.exercise(record.exercise)
     checks = load_own_checks(record.checks, runs.files_of(context.paths, record).record)
     script = usual.model_copy(update={"id": record.subject, "checks": checks})
@@ -121,7 +122,7 @@ def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
     after it. Writes nothing, and runs no code of the learner. Raises MissingError."""
     from gpucourse.grading.checks import evaluate, overall
 
-    documents = material(context, record)
+    documents = material(context.paths, record)
     metrics, plan, run = documents["metrics"], documents["plan"], documents["run"]
     verdict = add_stored_parts(
         context, exercise, record, evaluate(exercise, metrics, plan, run, mode=record.mode, run_id=record.id)

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from gpucourse import __version__
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, Interrupted, MissingError, UsageError
-from gpucourse.launch.own_batch import make_shell_script_error
-from gpucourse.launch.planning import choose_nodes
+from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note, stage
-from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import parts, slurm
-from gpucourse.runs.connect import make_fleet, reach
 from gpucourse.runs.mutations import keep_edited_files
-from gpucourse.runs.prepare import ResolvedRun, RunRequest, make_launch_request, plan_on
-from gpucourse.storage import find_shortage
+from gpucourse.runs.prepare import plan_run, warn_of_shortage
+from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.units import now_utc
-from gpucourse.workspace import deployments, runs
+from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.lock import hold_lock
 
@@ -46,74 +40,6 @@ class RunResult:
     followed_run: follow.FollowedRun | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlannedRun:
-    """A run that is planned on its nodes, which are connected: its lab, how long each stage took, and how far each node's clock
-    is ahead."""
-
-    plan: LaunchPlan
-    deployment: Deployment
-    fleet: Fleet
-    phases_s: dict[str, float]
-    skew_s: dict[str, float]
-
-
-@dataclass(frozen=True)
-class RunLocation:
-    """The place where a run would happen. `lacks`: what is missing there according to the record of its lab."""
-
-    mode: Mode
-    lacks: str = ""
-
-
-def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
-    """Return the place where a run would happen: on the lab that is on record, else where a new one would exist."""
-    if not isinstance(run.deployment, MissingError):
-        return RunLocation(run.deployment.mode, run.deployment.lacks)
-    known = deployments.of_module(context.paths, run.lab.id)  # the run is meant for it, also if it is stopped or not ready
-    return RunLocation(run.request.target or (known[0].mode if known else context.settings.target))
-
-
-@contextmanager
-def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> Iterator[PlannedRun]:
-    """Connect to the nodes of a run and yield its plan, for a block. Changes nothing there.
-
-    Raises UsageError, MissingError (no lab, no torch), UnreachableError.
-    """
-    request, scheduled = run.request, run.launcher.by_slurm
-    if request.script is not None and run.kind is not None and run.kind.is_shell and not scheduled:
-        raise make_shell_script_error(request.script)
-    deployment = run.require_deployment()
-    if not scheduled and run.lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
-        raise _refuse_login_node(deployment, request)
-    inventory = deployment.inventory
-    if inventory is None:  # `find_deployed_lab` promises one
-        raise AssertionError(deployment.stack)
-    written = slurm.find_written_batch(context, run) if scheduled and not is_drill else None
-    wanted = make_launch_request(context, run, local=deployment.is_simulated, written=written)
-    nodes = (inventory.head,) if scheduled else choose_nodes(run.exercise, inventory, request.nodes, run.module.id)
-    phases_s: dict[str, float] = {}
-    skew_s: dict[str, float] = {}
-    with make_fleet(context, deployment, nodes, scheduled=scheduled) as fleet:
-        with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases_s):
-            reach(context, fleet)
-            if scheduled:
-                plan = slurm.plan_on(context, fleet, wanted, run, deployment)
-            else:
-                plan = plan_on(context, fleet, wanted, run.launcher, skew_s)
-        if request.script is not None:
-            plan = replace(plan, own_script=request.script.name)
-        plan = _limit(context, plan)
-        yield PlannedRun(plan=plan, deployment=deployment, fleet=fleet, phases_s=phases_s, skew_s=skew_s)
-
-
-def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
-    """Return what a run would do. Starts nothing. Raises as `plan_run` does."""
-    with plan_run(context, run) as planned:
-        _warn_of_shortage(context)
-        return planned.plan
-
-
 def run(
     context: Context,
     resolved: ResolvedRun,
@@ -130,7 +56,7 @@ def run(
     with plan_run(context, resolved, is_drill=inject_faults is not None) as planned:
         if (objection := object_to(planned.plan)) is not None:
             raise objection
-        _warn_of_shortage(context)
+        warn_of_shortage(context)
         if (stamp := runs.from_the_future(context.paths)) is not None:
             told = f"this computer's clock was set back: the newest run is dated {stamp}. The new run is dated after it"
             context.watch(Note(text=told, level="warning"))
@@ -151,34 +77,6 @@ def run(
             from gpucourse.runs import follow
 
             return RunResult(record=record, followed_run=follow.follow_to_end(context, planned.fleet, record))
-
-
-def _warn_of_shortage(context: Context) -> None:
-    if shortage := find_shortage(context.paths.root):
-        context.watch(Note(text=shortage, level="warning"))
-
-
-def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:
-    """Return the refusal of a run that would compute on the one machine of a Slurm cluster that the lab enters."""
-    place = deployment.inventory.head.label if deployment.inventory else deployment.stack
-    target = (
-        f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
-    )
-    meant = target if run_request.script else run_request.exercise
-    return UsageError(
-        f"{place} is the login node of a Slurm cluster, and this run would compute on it",
-        hint=f"hand it to Slurm: gpucourse run {meant} --launcher slurm",
-    )
-
-
-def _limit(context: Context, plan: LaunchPlan) -> LaunchPlan:
-    """Return the plan with the limits for what is collected."""
-    from gpucourse.remote.execute import max_files_of
-
-    settings = context.settings
-    return replace(
-        plan, log_limit=settings.log_limit, output_limit=settings.output_limit, max_output_files=max_files_of(len(plan.nodes))
-    )
 
 
 def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:
@@ -243,7 +141,7 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
         from gpucourse.runs import follow
 
         interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
-        follow.give_up(context, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")
+        follow.give_up(context.paths, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")
         if interrupted:
             raise Interrupted("interrupted while starting; nothing of the run is left on the nodes") from error
         raise

@@ -9,9 +9,10 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.runs.prepare import RunRequest, find_deployed_lab, resolve
+from gpucourse.runs.resolve import RunRequest, find_deployed_lab, resolve
 from gpucourse.runs.run import RunResult, run
 from gpucourse.workspace import deployments
+from gpucourse.workspace.paths import WorkspacePaths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,26 +37,26 @@ class ExerciseRun:
         return self.state == "skipped" or (self.state == "succeeded" and self.verdict not in {"failed", "error"})
 
 
-def labs(context: Context, module: Module, run_request: RunRequest) -> list[Deployment]:
+def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list[Deployment]:
     """Return every lab of a module that is up, by name; only those of one target or GPU if the request names it.
 
     Raises MissingError, with the command that deploys one, if there is none.
     """
     up = [
         deployment
-        for deployment in deployments.of_module(context.paths, module.id)
+        for deployment in deployments.of_module(paths, module.id)
         if deployment.up and run_request.target in {None, deployment.target} and run_request.gpu in {None, deployment.gpu}
     ]
     return sorted(up, key=lambda deployment: deployment.stack) or [
-        find_deployed_lab(context, module, target=run_request.target, gpu=run_request.gpu)
+        find_deployed_lab(paths, module, target=run_request.target, gpu=run_request.gpu)
     ]
 
 
 def run_all(
-    context: Context,
+    paths: WorkspacePaths,
     module: Module,
     run_request: RunRequest,
-    run_one: Callable[[Exercise, Deployment, Callable[[], RunResult]], RunResult],
+    run_one: Callable[[Exercise, Deployment, Callable[[Context], RunResult]], RunResult],
 ) -> Sequence[ExerciseRun]:
     """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and the function
     that runs it.
@@ -64,19 +65,18 @@ def run_all(
     Ctrl-C.
     """
     steps: list[ExerciseRun] = []
-    for lab in labs(context, module, run_request):
+    for lab in labs(paths, module, run_request):
         for exercise in module.exercises:
             wanted = replace(run_request, exercise=exercise.id, target=lab.target, gpu=lab.gpu or None)
-            steps.append(_step(context, exercise, lab, wanted, run_one))
+            steps.append(_step(exercise, lab, wanted, run_one))
     return steps
 
 
 def _step(
-    context: Context,
     exercise: Exercise,
     lab: Deployment,
     run_request: RunRequest,
-    run_one: Callable[[Exercise, Deployment, Callable[[], RunResult]], RunResult],
+    run_one: Callable[[Exercise, Deployment, Callable[[Context], RunResult]], RunResult],
 ) -> ExerciseRun:
     planned = ExerciseRun(
         exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=lab.gpu, mode=lab.mode, state="not run"
@@ -84,7 +84,7 @@ def _step(
     if exercise.launch.traits.is_terminal:
         return replace(planned, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}")
     try:
-        ran = run_one(exercise, lab, lambda: run(context, resolve(context, run_request)))
+        ran = run_one(exercise, lab, lambda watched: run(watched, resolve(watched, run_request)))
     except Interrupted:
         raise
     except GpucourseError as error:

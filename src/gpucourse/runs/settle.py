@@ -1,17 +1,23 @@
-"""Runs without a follower, because they were detached or their terminal is gone: the next command finishes them."""
+"""Runs without a follower, because they were detached or their terminal is gone: the next command finishes them. `runs` does so
+with all of them, `cancel` ends one."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from functools import partial
 
 from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.record import RunRecord
+from gpucourse.parallel import run_all
 from gpucourse.runs import follow
-from gpucourse.runs.connect import Connections, nodes_of
+from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
 from gpucourse.runs.finish import deliver
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs, seals
 from gpucourse.workspace.lock import try_lock
+from gpucourse.workspace.paths import WorkspacePaths
 
 
 def settle(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
@@ -55,7 +61,7 @@ def follow_on(
         with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as mine:
             record = _reread(context, record) if mine else runs.reread(context.paths, record)
             if record.collected:
-                return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context, record))
+                return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context.paths, record))
             if mine:
                 return follow.follow_to_end(context, connections.reach_run(record), record, limit_s=limit_s)
         time.sleep(0.1)
@@ -67,7 +73,7 @@ def _reread(context: Context, record: RunRecord) -> RunRecord:
     completed = seals.complete(runs.files_of(context.paths, record))
     record = runs.reread(context.paths, record)
     if completed:
-        deliver(context, context.catalog.exercise(record.exercise)[1], record)
+        deliver(context.paths, context.catalog.exercise(record.exercise)[1], record)
     return record
 
 
@@ -76,14 +82,14 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
 
     deployment = deployments.load(context.paths, record.stack)
     if deployment is None or not nodes_of(deployment, record):
-        return _mark_lost(context, record, "its nodes are gone")
+        return _mark_lost(context.paths, record, "its nodes are gone")
     fleet = connections.reach_run(record)
     node_states = connections.find_states(record) or states(fleet, record.id)
     begun = [state for state in node_states.values() if state.state != "absent"]
     if not begun:
-        return _mark_lost(context, record, "it never started on any node")
+        return _mark_lost(context.paths, record, "it never started on any node")
     if len(begun) < len(node_states):
-        follow.give_up(context, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
+        follow.give_up(context.paths, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
         return record
     if record.state in {"planned", "starting"}:
         record.state, record.started = "running", record.started or record.created
@@ -93,7 +99,55 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
     return record
 
 
-def _mark_lost(context: Context, record: RunRecord, why: str) -> RunRecord:
+def _mark_lost(paths: WorkspacePaths, record: RunRecord, why: str) -> RunRecord:
     record.state, record.error, record.ended, record.collected = "lost", why, now_utc(), True
-    runs.save(context.paths, record)
+    runs.save(paths, record)
     return record
+
+
+def cancel(context: Context, record: RunRecord) -> RunRecord:
+    """End a run on every node, with the jobs that its own jobs submitted, and collect what it wrote. Raises UsageError if all
+    of it has ended already, and the error of a cancel that reached no node, or that Slurm did not accept."""
+    from gpucourse.remote.execute import cancel as cancel_on
+    from gpucourse.remote.fleet import combine_errors
+    from gpucourse.remote.patience import AFTER_CANCEL_S
+
+    with Connections(context) as connections:
+        record = collect_later(context, settle(context, record, connections), connections)
+        if record.has_ended and not (record.slurm and record.slurm.later):
+            raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
+        outcomes = cancel_on(connections.reach_run(record), record.id)
+        failed = [outcome for outcome in outcomes if outcome.error is not None]
+        if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would never finish
+            raise combine_errors(failed, of=len(outcomes))
+        if record.has_ended:
+            return collect_later(context, record, connections)
+        # The process that follows the run sees it end and finishes it; if there is none, this process does.
+        return follow_on(context, record, connections, limit_s=AFTER_CANCEL_S).record
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedRun:
+    """One run of the list; `detail` is the reason why its state may be old (a node did not answer)."""
+
+    record: RunRecord
+    detail: str = ""
+
+
+def every_run(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
+    """Return every run, oldest first, and why others cannot be read; first collect those that ended unattended."""
+    records, errors = runs.readable(context.paths, exercise)
+    away = [record for record in records if not record.collected]
+    with Connections(context) as connections:
+        if len(away) > 1:
+            connections.ask_states(away)
+        looked = run_all([partial(_look, context, record, connections) for record in away], limit=RUNS_AT_ONCE)
+    listed = {record.id: item for record, item in zip(away, looked, strict=True)}
+    return [listed.get(record.id) or ListedRun(record=record) for record in records], list(errors.values())
+
+
+def _look(context: Context, record: RunRecord, connections: Connections) -> ListedRun:
+    try:
+        return ListedRun(record=settle(context, record, connections))
+    except GpucourseError as error:
+        return ListedRun(record=record, detail=error.what)

@@ -22,7 +22,7 @@ from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.outside.names import OutsideError, relative_name
 from gpucourse.outside.slurm_options import read_file
 from gpucourse.runs import parts
-from gpucourse.runs.prepare import REHEARSAL, ResolvedRun
+from gpucourse.runs.resolve import REHEARSAL, ResolvedRun
 from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths
 
@@ -68,7 +68,7 @@ def _read(part: LearnerPart, text: str) -> WrittenBatch:
     return WrittenBatch(name=part.file.rpartition("/")[2].rpartition(".")[0], text=text, tasks=len(read_file(text).array[0]))
 
 
-def plan_on(context: Context, fleet: Fleet, wanted: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> LaunchPlan:
+def plan_on(watch: Watcher, fleet: Fleet, wanted: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> LaunchPlan:
     """Ask the cluster of this deployment what it has, refuse what it can never provide, then plan."""
     from gpucourse.remote.slurm_client import cluster
 
@@ -79,7 +79,7 @@ def plan_on(context: Context, fleet: Fleet, wanted: LaunchRequest, run: Resolved
     slurm_cluster = cluster(fleet.link(head))
     partition = _partition(wanted, slurm_cluster)
     gpus = choose_gpus(wanted, partition, nodes)
-    _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(deployment))
+    _enough(watch, wanted, partition, nodes, gpus, deploy=_deploy(deployment))
     facts = ClusterFacts(
         module=run.lab.id,
         partition=partition.name,
@@ -157,13 +157,13 @@ def _deploy(deployment: Deployment) -> str:
     return "" if deployment.uses_existing_machines else f"gpucourse deploy {deployment.module}{deployment.flag}"
 
 
-def _enough(context: Context, wanted: LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
+def _enough(watch: Watcher, wanted: LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
     """Refuse a job that can never start. Nodes that are down are named with Slurm's reason; `deploy` is the command that
     repairs a lab."""
     name = partition.name
     if not gpus and batch.gpus_of(wanted):
         text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
-        context.watch(Note(text=text, level="warning"))
+        watch(Note(text=text, level="warning"))
     fitting = _large_enough(wanted, partition, gpus)
     if nodes > len(fitting):
         has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
@@ -181,7 +181,7 @@ def _enough(context: Context, wanted: LaunchRequest, partition: Partition, nodes
         )
     for node in down[:8]:
         why = f" ({node.reason})" if node.reason else ""
-        context.watch(Note(text=f"{node.name} is {node.state}{why}; the others are enough", level="warning"))
+        watch(Note(text=f"{node.name} is {node.state}{why}; the others are enough", level="warning"))
 
 
 def _large_enough(wanted: LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:

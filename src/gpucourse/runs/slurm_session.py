@@ -21,12 +21,14 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.slurm import JobRow, SlurmSession
 from gpucourse.runs import follow, slurm
-from gpucourse.runs.prepare import ResolvedRun
-from gpucourse.runs.run import new_record, plan_run
+from gpucourse.runs.prepare import plan_run
+from gpucourse.runs.resolve import ResolvedRun
+from gpucourse.runs.run import new_record
 from gpucourse.storage import write_text
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.lock import hold_lock
+from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
@@ -70,7 +72,7 @@ def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
                 plan=named,
                 record=record,
                 deployment=deployment,
-                argv=_terminal(context, deployment, named, place),
+                argv=_terminal(context.paths, deployment, named, place),
                 shown=shlex.join(named.commands[0].argv),
                 fleet=fleet,
             )
@@ -122,7 +124,7 @@ def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
     return replace(plan, run_id=run_id, batch=batch, commands=(command,))
 
 
-def _terminal(context: Context, deployment: Deployment, plan: LaunchPlan, place: SessionState) -> tuple[str, ...]:
+def _terminal(paths: WorkspacePaths, deployment: Deployment, plan: LaunchPlan, place: SessionState) -> tuple[str, ...]:
     """Return the arguments of ssh with a terminal: the run's folder, its environment, and srun in it."""
     command = plan.commands[0]
     environ = {**place.places, **command.env, "GPUCOURSE_OUT": place.outputs}
@@ -130,7 +132,7 @@ def _terminal(context: Context, deployment: Deployment, plan: LaunchPlan, place:
     folder = command.node.python.rpartition("/")[0]  # so that `python` is the one that has the course's packages
     path = f'PATH={shlex.quote(folder)}:"$PATH"' if folder else ""
     line = f"cd {shlex.quote(place.work)} && export {exports} {path} && exec {shlex.join(command.argv)}"
-    config = context.paths.stack(deployment.stack).ssh_config
+    config = paths.stack(deployment.stack).ssh_config
     return ("-tt", "-q", "-F", str(config), command.node.name, f"exec /bin/sh -c {shlex.quote(line)}")
 
 

@@ -137,7 +137,7 @@ def lab(
         ),
     )
     deployments.save(paths, deployment)
-    ledger.settle(context(learner), Account(REGION, learner.environment), uid)
+    ledger.settle(context(learner).paths, Account(REGION, learner.environment), uid)
     return deployment
 
 

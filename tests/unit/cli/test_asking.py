@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from gpucourse.cli.asking import ask, somebody_there
-from gpucourse.cli.options import Options
-from gpucourse.cli.session import Session
+from gpucourse.cli.session import Options, Session
 from gpucourse.ui.console import Console
 
 

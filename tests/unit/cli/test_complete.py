@@ -6,8 +6,7 @@ import pytest
 import typer
 
 from gpucourse.cli.app import tree
-from gpucourse.cli.options import Options
-from gpucourse.cli.session import Session
+from gpucourse.cli.session import Options, Session
 from gpucourse.ui.console import Console
 from tests.learning import Learning, deploy
 

@@ -52,7 +52,7 @@ def end_run(learning: Learning, monkeypatch: pytest.MonkeyPatch, *, attended: bo
     """Let the next `run` end at once, with this record."""
     deploy(learning)
     record = learning.record(**values)
-    followed = FollowedRun(record=record, verdict=read_run_verdict(learning.context, record)) if attended else None
+    followed = FollowedRun(record=record, verdict=read_run_verdict(learning.context.paths, record)) if attended else None
     monkeypatch.setattr("gpucourse.runs.run.run", lambda *_words, **_options: RunResult(record=record, followed_run=followed))
     return record
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpucourse.cli.options import Options
 from gpucourse.cli.prediction import ask_prediction, read_prediction
-from gpucourse.cli.session import Session
+from gpucourse.cli.session import Options, Session
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.record import GivenPrediction
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.resolve import RunRequest
 from gpucourse.ui.console import Console
 from tests.learning import Learning, Terminal, deploy
 from tests.unit.learning.test_predictions import ask_for_prediction

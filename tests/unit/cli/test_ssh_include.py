@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.cli.options import Options
-from gpucourse.cli.session import Session
+from gpucourse.cli.session import Options, Session
 from gpucourse.cli.ssh_include import offer_line, take_line_away
 from gpucourse.ui.console import Console
 from tests.learning import Learning, Terminal

@@ -35,4 +35,4 @@ def test_lint_names_modules_that_need_each_other_and_share_a_fault(tmp_path: Pat
 
 
 def test_lint_knows_every_key_of_a_run_that_checks_find(learning: Learning) -> None:
-    assert set(material(learning.context, learning.record())["run"]) == RUN_KEYS
+    assert set(material(learning.context.paths, learning.record())["run"]) == RUN_KEYS

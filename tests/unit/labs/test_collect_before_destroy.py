@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from gpucourse.context import Context
+from gpucourse.course.catalog import Catalog
 from gpucourse.course.locate import CourseFolders
 from gpucourse.labs.collect_before_destroy import CollectedRuns, bring_home, find_ending
 from gpucourse.model.deployment import LocalDeployment
@@ -18,7 +21,7 @@ from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import LaterJob, SlurmRun
 from gpucourse.ports import CommandResult
-from gpucourse.runs.runs import every_run
+from gpucourse.runs.settle import every_run
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.lock import hold_lock
@@ -45,10 +48,15 @@ class _Lab:
     def __init__(self, root: Path) -> None:
         folders = CourseFolders(root, root, root)
         self.told: list[str] = []
-        self.context = Context(workspace=open_workspace(root / "w"), folders=folders, environ={}, watch=self._hear)
-        vars(self.context)["catalog"] = _Course()
         self.nodes = AgentNodes(root / "nodes")
-        self.context.make_transport = lambda _key: self.nodes
+        self.context = Context(
+            workspace=open_workspace(root / "w"),
+            folders=folders,
+            environ={},
+            watch=self._hear,
+            make_transport=lambda _key: self.nodes,
+        )
+        self.context.opened.catalog = cast("Catalog", _Course())
         self.deployment = LocalDeployment(
             stack="03-local", uid="u", module="3", template="simulated", phase="ready", created="2026-01-01T00:00:00+00:00",
             updated="", nodes_wanted=2, inventory=Inventory(stack="03-local", nodes=NODES),
@@ -183,7 +191,7 @@ def test_find_ending_lists_only_runs_on_nodes_that_go(lab: _Lab) -> None:
         runs.save(lab.context.paths, record)
 
     def find(*names: str) -> list[str]:
-        return [record.id for record in find_ending(lab.context, lab.deployment, names)]
+        return [record.id for record in find_ending(lab.context.paths, lab.deployment, names)]
 
     assert find() == []
     assert find("node1") == [both.id, scheduled.id]
@@ -212,7 +220,7 @@ def test_bring_home_discards_jobs_of_a_cluster_that_stays(tmp_path: Path, code: 
         commands.append(command)
         return make_completed(answer, code=code)
 
-    context.make_transport = lambda _key: ScriptedNodes(reply)
+    context = replace(context, make_transport=lambda _key: ScriptedNodes(reply))
     [reason] = bring_home(context, make_hosts_lab(), discard=True).given_up
     assert given_up in reason
     assert f"cancel {record.id}" in commands[0]

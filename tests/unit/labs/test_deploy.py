@@ -20,7 +20,7 @@ from tests.unit.labs.records import record
     ],
 )
 def test_choose_target_returns_the_one_that_the_request_means(context: Context, request_: DeployRequest, name: str) -> None:
-    assert choose_target(context, request_).name == name
+    assert choose_target(context.settings, request_).name == name
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_choose_target_returns_the_one_that_the_request_means(context: Context, 
 )
 def test_choose_target_refuses_a_flag_of_another_target(context: Context, request_: DeployRequest, words: str) -> None:
     with pytest.raises(UsageError, match=words) as caught:
-        choose_target(context, request_)
+        choose_target(context.settings, request_)
     assert str(caught.value.hint).startswith("gpucourse deploy 3 --target ")
 
 
@@ -43,7 +43,7 @@ def test_record_outcome_keeps_a_lab_that_was_interrupted(context: Context) -> No
     lab = record(context, LocalDeployment, "local")
 
     def build() -> None:
-        with record_outcome(context, lab):
+        with record_outcome(context.paths, lab):
             assert lab.phase == "creating"
             raise KeyboardInterrupt
 

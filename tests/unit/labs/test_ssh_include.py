@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpucourse.labs import ssh_include
+from gpucourse.labs import ssh
 from gpucourse.labs.readiness import write_ssh_files
 from tests.learning import Learning, deploy
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="OpenSSH's c
 
 def register_home(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Make this folder the home that the system has of the user."""
-    patch.setattr(ssh_include, "find_registered_home", lambda: folder)
+    patch.setattr(ssh, "find_registered_home", lambda: folder)
 
 
 def make_config(learning: Learning, patch: pytest.MonkeyPatch) -> Path:
@@ -86,7 +86,7 @@ def test_ssh_include_leaves_a_config_that_it_may_not_change(
         config.mkdir()
         what = "it is not a file"
     elif fault == "foreign":
-        monkeypatch.setattr(ssh_include, "os", SimpleNamespace(geteuid=lambda: 4242))
+        monkeypatch.setattr(ssh, "os", SimpleNamespace(geteuid=lambda: 4242))
         what = "it belongs to somebody else"
     elif fault == "no home":
         monkeypatch.setenv("HOME", "/no/such/folder")
@@ -101,7 +101,7 @@ def test_ssh_include_leaves_a_config_that_it_may_not_change(
     said = learning.types("init", str(workspace), "--ssh-include", code=code)
     assert what in " ".join(said.err.split())
     assert {path: path.read_bytes() for path in before} == before
-    assert ssh_include.read_answer(learning.context) is None
+    assert ssh.read_answer(learning.context.paths) is None
 
 
 def test_ssh_include_keeps_a_link_inside_home(learning: Learning, config: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
-from gpucourse.labs.health import Health
+from gpucourse.labs.results import Health
 from gpucourse.labs.status import status
 from gpucourse.labs.target import TARGETS
 from gpucourse.model.deployment import HostsDeployment, LocalDeployment

@@ -114,7 +114,7 @@ def test_deliverable_of_several_files_needs_all_of_them(learning: Learning) -> N
     (folder / "logs" / "node1-rank1.log").write_text("found it, too\n")
     context = learning.open_context()
     finish.seal(runs.files_of(context.paths, record), "local")
-    finish.deliver(context, context.catalog.exercise("1.1")[1], record)
+    finish.deliver(context.paths, context.catalog.exercise("1.1")[1], record)
     assert learning.read_points()["deliverables"] == 5
     (learning.workspace / "deliverables/1.1/logs/node1-rank1.log").unlink()
     assert learning.read_points()["deliverables"] == 2.5

@@ -59,13 +59,13 @@ def test_quiz_in_two_terminals_is_one_try(quiz: Learning) -> None:
     first, second = quizzes.sit(context), quizzes.sit(context)
     assert first is not None
     assert second is not None
-    quizzes.take(context, first, {"wet": "a"})
-    quizzes.take(context, second, {"cold": "0"})
+    quizzes.take(context.paths, first, {"wet": "a"})
+    quizzes.take(context.paths, second, {"cold": "0"})
     with pytest.raises(UsageError, match="cold was answered in this attempt already"):
-        quizzes.take(context, first, {"cold": "4"})
-    quizzes.take(context, first, {"white": "b"})
+        quizzes.take(context.paths, first, {"cold": "4"})
+    quizzes.take(context.paths, first, {"white": "b"})
     with pytest.raises(UsageError, match="finished in another terminal"):
-        quizzes.take(context, second, {"white": "a"})
+        quizzes.take(context.paths, second, {"white": "a"})
     kept = read_record(context.paths.quiz, Tries)
     assert kept is not None
     assert [len(attempt.answers) for attempt in kept.tries] == [3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -13,7 +14,7 @@ from tests.learning import Learning
 
 def test_wait_for_saves_returns_a_key_before_it_looks_at_files(learning: Learning) -> None:
     keys = iter(["h", "q"])
-    events = watch.wait_for_saves(learning.context, (), read_key=lambda _seconds: next(keys))
+    events = watch.wait_for_saves(learning.context.stop, (), read_key=lambda _seconds: next(keys))
     assert [next(events), next(events)] == ["h", "q"]
 
 
@@ -33,7 +34,7 @@ def test_wait_for_saves_returns_what_was_saved_however_an_editor_saves(learning:
     for save, path in ((touch, first), (replace, second), (lambda: new.write_text("exercise: '1.1'\n"), new)):
         known = watch.read_stamps(files)
         save()
-        assert next(watch.wait_for_saves(learning.context, files, poll_s=0.01, known=known)) == (path,)
+        assert next(watch.wait_for_saves(learning.context.stop, files, poll_s=0.01, known=known)) == (path,)
 
 
 def test_wait_for_saves_waits_until_a_file_stops_growing(learning: Learning) -> None:
@@ -55,8 +56,8 @@ def test_wait_for_saves_waits_until_a_file_stops_growing(learning: Learning) -> 
         Looking.now = next(looks, Looking.now)
         return Looking.now
 
-    learning.context.stop = cast("threading.Event", Looking())
-    assert next(watch.wait_for_saves(learning.context, (path,), look=look)) == (path,)
+    context = replace(learning.context, stop=cast("threading.Event", Looking()))
+    assert next(watch.wait_for_saves(context.stop, (path,), look=look)) == (path,)
     assert Looking.now == {path: (3, 30, 1)}, "not before it stayed as it was"
 
 

@@ -12,7 +12,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.errors import Interrupted, MissingError, UnreachableError
 from gpucourse.runs import parameter_sweep, run_module
 from gpucourse.runs.follow import FollowedRun
-from gpucourse.runs.prepare import ResolvedRun
+from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.runs.run import RunResult
 from gpucourse.workspace.locate import open_workspace
 from tests.learning import METRICS, Learning

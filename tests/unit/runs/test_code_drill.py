@@ -6,7 +6,7 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.drill import CodeDrill, CodeDrills
 from gpucourse.runs.code_drill import break_code, diagnose_code
-from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.resolve import RunRequest
 from gpucourse.workspace.files import write_record
 
 

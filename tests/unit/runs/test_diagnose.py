@@ -43,7 +43,7 @@ def diagnose_log(context: Context, record: RunRecord, log: str) -> list[Diagnosi
     path = runs.files_of(context.paths, record).rank_log("node0", 0)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(log)
-    return diagnose(context, record)
+    return diagnose(context.paths, record)
 
 
 @pytest.mark.parametrize(

@@ -32,14 +32,14 @@ def break_run(context: Context, how: How, rank: int | None = None) -> None:
 
 
 def test_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
-    assert open_drill(context, "3.2") is None
+    assert open_drill(context.paths, "3.2") is None
     break_run(context, "kill-rank", rank=1)
     hints = []
     for how, rank in (("block-port", None), ("kill-rank", None), ("kill-rank", 0)):
         record, verdict = judge_diagnosis(context, "3.2", how, rank)
         assert (verdict.verdict, record.diagnoses) == ("failed", [])
         hints.append(verdict.checks[-1].hint)
-        drill = open_drill(context, "3.2")
+        drill = open_drill(context.paths, "3.2")
         assert drill is not None
         assert drill.id == RUN
     assert len(set(hints)) == 3, "each hint says more"
@@ -47,7 +47,7 @@ def test_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
     record, verdict = judge_diagnosis(context, "3.2", "kill-rank", 1)
     assert verdict.verdict == "passed"
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in record.diagnoses] == [("rank-killed", [1])]
-    assert open_drill(context, "3.2") is None
+    assert open_drill(context.paths, "3.2") is None
 
 
 def test_slow_rank_is_explained_though_its_run_ended_well(context: Context) -> None:

@@ -59,9 +59,9 @@ def read_handed_in_logs(context: Context) -> dict[str, str]:
 
 
 def test_newer_run_replaces_an_older_one_but_no_file_of_the_learner(context: Context) -> None:
-    deliver(context, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=3))
+    deliver(context.paths, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=3))
     (context.paths.deliverables("3.2") / "answers.yaml").write_text("mine")
-    deliver(context, EXERCISE, save_an_ended_run(context, "20260102-000000-b", ranks=1))
+    deliver(context.paths, EXERCISE, save_an_ended_run(context, "20260102-000000-b", ranks=1))
     assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260102-000000-b 0"}
     assert (context.paths.deliverables("3.2") / "answers.yaml").read_text() == "mine"
 
@@ -72,7 +72,7 @@ def test_link_to_a_file_elsewhere_is_neither_sealed_nor_handed_in(context: Conte
     files = runs.files_of(context.paths, record)
     (files.logs / "planted.log").symlink_to(tmp_path / "secret")
     seal(files, "local")
-    deliver(context, EXERCISE, record)
+    deliver(context.paths, EXERCISE, record)
     assert "logs/planted.log" not in read_json(files.hashes)["sha256"]
     assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260101-000000-a 0"}
 
@@ -81,7 +81,7 @@ def test_later_one_of_two_runs_of_one_second_is_handed_in(context: Context) -> N
     moments = {"20260101-000000-z": "2026-01-01T00:00:00.100+00:00", "20260101-000000-a": "2026-01-01T00:00:00.900+00:00"}
     records = [save_an_ended_run(context, run_id, ranks=1, created=created) for run_id, created in moments.items()]
     for record in (*records, records[0]):  # the earlier one comes home again, late
-        deliver(context, EXERCISE, record)
+        deliver(context.paths, EXERCISE, record)
     assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260101-000000-a 0"}
 
 
@@ -89,7 +89,7 @@ def test_later_one_of_two_runs_of_one_second_is_handed_in(context: Context) -> N
     ("verdict", "state"), [("failed", "succeeded"), ("error", "succeeded"), (None, "succeeded"), ("passed", "failed")]
 )
 def test_run_that_is_not_good_hands_nothing_in(context: Context, verdict: str | None, state: str) -> None:
-    deliver(context, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=1, verdict=verdict, state=state))
+    deliver(context.paths, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=1, verdict=verdict, state=state))
     assert read_handed_in_logs(context) == {}
 
 
@@ -154,7 +154,7 @@ def test_judge_again_without_torch_here_judges_no_part_and_keeps_what_was_handed
     put_parts(learning)
     run_with(learning, RIGHT)
     context = learning.open_context()
-    vars(context)["judge"] = NoTorch()
+    context.opened.judge = NoTorch()
     _, exercise = context.catalog.exercise("1.2")
     (record,) = runs.readable(context.paths, "1.2")[0]
     assert prepare_judge(context, exercise, record)

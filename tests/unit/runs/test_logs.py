@@ -126,21 +126,20 @@ def test_select_logs_has_ranks_in_order_and_launchers_last(learning: Learning) -
     files = runs.files_of(learning.context.paths, record)
     for node, rank in (("node0", None), ("node1", 1)):
         files.rank_log(node, rank).write_text("a line\n")
-    logs = select_logs(learning.context, record)
+    logs = select_logs(learning.context.paths, record)
     assert [(log.node, log.rank) for log in logs] == [("node0", 0), ("node1", 1), ("node0", None)]
-    assert [log.node for log in select_logs(learning.context, record, 1)] == ["node1"]
+    assert [log.node for log in select_logs(learning.context.paths, record, 1)] == ["node1"]
     with pytest.raises(UsageError, match="has no log of rank 7") as caught:
-        select_logs(learning.context, record, 7)
+        select_logs(learning.context.paths, record, 7)
     assert caught.value.hint == "its ranks: 0, 1"
     with pytest.raises(UsageError, match="nothing says when the lines of run"):
-        select_logs(learning.context, record, part=LogPart(since=5))
+        select_logs(learning.context.paths, record, part=LogPart(since=5))
 
 
 def test_advance_passes_on_what_was_added_and_until_the_last_lines(learning: Learning) -> None:
-    context, record, events = learning.context, learning.record(), list[Event]()
-    context.watch = events.append
-    files = runs.files_of(context.paths, record)
-    tail = Tail(context, record, None, LogPart(tail=0))
+    paths, record, events = learning.context.paths, learning.record(), list[Event]()
+    files = runs.files_of(paths, record)
+    tail = Tail(paths, events.append, record, None, LogPart(tail=0))
     assert not tail.advance()
     with files.rank_log("node0", 0).open("a") as log:
         log.write("more\n")

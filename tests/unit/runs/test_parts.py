@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
-from gpucourse.grading.signs import read_signs
+from gpucourse.grading.points import read_signs
 from gpucourse.judge.client import Judge
 from gpucourse.learning.check import check
 from gpucourse.learning.evidence import gather
@@ -88,7 +88,7 @@ def test_judge_part_without_its_package_starts_no_process(learning: Learning) ->
     file = list_part_files(context, exercise)[part.id]
     assert judge_part(context, exercise, part, file).verdict == "open", "as delivered there is nothing to judge"
     file.write_text(RIGHT, encoding="utf-8")
-    vars(context)["judge"] = NoTorch()
+    context.opened.judge = NoTorch()
     with pytest.raises(MissingError, match=r"^no_such_package is not installed on this computer$") as error:
         judge_part(context, exercise, part, file)
     assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")

@@ -18,7 +18,8 @@ from gpucourse.model.event import Event, Note
 from gpucourse.model.node import Inventory, Mode, Node
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.ports import CommandResult
-from gpucourse.runs.prepare import RunRequest, list_earlier_runs, make_launch_request, plan_on, resolve
+from gpucourse.runs.prepare import list_earlier_runs, make_launch_request, plan_on
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.paths import WorkspacePaths
@@ -144,18 +145,6 @@ def test_notebook_is_refused_with_the_command_that_makes_a_script_of_it(context:
     with pytest.raises(UsageError, match="a notebook is no Python script") as caught:
         make_launch_request(context, resolve(context, RunRequest(exercise="3.1", script=notebook)), local=True)
     assert caught.value.hint == f"jupyter nbconvert --to script {notebook}, then gpucourse run --script {tmp_path / 'nb.py'}"
-
-
-def test_script_runs_on_any_lab_and_first_on_that_of_module_3(context: Context, tmp_path: Path) -> None:
-    def find(target: str | None = None) -> str:
-        return resolve(context, RunRequest(exercise="3.1", script=tmp_path / "own.py", target=target)).lab.id
-
-    assert find() == "3", "no lab is there: module 3's is asked for"
-    lab(context, 1, module="0")
-    assert find() == "0"
-    assert find("aws") == "3"
-    lab(context, 2)
-    assert find() == "3"
 
 
 def write_run(

@@ -13,20 +13,20 @@ from tests.unit.model.test_record import ends
 
 
 def test_read_handed_in_verdict_leaves_out_one_on_a_script_of_the_learner(learning: Learning) -> None:
-    assert read_handed_in_verdict(learning.context, "1.1") is None
+    assert read_handed_in_verdict(learning.context.paths, "1.1") is None
     earlier = book_an_earlier_run(learning)
-    assert read_stored_verdict(learning.context, "1.1").run == earlier.id  # type: ignore[union-attr]
-    assert read_handed_in_verdict(learning.context, "1.1") is None
+    assert read_stored_verdict(learning.context.paths, "1.1").run == earlier.id  # type: ignore[union-attr]
+    assert read_handed_in_verdict(learning.context.paths, "1.1") is None
     good = learning.record()
-    assert read_handed_in_verdict(learning.context, "1.1").run == good.id  # type: ignore[union-attr]
+    assert read_handed_in_verdict(learning.context.paths, "1.1").run == good.id  # type: ignore[union-attr]
 
 
 def test_material_of_a_damaged_file_names_the_copy_of_the_run(learning: Learning) -> None:
     record = learning.record()
-    assert material(learning.context, record)["metrics"]["speedup"] == 1.9
+    assert material(learning.context.paths, record)["metrics"]["speedup"] == 1.9
     (learning.folder(record) / "metrics.json").write_text("{")
     with pytest.raises(MissingError) as caught:
-        material(learning.context, record)
+        material(learning.context.paths, record)
     assert "the run's own copy may be intact" in caught.value.hint
 
 

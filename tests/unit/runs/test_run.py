@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import GivenPrediction
-from gpucourse.runs.prepare import RunRequest, resolve
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.run import new_record
 from gpucourse.workspace import runs
 from tests.learning import Learning, deploy

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpucourse.runs.connect import Connections
 from gpucourse.runs.settle import collect_later, follow_on, settle
 from gpucourse.workspace import runs
@@ -20,9 +22,8 @@ def test_settle_marks_a_run_lost_whose_nodes_are_gone_unless_another_process_fol
 
 def test_follow_on_finishes_a_run_that_ended_unattended_and_then_reads_its_verdict(learning: Learning) -> None:
     deploy(learning)
-    context = learning.open_context()
     record, nodes = leave_run(learning)
-    context.make_transport = lambda _key: nodes
+    context = replace(learning.open_context(), make_transport=lambda _key: nodes)
     with Connections(context) as connections:
         first = follow_on(context, record, connections, limit_s=20.0)
         asked = nodes.list_verbs("node0")

@@ -25,7 +25,8 @@ from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
 from gpucourse.runs import slurm
 from gpucourse.runs.parts import list_part_files
-from gpucourse.runs.prepare import RunRequest, make_launch_request, resolve
+from gpucourse.runs.prepare import make_launch_request
+from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.slurm import choose_gpus, find_written_batch
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.paths import RunPaths
@@ -134,7 +135,7 @@ def enough(wanted: LaunchRequest, where: Partition, nodes: int, gpus: int = 1, *
     context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
     record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
     lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
-    slurm._enough(context, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
+    slurm._enough(context.watch, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
     return told
 
 

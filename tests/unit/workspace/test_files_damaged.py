@@ -104,7 +104,7 @@ def test_run_with_metrics_that_cannot_be_used_ends_as_an_error(learning: Learnin
     notes: list[str] = []
     record = learning.record()
     context = learning.open_context()
-    context.watch = lambda event: notes.append(event.text) if isinstance(event, Note) else None
+    context = context.watched_by(lambda event: notes.append(event.text) if isinstance(event, Note) else None)
     record.node_exits = [NodeExit(node="node0", code=0)]
     files = runs.files_of(context.paths, record)
     files.metrics.unlink()

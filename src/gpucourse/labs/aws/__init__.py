@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gpucourse.labs.aws import leaks as leaks
     from gpucourse.labs.aws import ledger as ledger
     from gpucourse.labs.aws import plan as plan
-    from gpucourse.labs.aws import propose as propose
     from gpucourse.labs.aws import status as status
     from gpucourse.labs.aws import stop_start as stop_start
     from gpucourse.labs.aws import take_down as take_down

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gpucourse.aws.session import Account, AwsIdentity
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
@@ -9,14 +11,14 @@ from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import deployments
 
 
-def account_of(context: Context, deployment: AwsDeployment) -> Account:
+def account_of(environ: Mapping[str, str], deployment: AwsDeployment) -> Account:
     """Return the account of a lab, seen from its region.
 
     Raises MissingError if the credentials are for another account: the lab would not be found there, which would look as if it
     were gone. Raises the errors of `Account.call`.
     """
     cloud = deployment.cloud
-    account = Account(cloud.region, context.environ)
+    account = Account(cloud.region, environ)
     check_account(account, deployment)
     return account
 

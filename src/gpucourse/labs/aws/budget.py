@@ -78,7 +78,7 @@ def read_budget(context: Context, stacks: Collection[str]) -> Budget:
     return Budget(
         budget=budget,
         spent=ledger.read(context.paths.ledger).total(ledger.now()),
-        reserved=Decimal(0) if budget is None else ledger.sum_reserved(context, without=stacks),
+        reserved=Decimal(0) if budget is None else ledger.sum_reserved(context.paths, without=stacks),
     )
 
 
@@ -132,12 +132,12 @@ def follow_account(context: Context, deployment: AwsDeployment) -> None:
     The backstop is moved after the nodes: if every instance has its schedule, that is the end. If not, the tags of the
     instances show it, which are written first: the nodes may have a later end than the one on record, so it stays reserved.
     """
-    account, cloud = account_of(context, deployment), deployment.cloud
+    account, cloud = account_of(context.environ, deployment), deployment.cloud
     alive = [instance for instance in instances.find(account, stack=deployment.uid) if instance.alive]
     scheduled: dict[str, datetime] = {}
     with suppress(PermissionRefused):
         scheduled = schedule.read_scheduled_ends(account, stack=deployment.uid)
-    ledger.settle(context, account, deployment.uid, expires=cloud.expires)
+    ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires)
     booked, cloud.reservation = cloud.reservation, None
     recorded = parse_moment(cloud.expires)
     if all(instance.id in scheduled for instance in alive):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -16,14 +15,13 @@ from gpucourse.labs.aws.budget import read_budget
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.ledger import store_prices
-from gpucourse.labs.aws.plan import LabPlan, count_removed_nodes
-from gpucourse.labs.aws.propose import AwsProposal
+from gpucourse.labs.aws.plan import AwsProposal, LabPlan
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.results import BuildResult, DeployResult
 from gpucourse.model.cloud import CloudInstance, Failure, Finding, Placement
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
-from gpucourse.model.event import Note, label_events, stage
+from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.node import Inventory
 from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
@@ -46,8 +44,7 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
     def build_one(plan: LabPlan) -> DeployResult:
         if len(plans) == 1:
             return _build(context, plan, proposal.command)
-        own = replace(context, watch=label_events(context.watch, plan.deployment.stack))
-        plan.lab = replace(plan.lab, context=own)
+        own = context.with_label(plan.deployment.stack)
         try:
             return _build(own, plan, proposal.command)
         except GpucourseError as error:
@@ -89,12 +86,12 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
     deployment = plan.deployment
     before = deployment.inventory
     regions.note(context.paths, deployment.cloud.region)
-    if count_removed_nodes(plan.changes) or plan.forgotten:
+    if plan.ends or plan.forgotten:
         bring_home(context, deployment, discard=False)
     with failure_report.record_outcome(context, deployment, command):
         lab = plan.lab
         if plan.interrupted or plan.forgotten:
-            take_down.clear_unmanaged(context, lab)
+            take_down.clear_unmanaged(context.watch, lab)
         try:
             if plan.changes or before is None:
                 deployment.inventory = _build_with_failover(context, plan)
@@ -136,7 +133,7 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
                 raise
             # Existing nodes keep their place: in another zone, the people who work on them would lose them.
             there = route.after(here, failure) if plan.fresh else None
-            _note(context, deployment, here, failure, there)
+            _note(context.watch, deployment, here, failure, there)
             if there is None:
                 raise failure_report.make_error(failure, cloud.tried, error) from error
         _remove_failed_attempt(context, lab)
@@ -149,7 +146,7 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
 
 
 def _note(
-    context: Context, deployment: AwsDeployment, here: LaunchAttempt, failure: Failure, there: LaunchAttempt | None
+    watch: Watcher, deployment: AwsDeployment, here: LaunchAttempt, failure: Failure, there: LaunchAttempt | None
 ) -> None:
     """Record a failed attempt, and report where the next one is made."""
     cloud = deployment.cloud
@@ -165,7 +162,7 @@ def _note(
     on = f"{there.attempt.instance_type} in {there.attempt.zone}"
     apart = " without a placement group" if here.placement_group and not there.placement_group else ""
     text = f"{here.attempt.instance_type} in {here.attempt.zone}: {failure.tell} [{failure.code}]. Next: {on}{apart}"
-    context.watch(Note(text=text, level="warning"))
+    watch(Note(text=text, level="warning"))
 
 
 def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
@@ -175,7 +172,7 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     """
     stack = lab.deployment.stack
     with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed attempt left"):
-        take_down.with_terraform(context, lab, lab.find_resources())
+        take_down.with_terraform(context.watch, lab, lab.find_resources())
         _found, left = take_down.clear(context, lab.account, lab.deployment.uid, [lab.cloud.region])
     stays = [resource for resource in left if resource.seen]
     if stays:
@@ -193,7 +190,7 @@ def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
     alive = _arm(context, lab)
     if cloud.backstop:
         context.watch(Note(text=f"{schedule.WHAT}: {cloud.backstop}", level="warning"))
-    ledger.settle(context, lab.account, deployment.uid, expires=cloud.expires)
+    ledger.settle(context.paths, lab.account, deployment.uid, expires=cloud.expires)
     _check_power_off(context, lab, alive, fresh=fresh)
 
 
@@ -219,7 +216,7 @@ def _arm(
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
         alive = instances.find_nodes(lab.account, stack=deployment.uid, names=names, timeout_s=listed_s)
         ids = [instance.id for instance in alive]
-        finding = arm(lab.account, ids, datetime.fromisoformat(cloud.expires), project_tags=tags(context, deployment))
+        finding = arm(lab.account, ids, datetime.fromisoformat(cloud.expires), project_tags=tags(context.workspace, deployment))
     missing = sorted(set(names) - {instance.node for instance in alive})
     absent = f"AWS lists no instance of {', '.join(missing)}, so no schedule ends it" if missing else ""
     cloud.backstop = absent if finding.state == "ok" else finding.detail

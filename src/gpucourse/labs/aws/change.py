@@ -44,7 +44,7 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
         given = cidr or context.settings.ssh_cidr
         wanted = validate_cidr(given) if given else caller_cidr(context.environ)
         with stage(context.watch, "allow", f"letting {wanted} in"):
-            opened = ingress.allow(account_of(context, deployment), wanted, stack=deployment.uid)
+            opened = ingress.allow(account_of(context.environ, deployment), wanted, stack=deployment.uid)
         cloud.ssh_cidr = wanted
         deployments.save(context.paths, deployment)
         return ChangeResult(
@@ -54,6 +54,6 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
             changed=[f"{rule.now} instead of {rule.before} in {rule.group}" for rule in opened]
             or [f"{wanted} was allowed already"],
             expires=cloud.expires,
-            usd_per_hour=ledger.per_hour(context, deployment),
+            usd_per_hour=ledger.per_hour(context.paths, deployment),
             next=f"gpucourse ssh {deployment.module}",
         )

@@ -54,7 +54,7 @@ def replace_any_gpu(
         command = f"gpucourse deploy {request.module} --target aws --gpu any"
         raise UsageError("--gpu any cannot be combined with other GPUs: it is the one that is cheapest today", hint=command)
     module = context.catalog.module(request.module)
-    if existing := list_labs(context, module.id):
+    if existing := list_labs(context.paths, module.id):
         gpu = existing[0].cloud.gpu
         return replace(request, gpu=(gpu,)), [f"--gpu any: the lab {existing[0].stack} keeps its GPU, {gpu.upper()}"]
     region = offerings.validate_region(request.region or context.settings.region)
@@ -64,7 +64,7 @@ def replace_any_gpu(
     offered = _find_offered(account, needs)
     needs = {gpu: need for gpu, need in needs.items() if gpu in offered}
     quotas = quota.Quotas(account)
-    book = refresh_prices(read_prices(context, region), account, map(_type_of, needs.values()), datetime.now(UTC))
+    book = refresh_prices(read_prices(context.paths, region), account, map(_type_of, needs.values()), datetime.now(UTC))
     candidates = sorted(
         (candidate for market in markets for candidate in _list_candidates(quotas, needs, market, book)),
         key=lambda candidate: (candidate.usd_per_hour, candidate.market == "spot"),

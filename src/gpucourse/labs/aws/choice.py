@@ -18,10 +18,12 @@ from gpucourse.model.manifest import Module
 from gpucourse.provision.state import addresses
 from gpucourse.units import format_seconds
 from gpucourse.workspace import deployments
+from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.course.catalog import Catalog
     from gpucourse.labs.request import DeployRequest
+    from gpucourse.workspace.settings import Settings
 
 
 HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as in terraform/stacks/slurm-cluster
@@ -63,6 +65,11 @@ class Choice:
         """Return the types that have to be in the same zone: a head without a GPU."""
         return tuple(machines.instance_type for machines in self.need.machines[:-1])
 
+    @property
+    def head(self) -> str:
+        """Return the type of a head without a GPU beside the nodes; empty if there is none."""
+        return next(iter(self.with_types), "")
+
     def with_nodes(self, nodes: int) -> Choice:
         """Return the same lab with another number of nodes."""
         return replace(self, nodes=nodes, need=self.need.with_workers(count=nodes))
@@ -75,10 +82,10 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     """
     module = context.catalog.module(request.module)
     lab = lab_of(module)
-    known = list_labs(context, module.id)
+    known = list_labs(context.paths, module.id)
     wanted = list(dict.fromkeys(gpu.lower() for gpu in request.gpu)) or [usual_gpu(context, module)]
     # A lab whose GPU is compared with others must not become one of them if its own is sold out.
-    taken = {*wanted, *(deployment.cloud.gpu for deployment in known if _stands(context, deployment))}
+    taken = {*wanted, *(deployment.cloud.gpu for deployment in known if _stands(context.paths, deployment))}
     result = [_choice(context, request, module, lab, gpu, _find_standing_lab(known, module, gpu), taken) for gpu in wanted]
     if len({(choice.region, choice.market) for choice in result}) > 1:
         places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in result)
@@ -89,15 +96,15 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     return result
 
 
-def list_labs(context: Context, module: str) -> list[AwsDeployment]:
+def list_labs(paths: WorkspacePaths, module: str) -> list[AwsDeployment]:
     """Return the module's labs on AWS on record, ready ones first: a failed attempt is not the lab that is meant."""
-    known = [result for result in deployments.of_module(context.paths, module) if isinstance(result, AwsDeployment)]
+    known = [result for result in deployments.of_module(paths, module) if isinstance(result, AwsDeployment)]
     return sorted(known, key=lambda result: result.phase != "ready")
 
 
 def usual_gpu(context: Context, module: Module) -> str:
     """Return the GPU of a lab if none was typed: that of the existing lab, else the one of the settings, else the module's."""
-    known = list_labs(context, module.id)
+    known = list_labs(context.paths, module.id)
     return known[0].cloud.gpu if known else context.settings.gpu or lab_of(module).gpu
 
 
@@ -119,8 +126,7 @@ def _choice(
     known: AwsDeployment | None,
     taken: set[str],
 ) -> Choice:
-    type_for(gpu, lab.size)
-    former, standing = (None, known) if known and _stands(context, known) else (known, None)
+    former, standing = (None, known) if known and _stands(context.paths, known) else (known, None)
     usual = standing.nodes_wanted if standing else lab.nodes
     nodes = usual if request.nodes is None else validate_node_count(module, request.nodes)
     size = None if request.size is None else validate_size(module, request.size)
@@ -136,7 +142,7 @@ def _choice(
             market=cloud.market,
             region=cloud.region,
             ttl_hours=cloud.ttl_hours,
-            others=_others(context, cloud.instance_type.rpartition(".")[2], taken),
+            others=_others(context.settings, cloud.instance_type.rpartition(".")[2], taken),
             standing=standing,
         )
     settings = context.settings
@@ -149,14 +155,14 @@ def _choice(
         market="spot" if (settings.spot if request.spot is None else request.spot) else "on-demand",
         region=validate_region(request.region or settings.region),
         ttl_hours=_hours(module, settings.ttl if request.ttl_s is None else request.ttl_s),
-        others=_others(context, size or lab.size, taken),
+        others=_others(context.settings, size or lab.size, taken),
         former=former,
     )
 
 
-def _stands(context: Context, deployment: AwsDeployment) -> bool:
+def _stands(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
     """Return whether anything of it may exist. A failed attempt that left nothing does not bind the next one."""
-    return deployment.phase != "failed" or bool(addresses(context.paths.stack(deployment.stack).state))
+    return deployment.phase != "failed" or bool(addresses(paths.stack(deployment.stack).state))
 
 
 def _fits(request: DeployRequest, module: Module, standing: AwsDeployment, gpu: str) -> None:
@@ -202,8 +208,8 @@ def _hours(module: Module, seconds: float) -> float:
     return round(hours, 4)
 
 
-def _others(context: Context, size: str, taken: set[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(type_for(gpu, size).name for gpu in context.settings.other_gpus if gpu not in taken))
+def _others(settings: Settings, size: str, taken: set[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(type_for(gpu, size).name for gpu in settings.other_gpus if gpu not in taken))
 
 
 def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None, size: str | None = None) -> LabNeed:

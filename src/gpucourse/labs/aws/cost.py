@@ -23,6 +23,7 @@ from gpucourse.model.deployment import AwsDeployment, Deployment, Receipt
 from gpucourse.parallel import try_all
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_record
+from gpucourse.workspace.paths import WorkspacePaths
 
 WITHIN_S = 20.0
 
@@ -81,7 +82,7 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
         warnings.append(f"{known.damaged} lines of the ledger cannot be read and are not counted")
     running = _list_running(known, labs, at)
     exercises: dict[str, CostPart] = {}
-    for exercise, stack, began, ended in _times(context, known, at):
+    for exercise, stack, began, ended in _times(context.paths, known, at):
         earlier = exercises.get(exercise, CostPart(name=exercise, usd=Decimal(0), hours=0.0))
         usd = earlier.usd + known.of(stack).total(at, began, ended)
         exercises[exercise] = replace(earlier, usd=usd, hours=(earlier.hours or 0.0) + (ended - began).total_seconds() / 3600)
@@ -113,7 +114,7 @@ def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[st
     for uid in sorted({span.charge.stack for span in known.open()} | set(labs)):
         region = labs[uid].cloud.region if uid in labs else _region(known.of(uid).open())
         if region:
-            looks[uid] = partial(_settle, context, Account(region, context.environ), uid, labs.get(uid))
+            looks[uid] = partial(_settle, context.paths, Account(region, context.environ), uid, labs.get(uid))
     said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
     names = {uid: labs[uid].stack if uid in labs else uid for uid in said}
     return [
@@ -123,10 +124,10 @@ def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[st
     ]
 
 
-def _settle(context: Context, account: Account, uid: str, lab: AwsDeployment | None) -> None:
+def _settle(paths: WorkspacePaths, account: Account, uid: str, lab: AwsDeployment | None) -> None:
     if lab is not None:
         check_account(account, lab)
-    ledger.settle(context, account, uid, expires=lab.cloud.expires if lab else "")
+    ledger.settle(paths, account, uid, expires=lab.cloud.expires if lab else "")
 
 
 def _region(spans: Sequence[Span]) -> str:
@@ -153,15 +154,15 @@ def _list_running(known: Bill, labs: dict[str, AwsDeployment], at: datetime) -> 
     return running
 
 
-def _times(context: Context, known: Bill, now: datetime) -> list[tuple[str, str, datetime, datetime]]:
+def _times(paths: WorkspacePaths, known: Bill, now: datetime) -> list[tuple[str, str, datetime, datetime]]:
     """Return which exercise used which stack, from when until when.
 
     A run has its stack's name, the ledger its id: deployments and receipts connect them, or else the time at which both
     existed.
     """
-    ids = _ids(context)
+    ids = _ids(paths)
     run_times = []
-    for record in runs.readable(context.paths)[0]:
+    for record in runs.readable(paths)[0]:
         if record.mode != "aws" or not record.started:
             continue
         began = datetime.fromisoformat(record.started)
@@ -175,14 +176,14 @@ def _times(context: Context, known: Bill, now: datetime) -> list[tuple[str, str,
     return run_times
 
 
-def _ids(context: Context) -> list[tuple[str, str, datetime, datetime]]:
+def _ids(paths: WorkspacePaths) -> list[tuple[str, str, datetime, datetime]]:
     """Return every stack by name, with its id and the time in which it existed."""
     end = ledger.now() + timedelta(days=1)
     lives = [
         (deployment.stack, deployment.uid, datetime.fromisoformat(deployment.created), end)
-        for deployment in deployments.every(context.paths)
+        for deployment in deployments.every(paths)
     ]
-    for file in sorted(context.paths.receipts.glob("*.json")) if context.paths.receipts.is_dir() else ():
+    for file in sorted(paths.receipts.glob("*.json")) if paths.receipts.is_dir() else ():
         receipt = read_record(file, Receipt)
         if receipt is not None and receipt.mode == "aws" and receipt.created:
             since, until = datetime.fromisoformat(receipt.created), datetime.fromisoformat(receipt.destroyed)
@@ -213,8 +214,8 @@ def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[Stac
     return [
         StackCost(
             deployment=deployment,
-            per_hour=ledger.per_hour(context, deployment),
-            spent=ledger.sum_costs(context, deployment.uid),
+            per_hour=ledger.per_hour(context.paths, deployment),
+            spent=ledger.sum_costs(context.paths, deployment.uid),
             runs=tuple(record.id for record in active if record.stack == deployment.stack),
         )
         for deployment in paid

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from gpucourse.aws import quota
 from gpucourse.aws.money import PriceBook, estimate, refresh_prices, usd_per_hour
@@ -17,11 +18,15 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.labs.aws.choice import list_labs, need_of, needs, usual_gpu, validate_node_count
 from gpucourse.labs.aws.plan import make_environment, measure_growth, request_command
-from gpucourse.labs.course import check_course
+from gpucourse.labs.doctor import check_course
 from gpucourse.labs.request import PreflightRequest
 from gpucourse.labs.results import ModulePrice, PreflightReport, ShortQuota
 from gpucourse.model.cloud import LabNeed, Market, QuotaRequest
 from gpucourse.model.event import stage
+from gpucourse.workspace.paths import WorkspacePaths
+
+if TYPE_CHECKING:
+    from gpucourse.workspace.settings import Settings
 
 
 def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
@@ -29,14 +34,14 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
 
     Raises UnknownName or UsageError for a module that has no lab on AWS; never raises for an answer of AWS.
     """
-    account, market, labs = _account(context, look), _market(context, look), _labs(context, look)
+    account, market, labs = _account(context, look), _market(context.settings, look), _labs(context, look)
     with stage(context.watch, "preflight", f"asking AWS about {account.region}"):
         book = _book(account, labs)
         ssh_cidr = look.ssh_cidr or context.settings.ssh_cidr
         known = replace(
             make_environment(context, Quotas(account), labs, book, market, ssh_cidr),
             whole=True,
-            growth=lambda labs: _measure_growth(context, account, labs, market),
+            growth=lambda labs: _measure_growth(context.paths, account, labs, market),
             request=request_command(look),
         )
         findings = [*preflight(known), *([check_course(context)] if context.catalog.errors else [])]
@@ -64,8 +69,8 @@ def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
     account = _account(context, look)
     with stage(context.watch, "quotas", f"asking AWS about quotas in {account.region}"):
         account.identity()  # without credentials that is the answer, instead of `unknown` for each quota
-        market = _market(context, look)
-        vcpu_quotas = Quotas(account).assess(_measure_growth(context, account, _labs(context, look), market), market)
+        market = _market(context.settings, look)
+        vcpu_quotas = Quotas(account).assess(_measure_growth(context.paths, account, _labs(context, look), market), market)
         return [
             ShortQuota(
                 quota=vcpu_quota, open=quota.open_request(account, vcpu_quota.code) if vcpu_quota.enough is False else None
@@ -95,18 +100,18 @@ def _account(context: Context, look: PreflightRequest) -> Account:
     return Account(validate_region(look.region or context.settings.region), context.environ)
 
 
-def _market(context: Context, look: PreflightRequest) -> Market:
-    spot = context.settings.spot if look.spot is None else look.spot
+def _market(settings: Settings, look: PreflightRequest) -> Market:
+    spot = settings.spot if look.spot is None else look.spot
     return "spot" if spot else "on-demand"
 
 
-def _measure_growth(context: Context, account: Account, labs: Sequence[LabNeed], market: Market) -> list[LabNeed]:
+def _measure_growth(paths: WorkspacePaths, account: Account, labs: Sequence[LabNeed], market: Market) -> list[LabNeed]:
     """Return what these labs need of the quota, by the rule of `deploy`: for an existing lab only what does not run yet."""
     growths: list[LabNeed] = []
     for need in labs:
         gpu = instance_type(need.machines[-1].instance_type).gpu.lower()
         here = [
-            lab for lab in list_labs(context, need.module) if (lab.cloud.region, lab.cloud.market) == (account.region, market)
+            lab for lab in list_labs(paths, need.module) if (lab.cloud.region, lab.cloud.market) == (account.region, market)
         ]
         standing = next((lab for lab in here if lab.cloud.gpu == gpu), None)
         try:

@@ -28,6 +28,7 @@ from gpucourse.limits import MAX_LAB_HOURS
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.node import Node
+from gpucourse.ports import Transport
 from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
             if room >= 1
             else f"rebuild it when you continue: gpucourse destroy {module}",
         )
-    rate = ledger.per_hour(context, deployment)
+    rate = ledger.per_hour(context.paths, deployment)
     budget = read_budget(context, {deployment.stack})
     return Extension(
         deployment=deployment,
@@ -88,9 +89,9 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
     """
     module, gpu = extension.deployment.module, extension.deployment.gpu
     with lock_lab(context, module, gpu=gpu, verb="extend") as deployment:
-        account = account_of(context, deployment)
+        account = account_of(context.environ, deployment)
         spending = Spending(
-            per_hour=ledger.per_hour(context, deployment) or Decimal(0),
+            per_hour=ledger.per_hour(context.paths, deployment) or Decimal(0),
             until=extension.expires,
             less="less time",
             command=extension.command,
@@ -121,10 +122,10 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
         with stage(context.watch, "hold", "telling the idle agents"):
             if seconds:
                 failed = _do_on_nodes(
-                    context, deployment, lambda link: node_files.write(link, "hold", f"{until.timestamp():.0f}")
+                    context.transport, deployment, lambda link: node_files.write(link, "hold", f"{until.timestamp():.0f}")
                 )
             else:
-                failed = _do_on_nodes(context, deployment, lambda link: node_files.remove(link, "hold"))
+                failed = _do_on_nodes(context.transport, deployment, lambda link: node_files.remove(link, "hold"))
         if failed:
             errors = [failure.error for failure in failed]
             raise _same(errors, f"not every node of {deployment.stack} was told: {_join(errors)}")
@@ -142,16 +143,16 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             if sooner
             else [],
             expires=cloud.expires,
-            usd_per_hour=ledger.per_hour(context, deployment),
+            usd_per_hour=ledger.per_hour(context.paths, deployment),
         )
 
 
 def write_deadline(
-    context: Context, deployment: AwsDeployment, moment: datetime, nodes: Sequence[Node] | None = None
+    transport: Transport, deployment: AwsDeployment, moment: datetime, nodes: Sequence[Node] | None = None
 ) -> list[NodeFailure]:
     """Write the deadline on these nodes, by default on all; return those that did not accept it, and why."""
     text = f"{moment.timestamp():.0f}"
-    return _do_on_nodes(context, deployment, lambda link: node_files.write(link, "deadline", text), nodes)
+    return _do_on_nodes(transport, deployment, lambda link: node_files.write(link, "deadline", text), nodes)
 
 
 def _move_end(context: Context, account: Account, deployment: AwsDeployment, extension: Extension) -> ChangeResult:
@@ -159,8 +160,8 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
     cloud = deployment.cloud
     with stage(context.watch, "deadline", "moving the tags, and the deadline on the nodes"):
         warnings = _write_tags(account, deployment, extension.expires)
-        if not cloud.stopped and (failed := write_deadline(context, deployment, extension.expires)):
-            late = _set_back(context, account, deployment, extension, failed)
+        if not cloud.stopped and (failed := write_deadline(context.transport, deployment, extension.expires)):
+            late = _set_back(context.transport, account, deployment, extension, failed)
             raise _make_extend_error(deployment, extension, failed, late)
     with stage(context.watch, "backstop", "moving the backstop"):
         finding = schedule.move(account, extension.expires, stack=deployment.uid)
@@ -197,25 +198,25 @@ def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -
 
 
 def _set_back(
-    context: Context, account: Account, deployment: AwsDeployment, extension: Extension, failed: list[NodeFailure]
+    transport: Transport, account: Account, deployment: AwsDeployment, extension: Extension, failed: list[NodeFailure]
 ) -> list[NodeFailure]:
     """Write the earlier end again on the nodes that accepted the later one, and on the tags; return the nodes that keep the
     later one."""
     refused = {failure.node.name for failure in failed}
     took = [node for node in (deployment.inventory.nodes if deployment.inventory else ()) if node.name not in refused]
-    late = write_deadline(context, deployment, extension.before, took)
+    late = write_deadline(transport, deployment, extension.before, took)
     if not late:
         _write_tags(account, deployment, extension.before)
     return late
 
 
 def _do_on_nodes(
-    context: Context, deployment: AwsDeployment, task: Callable[[Link], None], nodes: Sequence[Node] | None = None
+    transport: Transport, deployment: AwsDeployment, task: Callable[[Link], None], nodes: Sequence[Node] | None = None
 ) -> list[NodeFailure]:
     from gpucourse.remote.fleet import Fleet
 
     every = deployment.inventory.nodes if deployment.inventory else ()
-    with Fleet(context.transport, every if nodes is None else nodes) as fleet:
+    with Fleet(transport, every if nodes is None else nodes) as fleet:
         outcomes = fleet.do_on_each(task)
     return [NodeFailure(node=outcome.node, error=outcome.error) for outcome in outcomes if outcome.error is not None]
 

@@ -25,6 +25,7 @@ from gpucourse.model.cloud import Failure
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.provision.state import addresses
 from gpucourse.workspace import deployments
+from gpucourse.workspace.paths import WorkspacePaths
 
 
 @contextmanager
@@ -38,19 +39,19 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
     try:
         yield
     except (KeyboardInterrupt, Interrupted) as error:
-        _save_as_failed(context, deployment, "interrupted")
+        _save_as_failed(context.paths, deployment, "interrupted")
         raise Interrupted(
             f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
-            hint=f"{format_deploy(deployment) if _exists(context, deployment) else command} continues; "
+            hint=f"{format_deploy(deployment) if _exists(context.paths, deployment) else command} continues; "
             f"{format_destroy(deployment)} takes it down",
         ) from error
     except GpucourseError as error:
-        _save_as_failed(context, deployment, error.what)
+        _save_as_failed(context.paths, deployment, error.what)
         error.what = f"{error.what}\n{describe_existing(context, deployment)}"
         error.hint = "\n".join(filter(None, (error.hint, f"take it down: {format_destroy(deployment)}")))
         raise
     except BaseException as error:
-        _save_as_failed(context, deployment, str(error) or type(error).__name__)
+        _save_as_failed(context.paths, deployment, str(error) or type(error).__name__)
         raise
     deployments.save(context.paths, deployment, "ready")
 
@@ -61,11 +62,11 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
     account = Account(cloud.region, context.environ)
     try:
         resources = [resource for resource in resource_scan.find(account, stack=deployment.uid) if resource.seen]
-        costing = find_charges(account, read_prices(context, cloud.region), stack=deployment.uid)
+        costing = find_charges(account, read_prices(context.paths, cloud.region), stack=deployment.uid)
     except GpucourseError as error:
         return f"What exists of it in {cloud.region} cannot be looked up now ({error.what}); it may cost"
     with suppress(GpucourseError):  # the sentence matters more, and the next command settles it
-        ledger.settle(context, account, deployment.uid, expires=cloud.expires, costing=costing)
+        ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires, costing=costing)
     if not resources:
         return "Nothing of it exists in the account, so it costs nothing"
     rate = usd_per_hour(costing)
@@ -101,15 +102,15 @@ def format_destroy(deployment: AwsDeployment) -> str:
     return f"gpucourse destroy {deployment.module} --gpu {deployment.cloud.gpu}"
 
 
-def _exists(context: Context, deployment: AwsDeployment) -> bool:
+def _exists(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
     """Return whether something was built, according to Terraform's state; the next deploy decides by the same rule."""
     try:
-        return bool(addresses(context.paths.stack(deployment.stack).state))
+        return bool(addresses(paths.stack(deployment.stack).state))
     except InfrastructureError:  # damaged: then something was built
         return True
 
 
-def _save_as_failed(context: Context, deployment: AwsDeployment, why: str) -> None:
+def _save_as_failed(paths: WorkspacePaths, deployment: AwsDeployment, why: str) -> None:
     # On a full disk the older record stays: its state is `creating`, and `destroy` accepts that as well.
     with suppress(StorageError):
-        deployments.save(context.paths, deployment, "failed", error=why)
+        deployments.save(paths, deployment, "failed", error=why)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError, Interrupted, NodeUntrusted, OtherHostKey, UnreachableError
-from gpucourse.model.event import NodeEvent, ResourceEvent
+from gpucourse.model.event import NodeEvent, ResourceEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import parse_typed
@@ -69,14 +70,14 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
     began = since = time.monotonic()
     at = ""
     while True:
-        simulated, word, text = _look(context, fleet, node, pause_s)
+        simulated, word, text = _look(context.stop, fleet, node, pause_s)
         now = time.monotonic()
         step = printable(text.strip(), 80) if word == "step" else ""
         if step != at:
             if at:
-                _tell(context, node, at, "done", now - since)
+                _tell(context.watch, node, at, "done", now - since)
             if step:
-                _tell(context, node, step, "started", 0.0)
+                _tell(context.watch, node, step, "started", 0.0)
             at, since = step, now
         if word == "ready":
             mark = BootMark(simulated=simulated, told=_document(text))
@@ -100,7 +101,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
             raise Interrupted("stopped while the nodes set themselves up")
 
 
-def _look(context: Context, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
+def _look(stop: threading.Event, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
     """Return the content of a node's marks; a connection that a busy boot loses is made again, at most five times in a row."""
     for _lost in range(_LOST_LOOKS):
         try:
@@ -109,7 +110,7 @@ def _look(context: Context, fleet: Fleet, node: Node, pause_s: float) -> tuple[b
             raise
         except (UnreachableError, InfrastructureError) as error:
             fleet.drop(node)
-            if context.stop.wait(pause_s):
+            if stop.wait(pause_s):
                 raise Interrupted("stopped while the nodes set themselves up") from error
     return _read_mark(fleet.link(node))
 
@@ -140,8 +141,8 @@ def _summary(mark: BootMark) -> str:
     return printable(", ".join(filter(None, parts)))
 
 
-def _tell(context: Context, node: Node, step: str, state: str, seconds: float) -> None:
-    context.watch(
+def _tell(watch: Watcher, node: Node, step: str, state: str, seconds: float) -> None:
+    watch(
         ResourceEvent(
             address=f"{node.name}: {step}",
             action="set-up",

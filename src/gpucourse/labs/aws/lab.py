@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gpucourse.aws import resource_scan
 from gpucourse.aws.offerings import instance_type
@@ -15,7 +16,12 @@ from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
 from gpucourse.provision.stack import TerraformStack
 from gpucourse.workspace import regions
+from gpucourse.workspace.locate import Workspace
+from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.stack_paths import StackPaths
+
+if TYPE_CHECKING:
+    from gpucourse.workspace.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,8 @@ class CloudLab:
     """One stack in an AWS account: what Terraform knows of it is `terraform`, what the account reports is
     `find_resources`."""
 
-    context: Context
+    workspace: WorkspacePaths
+    settings: Settings
     paths: StackPaths
     deployment: AwsDeployment
     terraform: TerraformStack
@@ -36,12 +43,12 @@ class CloudLab:
 
     def up(self, watcher: Watcher) -> Inventory:
         """Build what was planned. The nodes have no host key yet: the readiness checks pin it."""
-        regions.note(self.context.paths, self.cloud.region)
-        return reachable(self.context, self.terraform.up(watcher))
+        regions.note(self.workspace, self.cloud.region)
+        return reachable(self.settings, self.terraform.up(watcher))
 
     def find_resources(self) -> list[CloudResource]:
         """Return what the account still has with this stack's tags, in every region that was ever used."""
-        places = dict.fromkeys([self.cloud.region, *regions.read_used_regions(self.context.paths)])
+        places = dict.fromkeys([self.cloud.region, *regions.read_used_regions(self.workspace)])
         return resource_scan.find(self.account, stack=self.deployment.uid, regions=places)
 
 
@@ -58,7 +65,8 @@ def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:
         environ=context.environ,
         stop=context.stop,
     )
-    return CloudLab(context, paths, deployment, terraform, Account(deployment.cloud.region, context.environ))
+    account = Account(deployment.cloud.region, context.environ)
+    return CloudLab(context.paths, context.settings, paths, deployment, terraform, account)
 
 
 def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
@@ -76,7 +84,7 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
         "ssh_cidr": cloud.ssh_cidr,
         "public_key": ensure_client_key(context.paths.client_key),
         "ttl_hours": cloud.ttl_hours,
-        "tags": tags(context, deployment),
+        "tags": tags(context.workspace, deployment),
     }
     # A lab keeps the Terraform files that it was built with, and those of 0.1 have a variable for each value.
     if context.paths.stack(deployment.stack).declarations.is_file():
@@ -85,12 +93,12 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
     return {"lab": asked | limits | {"gpus": instance_type(cloud.instance_type).gpus}}
 
 
-def tags(context: Context, deployment: AwsDeployment) -> dict[str, str]:
+def tags(workspace: Workspace, deployment: AwsDeployment) -> dict[str, str]:
     """Return the tags that mark every resource of a deployment as the course's."""
     cloud = deployment.cloud
     return {
         "Project": "gpucourse",
-        "Course": context.workspace.id,
+        "Course": workspace.id,
         "Module": deployment.module,
         "Owner": cloud.owner,
         "Stack": deployment.uid,
@@ -98,9 +106,8 @@ def tags(context: Context, deployment: AwsDeployment) -> dict[str, str]:
     }
 
 
-def reachable(context: Context, inventory: Inventory) -> Inventory:
+def reachable(settings: Settings, inventory: Inventory) -> Inventory:
     """Return the nodes with the settings of the learner about how to reach them."""
-    settings = context.settings
     nodes = (
         replace(node, proxy=settings.ssh_proxy_command, python=settings.node_python or node.python) for node in inventory.nodes
     )

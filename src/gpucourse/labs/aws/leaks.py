@@ -31,6 +31,8 @@ from gpucourse.storage import find_login
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
+from gpucourse.workspace.locate import Workspace
+from gpucourse.workspace.paths import WorkspacePaths
 
 Standing = Literal["standing", "leak", "another's", "unknown"]
 _COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM}
@@ -82,7 +84,7 @@ def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
     where = (*known, *elsewhere)
     with stage(context.watch, "leaks", f"looking at everything in {', '.join(where)}"):
         things = _classify(context, resource_scan.find(account, regions=where), everyone=everyone)
-        cost = _cost(context, account, things)
+        cost = _cost(context.paths, account, things)
     return LeakScan(account=who, course=context.workspace.id, regions=where, things=things, usd_per_hour=cost, unasked=unasked)
 
 
@@ -98,7 +100,7 @@ def clean(context: Context, held: LeakScan, *, everyone: bool = False) -> tuple[
         ]
 
     left = remove_all(context, account, "leaks", held.leaks, look)
-    made = receipts(context, account, held.leaks, left, held.regions)
+    made = receipts(context.paths, account, held.leaks, left, held.regions)
     for receipt in made:
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack.replace("/", "_")), receipt)
     return made, left
@@ -112,13 +114,15 @@ def _classify(context: Context, resources: list[CloudResource], *, everyone: boo
         ends.setdefault(resource.tags.get("Stack", ""), []).append(resource.tags.get("Expires", ""))
     over = {uid: all(map(_is_expired, stamps)) for uid, stamps in ends.items()}
     return [
-        _classify_resource(context, resource, known, "" if everyone else me, over=over[resource.tags.get("Stack", "")])
+        _classify_resource(
+            context.workspace, resource, known, "" if everyone else me, over=over[resource.tags.get("Stack", "")]
+        )
         for resource in resources
     ]
 
 
 def _classify_resource(
-    context: Context, resource: CloudResource, known: dict[str, str], me: str, *, over: bool
+    workspace: Workspace, resource: CloudResource, known: dict[str, str], me: str, *, over: bool
 ) -> ScannedResource:
     """Classify one resource. `over`: the time of every resource of its stack is over.
 
@@ -131,7 +135,7 @@ def _classify_resource(
     if uid in known:
         return ScannedResource(resource=resource, state="standing", stack=known[uid])
     owner = resource.tags.get("Owner", "")
-    own = resource.tags.get("Course") == context.workspace.id or owner in {"", me} or not me
+    own = resource.tags.get("Course") == workspace.id or owner in {"", me} or not me
     state: Standing = "leak" if own or over else "another's"
     return ScannedResource(resource=resource, state=state, stack=uid)
 
@@ -144,7 +148,7 @@ def _is_expired(expires: str) -> bool:
         return True
 
 
-def _cost(context: Context, account: Account, things: list[ScannedResource]) -> Decimal | None:
+def _cost(paths: WorkspacePaths, account: Account, things: list[ScannedResource]) -> Decimal | None:
     """Return USD per hour of the leaks; None if a scan of them is refused, or one that costs money has no stack."""
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(
@@ -155,7 +159,7 @@ def _cost(context: Context, account: Account, things: list[ScannedResource]) -> 
     for region, uid in sorted({(thing.resource.region, thing.stack) for thing in leaking if thing.stack}):
         place = account.in_region(region)
         try:
-            stack_charges = find_charges(place, read_prices(context, region), stack=uid)
+            stack_charges = find_charges(place, read_prices(paths, region), stack=uid)
         except GpucourseError:
             return None
         total += usd_per_hour(stack_charges)
@@ -188,15 +192,15 @@ def remove_untracked(context: Context, resources: list[CloudResource]) -> list[R
         return [resource for resource in find_untracked(context) if (resource.kind, resource.id) in wanted]
 
     left = remove_all(context, account, "untracked", resources, look)
-    return receipts(context, account, resources, left, regions.read_used_regions(context.paths))
+    return receipts(context.paths, account, resources, left, regions.read_used_regions(context.paths))
 
 
 def receipts(
-    context: Context, account: Account, resources: list[CloudResource], left: list[CloudResource], where: Sequence[str]
+    paths: WorkspacePaths, account: Account, resources: list[CloudResource], left: list[CloudResource], where: Sequence[str]
 ) -> list[Receipt]:
     """Return a receipt for each stack of these resources; what still exists of it is in its leftovers."""
     stacks = sorted({resource.tags.get("Stack", "") for resource in [*resources, *left]})
-    return [_receipt(context, account, uid, resources, left, where) for uid in stacks]
+    return [_receipt(paths, account, uid, resources, left, where) for uid in stacks]
 
 
 def _is_untracked(resource: CloudResource, known: Collection[str], module: str | None) -> bool:
@@ -206,7 +210,7 @@ def _is_untracked(resource: CloudResource, known: Collection[str], module: str |
 
 
 def _receipt(
-    context: Context,
+    paths: WorkspacePaths,
     account: Account,
     uid: str,
     resources: list[CloudResource],
@@ -219,8 +223,8 @@ def _receipt(
     cost = ""
     with suppress(GpucourseError):  # the ledger may be lost as well
         if not still:
-            ledger.close(context, account, uid)
-        cost = f"{ledger.sum_costs(context, uid):.4f}"
+            ledger.close(paths, account, uid)
+        cost = f"{ledger.sum_costs(paths, uid):.4f}"
     return Receipt(
         stack=uid or "without a stack",
         uid=uid,

@@ -32,6 +32,7 @@ from gpucourse.units import parse_moment
 from gpucourse.workspace import deployments
 from gpucourse.workspace.files import read_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
+from gpucourse.workspace.paths import WorkspacePaths
 
 VERSION = 1
 NO_TIME = timedelta()
@@ -133,7 +134,7 @@ def now() -> datetime:
 
 
 def settle(
-    context: Context,
+    paths: WorkspacePaths,
     account: Account,
     uid: str,
     *,
@@ -146,8 +147,8 @@ def settle(
     Raises the errors of `Account.call`, and StorageError. `find_instances` queries the account about what has ended.
     """
     if costing is None:
-        costing = money.find_charges(account, read_prices(context, account.region), stack=uid)
-    at, bill = now(), read(context.paths.ledger)
+        costing = money.find_charges(account, read_prices(paths, account.region), stack=uid)
+    at, bill = now(), read(paths.ledger)
     running = bill.of(uid).open()
     costing = [_again(charge, bill.spans) for charge in costing]
     items = {charge.item for charge in costing}
@@ -158,39 +159,39 @@ def settle(
             cloud_instances = find_instances(account, stack=uid)
         latest = min(at, datetime.fromisoformat(expires)) if expires else at
         ends = _ends(running, cloud_instances, latest)
-    update(context.paths.ledger, uid, costing, at, ends)
+    update(paths.ledger, uid, costing, at, ends)
 
 
 def settle_if_possible(context: Context, account: Account, deployment: AwsDeployment) -> None:
     """Bring the ledger in line with what this lab costs right now; if that fails, only say so."""
     try:
-        settle(context, account, deployment.uid, expires=deployment.cloud.expires)
+        settle(context.paths, account, deployment.uid, expires=deployment.cloud.expires)
     except GpucourseError as error:
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
 
 
-def close(context: Context, account: Account, uid: str, *, expires: str = "") -> None:
+def close(paths: WorkspacePaths, account: Account, uid: str, *, expires: str = "") -> None:
     """Record that nothing of this stack costs any more, each item since it ended. Raises StorageError."""
-    settle(context, account, uid, expires=expires, costing=())
+    settle(paths, account, uid, expires=expires, costing=())
 
 
-def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
+def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None:
     """Return USD per hour that a lab costs now, according to the ledger, else as estimated; None if neither is known."""
-    bill = read(context.paths.ledger).of(deployment.uid)
+    bill = read(paths.ledger).of(deployment.uid)
     if bill.spans:
         return cents(bill.per_hour())
     return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud.usd_per_hour else None
 
 
-def sum_reserved(context: Context, *, without: Collection[str] = ()) -> Decimal:
+def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Decimal:
     """Return USD that the labs on record will still cost until their deadlines, except the stacks in `without`.
 
     Each counts with its current cost in the ledger; one that is being built with its quoted price, one that is being started or
     extended also with what it is about to cost.
     """
-    at, known = now(), read(context.paths.ledger)
+    at, known = now(), read(paths.ledger)
     total = Decimal(0)
-    for lab in deployments.every(context.paths):
+    for lab in deployments.every(paths):
         if not isinstance(lab, AwsDeployment) or lab.stack in without:
             continue
         offered = Decimal(lab.cloud.usd_per_hour or 0) if lab.phase == "creating" else Decimal(0)
@@ -202,9 +203,9 @@ def sum_reserved(context: Context, *, without: Collection[str] = ()) -> Decimal:
     return total
 
 
-def sum_costs(context: Context, uid: str) -> Decimal:
+def sum_costs(paths: WorkspacePaths, uid: str) -> Decimal:
     """Return USD that a stack has cost so far, according to the ledger."""
-    return cents(read(context.paths.ledger).of(uid).total(now()))
+    return cents(read(paths.ledger).of(uid).total(now()))
 
 
 def cents(amount: Decimal) -> Decimal:
@@ -212,14 +213,14 @@ def cents(amount: Decimal) -> Decimal:
     return amount.quantize(Decimal("0.000001"))
 
 
-def machines(context: Context, uid: str) -> list[str]:
+def machines(paths: WorkspacePaths, uid: str) -> list[str]:
     """Return the instances of a stack that cost, by the ledger: all that is known of them if the account does not answer."""
-    return [span.charge.item for span in read(context.paths.ledger).of(uid).open() if span.charge.kind == "instance"]
+    return [span.charge.item for span in read(paths.ledger).of(uid).open() if span.charge.kind == "instance"]
 
 
-def describe_cost_meanwhile(context: Context, deployment: AwsDeployment) -> str:
+def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) -> str:
     """Describe what a lab costs while the user decides what to do; empty if it costs nothing or the cost is unknown."""
-    rate = per_hour(context, deployment)
+    rate = per_hour(paths, deployment)
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
 
 
@@ -274,11 +275,11 @@ class StoredPrices:
     version: int = 1
 
 
-def read_prices(context: Context, region: str) -> PriceBook:
+def read_prices(paths: WorkspacePaths, region: str) -> PriceBook:
     """Return the prices of a region. If the file cannot be read, the prices that ship with the course apply, and `complaints`
     says so."""
     try:
-        stored = _read_stored(context)
+        stored = _read_stored(paths)
     except MissingError as error:
         return PriceBook(region=region, complaints=(error.what,))
     return PriceBook(
@@ -298,7 +299,7 @@ def store_prices(context: Context, book: PriceBook) -> None:
     """Store what AWS reported, for the ledger and for commands while AWS does not answer. Raises StorageError, StackBusy."""
     with context.lock("prices", "store the prices"):
         try:
-            others = [price for price in _read_stored(context).prices if price.region != book.region]
+            others = [price for price in _read_stored(context.paths).prices if price.region != book.region]
         except MissingError:  # replaced by a readable file
             others = []
         own = [
@@ -316,5 +317,5 @@ def store_prices(context: Context, book: PriceBook) -> None:
         write_record(context.paths.prices, StoredPrices(prices=[*others, *own]))
 
 
-def _read_stored(context: Context) -> StoredPrices:
-    return read_record(context.paths.prices, StoredPrices) or StoredPrices()
+def _read_stored(paths: WorkspacePaths) -> StoredPrices:
+    return read_record(paths.prices, StoredPrices) or StoredPrices()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import InfrastructureError
+from gpucourse.model.cloud import Idle
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.names import printable
@@ -18,16 +19,6 @@ FOLDER = '"${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"'
 _LONGEST = 1 << 16
 # Root owns the folder on a node. Written aside and renamed: a watcher looks each minute, and never reads half a number.
 _WRITE = "cd {folder} && if [ -w . ]; then sh -c {script}; else sudo -n sh -c {script}; fi"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Idle:
-    """What the idle agent of a node saw last; times are seconds since 1970. `ends_at` is None while the node is in use."""
-
-    node: str
-    seen_at: float
-    busy: tuple[str, ...] = ()
-    ends_at: float | None = None
 
 
 def write(link: Link, name: str, text: str) -> None:

@@ -1,7 +1,10 @@
 """The plan of a lab on AWS: its type and zone, what the quota allows, its end, and its price, each worked out here and once.
 
-`survey` asks the account about the requested labs; `make_plan` places one of them and makes its record. `propose` shows the
-plans, `build` builds exactly these.
+with propose(context, request) as proposal:   one plan for each lab: what would be built, and for how much
+    ...                                       show it, ask
+    build(context, proposal)                  exactly that (labs.aws.build)
+
+`survey` asks the account about the requested labs; `make_plan` places one of them and makes its record. Nothing is built here.
 """
 
 from __future__ import annotations
@@ -9,7 +12,8 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -26,81 +30,20 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.labs.aws.account import check_identity
 from gpucourse.labs.aws.budget import read_budget
-from gpucourse.labs.aws.choice import Choice
+from gpucourse.labs.aws.cheapest import replace_any_gpu
+from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.ledger import read_prices
+from gpucourse.labs.aws.take_down import find_unmanaged
 from gpucourse.labs.request import DeployRequest, PreflightRequest
-from gpucourse.model.cloud import CloudInstance, Finding, LabNeed, Market, Offers, Placement, Quota
+from gpucourse.labs.results import PricedProposal
+from gpucourse.model.cloud import CloudInstance, Finding, LabNeed, Market, Offers, Placement, Quota, Sibling
 from gpucourse.model.deployment import AwsDeployment, Cloud
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.provision.binary import find_terraform
 from gpucourse.storage import find_login
 from gpucourse.units import later, now_utc, seconds_since
 from gpucourse.workspace import deployments, regions
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sibling:
-    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD per hour."""
-
-    instance_type: str
-    usd_per_hour: Decimal
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quote:
-    """The price of one lab. `changes` is the plan, as (action, address); `hours` until its end, `usual_hours` what the module
-    usually takes; `head` the type of a head without a GPU beside the nodes, if there is one. Amounts are USD."""
-
-    stack: str
-    module: str
-    title: str
-    region: str
-    zone: str
-    instance_type: str
-    gpu: str
-    market: Market
-    nodes: int
-    changes: list[tuple[str, str]]
-    charges: tuple[Charge, ...]
-    hours: Decimal
-    expires: str
-    usual_hours: Decimal
-    head: str = ""
-    siblings: tuple[Sibling, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what to know before confirming."""
-        if not self.ends:
-            return ()
-        nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
-        return (f"{self.stack}: {nodes}; what runs on this lab is stopped first, and its outputs are collected",)
-
-    @property
-    def creates(self) -> int:
-        """Return how many resources are created, or created again."""
-        return sum(action in {"create", "replace"} for action, _address in self.changes)
-
-    @property
-    def ends(self) -> int:
-        """Return how many existing nodes are removed, or created again."""
-        return count_removed_nodes(self.changes)
-
-    @property
-    def per_hour(self) -> Decimal:
-        """Return USD per hour while the lab exists."""
-        return usd_per_hour(self.charges)
-
-    @property
-    def to_the_end(self) -> Decimal:
-        """Return USD if the lab exists until its time is over."""
-        return usd_over(self.per_hour, self.hours)
-
-    @property
-    def usually(self) -> Decimal:
-        """Return USD for as long as the module usually takes."""
-        return usd_over(self.per_hour, self.usual_hours)
 
 
 @dataclass(kw_only=True)
@@ -134,34 +77,53 @@ class LabPlan:
         need = self.choice.need.with_workers(instance_type=name)
         return estimate(self.book, need, market=self.deployment.cloud.market, zone=zone)
 
-    def make_quote(self) -> Quote:
-        """Return the quote of the lab according to its record."""
-        choice, cloud = self.choice, self.deployment.cloud
-        return Quote(
-            stack=self.deployment.stack,
-            module=choice.module.id,
-            title=choice.module.title,
-            region=cloud.region,
-            zone=cloud.zone,
-            instance_type=cloud.instance_type,
-            gpu=cloud.gpu,
-            market=cloud.market,
-            nodes=self.deployment.nodes_wanted,
-            changes=self.changes,
-            charges=self.estimate(cloud.instance_type, cloud.zone),
-            hours=self.hours,
-            expires=cloud.expires,
-            usual_hours=choice.need.hours,
-            head=next(iter(choice.with_types), ""),
-            siblings=tuple(
-                Sibling(instance_type=name, usd_per_hour=usd_per_hour(self.estimate(name))) for name in choice.others
-            ),
-        )
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Return what the lab costs an hour where it is to be built, item by item."""
+        cloud = self.deployment.cloud
+        return self.estimate(cloud.instance_type, cloud.zone)
+
+    @property
+    def per_hour(self) -> Decimal:
+        """Return USD per hour while the lab exists."""
+        return usd_per_hour(self.charges)
+
+    @property
+    def to_the_end(self) -> Decimal:
+        """Return USD if the lab exists until its time is over."""
+        return usd_over(self.per_hour, self.hours)
+
+    @property
+    def usually(self) -> Decimal:
+        """Return USD for as long as the module usually takes."""
+        return usd_over(self.per_hour, self.choice.need.hours)
+
+    @property
+    def siblings(self) -> tuple[Sibling, ...]:
+        """Return the other types that it may have, and what it costs with each."""
+        return tuple(Sibling(instance_type=name, usd_per_hour=usd_per_hour(self.estimate(name))) for name in self.choice.others)
+
+    @property
+    def creates(self) -> int:
+        """Return how many resources are created, or created again."""
+        return sum(action in {"create", "replace"} for action, _address in self.changes)
+
+    @property
+    def ends(self) -> int:
+        """Return how many existing nodes are removed, or created again."""
+        return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in self.changes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what to know before confirming."""
+        if not self.ends:
+            return ()
+        nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
+        return (f"{self.deployment.stack}: {nodes}; what runs on this lab is stopped first, and its outputs are collected",)
 
     def record_price(self) -> None:
         """Record what the lab costs where it is to be built now."""
-        cloud = self.deployment.cloud
-        charges = self.estimate(cloud.instance_type, cloud.zone)
+        cloud, charges = self.deployment.cloud, self.charges
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
         cloud.priced = f"{charges[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in charges)}"
 
@@ -197,6 +159,88 @@ class Survey:
     findings: list[Finding]
 
 
+@dataclass(kw_only=True)
+class AwsProposal(PricedProposal):
+    """What `deploy` is about to do. `over_budget`: allow more than is left. `command`: what was typed."""
+
+    over_budget: bool
+    command: str
+
+    @property
+    def fresh(self) -> bool:
+        """Return whether nothing of these labs exists yet."""
+        return all(plan.fresh for plan in self.plans)
+
+
+@contextmanager
+def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
+    """Check, plan and price the labs, with the locks of their stacks held for the block. A lab that is not built by its end
+    leaves nothing.
+
+    Raises UsageError and UnknownName for unknown names and values, MissingError with everything that blocks it, CloudError,
+    TerraformFailed.
+    """
+    request, notes = replace_any_gpu(context, request)
+    plans: list[LabPlan] = []
+    with ExitStack() as held:
+        for stack in sorted(choice.stack for choice in choices(context, request)):
+            held.enter_context(context.lock(stack, f"deploy {request.module}"))
+        try:
+            proposal = _make_proposal(context, request, choices(context, request), plans)
+            proposal.notes[:0] = notes
+            yield proposal
+        finally:
+            for plan in plans:
+                if plan.fresh:
+                    plan.lab.terraform.discard_if_empty()
+
+
+def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice], plans: list[LabPlan]) -> AwsProposal:
+    """Return the proposal; `plans` gets each plan before Terraform writes anything for it."""
+    facts = survey(context, request, wanted)
+    now, notes = facts.fit.now, list(facts.fit.notes)
+    notes += [f"prices could not be refreshed: {reason}; those of an earlier day are used" for reason in facts.book.complaints]
+    budget = read_budget(context, {choice.stack for choice in now})
+    for choice in now:
+        plan = make_plan(context, choice, facts)
+        plans.append(plan)
+        _plan_with_terraform(context.watch, plan)
+        plan.allowed += tuple(
+            sibling.instance_type
+            for sibling in plan.siblings
+            if request.over_budget or budget.allows(usd_over(sibling.usd_per_hour, plan.hours))
+        )
+        if plan.forgotten:
+            lost = "does not know all of it" if plan.lab.terraform.addresses() else "is lost"
+            text = f"Terraform's state {lost}, so what exists of it is removed and rebuilt; outputs are collected first"
+            notes.append(f"{choice.stack}: {text}")
+    return AwsProposal(
+        plans=plans,
+        later=facts.fit.later,
+        findings=facts.findings,
+        budget=budget,
+        notes=notes,
+        over_budget=request.over_budget,
+        command=request.command,
+    )
+
+
+def _plan_with_terraform(watch: Watcher, plan: LabPlan) -> None:
+    plan.lab.terraform.prepare(watch)
+    stack = plan.deployment.stack
+    with stage(watch, f"plan {stack}", f"planning {stack}"):
+        plan.changes = plan.lab.terraform.plan(watch)
+    plan.forgotten = not plan.fresh and plan.deployment.inventory is not None and _is_forgotten(plan)
+
+
+def _is_forgotten(plan: LabPlan) -> bool:
+    """Return whether Terraform would create something that exists. The account is queried only if it would create a node."""
+    if not plan.lab.terraform.addresses():
+        return True
+    makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in plan.changes)
+    return makes_nodes and bool(find_unmanaged(plan.lab))
+
+
 def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Survey:
     """Ask the account about these labs, which are in one region.
 
@@ -209,11 +253,10 @@ def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Su
         for choice in wanted:
             if choice.standing is not None:
                 check_identity(who, choice.standing)
-        for choice in wanted:
-            check_growth(quotas, choice)
+                check_growth(quotas, choice, choice.standing)
         fitting = fit(quotas, wanted, chosen=request.nodes is not None)
         types = {name for choice in fitting.now for name in (choice.instance_type, *choice.with_types, *choice.others)}
-        book = refresh_prices(read_prices(context, region), account, types, datetime.now(UTC))
+        book = refresh_prices(read_prices(context.paths, region), account, types, datetime.now(UTC))
         find_offers = cache(partial(offerings.offers, account, frozenset(types)))
         cidr, findings = "", list[Finding]()
         if new := [choice for choice in fitting.now if choice.standing is None]:
@@ -229,11 +272,6 @@ def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Su
             _refuse_if_blocked(new[0], findings, fitting)
             cidr = environment.ssh_cidr or caller_cidr(context.environ)
         return Survey(account=who.account, fit=fitting, offers=find_offers(), book=book, ssh_cidr=cidr, findings=findings)
-
-
-def count_removed_nodes(changes: Sequence[tuple[str, str]]) -> int:
-    """Return how many existing nodes Terraform would remove, or create again."""
-    return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in changes)
 
 
 def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:
@@ -347,12 +385,10 @@ def fit(
     return result
 
 
-def check_growth(quotas: Quotas, choice: Choice) -> None:
+def check_growth(quotas: Quotas, choice: Choice, standing: AwsDeployment) -> None:
     """Check that the quota allows an existing lab's additional instances beside what already runs. Raises MissingError if it
     does not."""
-    if choice.standing is None:
-        return
-    growth = measure_growth(quotas.account, choice.need, choice.standing)
+    growth = measure_growth(quotas.account, choice.need, standing)
     assessed = quotas.assess([growth], choice.market)
     if all(item.enough is not False for item in assessed):
         return
@@ -443,7 +479,7 @@ def make_environment(
         labs=labs,
         find_offers=partial(offerings.offers, quotas.account, types),
         market=market,
-        terraform=_find_terraform_version(context),
+        terraform=_find_terraform_version(context.environ),
         public_key=public.read_text(encoding="utf-8") if public.is_file() else "",
         ssh_cidr=ssh_cidr,
         book=book,
@@ -457,9 +493,9 @@ def make_environment(
     )
 
 
-def _find_terraform_version(context: Context) -> str | None:
+def _find_terraform_version(environ: Mapping[str, str]) -> str | None:
     try:
-        return ".".join(map(str, find_terraform(context.environ).version))
+        return ".".join(map(str, find_terraform(environ).version))
     except MissingError:
         return None
 

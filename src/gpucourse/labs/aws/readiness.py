@@ -17,10 +17,9 @@ from gpucourse.errors import GpucourseError, InfrastructureError, OtherHostKey, 
 from gpucourse.labs import collective_check
 from gpucourse.labs.aws import first_boot
 from gpucourse.labs.aws.lab import CloudLab
-from gpucourse.labs.readiness import write_ssh_files
-from gpucourse.labs.slurm_readiness import wait_for_slurm
+from gpucourse.labs.readiness import wait_for_slurm, write_ssh_files
 from gpucourse.model.cloud import CloudInstance
-from gpucourse.model.event import NodeEvent, Note, ResourceEvent, stage
+from gpucourse.model.event import NodeEvent, Note, ResourceEvent, Watcher, stage
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.patience import ANSWER_S
 
@@ -71,7 +70,7 @@ def wait_until_ready(
     if inventory is None:
         raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
     wanted = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
-    inventory = _pin_host_keys(context, lab, inventory, _await_instances(context, lab, inventory, times), times)
+    inventory = _pin_host_keys(context.watch, lab, inventory, _await_instances(context.watch, lab, inventory, times), times)
     write_ssh_files(context, lab.paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
@@ -81,9 +80,9 @@ def wait_until_ready(
             marks = first_boot.wait(context, fleet, pause_s=times.boot_pause_s)
         simulated = {name for name, mark in marks.items() if mark.simulated}
         with_gpu = [node for node in fleet.nodes if wanted[node.name]]
-        _driver(context, fleet, with_gpu, simulated)
+        _driver(context.watch, fleet, with_gpu, simulated)
         with stage(context.watch, "torch", "torch is there"):
-            _torch(context, fleet, with_gpu)
+            _torch(context.watch, fleet, with_gpu)
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
                 collective_check.hold(context, fleet, with_gpu, simulated)
@@ -107,10 +106,10 @@ def _as_it_is(node: Node, mark: first_boot.BootMark) -> Node:
     return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
 
 
-def _await_instances(context: Context, lab: CloudLab, inventory: Inventory, times: ReadinessTimes) -> dict[str, CloudInstance]:
+def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times: ReadinessTimes) -> dict[str, CloudInstance]:
     """Return the instance of each node once all of them run."""
     began = time.monotonic()
-    with stage(context.watch, "instances", "the instances run"):
+    with stage(watch, "instances", "the instances run"):
         names = [node.name for node in inventory.nodes]
         listed = instances.find_nodes(lab.account, stack=lab.deployment.uid, names=names, timeout_s=times.listed_s)
         alive = {instance.node: instance for instance in listed}
@@ -128,7 +127,7 @@ def _await_instances(context: Context, lab: CloudLab, inventory: Inventory, time
         cloud_instances = instances.wait(lab.account, [alive[node.name].id for node in inventory.nodes], "running")
         for instance in cloud_instances:
             seconds = time.monotonic() - began
-            context.watch(
+            watch(
                 NodeEvent(
                     node=instance.node, step="running", ok=True, seconds=seconds, detail=f"{instance.id}, {instance.address}"
                 )
@@ -137,7 +136,7 @@ def _await_instances(context: Context, lab: CloudLab, inventory: Inventory, time
 
 
 def _pin_host_keys(
-    context: Context, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance], times: ReadinessTimes
+    watch: Watcher, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance], times: ReadinessTimes
 ) -> Inventory:
     """Return the nodes with their present addresses, each with the host key that its console shows.
 
@@ -156,11 +155,11 @@ def _pin_host_keys(
     def ask(node: Node) -> Node:
         began = time.monotonic()
         waiting = partial(ResourceEvent, address=f"{node.name}: host key on its console", action="set-up")
-        context.watch(waiting(state="started", seconds=0.0))
+        watch(waiting(state="started", seconds=0.0))
         key = console.host_key(lab.account, running[node.name].id, timeout_s=times.console_s)
         seconds = time.monotonic() - began
-        context.watch(waiting(state="done", seconds=seconds))
-        context.watch(NodeEvent(node=node.name, step="console", ok=key is not None, seconds=seconds))
+        watch(waiting(state="done", seconds=seconds))
+        watch(NodeEvent(node=node.name, step="console", ok=key is not None, seconds=seconds))
         if key is None:
             raise InfrastructureError(
                 f"{node.name} ({running[node.name].id}) did not show its SSH host key on its console within {seconds:.0f} s, "
@@ -171,7 +170,7 @@ def _pin_host_keys(
 
     from gpucourse.remote.fleet import do_on_each, values
 
-    with stage(context.watch, "host keys", "AWS confirms the host keys"):
+    with stage(watch, "host keys", "AWS confirms the host keys"):
         vouched = {node.name: node for node in values(do_on_each(strangers, ask))}
     return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
 
@@ -216,7 +215,7 @@ def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableEr
     )
 
 
-def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
+def _driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
     """Check that nvidia-smi lists as many GPUs as the instance type has. Nodes that report to be simulated are skipped, with a
     note."""
 
@@ -226,7 +225,7 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
         seen = [line for line in done.stdout.decode(errors="replace").splitlines() if line.strip()]
         seconds, ok = time.monotonic() - began, done.ok and len(seen) == link.node.gpus
         detail = seen[0] if ok else (done.stderr.decode(errors="replace").strip() or f"{len(seen)} GPUs")[-300:]
-        context.watch(NodeEvent(node=link.node.name, step="nvidia-smi", ok=ok, seconds=seconds, detail=detail))
+        watch(NodeEvent(node=link.node.name, step="nvidia-smi", ok=ok, seconds=seconds, detail=detail))
         if not ok:
             raise InfrastructureError(
                 f"{link.node.name}: the driver does not see the GPUs of its {link.node.instance_type}: {detail}",
@@ -234,11 +233,11 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
             )
 
     if real := [node for node in nodes if node.name not in simulated]:
-        with stage(context.watch, "driver", "the driver sees the GPUs"):
+        with stage(watch, "driver", "the driver sees the GPUs"):
             _on(fleet, ask, real)
     if skipped := [node.name for node in nodes if node.name in simulated]:
         text = f"{', '.join(skipped)}: simulated, as the machine itself says: no GPU, so no driver is looked for"
-        context.watch(Note(text=text, level="warning"))
+        watch(Note(text=text, level="warning"))
 
 
 def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
@@ -256,7 +255,7 @@ def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set
         wait_for_slurm(context, inventory, gone=gone, patience_s=limit, poll_s=pause, hint=hint)
 
 
-def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:
+def _torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
     from gpucourse.remote import jobs
 
     missing: list[str] = []
@@ -265,16 +264,14 @@ def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:
         began = time.monotonic()
         torch = jobs.probe(link, ("torch",), (29500, 29500), versions=True).modules["torch"]
         detail = torch.version if torch.found else "not installed"
-        context.watch(
-            NodeEvent(node=link.node.name, step="torch", ok=torch.found, seconds=time.monotonic() - began, detail=detail)
-        )
+        watch(NodeEvent(node=link.node.name, step="torch", ok=torch.found, seconds=time.monotonic() - began, detail=detail))
         if not torch.found:
             missing.append(f"{link.node.name} ({link.node.python})")
 
     _on(fleet, ask, nodes)
     if missing:
         text = f"torch is not installed on {', '.join(sorted(missing))}: exercises that need it will not run there"
-        context.watch(Note(text=text, level="warning"))
+        watch(Note(text=text, level="warning"))
 
 
 def _on(fleet: Fleet, task: Callable[[Link], T], nodes: Sequence[Node]) -> list[T]:

@@ -15,13 +15,13 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import ledger, node_files, termination_reason
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.node_files import Idle
-from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.cloud import CloudInstance, Idle
 from gpucourse.model.deployment import AwsDeployment, NodeHealth
 from gpucourse.model.node import Node
 from gpucourse.parallel import try_all
 from gpucourse.ports import Transport
 from gpucourse.workspace import regions
+from gpucourse.workspace.paths import WorkspacePaths
 
 WITHIN_S = 12.0
 NODES_WITHIN_S = 4.0
@@ -75,11 +75,11 @@ def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, wi
         account = accounts[cloud.region]
         looks["account", lab.stack] = partial(check_account, account, lab)
         looks["backstop", lab.stack] = partial(schedule.read_scheduled_ends, account, stack=lab.uid)
-        looks["bill", lab.stack] = partial(ledger.settle, context, account, lab.uid, expires=cloud.expires)
+        looks["bill", lab.stack] = partial(ledger.settle, context.paths, account, lab.uid, expires=cloud.expires)
     said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=within_s), strict=True))
-    views = {lab.stack: _outlook(context, lab, said) for lab in labs}
+    views = {lab.stack: _outlook(context.paths, lab, said) for lab in labs}
     if ask_nodes:
-        _ask_nodes(context, labs, views)
+        _ask_nodes(context.transport, labs, views)
     recorded = {lab.uid for lab in labs}
     every = [instance for region in places for instance in _as_instances(said["instances", region])]
     return AccountView(
@@ -87,7 +87,7 @@ def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, wi
     )
 
 
-def _outlook(context: Context, lab: AwsDeployment, said: dict[tuple[str, str], object]) -> Outlook:
+def _outlook(paths: WorkspacePaths, lab: AwsDeployment, said: dict[tuple[str, str], object]) -> Outlook:
     cloud = lab.cloud
     answered = said["instances", cloud.region]
     trouble = next((item for item in (said["account", lab.stack], answered) if isinstance(item, GpucourseError)), None)
@@ -99,8 +99,8 @@ def _outlook(context: Context, lab: AwsDeployment, said: dict[tuple[str, str], o
         instances={item.node: item.id for item in alive},
         expires=cloud.expires,
         seconds_left=left,
-        cost_usd=ledger.sum_costs(context, lab.uid),
-        usd_per_hour=ledger.per_hour(context, lab),
+        cost_usd=ledger.sum_costs(paths, lab.uid),
+        usd_per_hour=ledger.per_hour(paths, lab),
         unknown=trouble.what if trouble else "",
         stopped=bool(alive) and not trouble and all(item.state in {"stopped", "stopping"} for item in alive),
         ended=[]
@@ -149,7 +149,7 @@ def _as_instances(answer: object) -> list[CloudInstance]:
     return answer if isinstance(answer, list) else []
 
 
-def _ask_nodes(context: Context, labs: Sequence[AwsDeployment], views: dict[str, Outlook]) -> None:
+def _ask_nodes(transport: Transport, labs: Sequence[AwsDeployment], views: dict[str, Outlook]) -> None:
     """Add what the idle agents saw last. A node that does not answer at once is left out."""
     running = [
         (lab.stack, node)
@@ -157,9 +157,7 @@ def _ask_nodes(context: Context, labs: Sequence[AwsDeployment], views: dict[str,
         for node in (lab.inventory.nodes if lab.inventory else ())
         if any(health.node == node.name and health.healthy for health in views[lab.stack].nodes)
     ]
-    answers = try_all(
-        [partial(_idle, context.transport, node) for _, node in running], limit=len(running), within_s=NODES_WITHIN_S
-    )
+    answers = try_all([partial(_idle, transport, node) for _, node in running], limit=len(running), within_s=NODES_WITHIN_S)
     for (stack, _), answer in zip(running, answers, strict=True):
         if isinstance(answer, Idle):
             views[stack].idle.append(answer)

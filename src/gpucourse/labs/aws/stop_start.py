@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -22,9 +23,11 @@ from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.node import Inventory
+from gpucourse.ports import Transport
 from gpucourse.runs.connect import Connections
 from gpucourse.runs.settle import settle
 from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.paths import WorkspacePaths
 
 SOONEST = timedelta(minutes=15)  # a start takes minutes; to start a lab that ends right after wastes money
 ASLEEP = {"stopping", "stopped"}
@@ -43,17 +46,17 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
                 hint=f"gpucourse destroy {deployment.module} (outputs are collected first)",
             )
         _nothing_runs(context, deployment)
-        account = account_of(context, deployment)
+        account = account_of(context.environ, deployment)
         cloud_instances = _find_alive(account, deployment)
-        before = ledger.per_hour(context, deployment)
+        before = ledger.per_hour(context.paths, deployment)
         ids = [instance.id for instance in cloud_instances if instance.state in {"pending", "running"}]
         with stage(context.watch, "stop", f"stopping {', '.join(instance.node for instance in cloud_instances)}"):
             instances.stop(account, ids)
             cloud.stopped, cloud.reservation = True, None
             deployments.save(context.paths, deployment)
-            instances.wait(account, [instance.id for instance in cloud_instances], "stopped", sleep=_pause(context))
+            instances.wait(account, [instance.id for instance in cloud_instances], "stopped", sleep=_pause(context.stop))
         ledger.settle_if_possible(context, account, deployment)
-        now = ledger.per_hour(context, deployment)
+        now = ledger.per_hour(context.paths, deployment)
         was = f" instead of ${before:.2f}" if before and ids else ""
         until = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
         return ChangeResult(
@@ -94,10 +97,10 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
                 hint=f"gpucourse extend {module} 2h, then gpucourse start {module}",
             )
         lab = open_cloud(context, deployment)
-        account = account_of(context, deployment)
+        account = account_of(context.environ, deployment)
         cloud_instances = _find_alive(account, deployment)
         asleep = any(instance.state in ASLEEP for instance in cloud_instances)
-        spending = _find_spending(context, deployment, f"gpucourse start {module}{f' --gpu {gpu}' if gpu else ''}")
+        spending = _find_spending(context.paths, deployment, f"gpucourse start {module}{f' --gpu {gpu}' if gpu else ''}")
         with reserve(context, deployment, spending, over_budget=over_budget) if asleep else nullcontext():
             try:
                 with stage(context.watch, "start", f"starting {', '.join(instance.node for instance in cloud_instances)}"):
@@ -113,7 +116,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
 
         def move() -> None:
             """Move the deadline at once: an old one on the disk ends the node five minutes after its boot."""
-            late.append(_move_deadline(context, deployment))
+            late.append(_move_deadline(context.transport, deployment))
 
         try:
             deployment.inventory = wait_until_ready(context, lab, on_answer=move)
@@ -128,15 +131,15 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
             changed=[_address(instance, before.get(instance.node, "")) for instance in running],
             warnings=late[0],
             expires=cloud.expires,
-            usd_per_hour=ledger.per_hour(context, deployment),
+            usd_per_hour=ledger.per_hour(context.paths, deployment),
             next="",
         )
 
 
-def _find_spending(context: Context, deployment: AwsDeployment, command: str) -> Spending:
+def _find_spending(paths: WorkspacePaths, deployment: AwsDeployment, command: str) -> Spending:
     """Return what the lab costs once it runs: its quoted price. `command`: what was typed."""
     return Spending(
-        per_hour=max(Decimal(deployment.cloud.usd_per_hour or 0), ledger.per_hour(context, deployment) or Decimal(0)),
+        per_hour=max(Decimal(deployment.cloud.usd_per_hour or 0), ledger.per_hour(paths, deployment) or Decimal(0)),
         until=datetime.fromisoformat(deployment.cloud.expires),
         less="destroy a lab that you no longer need",
         command=command,
@@ -184,7 +187,7 @@ def _start_instances(
     context: Context, account: Account, deployment: AwsDeployment, cloud_instances: list[CloudInstance]
 ) -> list[CloudInstance]:
     ids = [instance.id for instance in cloud_instances]
-    pause = _pause(context)
+    pause = _pause(context.stop)
     if any(instance.state == "stopping" for instance in cloud_instances):
         instances.wait(
             account, [instance.id for instance in cloud_instances if instance.state == "stopping"], "stopped", sleep=pause
@@ -197,7 +200,7 @@ def _start_instances(
         cloud = deployment.cloud
         raise CloudError(
             f"AWS has no room for {cloud.instance_type} in {cloud.zone} right now, so {deployment.stack} stays stopped"
-            f"{ledger.describe_cost_meanwhile(context, deployment)} for its disks",
+            f"{ledger.describe_cost_meanwhile(context.paths, deployment)} for its disks",
             hint=f"try again later: gpucourse start {deployment.module}; or build it where there is room: "
             f"gpucourse destroy {deployment.module}, then gpucourse deploy {deployment.module} --target aws",
             cloud_code=error.cloud_code,
@@ -222,11 +225,11 @@ def _update_addresses(deployment: AwsDeployment, running: list[CloudInstance]) -
     return replace(deployment.inventory, nodes=tuple(nodes))
 
 
-def _move_deadline(context: Context, deployment: AwsDeployment) -> list[str]:
+def _move_deadline(transport: Transport, deployment: AwsDeployment) -> list[str]:
     from gpucourse.labs.aws.extend import write_deadline
 
     moment = datetime.fromisoformat(deployment.cloud.expires)
-    failed = write_deadline(context, deployment, moment)
+    failed = write_deadline(transport, deployment, moment)
     return [f"{failure.error.what}: it may end itself sooner" for failure in failed]
 
 
@@ -235,9 +238,9 @@ def _address(instance: CloudInstance, before: str) -> str:
     return f"{instance.node} ({instance.id}) runs at {instance.address}{moved}"
 
 
-def _pause(context: Context) -> Callable[[float], None]:
+def _pause(stop: threading.Event) -> Callable[[float], None]:
     def pause(seconds: float) -> None:
-        if context.stop.wait(seconds):
+        if stop.wait(seconds):
             raise Interrupted("stopped while waiting for AWS", hint="gpucourse status")
 
     return pause

@@ -6,6 +6,7 @@ created and did not record is also removed before a lab is built again.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -41,9 +42,10 @@ from gpucourse.labs.aws.account import check_account
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.model.cloud import CloudInstance, CloudResource
 from gpucourse.model.deployment import AwsDeployment, Receipt
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.provision import state
 from gpucourse.workspace import deployments, regions
+from gpucourse.workspace.paths import WorkspacePaths
 
 PATIENCE_S = removal.PATIENCE_S
 # What costs money, what has a unique name or address range, and what keeps Terraform waiting for the network's removal.
@@ -58,7 +60,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     LeftoverError if it becomes unreachable later, Interrupted, StackBusy.
     """
     account = Account(deployment.cloud.region, context.environ)
-    receipt.regions = list(places(context, deployment))
+    receipt.regions = list(places(context.paths, deployment))
     lab = _at_rest(context, deployment)
     before = _look_first(context, account, deployment, receipt)
     receipt.existed = [_line(resource) for resource in before if resource.seen]
@@ -66,7 +68,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
         deployments.save(context.paths, deployment, "destroying")
     try:
         if lab is not None:
-            with_terraform(context, lab, before)
+            with_terraform(context.watch, lab, before)
         resources, left = clear(context, account, deployment.uid, receipt.regions)
     except (KeyboardInterrupt, Interrupted) as error:
         raise Interrupted(
@@ -76,7 +78,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     except StackBusy:
         raise
     except GpucourseError as error:
-        _blind(context, deployment, before, error)
+        _blind(context.paths, deployment, before, error)
     gone = {resource.id for resource in left}
     receipt.removed = [_line(resource) for resource in before if resource.seen and resource.id not in gone]
     receipt.swept = [
@@ -86,13 +88,13 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     ]
     receipt.leftovers = [resource.leftover for resource in left]
     if not left:
-        _disarm(context, account, deployment)
+        _disarm(context.watch, account, deployment)
     settle_costs(context, account, deployment, receipt)
 
 
-def places(context: Context, deployment: AwsDeployment) -> tuple[str, ...]:
+def places(paths: WorkspacePaths, deployment: AwsDeployment) -> tuple[str, ...]:
     """Return every region to search: the deployment's own, and all that this workspace ever used."""
-    return tuple(dict.fromkeys([deployment.cloud.region, *regions.read_used_regions(context.paths)]))
+    return tuple(dict.fromkeys([deployment.cloud.region, *regions.read_used_regions(paths)]))
 
 
 def clear(context: Context, account: Account, uid: str, where: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
@@ -116,7 +118,7 @@ def remove_all(
     Raises the errors of `Account.call`."""
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {name}", text):
-        refused = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context))
+        refused = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context.stop))
     with stage(context.watch, f"look again {name}", "looking once more"):
         left = look()
     notes = {(resource.kind, resource.id): resource.note for resource in refused}
@@ -128,10 +130,10 @@ def settle_costs(context: Context, account: Account, deployment: AwsDeployment, 
     cloud = deployment.cloud
     try:
         if receipt.leftovers:
-            ledger.settle(context, account, deployment.uid, expires=cloud.expires)
+            ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires)
         else:
-            ledger.close(context, account, deployment.uid, expires=cloud.expires)
-        receipt.cost_usd = f"{ledger.sum_costs(context, deployment.uid):.4f}"
+            ledger.close(context.paths, account, deployment.uid, expires=cloud.expires)
+        receipt.cost_usd = f"{ledger.sum_costs(context.paths, deployment.uid):.4f}"
     except GpucourseError as error:  # an accounting error must not prevent removing what still costs money
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
 
@@ -146,10 +148,10 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
             known = _instances(account, deployment.uid)
         except CredentialsError as error:
             raise CredentialsError(
-                f"{error.what}. {_describe_untouched(context, deployment)}", hint=_again(error, deployment)
+                f"{error.what}. {_describe_untouched(context.paths, deployment)}", hint=_again(error, deployment)
             ) from error
         except CloudError as error:
-            what = f"{error.what}. {_describe_untouched(context, deployment)}"
+            what = f"{error.what}. {_describe_untouched(context.paths, deployment)}"
             hint = _again(error, deployment)
             raise type(error)(what, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind) from error
     receipt.ended = [
@@ -170,30 +172,30 @@ def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
     except (Interrupted, StackBusy):
         raise
     except GpucourseError as error:
-        _without_terraform(context, error)
+        _without_terraform(context.watch, error)
         return None
     return lab
 
 
-def with_terraform(context: Context, lab: CloudLab, before: list[CloudResource]) -> None:
+def with_terraform(watch: Watcher, lab: CloudLab, before: list[CloudResource]) -> None:
     """Let Terraform remove what it knows. If it cannot, only report that: the tags find what it leaves."""
     stack = lab.deployment.stack
-    with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
+    with stage(watch, f"destroy {stack}", f"taking down {stack}"):
         try:
             if lab.terraform.addresses():  # an instance that Terraform does not know would block the network's removal
-                clear_unmanaged(context, lab, before)
-            lab.terraform.down(context.watch)
+                clear_unmanaged(watch, lab, before)
+            lab.terraform.down(watch)
         except (Interrupted, StackBusy):
             raise
         except GpucourseError as error:
-            _without_terraform(context, error)
+            _without_terraform(watch, error)
 
 
-def _without_terraform(context: Context, error: GpucourseError) -> None:
-    context.watch(Note(text=f"Terraform could not: {_short(error)}. Continuing without it, by tag.", level="warning"))
+def _without_terraform(watch: Watcher, error: GpucourseError) -> None:
+    watch(Note(text=f"Terraform could not: {_short(error)}. Continuing without it, by tag.", level="warning"))
 
 
-def _blind(context: Context, deployment: AwsDeployment, before: list[CloudResource], error: GpucourseError) -> NoReturn:
+def _blind(paths: WorkspacePaths, deployment: AwsDeployment, before: list[CloudResource], error: GpucourseError) -> NoReturn:
     """Raise LeftoverError: AWS no longer answers in the middle, so only what existed at the beginning is known."""
     known = [resource for resource in before if resource.seen]
     ids = (
@@ -202,18 +204,18 @@ def _blind(context: Context, deployment: AwsDeployment, before: list[CloudResour
     )
     commands = "\n".join(resource.remove for resource in known)
     raise LeftoverError(
-        f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.describe_cost_meanwhile(context, deployment)}. "
+        f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.describe_cost_meanwhile(paths, deployment)}. "
         f"At the beginning there was: {ids}",
         hint=f"{_again(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
     ) from error
 
 
-def _disarm(context: Context, account: Account, deployment: AwsDeployment) -> None:
+def _disarm(watch: Watcher, account: Account, deployment: AwsDeployment) -> None:
     """Remove the schedules of the lab, which now do nothing and cost nothing."""
     finding = schedule.disarm(account, stack=deployment.uid)
     if finding.state != "ok" and not deployment.cloud.backstop:
         text = "the schedules that would have ended the lab could not be removed; they cost nothing and end nothing"
-        context.watch(Note(text=text))
+        watch(Note(text=text))
 
 
 def _instances(account: Account, uid: str) -> list[CloudInstance]:
@@ -223,18 +225,18 @@ def _instances(account: Account, uid: str) -> list[CloudInstance]:
         return []
 
 
-def _pause(context: Context) -> Callable[[float], None]:
+def _pause(stop: threading.Event) -> Callable[[float], None]:
     def pause(seconds: float) -> None:
-        if context.stop.wait(seconds):
+        if stop.wait(seconds):
             raise Interrupted("stopped while something was being removed")
 
     return pause
 
 
-def _describe_untouched(context: Context, deployment: AwsDeployment) -> str:
-    ids = ledger.machines(context, deployment.uid)
+def _describe_untouched(paths: WorkspacePaths, deployment: AwsDeployment) -> str:
+    ids = ledger.machines(paths, deployment.uid)
     stands = f": {', '.join(ids)}" if ids else ""
-    return f"Nothing of {deployment.stack} was touched{ledger.describe_cost_meanwhile(context, deployment)}{stands}"
+    return f"Nothing of {deployment.stack} was touched{ledger.describe_cost_meanwhile(paths, deployment)}{stands}"
 
 
 def _again(error: GpucourseError, deployment: AwsDeployment) -> str:
@@ -253,14 +255,14 @@ def _line(resource: CloudResource) -> str:
     return f"{resource.kind} {resource.id}" + (f" ({resource.name})" if resource.name else "")
 
 
-def clear_unmanaged(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
+def clear_unmanaged(watch: Watcher, lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
     """Remove what `find_unmanaged` finds, and return it. Raises the errors of `Account.call`; what cannot be removed is left
     for `destroy`."""
     resources = find_unmanaged(lab, standing)
     if resources:
         count = f"{len(resources)} resource{'s' if len(resources) > 1 else ''}"
-        context.watch(Note(text=f"removing {count} that an interrupted attempt left", level="warning"))
-        removal.remove(lab.account, resources, context.watch)
+        watch(Note(text=f"removing {count} that an interrupted attempt left", level="warning"))
+        removal.remove(lab.account, resources, watch)
     return resources
 
 

@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
 from gpucourse.labs import aws
-from gpucourse.labs.health import Health, LabHealth
+from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import Target, call_when_used
 from gpucourse.model.deployment import AwsDeployment
+from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.request import DeployRequest
 
 
-class AwsTarget(Target["aws.propose.AwsProposal", AwsDeployment]):
+class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
     """Labs that cost money: priced and confirmed before, limited in time, verified to be gone afterwards."""
 
     name, label = "aws", "AWS"
     no_clock = ""
 
-    propose = call_when_used(lambda: aws.propose.propose)
+    propose = call_when_used(lambda: aws.plan.propose)
     build = call_when_used(lambda: aws.build.build)
     take_down = call_when_used(lambda: aws.take_down.take_down)
     find_lost_nodes = call_when_used(lambda: aws.termination_reason.find_lost_nodes)
@@ -45,7 +46,7 @@ class AwsTarget(Target["aws.propose.AwsProposal", AwsDeployment]):
     def health(self, context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
         """Return what the account reports and, with `ask_nodes`, the idle agents on the nodes."""
         if not labs:
-            return Health(warnings=_still_billed(context))
+            return Health(warnings=_still_billed(context.paths))
         seen = aws.status.look(context, labs, ask_nodes=ask_nodes)
         return Health(
             labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in seen.labs.items()},
@@ -80,13 +81,13 @@ class AwsTarget(Target["aws.propose.AwsProposal", AwsDeployment]):
         mend = f"gpucourse allow-ip {deployment.module} lets this computer in where its address changed"
         if deployment.is_stopped:
             mend = f"gpucourse start {deployment.module} starts them"
-        return aws.ledger.describe_cost_meanwhile(context, deployment), mend
+        return aws.ledger.describe_cost_meanwhile(context.paths, deployment), mend
 
 
-def _still_billed(context: Context) -> list[str]:
+def _still_billed(paths: WorkspacePaths) -> list[str]:
     """Return a warning about instances that still cost according to the ledger although no lab is on record."""
-    if not context.paths.ledger.exists():
+    if not paths.ledger.exists():
         return []
-    spans = aws.ledger.read(context.paths.ledger).open()
+    spans = aws.ledger.read(paths.ledger).open()
     items = ", ".join(span.charge.item for span in spans if span.charge.kind == "instance")
     return [f"no lab is on record, and the ledger says that these still cost: {items}. Look: gpucourse leaks"] if items else []

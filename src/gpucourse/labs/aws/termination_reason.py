@@ -65,7 +65,7 @@ def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, st
     Empty if the account does not answer, or the credentials are for another one: then this cannot be known.
     """
     try:
-        listed = instances.find(account_of(context, deployment), stack=deployment.uid)
+        listed = instances.find(account_of(context.environ, deployment), stack=deployment.uid)
     except GpucourseError:
         return {}
     present, ended = {instance.node for instance in listed if instance.alive}, find_lost_instances(deployment, listed)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gpucourse.context import Context
 from gpucourse.errors import MissingError
+from gpucourse.model.cloud import Finding
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import parse_typed
 
@@ -27,6 +30,8 @@ else:
         answer["gpus"] = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
 print(json.dumps(answer))
 """
+
+SIMULATED = "gpucourse deploy 1 --target local"
 
 
 @dataclass(frozen=True)
@@ -80,3 +85,16 @@ def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tup
         f"{cards[0]} is in this computer, but {python} cannot use it: {lacks}",
         hint=f"a build for CUDA: {python} -m pip install torch; or name a Python that has one: node_python in gpucourse.yaml",
     )
+
+
+def find_requirements(context: Context, *, meant: bool) -> list[Finding]:
+    """Return the finding about this computer's GPU. If labs are not `meant` to be here, none is no error: simulated nodes need
+    none. Then torch is loaded only if the driver lists a GPU, since that takes seconds."""
+    if not (meant or list_cards(context.environ)):
+        return [Finding(what="GPU", state="ok", detail="none in this computer; simulated nodes need none")]
+    try:
+        gpus = require_gpus(context.settings.node_python or sys.executable, context.environ, SIMULATED)
+    except MissingError as error:
+        return [Finding(what="GPU", state="missing" if meant else "warning", detail=error.what, mend=error.hint)]
+    more = f" ({len(gpus)} of them)" if len(gpus) > 1 else ""
+    return [Finding(what="GPU", state="ok", detail=f"{gpus[0]}{more}; use it: gpucourse deploy 1 --target here")]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from gpucourse.labs.health import Health, LabHealth
+from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import HereDeployment, Receipt
 
@@ -47,13 +47,13 @@ class HereTarget(Target["HereProposal", HereDeployment]):
 
     def take_down(self, context: Context, deployment: HereDeployment, receipt: Receipt) -> None:
         """End what runs on the node and remove its files; what that misses is found by process, port and folder."""
-        from gpucourse.labs.here.lab import open_here
-        from gpucourse.labs.take_down import take_down
+        from gpucourse.labs.destroy import take_down
+        from gpucourse.labs.here.deploy import open_here
 
-        take_down(context, deployment, receipt, open_here(context, deployment))
+        take_down(context, deployment, receipt, open_here(context.paths, deployment))
 
     def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
-        """Return what a lab on this computer needs: see labs.here.requirements."""
-        from gpucourse.labs.here.requirements import find_requirements
+        """Return what a lab on this computer needs: see labs.here.cards."""
+        from gpucourse.labs.here.cards import find_requirements
 
         return find_requirements(context, meant=meant)

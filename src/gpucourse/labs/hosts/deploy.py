@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
@@ -20,7 +21,7 @@ from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.results import BuildResult, DeployResult, Proposal
 from gpucourse.limits import MAX_NODES
 from gpucourse.model.deployment import HostsDeployment
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.fleet import Fleet
@@ -28,6 +29,11 @@ from gpucourse.remote.patience import ANSWER_S
 from gpucourse.units import format_bytes
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
+
+if TYPE_CHECKING:
+    from gpucourse.course.catalog import Catalog
+    from gpucourse.workspace.settings import Settings
+
 
 LITTLE_BYTES = 1 << 30
 CLOCK_S = 2.0
@@ -61,7 +67,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
     stack = deployments.stack_name(module.id, "hosts")
     with context.lock(stack, f"deploy {module.id}"):
         before = deployments.load_as(context.paths, stack, HostsDeployment)
-        names = _choose_hosts(context, module, request.hosts or _on_record(before), request.nodes)
+        names = _choose_hosts(context.settings, module, request.hosts or _on_record(before), request.nodes)
         former = before.inventory.nodes if before and before.inventory else ()
         with stage(context.watch, "look", "looking at the machines"):
             entered, fleet = enter(context, names, key=request.key, trust=request.trust, former=former)
@@ -69,14 +75,16 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
             if module.lab.scheduler == "slurm":
                 _has_slurm(module, entered, fleet)
             elif not request.on_login_node:
-                _refuse_login_nodes(context, module, entered, former)
-            _warn(context, entered)
+                _refuse_login_nodes(context.catalog, module, entered, former)
+            _warn(context.watch, entered)
             with stage(context.watch, "sight", "finding how they reach each other"):
                 nodes, meet = find_private_addresses(context, entered, fleet)
             fleet.describe_again(nodes)
-            deployment = before or make_record(context, HostsDeployment, module, stack, template="hosts", nodes=len(nodes))
+            deployment = before or make_record(
+                context.workspace, HostsDeployment, module, stack, template="hosts", nodes=len(nodes)
+            )
             deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
-            lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
+            lab = HostsLab(context.paths, context.transport, context.paths.stack(stack), deployment, tuple(nodes))
             shared = context.settings.shared_folder if module.lab.scheduler == "slurm" else ""
             leaving = _find_leaving(deployment, nodes if shared == deployment.shared else ())
             proposal = HostsProposal(
@@ -90,7 +98,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
                 began=began,
                 shared=shared,
                 leaving=leaving,
-                ends=find_ending(context, deployment, leaving),
+                ends=find_ending(context.paths, deployment, leaving),
             )
             if request.dry_run:
                 proposal.planned = _make_result(proposal, dry_run=True)
@@ -101,7 +109,7 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
     """Use the proposed machines. Raises UnreachableError, and InfrastructureError if the machines cannot work together."""
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
-    with record_outcome(context, deployment):
+    with record_outcome(context.paths, deployment):
         if proposal.leaving:
             bring_home(context, deployment, discard=False, leaving=proposal.leaving)
         _let_go(context, deployment, nodes if proposal.shared == deployment.shared else ())
@@ -131,8 +139,8 @@ def _on_record(before: HostsDeployment | None) -> list[str]:
     return list(before.variables.hosts) if before else []
 
 
-def _choose_hosts(context: Context, module: Module, hosts: Sequence[str], nodes: int | None) -> list[str]:
-    names = [host.strip() for host in (hosts or context.settings.hosts) if host.strip()]
+def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], nodes: int | None) -> list[str]:
+    names = [host.strip() for host in (hosts or settings.hosts) if host.strip()]
     example = f"gpucourse deploy {module.id} --target hosts --hosts me@gpu1,me@gpu2"
     if not names:
         raise UsageError("no machines are named", hint=f"{example}, or hosts in gpucourse.yaml")
@@ -163,12 +171,12 @@ def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> 
         )
 
 
-def _refuse_login_nodes(context: Context, module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
+def _refuse_login_nodes(catalog: Catalog, module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
     """Check that no machine is a login node of a Slurm cluster, unless the lab has it already: runs of this lab start on the
     machines themselves. Raises UsageError."""
     machines = {_machine(node) for node in former}
     login_nodes = [host.node.typed for host in entered if host.facts.login_node and _machine(host.node) not in machines]
-    slurm = next((other for other in context.catalog.modules if other.lab.scheduler == "slurm"), None)
+    slurm = next((other for other in catalog.modules if other.lab.scheduler == "slurm"), None)
     if login_nodes and slurm is not None:
         raise UsageError(
             f"{login_nodes[0]} is a login node of a Slurm cluster, and runs of this lab would compute on it",
@@ -177,23 +185,23 @@ def _refuse_login_nodes(context: Context, module: Module, entered: Sequence[Ente
         )
 
 
-def _warn(context: Context, entered: Sequence[EnteredHost]) -> None:
+def _warn(watch: Watcher, entered: Sequence[EnteredHost]) -> None:
     """Report what does not stop the lab but will show in results."""
     for host in entered:
         facts = host.facts
         if not facts.torch:
             text = f"{host.node.typed}: no torch was found for any of its Pythons; exercises that need it will not run there. "
             text += "Where it has one, name it: node_python in gpucourse.yaml"
-            context.watch(Note(text=text, level="warning"))
+            watch(Note(text=text, level="warning"))
         if facts.disk_free_bytes < LITTLE_BYTES:
             text = f"{host.node.typed}: only {format_bytes(facts.disk_free_bytes)} free in {facts.home[0]}"
-            context.watch(Note(text=text, level="warning"))
+            watch(Note(text=text, level="warning"))
         if abs(facts.clock_skew_s) > CLOCK_S:
             way = "ahead of" if facts.clock_skew_s > 0 else "behind"
             text = (
                 f"{host.node.typed}: its clock is {abs(facts.clock_skew_s):.0f} s {way} this computer's; times will not line up"
             )
-            context.watch(Note(text=text, level="warning"))
+            watch(Note(text=text, level="warning"))
 
 
 def _find_leaving(before: HostsDeployment, nodes: Sequence[Node]) -> frozenset[str]:

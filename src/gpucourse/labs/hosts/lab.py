@@ -14,11 +14,12 @@ from gpucourse.model.deployment import HostsDeployment, Leftover, NodeHealth
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
-from gpucourse.ports import Link
+from gpucourse.ports import Link, Transport
 from gpucourse.remote import host_probe
 from gpucourse.remote.agent.scratch import LINKS
 from gpucourse.remote.fleet import Fleet, Outcome, values
 from gpucourse.workspace import runs
+from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.stack_paths import StackPaths
 
 T = TypeVar("T")
@@ -33,12 +34,13 @@ ANSWER_S = 5.0  # `status` has no time for a machine that is switched off
 
 @dataclass
 class HostsLab:
-    """Machines of the learner. A labs.take_down.Removable; its connections last until the end of its block.
+    """Machines of the learner. A labs.destroy.Removable; its connections last until the end of its block.
 
     `offered` are the nodes that a deploy has just examined, `without` the names of nodes to leave alone.
     """
 
-    context: Context
+    workspace: WorkspacePaths
+    transport: Transport
     paths: StackPaths
     deployment: HostsDeployment
     offered: tuple[Node, ...] = ()
@@ -52,7 +54,7 @@ class HostsLab:
 
     @cached_property
     def _fleet(self) -> Fleet:
-        return Fleet(self.context.transport, self.nodes)
+        return Fleet(self.transport, self.nodes)
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +76,7 @@ class HostsLab:
 
     def inspect(self) -> list[NodeHealth]:
         """Return whether each machine accepts the login right now."""
-        with Fleet(self.context.transport, self.nodes, timeout_s=ANSWER_S) as fleet:
+        with Fleet(self.transport, self.nodes, timeout_s=ANSWER_S) as fleet:
             outcomes = fleet.connect()
         return [
             NodeHealth(node=outcome.node.name, healthy=outcome.ok, detail=outcome.error.what if outcome.error else "")
@@ -152,7 +154,7 @@ class HostsLab:
         return shlex.join(["sh", "-c", f"cd || exit; {end}rm -rf {marks} {jobs}"])
 
     def _runs(self) -> list[RunRecord]:
-        return [record for record in runs.readable(self.context.paths)[0] if record.stack == self.deployment.stack]
+        return [record for record in runs.readable(self.workspace)[0] if record.stack == self.deployment.stack]
 
     def _look(self, link: Link, runs: list[str]) -> host_probe.Belongings:
         return host_probe.find_belongings(link, self.deployment.uid, runs, self._find_shared(link.node))
@@ -176,7 +178,7 @@ def open_hosts(context: Context, deployment: HostsDeployment, *, without: Collec
     """Return the lab of a deployment on the learner's machines, `without` the nodes of these names."""
     if deployment.inventory is None and deployment.phase == "ready":
         raise MissingError(f"{deployment.stack} names no machines", hint=f"gpucourse deploy {deployment.module} --target hosts")
-    return HostsLab(context, context.paths.stack(deployment.stack), deployment, without=without)
+    return HostsLab(context.paths, context.transport, context.paths.stack(deployment.stack), deployment, without=without)
 
 
 def _address(node: Node) -> str:

@@ -1,4 +1,7 @@
-"""Turning the names that the learner typed into nodes that were connected to and examined. Changes nothing on them."""
+"""Turning the names that the learner typed into nodes that were connected to and examined. Changes nothing on them.
+
+A host key is that of the learner's SSH, or one whose fingerprint the learner accepts.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,28 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, OtherHostKey, UsageError
-from gpucourse.labs.hosts.host_keys import check_answers, explain_other_key, with_host_keys
+from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UsageError
+from gpucourse.labs.results import Stranger, UnknownHosts
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import Link
-from gpucourse.remote.fleet import Fleet, do_on_each, values
+from gpucourse.remote.fleet import Fleet, Outcome, do_on_each, values
 from gpucourse.remote.host_probe import PYTHONS, HostFacts, look
 from gpucourse.remote.keys import ensure_client_key
-from gpucourse.remote.ssh import KeyRefused
+from gpucourse.remote.ssh import KeyRefused, fetch_host_key
 from gpucourse.remote.ssh_config import SshRoute, find_ssh_route
 from gpucourse.units import format_bytes
 
+if TYPE_CHECKING:
+    from gpucourse.workspace.settings import Settings
+
+
 MOST_KEYS = 4  # a server closes the connection after six keys that it does not accept
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +53,7 @@ def enter(
     routes = [find_ssh_route(host, context.environ) for host in hosts]
     ensure_client_key(context.paths.client_key)
     before = {(node.user, node.address, node.port): node for node in former}
-    nodes = [_as_before(_node(context, index, route), before) for index, route in enumerate(routes)]
+    nodes = [_as_before(_node(context.settings, index, route), before) for index, route in enumerate(routes)]
     nodes = with_host_keys(nodes, trust)
     known = {node.name: route for node, route in zip(nodes, routes, strict=True)}
     opened = do_on_each(nodes, lambda node: _open(context, node, known[node.name], key))
@@ -86,7 +96,7 @@ def _look_around(context: Context, fleet: Fleet) -> list[EnteredHost]:
     return entered
 
 
-def _node(context: Context, index: int, route: SshRoute) -> Node:
+def _node(settings: Settings, index: int, route: SshRoute) -> Node:
     return Node(
         name=f"node{index}",
         role="head" if index == 0 else "worker",
@@ -100,7 +110,7 @@ def _node(context: Context, index: int, route: SshRoute) -> Node:
         mode="hosts",
         host_key=next(iter(route.host_keys), ""),
         other_host_keys=route.host_keys[1:],
-        proxy=route.proxy or context.settings.ssh_proxy_command,
+        proxy=route.proxy or settings.ssh_proxy_command,
         typed=route.said,
     )
 
@@ -164,3 +174,50 @@ def _distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
                 hint="each needs a home of its own for what its ranks write; on such a cluster use its Slurm head alone",
             )
         seen[host_facts.identity] = homes[host_facts.home] = name
+
+
+def check_answers(outcomes: Sequence[Outcome[T]]) -> None:
+    """Raise the error of the machines that failed, if any; if some do not answer at all, it says how to try those by plain
+    ssh."""
+    try:
+        values(outcomes)
+    except NoAnswer as error:
+        silent = [outcome.node.typed for outcome in outcomes if isinstance(outcome.error, NoAnswer)]
+        tries = " or ".join(f"ssh {_words(name)}" for name in silent[:4])
+        raise NoAnswer(error.what, hint=f"see whether plain ssh gets there: {tries}") from error
+
+
+def _words(name: str) -> str:
+    """Return a machine's name as arguments of plain ssh."""
+    host, colon, port = name.rpartition(":")
+    return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
+
+
+def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
+    """Return the nodes, each with the host key that it must show from now on.
+
+    Raises UnknownHosts for those whose key is not trusted, UnreachableError if one does not answer.
+    """
+    unknown = [node for node in nodes if not node.host_key]
+    outcomes = do_on_each(unknown, fetch_host_key)
+    check_answers(outcomes)
+    shown = {outcome.node.name: outcome.take() for outcome in outcomes}
+    strangers = [
+        Stranger(said=node.typed, fingerprint=shown[node.name][1]) for node in unknown if shown[node.name][1] not in trust
+    ]
+    if strangers:
+        raise UnknownHosts(strangers)
+    return [replace(node, host_key=shown[node.name][0]) if node.name in shown else node for node in nodes]
+
+
+def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> OtherHostKey:
+    """Return the same error with advice: the expected key is in the learner's known hosts, or in the lab's record."""
+    if len(route.host_keys) > 1:
+        hint = f"if one more machine answers as {route.known_as}, compare this key with the one that its owner publishes, then "
+        add = f"ssh-keyscan -p {route.port} {route.address} >> ~/.ssh/known_hosts"
+        return OtherHostKey(error.what, hint=f"{hint}{add}. If not, it is a stranger")
+    if route.host_keys:
+        way = f"ssh-keygen -R '{route.known_as}' forgets the old key; then log in once with plain ssh"
+    else:
+        way = "gpucourse destroy N --forget-unreachable forgets the lab and with it the old key; then deploy again"
+    return OtherHostKey(error.what, hint=f"if you know that {node.typed} was reinstalled: {way}. If not, it is another machine")

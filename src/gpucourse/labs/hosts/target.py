@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
-from gpucourse.labs.health import Health, LabHealth
+from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import HostsDeployment, NodeHealth, Receipt
 
@@ -55,8 +55,8 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         self, context: Context, deployment: HostsDeployment, receipt: Receipt, unreachable: Mapping[str, str]
     ) -> None:
         """Take the lab down on the machines that can be reached; record in the receipt what may be left on the others."""
+        from gpucourse.labs.destroy import take_down
         from gpucourse.labs.hosts.lab import open_hosts
-        from gpucourse.labs.take_down import take_down
 
         with open_hosts(context, deployment, without=unreachable) as lab:
             try:

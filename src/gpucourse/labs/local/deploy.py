@@ -13,13 +13,12 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.collect_before_destroy import bring_home, find_ending
 from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.local.lab import SimulatedLab, choose, machine_names, open_simulated
-from gpucourse.labs.local.slurm_programs import FLAG
-from gpucourse.labs.readiness import wait_until_ready
+from gpucourse.labs.local.requirements import FLAG
+from gpucourse.labs.readiness import wait_for_slurm, wait_until_ready
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.results import BuildResult, DeployResult, Proposal
-from gpucourse.labs.slurm_readiness import wait_for_slurm
 from gpucourse.model.deployment import LocalDeployment
-from gpucourse.model.event import stage
+from gpucourse.model.event import Watcher, stage
 from gpucourse.model.manifest import Module
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
@@ -52,7 +51,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
     with context.lock(stack, f"deploy {module.id}"):
         before = deployments.load_as(context.paths, stack, LocalDeployment)
         deployment = before or make_record(
-            context, LocalDeployment, module, stack, template=module.lab.local.template, nodes=module.lab.local.nodes
+            context.workspace, LocalDeployment, module, stack, template=module.lab.local.template, nodes=module.lab.local.nodes
         )
         if nodes or not before:
             deployment.nodes_wanted = nodes or module.lab.local.nodes
@@ -65,7 +64,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
             fresh=before is None,
             began=began,
             leaving=leaving,
-            ends=find_ending(context, deployment, leaving),
+            ends=find_ending(context.paths, deployment, leaving),
         )
         if request.dry_run:
             proposal.planned = _plan_only(context, proposal)
@@ -78,15 +77,15 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     lab = open_simulated(context, deployment)
-    changes, sick = _plan_fresh(context, lab) if proposal.fresh else ([], [])
+    changes, sick = _plan_fresh(context.watch, lab) if proposal.fresh else ([], [])
     if proposal.leaving:
         bring_home(context, deployment, discard=False, leaving=proposal.leaving)
-    with record_outcome(context, deployment):
+    with record_outcome(context.paths, deployment):
         if not proposal.fresh:
-            changes, sick = _plan(context, lab, fresh=False)
+            changes, sick = _plan(context.watch, lab, fresh=False)
         with stage(context.watch, "apply", f"building {deployment.stack}"):
-            deployment.inventory = lab.up(context.watch)
-        deployment.terraform = lab.describe()
+            deployment.inventory = lab.terraform.up(context.watch)
+        deployment.terraform = lab.terraform.binary.describe()
         deployments.save(context.paths, deployment)
         with stage(context.watch, "ready", "waiting until every node is ready"):
             wait_until_ready(context, lab.paths, deployment.inventory)
@@ -109,22 +108,22 @@ def _find_leaving(deployment: LocalDeployment, *, again: bool) -> frozenset[str]
     return standing if again else standing - set(machine_names(deployment))
 
 
-def _plan_fresh(context: Context, lab: SimulatedLab) -> tuple[list[tuple[str, str]], list[str]]:
+def _plan_fresh(watch: Watcher, lab: SimulatedLab) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the plan of a lab of which nothing exists. Planning builds nothing, so there is no record yet, and none to
     remove."""
     try:
-        return _plan(context, lab, fresh=True)
+        return _plan(watch, lab, fresh=True)
     except BaseException:
-        lab.forget_if_empty()
+        lab.terraform.discard_if_empty()
         raise
 
 
-def _plan(context: Context, lab: SimulatedLab, *, fresh: bool) -> tuple[list[tuple[str, str]], list[str]]:
+def _plan(watch: Watcher, lab: SimulatedLab, *, fresh: bool) -> tuple[list[tuple[str, str]], list[str]]:
     """Return what will change, as (action, address), and the addresses of nodes that do not answer and are created again."""
-    lab.prepare(context.watch)
+    lab.terraform.prepare(watch)  # waits for that of a killed command: a node that it is just finishing is not sick
     sick = [] if fresh else lab.sick()
-    with stage(context.watch, "plan", "planning"):
-        return lab.plan(context.watch, sick), sick
+    with stage(watch, "plan", "planning"):
+        return lab.terraform.plan(watch, replace=sick), sick
 
 
 def _check_count(module: Module, nodes: int | None) -> None:
@@ -154,9 +153,9 @@ def _plan_only(context: Context, proposal: LocalProposal) -> DeployResult:
     lab = open_simulated(context, proposal.deployment)
     try:
         sick = [] if proposal.fresh else lab.sick()
-        changes = lab.plan(context.watch, sick)
+        changes = lab.terraform.plan(context.watch, replace=sick)
     finally:
         if proposal.fresh:
-            lab.forget_if_empty()
+            lab.terraform.discard_if_empty()
     seconds = time.monotonic() - proposal.began
     return DeployResult(deployment=proposal.deployment, changes=changes, dry_run=True, seconds=seconds, healed=sick)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +11,12 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.local import health
 from gpucourse.model.deployment import Leftover, LocalDeployment, NodeHealth
-from gpucourse.model.node import Inventory
 from gpucourse.storage import find_login
+from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.stack_paths import StackPaths
 
 if TYPE_CHECKING:
-    from gpucourse.labs.local.slurm_programs import Computer
+    from gpucourse.labs.local.requirements import Computer
     from gpucourse.model.event import Watcher
     from gpucourse.provision.stack import TerraformStack
 
@@ -32,9 +31,9 @@ def machine_names(deployment: LocalDeployment) -> list[str]:
     return node_names(deployment.nodes_wanted + deployment.has_slurm)
 
 
-def inspect(context: Context, deployment: LocalDeployment) -> list[NodeHealth]:
+def inspect(paths: WorkspacePaths, deployment: LocalDeployment) -> list[NodeHealth]:
     """Return the current health of each node of a deployment. Changes nothing, needs no Terraform and no SSH."""
-    return health.inspect(context.paths.stack(deployment.stack).nodes, machine_names(deployment))
+    return health.inspect(paths.stack(deployment.stack).nodes, machine_names(deployment))
 
 
 def choose(
@@ -50,11 +49,11 @@ def choose(
 
     `computer` is this one, except in tests. Raises UsageError, or MissingError with what to install.
     """
-    from gpucourse.labs.local import one_host, slurm_programs
+    from gpucourse.labs.local import requirements
     from gpucourse.local.machines import link as cable
     from gpucourse.local.machines.requirements import Lacking, NoNamespaces
 
-    computer = computer or slurm_programs.Computer()
+    computer = computer or requirements.Computer()
     again = f"gpucourse deploy {deployment.module}"
     if link is not None:
         try:
@@ -66,19 +65,19 @@ def choose(
         deployment.variables.scheduler = scheduler
     slurm = deployment.has_slurm
     if unpack and not slurm:
-        raise UsageError(f"{slurm_programs.FLAG}: module {deployment.module} has no Slurm", hint=again)
-    one_host.forget(deployment)
+        raise UsageError(f"{requirements.FLAG}: module {deployment.module} has no Slurm", hint=again)
+    requirements.forget_one_host(deployment)
     if slurm or deployment.link:
         deployment.shared = "/shared"
-        layer = slurm_programs.choose_programs(context, computer, unpack=unpack) if slurm else None
+        layer = requirements.choose_programs(context, computer, unpack=unpack) if slurm else None
         deployment.variables.layer = str(layer or "")
         try:
             computer.require(slurm=slurm, cable=deployment.link, layer=layer)
         except NoNamespaces as error:
-            one_host.fall_back(context, computer, deployment, error)
+            requirements.fall_back(context.paths, computer, deployment, error)
         except Lacking as error:
             what = "a Slurm cluster" if slurm else "a link of its own"
-            way = slurm_programs.way_without_root(context, computer, again) if slurm else ""
+            way = requirements.way_without_root(context.environ, computer, again) if slurm else ""
             raise MissingError(f"{what} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
     else:
         deployment.shared = ""
@@ -86,16 +85,11 @@ def choose(
 
 @dataclass(frozen=True)
 class SimulatedLab:
-    """Simulated nodes on this computer. Implements labs.take_down.Removable."""
+    """Simulated nodes on this computer, which `terraform` builds. Implements labs.destroy.Removable."""
 
     paths: StackPaths
     deployment: LocalDeployment
     terraform: TerraformStack
-
-    def prepare(self, watcher: Watcher) -> None:
-        """Prepare Terraform's folder. Waits for the Terraform of a killed command: a node that it is just finishing is not
-        sick."""
-        self.terraform.prepare(watcher)
 
     def sick(self) -> list[str]:
         """Return the Terraform addresses of nodes that exist in the state but do not answer: `up` has to replace them."""
@@ -104,25 +98,9 @@ class SimulatedLab:
         addresses = [f"terraform_data.node[{name.removeprefix('node')}]" for name in names]
         return [address for address in addresses if address in known]
 
-    def plan(self, watcher: Watcher, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """Return what `up` would do."""
-        return self.terraform.plan(watcher, replace=tuple(replace))
-
-    def up(self, watcher: Watcher) -> Inventory:
-        """Build what was planned."""
-        return self.terraform.up(watcher)
-
     def list_existing(self) -> list[str]:
         """Return what exists, as Terraform addresses."""
         return self.terraform.addresses()
-
-    def describe(self) -> str:
-        """Return which Terraform builds it."""
-        return self.terraform.binary.describe()
-
-    def forget_if_empty(self) -> None:
-        """Remove Terraform's folder if nothing exists: a dry run leaves nothing behind."""
-        self.terraform.discard_if_empty()
 
     def inspect(self) -> list[NodeHealth]:
         """Return the current health of each node."""

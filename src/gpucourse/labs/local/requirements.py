@@ -1,15 +1,31 @@
-"""What simulated nodes need of this computer, for `doctor`."""
+"""What simulated nodes need of this computer. A simulated Slurm cluster needs programs, installed here or unpacked from
+packages into a folder; and machines of its own or, without namespaces, this computer alone."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.labs.local.slurm_programs import Computer, choose_programs, way_without_root
+from gpucourse.errors import MissingError
+from gpucourse.local import layout
+from gpucourse.local.machines import packages, requirements
 from gpucourse.local.machines.requirements import Lacking, NoNamespaces, find_program
 from gpucourse.model.cloud import Finding
+from gpucourse.model.deployment import LocalDeployment
+from gpucourse.model.event import Note, Watcher, stage
+from gpucourse.workspace.paths import WorkspacePaths
+
+FLAG = "--unpack-slurm"
+_LACKS = (
+    "All nodes are this one computer: hostname, address and processes are the same on each (SLURMD_NODENAME and SLURM_NODEID "
+    "tell them apart), and ssh does not reach separate machines. For separate machines: "
+)
 
 
 def find_requirements(context: Context) -> list[Finding]:
@@ -42,6 +58,75 @@ def _slurm(context: Context) -> list[Finding]:
             detail = f"{find_program('slurmctld')}, but {error}: all nodes would be this one computer"
             return [Finding(what="Slurm", state="warning", detail=detail, mend=error.remedy)]
         detail = f"{error}; needed for module {module.id} on simulated nodes"
-        mend = f"{error.remedy}{way_without_root(context, computer, f'gpucourse deploy {module.id}')}"
+        mend = f"{error.remedy}{way_without_root(context.environ, computer, f'gpucourse deploy {module.id}')}"
         return [Finding(what="Slurm", state="warning", detail=detail, mend=mend)]
     return [Finding(what="Slurm", state="ok", detail=f"unpacked aside in {layer}" if layer else find_program("slurmctld"))]
+
+
+@dataclass(frozen=True)
+class Computer:
+    """What this computer has and can do for simulated nodes as separate machines. A test passes one with its own answers."""
+
+    require: Callable[..., None] = requirements.require
+    unpackable: Callable[[], list[str]] = requirements.unpackable
+    slurm_missing: Callable[[], set[str]] = requirements.slurm_missing
+    has_account: Callable[[], bool] = requirements.has_account
+    can_unpack: Callable[[Mapping[str, str]], bool] = packages.can_unpack
+    unpack: Callable[[Mapping[str, str], list[str], Watcher], Path] = packages.unpack
+
+
+def choose_programs(context: Context, computer: Computer, *, unpack: bool = False) -> Path | None:
+    """Return the folder of packages to lay over the machines' programs: None if Slurm is installed, or not unpacked.
+
+    With `unpack`, they are fetched once. Raises MissingError, StorageError.
+    """
+    lacking = computer.unpackable()
+    if lacking and unpack:
+        with stage(context.watch, "packages", "fetching Slurm's packages"):
+            return computer.unpack(context.environ, lacking, context.watch)
+    if unpack:
+        context.watch(Note(text=f"Slurm is installed here: {FLAG} has nothing to do"))
+    return packages.find_unpacked(context.environ) if lacking else None
+
+
+def way_without_root(environ: Mapping[str, str], computer: Computer, again: str) -> str:
+    """Return what to append to the command that installs Slurm, if the command `again` can work without it; else nothing."""
+    possible = computer.unpackable() and computer.can_unpack(environ)
+    return f"; or, without root's rights: {again} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
+
+
+def fall_back(
+    paths: WorkspacePaths, computer: Computer, deployment: LocalDeployment, refused: requirements.NoNamespaces
+) -> None:
+    """Record that Slurm's daemons run side by side on this computer, and what is missing for that reason.
+
+    Raises MissingError if a link is requested as well, which only separate machines can have, if Slurm is not installed here,
+    or if this user has no account.
+    """
+    again = f"gpucourse deploy {deployment.module}"
+    if deployment.link:
+        raise MissingError(
+            f"a link of its own on simulated nodes: {refused}", hint=f"{refused.remedy}; or: --target aws"
+        ) from refused
+    if missing := computer.slurm_missing():
+        install = requirements.install_command(slurm=True, packages=missing)
+        raise MissingError(
+            f"a Slurm cluster on simulated nodes: {refused}",
+            hint=f"{refused.remedy}; or, to have it without namespaces: {install}; or: --target aws",
+        ) from refused
+    if not computer.has_account():
+        raise MissingError(
+            f"a Slurm cluster on simulated nodes: Slurm needs an account for its jobs, and user {os.getuid()} has none on "
+            "this computer",
+            hint=f"{requirements.account_command()}, then {again}; or: --target aws",
+        ) from refused
+    deployment.variables.one_host = True
+    deployment.variables.layer = ""
+    deployment.shared = str(paths.stack(deployment.stack).nodes / layout.SHARED)
+    deployment.lacks = f"{_LACKS}{refused.remedy}; then {again}"
+
+
+def forget_one_host(deployment: LocalDeployment) -> None:
+    """Record that the daemons do not, or no longer, run side by side."""
+    deployment.variables.one_host = False
+    deployment.lacks = ""

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
-from gpucourse.labs.health import Health, LabHealth
+from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import LocalDeployment, Receipt
 
@@ -44,12 +44,12 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
             return Health()
         from gpucourse.labs.local.lab import inspect
 
-        return Health(labs={lab.stack: LabHealth(nodes=inspect(context, lab)) for lab in labs})
+        return Health(labs={lab.stack: LabHealth(nodes=inspect(context.paths, lab)) for lab in labs})
 
     def take_down(self, context: Context, deployment: LocalDeployment, receipt: Receipt) -> None:
         """Take the lab down with Terraform; what it misses is found by process, port and folder."""
+        from gpucourse.labs.destroy import take_down
         from gpucourse.labs.local.lab import open_simulated
-        from gpucourse.labs.take_down import take_down
 
         take_down(context, deployment, receipt, open_simulated(context, deployment))
 

@@ -131,8 +131,8 @@ def read_run(context: Context, record: RunRecord) -> RunContent:
             return None
 
     metrics = attempt(lambda: read_metrics(files.metrics))
-    verdict = attempt(lambda: read_run_verdict(context, record))
-    prediction = attempt(lambda: read_prediction(context, exercise, record)) if exercise else None
+    verdict = attempt(lambda: read_run_verdict(context.paths, record))
+    prediction = attempt(lambda: read_prediction(context.paths, exercise, record)) if exercise else None
     environment = attempt(lambda: read_json(files.environment))
     logs = files.all_logs()
     return RunContent(

@@ -14,7 +14,7 @@ from gpucourse.model.sweep import Sweep
 from gpucourse.report import grids
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import check_record, read_metrics, read_record
-from gpucourse.workspace.paths import RunPaths
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 MAX_SWEEPS = 40
 """The largest number of sweeps on the page: the newest."""
@@ -51,13 +51,13 @@ def _read_sweep(context: Context, files: RunPaths) -> SweepContent:
         _, exercise = context.catalog.exercise(sweep.exercise)
     except GpucourseError:
         return SweepContent(sweep=sweep, exercise=None, chart=None)
-    return SweepContent(sweep=sweep, exercise=exercise, chart=next(_list_charts(context, exercise, sweep), None))
+    return SweepContent(sweep=sweep, exercise=exercise, chart=next(_list_charts(context.paths, exercise, sweep), None))
 
 
-def _list_charts(context: Context, exercise: Exercise, sweep: Sweep) -> Iterator[tuple[Plot, Drawable]]:
+def _list_charts(paths: WorkspacePaths, exercise: Exercise, sweep: Sweep) -> Iterator[tuple[Plot, Drawable]]:
     """Yield the plots from which `run --sweep` chooses; it draws the first."""
     measured = {
-        point.value: read_metrics(context.paths.run(sweep.folder, point.run).metrics)
+        point.value: read_metrics(paths.run(sweep.folder, point.run).metrics)
         for point in sweep.points
         if point.run and point.state == "succeeded" and isinstance(point.value, str | int | float)
     }

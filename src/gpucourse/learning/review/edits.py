@@ -35,7 +35,7 @@ def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
     """Return the edits behind the run that counts for an exercise: the course's own scripts first, then the learner's parts in
     that run if the handed-in ones differ or none is handed in. Last come the handed-in parts, from any run."""
     try:
-        record = evidence.find_counting_run(context, exercise)
+        record = evidence.find_counting_run(context.paths, exercise)
     except GpucourseError:  # the grade says why
         record = None
     behind_run = read_edits(context, exercise, record) if record else ()

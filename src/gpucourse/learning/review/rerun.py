@@ -110,7 +110,7 @@ def _choose(bundle: Context, only: Sequence[str]) -> _Due:
     choices: list[tuple[Exercise, RunRecord | None]] = []
     for exercise in (exercise for exercise in every if not only or exercise.id in names):
         try:
-            record = evidence.find_counting_run(bundle, exercise)
+            record = evidence.find_counting_run(bundle.paths, exercise)
         except GpucourseError:  # a record that cannot be read: the grade says so
             record = None
         if record is not None or _list_handed_in(bundle, exercise):
@@ -185,7 +185,7 @@ def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: Ru
     if exercise.launch.traits.is_terminal:
         return "it is a session at the learner's own terminal"
     try:
-        gpu = on_gpu(material(place.bundle, record)["metrics"], record.mode)
+        gpu = on_gpu(material(place.bundle.paths, record)["metrics"], record.mode)
     except GpucourseError as error:
         return error.what
     if record.handed_on:
@@ -225,7 +225,7 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
     files = RunPaths(Path(document["folder"]))
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
     try:
-        original = material(place.bundle, record)
+        original = material(place.bundle.paths, record)
         repeated = {"metrics": read_metrics(files.metrics), "plan": plan, "run": run}
         figures = tuple(compare_figures(exercise, original, repeated))
         reason = compare_checks(place.bundle, exercise, record, (document.get("verdict") or {}).get("checks") or ())

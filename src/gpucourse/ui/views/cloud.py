@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpucourse.labs.aws.budget import Budget
-    from gpucourse.labs.aws.plan import Quote
+    from gpucourse.labs.aws.plan import LabPlan
     from gpucourse.labs.results import DeployResult, PricedProposal
-    from gpucourse.model.cloud import Finding
+    from gpucourse.model.cloud import Finding, Sibling
     from gpucourse.model.deployment import Cloud, PlacementAttempt
 
 _NEXT = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}
@@ -29,23 +29,24 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
 
     `again`: the command that builds it, if this one only shows the quote.
     """
-    quotes = proposal.quotes
+    plans = proposal.plans
     blocks: list[Block] = []
-    for lab_quote in quotes:
-        blocks += [_what(lab_quote, several=len(quotes) > 1), _lines(lab_quote)]
-    blocks.append(_sums(quotes, proposal.budget))
-    said = [*(note for lab_quote in quotes for note in lab_quote.notes), *proposal.notes, *_warnings(proposal.findings)]
+    for plan in plans:
+        blocks += [_what(plan, several=len(plans) > 1), _lines(plan)]
+    blocks.append(_sums(plans, proposal.budget))
+    said = [*(note for plan in plans for note in plan.notes), *proposal.notes, *_warnings(proposal.findings)]
+    module = plans[0].choice.module
     if proposal.later:
         later = ", ".join(choice.gpu.upper() for choice in proposal.later)
-        now = " and ".join(lab_quote.gpu.upper() for lab_quote in quotes)
+        now = " and ".join(plan.deployment.gpu.upper() for plan in plans)
         said.append(
             f"The quota allows only one of these labs at a time: {now} now, {later} after it. When you are done with {now}: "
-            f"gpucourse destroy {quotes[0].module} --gpu {quotes[0].gpu}, then this again with --gpu {proposal.later[0].gpu}"
+            f"gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, then this again with --gpu {proposal.later[0].gpu}"
         )
     if said:
         blocks.append(Items(tuple(Cell(text, "warn") for text in said), title="Good to know"))
     footer = (f"Nothing was built. Build it: {again}",) if again else ()
-    return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", blocks=tuple(blocks), footer=footer)
+    return View(title=f"Module {module.id} on AWS: {module.title}", blocks=tuple(blocks), footer=footer)
 
 
 def cloud_deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *, whole: bool = False) -> View:
@@ -78,43 +79,44 @@ def money(amount: Decimal) -> str:
     return f"${amount:,.2f}"
 
 
-def _what(quote: Quote, *, several: bool) -> Block:
-    actions = [action for action, _address in quote.changes]
-    plan = ", ".join(f"{actions.count(action)} {_NEXT.get(action, action)}" for action in dict.fromkeys(actions))
+def _what(plan: LabPlan, *, several: bool) -> Block:
+    actions = [action for action, _address in plan.changes]
+    changes = ", ".join(f"{actions.count(action)} {_NEXT.get(action, action)}" for action in dict.fromkeys(actions))
+    deployment, cloud, head = plan.deployment, plan.deployment.cloud, plan.choice.head
     return facts(
         [
-            ("stack", f"{quote.stack} in {quote.zone}"),
-            ("nodes", f"{quote.nodes} x {quote.instance_type} ({quote.gpu.upper()}, {quote.market})"),
-            *((("head", f"1 x {quote.head}, which takes the jobs"),) if quote.head else ()),
-            ("plan", f"{plan} (resources)" if plan else "everything exists already: nothing to do"),
-            ("ends", f"automatically at {_clock(quote.expires)}, in {_hours(quote.hours)}"),
-            *((("if sold out", _others(quote)),) if quote.siblings else ()),
+            ("stack", f"{deployment.stack} in {cloud.zone}"),
+            ("nodes", f"{deployment.nodes_wanted} x {cloud.instance_type} ({cloud.gpu.upper()}, {cloud.market})"),
+            *((("head", f"1 x {head}, which takes the jobs"),) if head else ()),
+            ("plan", f"{changes} (resources)" if changes else "everything exists already: nothing to do"),
+            ("ends", f"automatically at {_clock(cloud.expires)}, in {_hours(plan.hours)}"),
+            *((("if sold out", _others(plan.siblings)),) if plan.siblings else ()),
         ],
-        title=quote.gpu.upper() if several else "",
+        title=cloud.gpu.upper() if several else "",
     )
 
 
-def _lines(quote: Quote) -> Table:
-    rows = [(line.what, f"{line.per_hour:.4f}", line.rate.origin) for line in quote.charges]
-    rows.append(("together", f"{quote.per_hour:.4f}", ""))
-    notes = tuple(dict.fromkeys(line.rate.note for line in quote.charges if line.rate.note))
+def _lines(plan: LabPlan) -> Table:
+    rows = [(line.what, f"{line.per_hour:.4f}", line.rate.origin) for line in plan.charges]
+    rows.append(("together", f"{plan.per_hour:.4f}", ""))
+    notes = tuple(dict.fromkeys(line.rate.note for line in plan.charges if line.rate.note))
     if notes:
         rows.append(("", "", "; ".join(notes)))
     return table([Column("what costs", wrap=True), Column("$/h", align="right"), Column("price from", wrap=True)], rows)
 
 
-def _sums(quotes: Sequence[Quote], budget: Budget) -> Block:
-    to_the_end = sum((quote.to_the_end for quote in quotes), Decimal(0))
-    usually = sum((quote.usually for quote in quotes), Decimal(0))
-    hours = {_hours(quote.hours) for quote in quotes}
-    usual = {_hours(quote.usual_hours) for quote in quotes}
+def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
+    to_the_end = sum((plan.to_the_end for plan in plans), Decimal(0))
+    usually = sum((plan.usually for plan in plans), Decimal(0))
+    hours = {_hours(plan.hours) for plan in plans}
+    usual = {_hours(plan.choice.need.hours) for plan in plans}
     left = "no budget is set (budget_usd in gpucourse.yaml)"
     if budget.remaining is not None and budget.budget is not None:
         left = f"{money(max(budget.remaining, Decimal(0)))} of {money(budget.budget)} is left, {money(budget.spent)} is spent"
         left += f", {money(budget.reserved)} set aside for other labs until their deadlines" if budget.reserved else ""
     return facts(
         [
-            ("to its end" if len(quotes) == 1 else "all to their end", f"{money(to_the_end)} ({' and '.join(sorted(hours))})"),
+            ("to its end" if len(plans) == 1 else "all to their end", f"{money(to_the_end)} ({' and '.join(sorted(hours))})"),
             ("as usual", f"{money(usually)} for the {' and '.join(sorted(usual))} that the module usually takes"),
             ("budget", Cell(left, "bad") if budget.remaining is not None and to_the_end > budget.remaining else left),
         ]
@@ -148,8 +150,8 @@ def _place(cloud: Cloud) -> list[tuple[str, str | Cell]]:
     ]
 
 
-def _others(quote: Quote) -> str:
-    return ", then ".join(f"{sibling.instance_type} at {money(sibling.usd_per_hour)} an hour" for sibling in quote.siblings)
+def _others(siblings: Sequence[Sibling]) -> str:
+    return ", then ".join(f"{sibling.instance_type} at {money(sibling.usd_per_hour)} an hour" for sibling in siblings)
 
 
 def _warnings(findings: Sequence[Finding]) -> list[str]:

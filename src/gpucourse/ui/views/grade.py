@@ -7,10 +7,9 @@ import io
 import shlex
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpucourse.model.score import NO_RUN, Grade, PartScore, RowScore, Signs
+from gpucourse.model.score import NO_RUN, Grade, PartScore, RowScore, Signs, list_missing
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, table
 from gpucourse.ui.text import clean, clean_line, format_count, format_points
@@ -226,7 +225,7 @@ def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
                     row.earned,
                     row.waiting,
                     row.level,
-                    row.list_missing(),
+                    list_missing(row.pieces, names=True),
                     sum(edited.get(name, 0) for name in {piece.exercise for piece in row.pieces}),
                     _name_learner_judged(result, {piece.exercise for piece in row.pieces if piece.kind == "yours"}),
                 ]
@@ -338,7 +337,7 @@ def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
     after it. It is not named if it lacks nothing for this row, such as a part that was judged without a run."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)
-    told = replace(row, pieces=tuple(pieces)).missing
+    told = list_missing(pieces)
     return "; ".join(filter(None, (told, f"{', '.join(names)}: {NO_RUN}" if names else "")))
 
 

@@ -11,8 +11,8 @@ from gpucourse.ui.tables import Cell, Facts, facts
 from gpucourse.ui.text import age, hourly, usd
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.node_files import Idle
     from gpucourse.labs.aws.status import Outlook
+    from gpucourse.model.cloud import Idle
     from gpucourse.model.deployment import Deployment
 
 SOON_S = 30 * 60

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gpucourse.model.diagnosis import Diagnosis, LogQuote
     from gpucourse.model.manifest import Exercise
-    from gpucourse.runs.runs import ListedRun
+    from gpucourse.runs.settle import ListedRun
 
 SHOWN, QUOTES = 12, 2  # files listed by name; more are counted
 _STATES: dict[str, Style] = {

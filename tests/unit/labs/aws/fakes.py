@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +36,12 @@ def _catalog() -> Catalog:
     return load(find_course({}))
 
 
-class CourseContext(Context):
-    """A context whose catalogue was read once for all tests."""
-
-    @cached_property
-    def catalog(self) -> Catalog:
-        return _catalog()
-
-
 def context_in(folder: Path) -> tuple[Context, list[Event]]:
     """A workspace with the real course, and everything that a command told while it worked."""
     events: list[Event] = []
     workspace = open_workspace(folder / "work")
-    context = CourseContext(workspace=workspace, folders=find_course({}), environ={}, watch=events.append)
+    context = Context(workspace=workspace, folders=find_course({}), environ={}, watch=events.append)
+    context.opened.catalog = _catalog()  # read once for all tests
     return context, events
 
 

@@ -14,7 +14,7 @@ from gpucourse.context import Context
 from gpucourse.errors import CloudError, InfrastructureError, LeftoverError, TerraformFailed, UsageError
 from gpucourse.labs.aws import build
 from gpucourse.labs.aws.budget import read_budget
-from gpucourse.labs.aws.propose import AwsProposal
+from gpucourse.labs.aws.plan import AwsProposal
 from gpucourse.labs.request import DeployRequest
 from gpucourse.model.cloud import CloudInstance, Finding
 from gpucourse.model.event import Note
@@ -131,7 +131,7 @@ def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> N
     """Both were offered while all of the budget was free, as when two terminals wait for a yes."""
     context.paths.settings.write_text("budget_usd: 10\n")
     first, second = (propose_one(context, module) for module in ("3", "1"))
-    assert first.quotes[0].to_the_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))
+    assert first.plans[0].to_the_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))
     build._reserve(context, first)
     with pytest.raises(UsageError, match=r"beside \$6\.\d\d for other labs until their deadlines") as refused:
         build._reserve(context, second)
@@ -151,9 +151,7 @@ def propose_one(context: Context, module: str) -> AwsProposal:
     offer.changes = [("create", "aws_instance.node[0]")]
     budget = read_budget(context, ())
     command = DeployRequest(module=module, target="aws", ttl_s=hours * 3600, spot=False).command
-    return AwsProposal(
-        quotes=[offer.make_quote()], later=[], findings=[], budget=budget, plans=[offer], over_budget=False, command=command
-    )
+    return AwsProposal(later=[], findings=[], budget=budget, plans=[offer], over_budget=False, command=command)
 
 
 def find_on(market: str) -> list[CloudInstance]:

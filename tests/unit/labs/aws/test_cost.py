@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -14,7 +15,7 @@ from tests.unit.ui.examples import record
 
 
 def test_cost_of_an_account_that_does_not_answer_is_that_of_the_ledger(context: Context) -> None:
-    context.environ = WITHOUT_CREDENTIALS
+    context = replace(context, environ=WITHOUT_CREDENTIALS)
     context.paths.settings.write_text("budget_usd: 10\n")
     began = ledger.now() - timedelta(hours=2)
     lab = deployment_of(hours=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_make_error_names_every_place_that_was_tried() -> None:
 
 def test_record_outcome_keeps_the_phase_and_says_what_exists(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
-    context.environ = WITHOUT_CREDENTIALS
+    context = replace(context, environ=WITHOUT_CREDENTIALS)
     deployment = deployment_of()
     existing = failure_report.describe_existing(context, deployment)
     assert "cannot be looked up now" in existing, "an account that does not answer is not called empty"

@@ -188,7 +188,7 @@ def settle(
     expires: str = "",
 ) -> Bill:
     ledger.settle(
-        context,
+        context.paths,
         ScriptedAccount({}),
         "s-1",
         expires=expires,
@@ -233,11 +233,11 @@ def test_sum_reserved_counts_labs_until_their_deadlines(context: Context) -> Non
         deployments.save(context.paths, lab, phase)  # type: ignore[arg-type]  # the test's own words
     ledger.update(context.paths.ledger, "ready", [replace(charge_of("i-1", "instance", NOW), stack="ready")], NOW)
     cents = Decimal("0.01")
-    assert ledger.sum_reserved(context) == pytest.approx(Decimal(4 * 1 + 2 * 3), abs=cents)
-    assert ledger.sum_reserved(context, without={labs["creating"].stack}) == pytest.approx(Decimal(4), abs=cents)
+    assert ledger.sum_reserved(context.paths) == pytest.approx(Decimal(4 * 1 + 2 * 3), abs=cents)
+    assert ledger.sum_reserved(context.paths, without={labs["creating"].stack}) == pytest.approx(Decimal(4), abs=cents)
     labs["ready"].cloud.expires = (NOW - timedelta(hours=1)).isoformat()
     deployments.save(context.paths, labs["ready"])
-    assert ledger.sum_reserved(context) == pytest.approx(Decimal(6), abs=cents)
+    assert ledger.sum_reserved(context.paths) == pytest.approx(Decimal(6), abs=cents)
 
 
 def test_settle_charges_a_restarted_node_from_its_restart(context: Context) -> None:
@@ -260,20 +260,20 @@ def with_prices(context: Context) -> Context:
     return context
 
 
-def test_read_prices_gives_ledger_and_quote_one_price(with_prices: Context) -> None:
-    book = read_prices(with_prices, HERE)
+def test_read_prices_gives_ledger_and_plan_one_price(with_prices: Context) -> None:
+    book = read_prices(with_prices.paths, HERE)
     assert book.instance(KIND) == TODAY
     assert book.instance(KIND, "spot", f"{HERE}a") == SPOT
-    quote = plan_of(choice_of(with_prices.catalog.module("3")), deployment_of(), book).make_quote()
-    assert quote.charges[0].rate == TODAY
+    plan = plan_of(choice_of(with_prices.catalog.module("3")), deployment_of(), book)
+    assert plan.charges[0].rate == TODAY
     elsewhere = PriceBook(region="us-west-2").instance(KIND)
-    assert read_prices(with_prices, "us-west-2").instance(KIND) == elsewhere, "each region keeps its own"
+    assert read_prices(with_prices.paths, "us-west-2").instance(KIND) == elsewhere, "each region keeps its own"
 
 
 @pytest.mark.parametrize("amount", ['"-1"', '"NaN"', '"1e9"', '"much"', "[]"])
 def test_read_prices_ignores_a_price_that_cannot_be(with_prices: Context, amount: str) -> None:
     file = with_prices.paths.prices
     file.write_text(file.read_text(encoding="utf-8").replace('"0.8123"', amount), encoding="utf-8")
-    assert read_prices(with_prices, HERE).instance(KIND) == PriceBook(region=HERE).instance(KIND)
+    assert read_prices(with_prices.paths, HERE).instance(KIND) == PriceBook(region=HERE).instance(KIND)
     store_prices(with_prices, PriceBook(region=HERE, fresh=(((KIND, "on-demand", ""), TODAY),)))
-    assert read_prices(with_prices, HERE).instance(KIND) == TODAY
+    assert read_prices(with_prices.paths, HERE).instance(KIND) == TODAY

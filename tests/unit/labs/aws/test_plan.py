@@ -14,7 +14,7 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws import plan
 from gpucourse.labs.aws.choice import Choice
-from gpucourse.labs.aws.plan import Fit, Quote
+from gpucourse.labs.aws.plan import Fit, LabPlan
 from gpucourse.model.cloud import CloudInstance, LabNeed
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, make_refusal
 from tests.unit.aws.test_instances import make_instance
@@ -121,49 +121,50 @@ def an_account(vcpus: float) -> ScriptedAccount:
 
 
 def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(context: Context) -> None:
-    larger = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
-    plan.check_growth(Quotas(an_account(40.0)), larger)
+    standing = deployment_of()
+    larger = choice_of(context.catalog.module("3"), nodes=5, standing=standing)
+    plan.check_growth(Quotas(an_account(40.0)), larger, standing)
     with pytest.raises(MissingError, match=r"what 03-aws-t4 needs(.|\n)*needed 24 vCPU, limit 31, in use 16") as caught:
-        plan.check_growth(Quotas(an_account(31.0)), larger)
+        plan.check_growth(Quotas(an_account(31.0)), larger, standing)
     first, ask = caught.value.hint.split("\n")
     assert first == "--nodes 3 fits into the quota as it is"
     assert ask.startswith("gpucourse doctor --target aws --request-quota --module 3 --region us-east-2 --gpu t4 --nodes 5 (")
     account = an_account(0.0)
     account.answers["service-quotas", "get_service_quota"] = make_refusal("servicequotas:GetServiceQuota")
-    plan.check_growth(Quotas(account), larger)  # what cannot be read refuses nothing
+    plan.check_growth(Quotas(account), larger, standing)  # what cannot be read refuses nothing
 
 
 TYPED = "gpucourse deploy 3 --target aws"
 MADE = [("create", "aws_instance.node[0]"), ("update", "aws_vpc.this")]
 
 
-def quote(tmp_path: Path, *, changes: list[tuple[str, str]] = MADE, hours: str = "4") -> Quote:
+def planned(tmp_path: Path, *, changes: list[tuple[str, str]] = MADE, hours: str = "4") -> LabPlan:
     context, _events = context_in(tmp_path)
     choice = choice_of(module_with(CLUSTER, context))
     lab_plan = plan_of(choice, deployment_of(instance_type="g4dn.xlarge"), hours=hours)
     lab_plan.changes = changes
-    return lab_plan.make_quote()
+    return lab_plan
 
 
-def test_make_quote_names_every_part_with_its_source_and_day(tmp_path: Path) -> None:
-    lab_quote = quote(tmp_path)
-    assert [line.kind for line in lab_quote.charges] == ["instance", "instance", "burst", "disk", "disk", "address", "storage"]
-    head, workers, burst, disk, throughput, address, _storage = lab_quote.charges
+def test_lab_plan_prices_every_part_with_its_source_and_day(tmp_path: Path) -> None:
+    lab_plan = planned(tmp_path)
+    assert [line.kind for line in lab_plan.charges] == ["instance", "instance", "burst", "disk", "disk", "address", "storage"]
+    head, workers, burst, disk, throughput, address, _storage = lab_plan.charges
     assert [str(head.units), str(workers.units)] == ["1", "3"]
     assert (burst.what, burst.per_hour) == ("CPU bursts of 1 x t3.medium, at most", Decimal("0.08"))
     assert (throughput.what, str(throughput.units)) == ("1125 MB/s more of disk", str(3 * 375))
     assert [str(disk.units), str(address.units)] == [str(30 + 3 * 120), "4"]
-    assert all(line.rate.source and line.rate.date for line in lab_quote.charges)
-    assert lab_quote.per_hour == sum(line.per_hour for line in lab_quote.charges)
-    assert lab_quote.to_the_end == 4 * lab_quote.per_hour
-    assert lab_quote.usually == lab_quote.usual_hours * lab_quote.per_hour
-    assert lab_quote.creates == 1
+    assert all(line.rate.source and line.rate.date for line in lab_plan.charges)
+    assert lab_plan.per_hour == sum(line.per_hour for line in lab_plan.charges)
+    assert lab_plan.to_the_end == 4 * lab_plan.per_hour
+    assert lab_plan.usually == lab_plan.choice.need.hours * lab_plan.per_hour
+    assert lab_plan.creates == 1
 
 
-def test_make_quote_says_that_a_node_goes(tmp_path: Path) -> None:
-    shrunk = quote(
+def test_lab_plan_says_that_a_node_goes(tmp_path: Path) -> None:
+    shrunk = planned(
         tmp_path, changes=[("delete", 'module.nodes.aws_instance.node["node1-on-demand"]'), ("update", "aws_vpc.this")]
     )
     assert (shrunk.ends, shrunk.creates) == (1, 0)
     assert "1 of its nodes goes" in shrunk.notes[0]
-    assert quote(tmp_path).notes == ()
+    assert planned(tmp_path).notes == ()

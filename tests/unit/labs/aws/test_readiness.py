@@ -46,8 +46,8 @@ class World:
     """One lab: what its nodes, its account and its console answer."""
 
     def __init__(self, folder: Path) -> None:
-        self.context, self.events = context_in(folder)
-        self.context.make_transport = lambda _key: self
+        context, self.events = context_in(folder)
+        self.context = replace(context, make_transport=lambda _key: self)
         self.deployment = deployment_of()
         self.deployment.inventory = Inventory(stack=self.deployment.stack, nodes=NODES)
         self.found = [instance("node0", 1), instance("node1", 2)]
@@ -69,7 +69,8 @@ class World:
 
     def wait_until_ready(self, times: ReadinessTimes = AT_ONCE, **more: Any) -> Inventory:
         paths = self.context.paths.stack(self.deployment.stack)
-        lab = CloudLab(self.context, paths, self.deployment, None, self.account)  # type: ignore[arg-type]  # no Terraform here
+        terraform: Any = None
+        lab = CloudLab(self.context.paths, self.context.settings, paths, self.deployment, terraform, self.account)
         return readiness.wait_until_ready(self.context, lab, times, **more)
 
     def show_console(self, which: str) -> str:
@@ -161,7 +162,7 @@ def test_wait_until_ready_retries_refused_ssh_but_not_a_changed_host_key(world: 
 
 
 def test_wait_until_ready_says_that_this_computer_moved(world: World) -> None:
-    world.context.environ = {VARIABLE: "data:,198.51.100.9"}
+    world.context = replace(world.context, environ={VARIABLE: "data:,198.51.100.9"})
     world.refused = [UnreachableError("timed out"), UnreachableError("timed out")]
     with pytest.raises(
         UnreachableError, match=r"open to 203\.0\.113\.7/32, and this computer is 198\.51\.100\.9/32 now"
@@ -185,7 +186,7 @@ def test_wait_until_ready_looks_for_slurm_only_on_real_machines(world: World) ->
 
 def test_forget_others_removes_nodes_of_a_larger_lab_or_says_that_it_may_not(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
-    context.make_transport = lambda _key: ScriptedNodes(answer)
+    context = replace(context, make_transport=lambda _key: ScriptedNodes(answer))
     known, removal, commands = "node0\nnode1\n", make_completed(), list[str]()
 
     def answer(_node: Node, command: str) -> CommandResult:

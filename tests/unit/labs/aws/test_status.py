@@ -22,13 +22,13 @@ def test_outlook_is_what_the_account_says_of_each_node(context: Context) -> None
     ]  # fmt: skip
     answers: dict[tuple[str, str], object] = {("account", lab.stack): None, ("instances", "us-east-2"): instances}
     answers["backstop", lab.stack] = {}
-    outlook = _outlook(context, lab, answers)
+    outlook = _outlook(context.paths, lab, answers)
     assert [(health.healthy, health.detail) for health in outlook.nodes] == [
         (True, "running (spot)"),
         (False, "has another address now, 203.0.113.8: gpucourse start 3"),
         (False, "no such instance any more"),
     ]
     assert (outlook.backstop, outlook.stopped, len(outlook.ended)) == ("none: its schedules are gone", False, 1)
-    outlook = _outlook(context, lab, {**answers, ("account", lab.stack): CredentialsError("they have expired")})
+    outlook = _outlook(context.paths, lab, {**answers, ("account", lab.stack): CredentialsError("they have expired")})
     assert [(health.healthy, health.known) for health in outlook.nodes] == [(False, False)] * 3
     assert (outlook.unknown, outlook.ended, outlook.backstop) == ("they have expired", [], "")

@@ -27,5 +27,5 @@ def make_python(folder: Path, torch: str, gpus: Sequence[str]) -> str:
 def with_python(folder: Path, torch: str, gpus: Sequence[str]) -> Context:
     """A workspace whose settings name such a Python."""
     context = context_in(folder)[0]
-    context.settings = context.settings.model_copy(update={"node_python": make_python(folder, torch, gpus)})
+    context.opened.settings = context.settings.model_copy(update={"node_python": make_python(folder, torch, gpus)})
     return context

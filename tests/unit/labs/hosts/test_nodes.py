@@ -31,14 +31,14 @@ def test_look_around_takes_the_python_that_is_named_for_one_machine(tmp_path: Pa
     context, _events = context_in(tmp_path)
     (tmp_path / "other").symlink_to(sys.executable)
     pythons = {"node_python": sys.executable, "host_pythons": {"fin@h3:2222": str(tmp_path / "other")}}
-    context.settings = context.settings.model_copy(update=pythons)
+    context.opened.settings = context.settings.model_copy(update=pythons)
     entered = _look_around(context, make_fleet(tmp_path, context.transport, ["ann@h1", "fin@h3:2222"]))
     assert [host.node.python for host in entered] == [sys.executable, str(tmp_path / "other")]
 
 
 def test_look_around_names_the_setting_for_a_machine_without_that_python(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
-    context.settings = context.settings.model_copy(update={"node_python": "/opt/absent/python"})
+    context.opened.settings = context.settings.model_copy(update={"node_python": "/opt/absent/python"})
     with pytest.raises(MissingError, match=r"fin@h3 has no Python 3\.8 or newer") as caught:
         _look_around(context, make_fleet(tmp_path, context.transport, ["fin@h3"]))
     assert "host_pythons: {fin@h3: /home/me/venv/bin/python}" in str(caught.value.hint)

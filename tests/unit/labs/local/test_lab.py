@@ -6,7 +6,7 @@ from gpucourse.context import Context
 from gpucourse.errors import UsageError
 from gpucourse.labs.local.lab import choose, machine_names
 from gpucourse.model.deployment import LocalDeployment
-from tests.unit.labs.local.test_slurm_programs import DEBIAN
+from tests.unit.labs.local.test_requirements_slurm import DEBIAN
 
 
 def test_choose_refuses_to_unpack_slurm_for_a_lab_without_it(context: Context, deployment: LocalDeployment) -> None:

@@ -18,14 +18,14 @@ from tests.unit.labs.aws.fakes import ONE_NODE, choice_of, context_in, deploymen
 def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), budget: Budget | None = None) -> PricedProposal:
     context, _events = context_in(tmp_path)
     module = module_with(ONE_NODE, context)
-    quotes = []
+    plans = []
     for gpu in gpus:
         kind = {"t4": "g4dn.xlarge", "l4": "g6.xlarge"}[gpu]
         plan = plan_of(choice_of(module, gpu=gpu), replace(deployment_of(gpu=gpu, instance_type=kind), nodes_wanted=1))
         plan.changes = [("create", "aws_vpc.this"), ("create", "aws_instance.node")]
-        quotes.append(plan.make_quote())
+        plans.append(plan)
     return PricedProposal(
-        quotes=quotes,
+        plans=plans,
         later=[choice_of(module, gpu=gpu) for gpu in later],
         findings=[
             Finding(what="spot role", state="warning", detail="there is none yet", mend="aws iam ..."),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gpucourse.model.score import NO_RUN, Grade, PartScore, Piece, RowScore
+from gpucourse.model.score import NO_RUN, Grade, PartScore, Piece, RowScore, list_missing
 from gpucourse.ui.tables import Table
 from gpucourse.ui.views.grade import grade
 
 
 def row(name: str, *pieces: Piece, earned: float = 0.0) -> RowScore:
     """A row of the rubric that is worth five points."""
-    return RowScore(id=name, title=name, points=5, earned=earned, pieces=pieces)
+    return RowScore(id=name, title=name, points=5, earned=earned, missing=list_missing(pieces), pieces=pieces)
 
 
 def test_grade_names_no_missing_run_when_a_row_has_all_points() -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import time
 from decimal import Decimal
 
-from gpucourse.labs.aws.node_files import Idle
 from gpucourse.labs.aws.status import Outlook
+from gpucourse.model.cloud import Idle
 from gpucourse.ui.tables import text_of
 from gpucourse.ui.views.outlook import clock, outlook
 from tests.unit.ui.examples import END, aws_deployment

@@ -9,7 +9,7 @@ import pytest
 from gpucourse.model.diagnosis import Diagnosis, LogQuote
 from gpucourse.model.record import NodeExit, OutputFile, RankExit, RefusedFile, RunRecord
 from gpucourse.model.verdict import PartResult
-from gpucourse.runs.runs import ListedRun
+from gpucourse.runs.settle import ListedRun
 from gpucourse.ui.views import result as results
 from gpucourse.ui.views import run
 from gpucourse.workspace.paths import RunPaths

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gpucourse.errors import InfrastructureError, UsageError
-from gpucourse.labs import slurm_readiness
+from gpucourse.labs import readiness
 from gpucourse.local.machines import reports
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.agent.slurm import words as say
@@ -111,7 +111,7 @@ def test_nodes_tells_which_can_take_jobs(release: Release) -> None:
         }
         workers = tuple(_worker(f"node{number}") for number in (1, 2, 3))
         inventory = Inventory(stack="02-local", nodes=(HEAD, *workers))
-        assert set(slurm_readiness._not_ready(inventory, release.nodes(name))) == {f"node{index}" for index in {1, 2, 3} - fit}
+        assert set(readiness._not_ready(inventory, release.nodes(name))) == {f"node{index}" for index in {1, 2, 3} - fit}
     reasons = {row["name"]: row["reason"] for row in say.nodes(release.read_answer("sinfo-down.txt"))}
     assert (reasons["node2"], reasons["node3"]) == ("Not responding", "bad fan")
 
@@ -168,7 +168,7 @@ def test_readiness_knows_a_slurm_that_names_wrong_reasons(tmp_path: Path) -> Non
     for text in (whole, at_start, at_start.replace("23.11.4", "24.11.5"), whole + at_start.splitlines()[0] + "\n", ""):
         log.write_text(text, encoding="utf-8")
         done = subprocess.run(
-            f"{slurm_readiness._WRONG_REASONS} {shlex.quote(str(log))}", shell=True, capture_output=True, text=True, check=True
+            f"{readiness._WRONG_REASONS} {shlex.quote(str(log))}", shell=True, capture_output=True, text=True, check=True
         )
         counted.append(int(done.stdout))
     assert counted == [3, 1, 0, 0, 0]

@@ -4,7 +4,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import TerraformFailed
-from gpucourse.labs.take_down import take_down
+from gpucourse.labs.destroy import take_down
 from gpucourse.model.deployment import Leftover, LocalDeployment, Receipt
 from gpucourse.model.event import Watcher
 from tests.unit.labs.records import record

@@ -11,7 +11,7 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.local.lab import choose
-from gpucourse.labs.local.slurm_programs import Computer
+from gpucourse.labs.local.requirements import Computer
 from gpucourse.local.machines import packages, requirements
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note
@@ -69,7 +69,7 @@ def test_choose_unpacks_slurm_once_and_finds_it_from_then_on(context: Context, d
 def test_choose_takes_a_slurm_that_is_installed(context: Context, deployment: LocalDeployment) -> None:
     mark_unpacked(context)
     heard: list[object] = []
-    context.watch = heard.append
+    context = context.watched_by(heard.append)
     deployment.variables.layer = "/what/it/stood/on"
     other = Computer(require=lambda **_wanted: None, unpackable=list)
     choose(context, deployment, "slurm", None, unpack=True, computer=other)

@@ -11,7 +11,7 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.local.lab import choose
-from gpucourse.labs.local.slurm_programs import Computer
+from gpucourse.labs.local.requirements import Computer
 from gpucourse.local.machines import requirements
 from gpucourse.model.deployment import LocalDeployment
 

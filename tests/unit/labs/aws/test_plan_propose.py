@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gpucourse.context import Context
-from gpucourse.labs.aws.propose import _is_forgotten
+from gpucourse.labs.aws.plan import _is_forgotten
 from gpucourse.model.cloud import CloudResource
 from tests.unit.labs.aws.fakes import choice_of, deployment_of, plan_of
 

@@ -9,7 +9,7 @@ import pytest
 from gpucourse.errors import GpucourseError
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
-from gpucourse.runs.interfaces import interfaces
+from gpucourse.runs.connect import interfaces
 from tests.unit.labs.aws.fakes import fleet_of, make_completed, node
 
 HEAD = node("node0", role="head", address="10.77.1.5")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpucourse.errors import InfrastructureError
-from gpucourse.labs.slurm_readiness import wait_for_slurm
+from gpucourse.labs.readiness import wait_for_slurm
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import CommandResult
@@ -21,8 +22,8 @@ class Cluster:
     """A workspace whose lab has a head and one worker. `sinfo` is what Slurm lists, `log` the end of each daemon's log."""
 
     def __init__(self, folder: Path) -> None:
-        self.context, self.events = context_in(folder)
-        self.context.make_transport = lambda _key: ScriptedNodes(self.answer)
+        context, self.events = context_in(folder)
+        self.context = replace(context, make_transport=lambda _key: ScriptedNodes(self.answer))
         self.sinfo, self.log = "node1|idle|gpu:1|none\n", ""
 
     def answer(self, node: Node, command: str) -> CommandResult:

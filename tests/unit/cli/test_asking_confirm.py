@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from gpucourse.cli.confirm import confirm
-from gpucourse.cli.options import Options
-from gpucourse.cli.session import Session
+from gpucourse.cli.asking import confirm
+from gpucourse.cli.session import Options, Session
 from gpucourse.errors import UsageError
 from gpucourse.ui.console import Console
 

@@ -7,7 +7,7 @@ import termios
 
 import pytest
 
-from gpucourse.cli.keys import END, drop_keys, read_key
+from gpucourse.cli.watch import END, drop_keys, read_key
 
 
 def test_read_key_returns_one_key_and_restores_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

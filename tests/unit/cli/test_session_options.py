@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.cli.options import Options, split
+from gpucourse.cli.session import Options, split
 from gpucourse.errors import UsageError
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpucourse.errors import OtherHostKey
-from gpucourse.labs.hosts.host_keys import explain_other_key
+from gpucourse.labs.hosts.nodes import explain_other_key
 from gpucourse.remote.ssh_config import SshRoute
 from tests.unit.remote.test_slurm_refusals import HEAD as NODE
 

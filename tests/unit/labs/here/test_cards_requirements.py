@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpucourse.labs.here.requirements import find_requirements
+from gpucourse.labs.here.cards import find_requirements
 from tests.unit.labs.here.computer import with_python
 
 

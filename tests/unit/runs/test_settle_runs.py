@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpucourse.runs.runs import every_run
+from gpucourse.runs.settle import every_run
 from tests.learning import Learning, deploy
 from tests.unit.runs.test_connect import SilentNodes
 

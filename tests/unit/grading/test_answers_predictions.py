@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.grading.predictions import compare
+from gpucourse.grading.answers import compare
 from gpucourse.model.questions import Prediction
 
 METRICS = {"metrics": {"sent_mb": 150.0, "nothing": 0, "late": None, "times": [2.0, 4.0]}}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpucourse.errors import UsageError
-from gpucourse.runs.cancel import cancel
+from gpucourse.runs.settle import cancel
 from tests.learning import Learning
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.cli.show_logs import _print, _print_by_time, _print_folded, _print_raw
+from gpucourse.cli.logs import _print, _print_by_time, _print_folded, _print_raw
 from gpucourse.runs.logs import StoredLog
 from gpucourse.ui.out import Out
 from tests.learning import Learning

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gpucourse.cli.terminal import find_ssh
+from gpucourse.cli.run_session import find_ssh
 from gpucourse.errors import UsageError
 from tests.learning import Terminal
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.grading.signs import read_signs
+from gpucourse.grading.points import read_signs
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.score import ExerciseEvidence, Signs
 from gpucourse.model.verdict import CheckResult, PartResult

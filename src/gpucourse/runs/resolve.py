@@ -1,0 +1,171 @@
+"""From what the learner typed to what it names: the exercise, its module, the launcher, the lab, the kind of a script of the
+learner's own. It is found once, and passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.launch.launcher import Launcher, find_launcher
+from gpucourse.launch.own_batch import ScriptKind, read_kind
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.node import Mode
+from gpucourse.model.record import GivenPrediction
+from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.paths import WorkspacePaths
+
+if TYPE_CHECKING:
+    from gpucourse.course.catalog import Catalog
+
+
+REHEARSAL = "dry-run"
+"""The id of a run that is only planned yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """The learner's words after `run`. `python_module`: the name by which `python -m` finds the script in this folder, if it is
+    started so."""
+
+    exercise: str
+    nodes: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    script: Path | None = None
+    python_module: str = ""
+    launcher: str | None = None
+    arguments: tuple[str, ...] = ()
+    timeout_s: float | None = None
+    target: str | None = None
+    gpu: str | None = None
+    silence_s: float | None = None
+    extra: tuple[Path, ...] = ()
+    processes: int | None = None
+    prediction: GivenPrediction | None = None
+    expected_red: str | None = None
+    profile: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    handed_on: tuple[str, ...] = ()  # variables whose values are this computer's own, read when the run starts
+    torchrun: str = ""
+    checks: tuple[Mapping[str, object], ...] = ()  # the checks of a learner's own script
+    copies: Path | None = None  # a folder whose files replace the learner's own, by their names
+    kind: ScriptKind | None = None  # of the script, if that was read already
+
+    @property
+    def place(self) -> str:
+        """The folder of the run below `runs/`."""
+        return runs.script_place(self.script) if self.script else self.exercise
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedRun:
+    """A request, and what it names: found once, and passed on. `module` is the one of the exercise, `lab` the one on whose lab
+    the run takes place; `deployment` is that lab if it is ready, else the error that says how to get one; `kind` is that of the
+    learner's own script, if one runs in the exercise's place."""
+
+    request: RunRequest
+    module: Module
+    exercise: Exercise
+    launcher: Launcher[Any]
+    lab: Module
+    deployment: Deployment | MissingError
+    kind: ScriptKind | None = None
+
+    def require_deployment(self) -> Deployment:
+        """Return the lab, which is ready. Raises MissingError with the command that deploys it."""
+        if isinstance(self.deployment, MissingError):
+            raise self.deployment
+        return self.deployment
+
+    @property
+    def is_own_batch(self) -> bool:
+        """Return whether the learner's own file goes to sbatch as it is."""
+        return self.kind is not None and self.launcher.takes_batch_files and (self.kind.is_batch or self.kind.is_shell)
+
+
+def resolve(context: Context, request: RunRequest) -> ResolvedRun:
+    """Return the request with what it names. Raises UnknownName, UsageError if the launcher cannot do what was typed,
+    MissingError if no lab of the course has what it needs."""
+    module, exercise = context.catalog.exercise(request.exercise)
+    launcher = find_launcher(request.launcher or exercise.launch.kind)
+    objection = launcher.object_to(torchrun=request.torchrun, handed_on=request.handed_on, profile=request.profile)
+    if objection is not None:
+        raise objection
+    kind = (request.kind or read_kind(request.script)) if request.script else None
+    if launcher.by_slurm:
+        lab = _find_slurm_module(context.catalog, module)
+    else:
+        lab = find_script_lab(context, module, request) if request.script else module
+    deployment: Deployment | MissingError
+    try:
+        deployment = find_deployed_lab(context.paths, lab, target=request.target, gpu=request.gpu)
+    except MissingError as error:
+        deployment = error
+    return ResolvedRun(
+        request=request, module=module, exercise=exercise, launcher=launcher, lab=lab, deployment=deployment, kind=kind
+    )
+
+
+def find_deployed_lab(
+    paths: WorkspacePaths, module: Module, *, target: str | None = None, gpu: str | None = None
+) -> Deployment:
+    """Return the module's lab, up and ready: the one that was used last, if it exists on several targets or GPUs.
+
+    Raises MissingError with the command that deploys it.
+    """
+    standing = [
+        deployment
+        for deployment in deployments.of_module(paths, module.id)
+        if (target is None or deployment.target == target) and gpu in {None, deployment.gpu}
+    ]
+    for deployment in standing:
+        if deployment.up:
+            return deployment
+    where = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
+    if standing and standing[0].is_stopped:
+        raise MissingError(f"the lab of module {module.id}{where} is stopped", hint=f"gpucourse start {module.id}")
+    state = f"is not ready (its deployment says: {standing[0].phase})" if standing else "is not deployed"
+    where_gpus_are_chosen = " --target aws" if gpu and not target else ""
+    flags = "".join((f" --target {target}" if target else where_gpus_are_chosen, f" --gpu {gpu}" if gpu else ""))
+    raise MissingError(f"the lab of module {module.id}{where} {state}", hint=f"gpucourse deploy {module.id}{flags}")
+
+
+def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Module:
+    """Return the module on whose lab a script of the learner runs: `usual` if its lab is ready, else the one whose lab is ready
+    and was used last; `usual` if none is."""
+    labs = [
+        lab
+        for lab in deployments.readable(context.paths)[0]
+        if lab.up and not lab.has_slurm and request.target in {None, lab.target} and request.gpu in {None, lab.gpu}
+    ]
+    newest = max(labs, key=lambda lab: lab.updated, default=None)
+    is_usual = newest is None or any(lab.module == usual.id for lab in labs)
+    return usual if newest is None or is_usual else context.catalog.module(newest.module)
+
+
+def _find_slurm_module(catalog: Catalog, module: Module) -> Module:
+    """Return the module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
+    found = next((item for item in (module, *catalog.modules) if item.lab.scheduler == "slurm"), None)
+    if found is None:
+        raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
+    return found
+
+
+@dataclass(frozen=True)
+class RunLocation:
+    """The place where a run would happen. `lacks`: what is missing there according to the record of its lab."""
+
+    mode: Mode
+    lacks: str = ""
+
+
+def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
+    """Return the place where a run would happen: on the lab that is on record, else where a new one would exist."""
+    if not isinstance(run.deployment, MissingError):
+        return RunLocation(run.deployment.mode, run.deployment.lacks)
+    known = deployments.of_module(context.paths, run.lab.id)  # the run is meant for it, also if it is stopped or not ready
+    return RunLocation(run.request.target or (known[0].mode if known else context.settings.target))
