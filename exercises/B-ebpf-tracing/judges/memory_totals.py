@@ -71,7 +71,7 @@ def _judge_alive(part: Part, given: Totals, right: Totals, ledger: dict[str, Any
     if strangers:
         raise part.wrong("site-unknown", CASE, sites=", ".join(strangers[:3]))
     if dict(given.alive) != dict(right.alive):
-        raise _other("bytes alive by who asked for them", given.alive, right.alive)
+        raise _other("bytes alive by the function that asked for them", given.alive, right.alive)
 
 
 def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
