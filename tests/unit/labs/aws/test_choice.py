@@ -127,7 +127,7 @@ def test_choices_ignore_a_failed_try_that_left_nothing(context: Context) -> None
         (DeployRequest(module="3", gpu=("v100",)), "AWS retired"),
         (DeployRequest(module="3", gpu=("z1",)), "there is no GPU"),
         (DeployRequest(module="3", ttl_s=60.0), "15 minutes to 72 hours, not 60"),
-        (DeployRequest(module="3", region="frankfurt"), "not written like a region"),
+        (DeployRequest(module="3", region="frankfurt"), "not the name of an AWS region"),
         (DeployRequest(module="3", region="us-gov-west-1"), "AWS's partition aws-us-gov; the course"),
     ],
 )
