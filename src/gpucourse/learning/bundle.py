@@ -242,4 +242,6 @@ def _read_card(path: Path, root: Path) -> Card:
 
 
 def _not_a_bundle(path: Path, why: str) -> UsageError:
-    return UsageError(f"{path} is not a whole bundle: {why}", hint="ask for it again: gpucourse grade --bundle makes it")
+    return UsageError(
+        f"{path} is not a whole bundle: {why}", hint="ask the learner for it again: gpucourse grade --bundle FILE makes it"
+    )

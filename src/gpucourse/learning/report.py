@@ -67,7 +67,7 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
         wanted = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))
         first = plan.chapters[0].exercise
         raise MissingError(
-            f"there is nothing to report: no good run of {wanted} is there yet",
+            f"there is nothing to report yet: no good run of {wanted}",
             hint=f"gpucourse deploy {first.partition('.')[0]}, then gpucourse run {first}",
         )
     return ReportResult(report=content, files=tuple(_write(context, content, formats)))
@@ -234,8 +234,8 @@ def _write_pdf(context: Context, content: Report, target: Path) -> None:
     made = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, made.data)
     if made.lost:
-        text = f"{target.name}: no font here can show {made.lost[:20]}: boxes stand for it, and report.html is complete"
+        text = f"{target.name}: no font here can show {made.lost[:20]}: boxes replace it; report.html is complete"
         context.watch(Note(text=text, level="warning"))
     if made.pages > pdf.MOST_PAGES:
-        text = f"{target.name} has {made.pages} pages, and a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
+        text = f"{target.name} has {made.pages} pages, but a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
         context.watch(Note(text=text, level="warning"))
