@@ -194,7 +194,7 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
             try:
                 self._connection.set_authorized_keys(str(self._door.authorized_keys))
             except (OSError, ValueError) as error:
-                logger.warning("nobody can log in with %s: %s", self._door.authorized_keys, error)
+                logger.warning("no login is possible with %s: %s", self._door.authorized_keys, error)
         return True
 
     def public_key_auth_supported(self) -> bool:
