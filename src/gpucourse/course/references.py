@@ -37,7 +37,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
     """Yield the references of a module to what no other part of the course has."""
     yield from (f"needs: there is no module {number}" for number in module.needs if number not in catalog.module_ids)
     if circle := _find_circle({item.id: item.needs for item in catalog.modules}, module.id):
-        yield f"needs: {' needs '.join(circle)}: nobody could begin"
+        yield f"needs: {' needs '.join(circle)}: no learner could begin"
     yield from _find_missing_stacks(catalog, module)
     for exercise in module.exercises:
         for number in exercise.builds_on:
@@ -50,7 +50,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
         yield from (f"{exercise.id}.{line}" for line in find_unknown_values(exercise))
         yield from (f"{exercise.id}.{line}" for line in (*_find_doubles(exercise), *_find_lost_deliverables(exercise)))
         if circle := _find_circle({item.id: item.builds_on for item in _list_exercises(catalog)}, exercise.id):
-            yield f"{exercise.id}.builds_on: {' builds on '.join(circle)}: nobody could begin"
+            yield f"{exercise.id}.builds_on: {' builds on '.join(circle)}: no learner could begin"
         yield from _find_shared_faults(catalog, exercise)
         for place, text in list_texts(exercise):
             yield from (f"{exercise.id}.{place}: {reason}" for reason in find_dead_commands(catalog, text))
@@ -137,7 +137,7 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
     if launch.traits.starts_ranks and launch.collective_timeout >= launch.timeout:
         yield (
             f"launch.collective_timeout: {launch.collective_timeout:g} s, and the run itself ends after {launch.timeout:g} s: "
-            "no rank would ever be told that it waits in vain"
+            "a rank that waits in vain would never time out"
         )
 
 
@@ -165,15 +165,15 @@ def _find_lost_deliverables(exercise: Exercise) -> Iterator[str]:
         plain = not set("*?[") & set(deliverable.source)
         where = f"deliverables: {deliverable.source} ({deliverable.title})"
         if not rest and plain and not folder.endswith((".png", ".svg")) and folder not in RUN_FILES:
-            yield f"{where}: a run leaves no such file; what the script writes lies in outputs/NODE: outputs/*/{folder}"
+            yield f"{where}: a run leaves no such file; what the script writes is in outputs/NODE: outputs/*/{folder}"
         elif rest and folder not in RUN_FOLDERS and plain:
             yield f"{where}: a run has no folder {folder}; it has {', '.join(RUN_FOLDERS)}"
         elif folder == "outputs" and len(rest) == 1 and "**" not in rest[0]:
-            yield f"{where}: what the script writes lies in a folder for each node: outputs/*/{rest[0]}"
+            yield f"{where}: what the script writes is in a folder for each node: outputs/*/{rest[0]}"
 
 
 def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
-    """Yield the faults of an exercise whose word an earlier one has: learners choose from the words of the whole course."""
+    """Yield the faults whose id an earlier exercise has already: learners choose from the ids of the whole course."""
     for other in _list_exercises(catalog):
         if other.id == exercise.id:
             return

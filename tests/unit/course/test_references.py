@@ -26,10 +26,10 @@ def test_lint_names_modules_that_need_each_other_and_share_a_fault(tmp_path: Pat
         )
         manifest.write_text(text.replace("hours: 1", f'hours: 1\nneeds: ["{other}"]'))
     assert check(course) == [
-        "modules/01-rounding/module.yaml: needs: 1 needs 2 needs 1: nobody could begin",
-        "modules/01-rounding/module.yaml: 1.1.builds_on: 1.1 builds on 2.1 builds on 1.1: nobody could begin",
-        "modules/02-sums/module.yaml: needs: 2 needs 1 needs 2: nobody could begin",
-        "modules/02-sums/module.yaml: 2.1.builds_on: 2.1 builds on 1.1 builds on 2.1: nobody could begin",
+        "modules/01-rounding/module.yaml: needs: 1 needs 2 needs 1: no learner could begin",
+        "modules/01-rounding/module.yaml: 1.1.builds_on: 1.1 builds on 2.1 builds on 1.1: no learner could begin",
+        "modules/02-sums/module.yaml: needs: 2 needs 1 needs 2: no learner could begin",
+        "modules/02-sums/module.yaml: 2.1.builds_on: 2.1 builds on 1.1 builds on 2.1: no learner could begin",
         "modules/02-sums/module.yaml: 2.1.faults.rounds-too-late: 1.1 has a fault of this id",
     ]
 
