@@ -54,8 +54,8 @@ def main(arguments: list[str]) -> int:
     if code := install_locked(options):
         other_versions = [sys.executable, "-m", "pip", "install", *index, "--editable", f"{HERE}[{extras}]"]
         sys.stderr.write(
-            f"{LOCK.name} could not be installed: pip says why above. A checksum that differs belongs to another file than\n"
-            f"the one listed: leave it. Where this system has no such package, this takes other versions:\n"
+            f"{LOCK.name} could not be installed: pip says why above. If a checksum differs, the\n"
+            f"file is not the listed one: do not install it. If this system has no such package, this takes other versions:\n"
             f"{shlex.join(other_versions)}\n"
         )
         return code
@@ -108,7 +108,7 @@ def choose_torch(index: str, patience_s: float = PATIENCE_S) -> tuple[list[str],
     if platform.system() != "Linux":
         return [], "the build for this system, which has no CUDA; pip names its size"
     if has_nvidia_card():
-        return [], "this machine has an NVIDIA card, so the build with CUDA comes: several gigabytes"
+        return [], "this machine has an NVIDIA card, so pip downloads the build with CUDA: several gigabytes"
     version = pinned_version("torch")
     try:
         size = find_cpu_build(index, version, patience_s)

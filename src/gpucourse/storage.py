@@ -82,7 +82,7 @@ def storage_error(error: OSError, path: Path) -> StorageError | None:
         )
     if error.errno in _IN_THE_WAY:
         return StorageError(
-            f"cannot write {path}: {error.strerror}", hint=f"move away what lies at {error.filename or path.parent}"
+            f"cannot write {path}: {error.strerror}", hint=f"move away what is at {error.filename or path.parent}"
         )
     return None
 

@@ -69,7 +69,7 @@ def parse_moment(text: str) -> datetime:
     """Parse a recorded time. Raises ValueError unless it is ISO 8601 with its offset from UTC."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError(f"the time {text[:40]!r} does not say its distance from UTC")
+        raise ValueError(f"the time {text[:40]!r} has no offset from UTC")
     return moment
 
 

@@ -117,12 +117,12 @@ def test_dev_check_run_tries_every_exercise_and_its_solution(tmp_path: Path) -> 
     place = f"modules/{FOLDER}/module.yaml"
     assert document["complaints"] == [
         "modules/rubric.yaml: parts.9: there is no module 9",
-        "modules/rubric.yaml: parts.1: checks and deliverables of 1.1 give 60% of its points, and may give 30%: "
+        "modules/rubric.yaml: parts.1: checks and deliverables of 1.1 give 60% of its points; the limit is 30%: "
         "the rest is for what the learner writes and answers",
         f"{place}: 1.1.yours: no part for the learner to write",
         f"{place}: 1.2.yours: no part for the learner to write",
         f"{place}: 1.1: questions.speedup: metrics.speedup is 1.9, and has no tolerance (0 if it is exact)",
-        f"{place}: 1.2: every check passes as the learner finds it, though there is a solution",
+        f"{place}: 1.2: every check passes with the files as delivered, although there is a solution",
         f"{place}: 1.2: with its solution: checks.wet: failed: false, expected true",
     ]
     assert [exercise["verdict"] for exercise in document["exercises"]] == ["passed", "failed"]

@@ -60,7 +60,7 @@ def test_status_runs_nothing_of_others_until_it_is_trusted(
     learner.environ["GPUCOURSE_WORKSPACE"] = str(trap) if way == "variable" else ""
     words = ("--workspace", str(trap)) if way == "option" else ()
     refused = learner.types("status", *words, code=3)
-    assert f"everybody on this computer may write to {trap}" in refused.err
+    assert f"every user of this computer may write to {trap}" in refused.err
     assert f"gpucourse trust {trap}" in refused.err
     assert not canary.exists()
     if way == "parent":
@@ -81,6 +81,6 @@ def test_list_refuses_a_course_that_others_may_change_until_it_is_trusted(learne
         (course / part).mkdir(parents=True)
     course.chmod(0o777)
     learner.environ["GPUCOURSE_COURSE"] = str(course)
-    assert f"everybody on this computer may write to {course}" in learner.types("list", code=3).err
+    assert f"every user of this computer may write to {course}" in learner.types("list", code=3).err
     learner.types("trust", str(course))
     learner.types("list")

@@ -129,7 +129,7 @@ def _check_values(part: Part) -> None:
         raise part.wrong("same-value", given=values[0] or "of nothing")
     for task, (answer, right) in enumerate(zip(values, RATES, strict=True)):
         if _number(answer) is None or abs(float(answer) - right) > 1e-9:
-            raise Verdict("failed", "value", f"--values was {answer or 'empty'}; right is {right}", f"task {task}")
+            raise Verdict("failed", "value", f"--values was {answer or 'empty'}; {right} is right", f"task {task}")
 
 
 def _number(text: str) -> float | None:

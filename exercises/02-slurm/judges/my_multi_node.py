@@ -38,7 +38,7 @@ WAYS = {
         seen="every process got {name} {value}",
     ),
     "local-rank": Way(
-        "LOCAL_RANK counted the processes of the whole job ({given}); right is {right}. It counts those of one machine, and "
+        "LOCAL_RANK counted the processes of the whole job ({given}); {right} is right. It counts those of one machine, and "
         "chooses the GPU there: the second machine has a GPU 0, too",
         ('LOCAL_RANK="$SLURM_LOCALID"', 'LOCAL_RANK="$SLURM_PROCID"'),
     ),
@@ -146,7 +146,7 @@ def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, ca
     if len(ranks) > 1 and len(set(values["RANK"])) == 1:
         raise part.wrong("same-rank", case, output=_list_ranks(part), name="RANK", value=values["RANK"][0])
     if values["RANK"] != [str(rank) for rank in ranks]:
-        raise Verdict("failed", "rank", f"RANK was {_list(values['RANK'])}; right is {_list(ranks)} (SLURM_PROCID)", case)
+        raise Verdict("failed", "rank", f"RANK was {_list(values['RANK'])}; {_list(ranks)} is right (SLURM_PROCID)", case)
     if set(values["WORLD_SIZE"]) != {str(len(ranks))}:
         raise part.wrong("fixed-size", case, given=values["WORLD_SIZE"][0], right=len(ranks))
     right = [str(rank % per_node) for rank in ranks]
@@ -154,7 +154,7 @@ def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, ca
         raise part.wrong("local-rank", case, given=_list(values["LOCAL_RANK"]), right=_list(right))
     if values["LOCAL_RANK"] != right:
         raise Verdict(
-            "failed", "local", f"LOCAL_RANK was {_list(values['LOCAL_RANK'])}; right is {_list(right)} (SLURM_LOCALID)", case
+            "failed", "local", f"LOCAL_RANK was {_list(values['LOCAL_RANK'])}; {_list(right)} is right (SLURM_LOCALID)", case
         )
 
 

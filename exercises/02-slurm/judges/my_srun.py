@@ -103,8 +103,8 @@ def _check_requests(part: Part, options: SlurmOptions) -> None:
         raise Verdict(
             "failed",
             "layout",
-            f"your line asks for {options.nodes} machines, {options.tasks} shells and {options.gpus} GPUs on each; wanted "
-            "is 1 of each",
+            f"your line asks for {options.nodes} machines, {options.tasks} shells and {options.gpus} GPUs on each; expected 1 "
+            f"of each",
         )
     try:
         seconds = options.seconds

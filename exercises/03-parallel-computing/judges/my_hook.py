@@ -80,7 +80,8 @@ WAYS = {
         ("return future.then(lambda result: result.value()[0].float())", "return future.wait()[0].float()"),
     ),
     "future-of-a-list": Way(
-        "your future holds {given}: DDP needs a tensor. The future of an all_reduce holds a list with one; take it out in then",
+        "your future holds {given}: DDP needs a tensor. The future of an all_reduce holds a list with one: take it out of the "
+        "list in then()",
         ("return future.then(lambda result: result.value()[0].float())", "return future"),
     ),
 }  # fmt: skip

@@ -99,22 +99,21 @@ WAYS = {
         ("step in range(2 * (size - 1))", "step in range(2 * (size - 1) or 1)"),
     ),
     "other-size": Way(
-        "a message of {sent:,} bytes is received into a tensor of {taken:,}: sender and receiver mean another chunk, or the "
+        "a message of {sent:,} bytes is received into a tensor of {taken:,}: sender and receiver mean different chunks, or the "
         "tensor for what arrives has another length or type than the chunk",
         ("torch.empty_like(incoming)", "torch.empty(len(incoming), dtype=torch.float16)"),
     ),
     "average": Way(
-        "that is the average. AllReduce sums; code that wants an average (as DDP does) divides afterwards",
+        "that is the average. AllReduce sums; a caller that needs the average, such as DDP, divides afterwards",
         ("        sending.wait()\n", "        sending.wait()\n    tensor /= size\n"),
     ),
     "not-in-place": Way(
-        "`tensor` holds afterwards what it held before. AllReduce works in place: write the sum into the tensor that was "
-        "given, not into a copy",
+        "`tensor` did not change. AllReduce works in place: write the sum into the tensor that was given, not into a copy",
         ("flat = tensor.view(-1)", "tensor = tensor.clone()\n    flat = tensor.view(-1)"),
     ),
     "messages": Way(
         "the sum is right, and rank {rank} sent {count} messages where a ring of {size} sends 2(n-1) = {right}, one chunk "
-        "each: more cost a latency each, fewer are larger than a chunk",
+        "each: every further message costs a latency, and with fewer messages each is larger than a chunk",
         (
             "sending = dist.isend(outgoing, following)",
             "empty = dist.isend(flat[:0], following)\n        dist.irecv(flat[:0], preceding).wait()\n        empty.wait()\n"

@@ -102,7 +102,7 @@ def judge(part: Part) -> None:
         answers.append((name, answer, point))
     for figure in ("speedup", "efficiency", "serial", "bottleneck"):
         part.compare([_case(figure, *answer) for answer in answers], tolerance=1e-6)
-    part.note(f"right for {len(POINTS)} points of curves, of which four can name no bottleneck")
+    part.note(f"right for {len(POINTS)} points of curves; four of them show no bottleneck")
 
 
 def _case(figure: str, name: str, answer: Mapping[str, Any], point: tuple[Any, ...]) -> Case:

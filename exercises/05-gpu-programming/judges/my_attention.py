@@ -68,7 +68,7 @@ WAYS = {
     ),
     "outside-counted": Way(
         "with {length} keys in tiles of {block_k}, the last tile has {outside} lanes without a key. They load 0, their score "
-        "is 0, and the sum of the weights has them in it. Hide them, too",
+        "is 0, and the sum of the weights includes them. Hide them, too",
         ("visible = keys[None, :] < length", "visible = keys[None, :] >= 0"),
     ),
     "last-tile-missing": Way(

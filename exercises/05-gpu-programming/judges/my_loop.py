@@ -28,7 +28,8 @@ WAYS = {
         ("losses.append(loss.detach())", "losses.append(torch.tensor(loss.item()))"),
     ),
     "branches-on-a-value": Way(
-        "line {line} decides by the value of a tensor, and reads it for that: if and while wait for the GPU as item() does. "
+        "line {line} branches on the value of a tensor, which has to be read first: if and while wait for the GPU as item() "
+        "does. "
         "torch.minimum and torch.where decide on the device",
         ("losses.append(loss.detach())", "losses.append(loss.detach() if not losses or loss < losses[-1] else losses[-1])"),
     ),
@@ -91,7 +92,7 @@ WAYS = {
     ),
     "divided-twice": Way(
         "the optimizer took gradients that are {times:,.0f} times too small: they were divided twice, or clipped while they "
-        "were still scaled. scaler.unscale_(optimizer) belongs before whatever looks at gradients",
+        "were still scaled. call scaler.unscale_(optimizer) before anything that looks at gradients",
         (
             "        scaler.step(optimizer)\n",
             "        nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n        scaler.step(optimizer)\n",
@@ -179,7 +180,7 @@ def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> No
 
 def _judge_weights(weights: torch.Tensor, right: torch.Tensor, initial: torch.Tensor) -> None:
     if torch.equal(weights, initial):
-        says = "its losses are those of the CPU loop, but the model that it was given has its first weights: train that one"
+        says = "its losses are those of the CPU loop, but the model that it was given has its initial weights: train that one"
         raise Verdict("failed", "other", says, "float32")
     off = float((weights - right).norm() / right.norm())
     if not off <= WEIGHTS_OFF:

@@ -62,7 +62,7 @@ WAYS = {
     ),
     "callers-tokens": Way(
         "the tokens of request {number} changed after it was answered: they belong to the caller. The graph needs its own "
-        "input memory, which no other code has",
+        "input memory, which no caller gets",
         ("self.inputs[size] = tokens.clone()", "self.inputs[size] = tokens"),
     ),
     "not-captured": Way(

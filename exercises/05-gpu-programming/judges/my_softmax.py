@@ -15,7 +15,7 @@ MAX_BLOCKS = 2  # the latest one, and the next while it is created
 WAYS = {
     "out-not-rescaled": Way(
         "the weighted values so far belong to the old highest score: when that rises from a to b, multiply all of them by "
-        "exp(a - b), as the sum",
+        "exp(a - b), and the sum as well",
         ("out = out * shrink + weights", "out = out + weights"),
     ),
     "sum-not-rescaled": Way(

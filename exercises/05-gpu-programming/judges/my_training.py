@@ -77,7 +77,7 @@ WAYS = {
         ),
     ),
     "reads-the-loss": Way(
-        "fault 3, line {line} reads a value in each step: there the processor waits for the GPU. Keep the tensor, and read it "
+        "fault 3, line {line} reads a value in each step, so the processor waits for the GPU. Keep the tensor, and read it "
         "after the end",
         ("losses.append(loss.detach())", "losses.append(torch.tensor(loss.item()))"),
     ),

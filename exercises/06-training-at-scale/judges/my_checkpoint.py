@@ -14,7 +14,7 @@ WIDTH, LAYERS, DONE, STEPS = 16, 1, 3, 6
 WAYS = {
     "weights-only": Way(
         "the checkpoint has no optimizer. AdamW divides by the moments of all steps so far: with new moments the next steps "
-        "differ, and so do the losses from those of the training that never stopped",
+        "differ, so the losses are not those of a training that never stopped",
         (', "optimizer": moments,', ","),
     ),
     "no-generator": Way(
@@ -54,7 +54,8 @@ WAYS = {
         ),
     ),
     "generator-reset": Way(
-        "after restore the generator is not where it was: its seed says where it began, but its state how far it has come",
+        "after restore the generator is not where it was: its seed only says where it began; its state says how far it has "
+        "come",
         ('generator.set_state(saved["generator"])', 'generator.manual_seed(int(saved["step"]))'),
     ),
     "local-slices": Way(

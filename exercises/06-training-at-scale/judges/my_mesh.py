@@ -118,7 +118,7 @@ WAYS = {
         ),
     ),
     "forward-only": Way(
-        "you counted {given} bytes, but {right} cross: over each boundary of two stages go activations, and as many "
+        "you counted {given} bytes, but {right} cross: activations cross each boundary between two stages, and as many "
         "gradients come back",
         ("total += 2 * message_bytes[\"pp\"]", "total += message_bytes[\"pp\"]"),
     ),

@@ -24,8 +24,8 @@ WAYS = {
         "{reason}: every GPU has its own place, so the product of the three is the number of GPUs", ("dp: 4", "dp: 2")
     ),
     "heads": Way(
-        "{reason}: a slice consists of whole heads, with their keys and values. Where queries share them (Llama 2 70B has 8 "
-        "for 64), these few are the limit",
+        "{reason}: a slice consists of whole heads, with their keys and values. If several query heads share them (in Llama 2 "
+        "70B, 64 share 8), the smaller number is the limit",
         (
             "target: 1.3b\ncluster: 4xl4\npuzzle: 1\nranks:\n  dp: 4\n  pp: 1\n  tp: 1\n",
             "target: 70b\ncluster: 64xh100\npuzzle: 1\nranks:\n  dp: 4\n  pp: 1\n  tp: 16\n",
@@ -147,7 +147,7 @@ def _check_time(part: Part, work: Work, file: PlanFile) -> None:
             f"the bubble is {bubble(plan):.0%} of the pipeline": seconds["pipeline"] * bubble(plan),
             f"the GPUs wait {seconds['sums']:.2f} s for the sums of tp": seconds["sums"],
             f"pp and dp send for {seconds['links']:.2f} s, longer than the GPUs compute": seconds["step"] - seconds["pipeline"],
-            "computing itself takes longest: less computed again, or 16 bits?": valid[0][0] / 10,
+            "computing itself takes longest: compute less again, or use 16 bits?": valid[0][0] / 10,
         }  # fmt: skip
         limit = max(shares, key=lambda name: shares[name])
         values = {"count": len(valid), "step": seconds["step"], "best": valid[0][0], "limit": limit}

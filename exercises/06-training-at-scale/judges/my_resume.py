@@ -31,7 +31,7 @@ WAYS = {
         seen="latest returns {given}, but {right} is of a later step",
     ),
     "by-time": Way(
-        "latest returns {given}, but {right} is of a later step: somebody copied the folder, so its time is new. The step "
+        "latest returns {given}, but {right} is of a later step: the folder was copied, so its time is new. The step "
         "is in the name",
         ("whole[max(whole)] if whole", "max(whole.values(), key=lambda path: path.stat().st_mtime) if whole"),
         seen="latest returns {given}, but {right} is of a later step. In this folder the later step has the older time",

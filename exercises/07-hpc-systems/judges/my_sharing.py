@@ -52,7 +52,7 @@ WAYS = {
     ),
     "more-gpus": Way(
         "{names} took {given} GPUs in yours, but {best} are enough: an instance at the first free slice may take the only "
-        "place of the next one",
+        "place that fits the next one",
         ("    for count in range(1, len(names) + 1):\n",
          "    gpus, places = [(set(), [0]) for _ in names], []\n    for name in names:\n"
          "        size = card['profiles'][name]\n        gpu, start = next(\n            (gpu, start)\n"

@@ -71,7 +71,7 @@ def _judge_alive(part: Part, answer: Totals, right: Totals, ledger: dict[str, An
     if strangers:
         raise part.wrong("site-unknown", CASE, sites=", ".join(strangers[:3]))
     if dict(answer.alive) != dict(right.alive):
-        raise _other("bytes alive by who asked for them", answer.alive, right.alive)
+        raise _other("bytes alive by the function that asked for them", answer.alive, right.alive)
 
 
 def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:

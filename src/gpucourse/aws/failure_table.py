@@ -13,9 +13,9 @@ from gpucourse.model.cloud import FailureKind
 
 LEAKS = "see what is there, and remove what you no longer need: gpucourse leaks, then gpucourse leaks --clean"
 QUOTA = (
-    "ask for more: gpucourse doctor --target aws --request-quota, with the same --region and --gpu (people decide, hours to "
-    "days). Until then: fewer nodes, the other market (with or without --spot), another --region, or what costs nothing: "
-    "--target here, --target hosts or --target local"
+    "ask for more: gpucourse doctor --target aws --request-quota, with the same --region and --gpu (people at AWS decide, "
+    "which takes hours to days). Until then: fewer nodes, the other market (with or without --spot), another --region, or "
+    "what costs nothing: --target here, --target hosts or --target local"
 )
 LATER = "wait a few minutes, then type the command again"
 POLICY = "give this identity the course's policy: gpucourse doctor --policy prints it"
@@ -25,15 +25,20 @@ SIGN_IN_AGAIN = f"sign in again {_WAYS}"
 HAND_OVER = 'eval "$(aws configure export-credentials --format env)"'  # aws login, MFA: only the aws program can use these
 SUPPORT = "open a case with AWS Support: https://console.aws.amazon.com/support/home"
 COST_EXPLORER = (
-    "once, by someone who may: open https://console.aws.amazon.com/costmanagement/home, which enables it; the first data takes "
-    "a day. Until then: gpucourse cost, which counts by itself"
+    "an administrator of the account opens https://console.aws.amazon.com/costmanagement/home once, which enables it; the "
+    "first data takes a day. Until then: gpucourse cost, which counts by itself"
 )
-ADMINISTRATOR = "have someone with administrator rights do this, or allow it to this identity: the course's policy does not"
-ATTACHED = "where this identity has it already, a boundary or a policy of its organisation refuses: ask who runs the account"
+ADMINISTRATOR = (
+    "ask someone with administrator rights to do this or to allow it to this identity: the course's policy does not allow it"
+)
+ATTACHED = (
+    "if this identity has it already, a permissions boundary or a policy of the organisation refuses: ask the account's "
+    "administrator"
+)
 _MAKE_ROLE = "aws iam create-service-linked-role --aws-service-name"
-SPOT_ROLE = f"once, by someone who may: {_MAKE_ROLE} spot.amazonaws.com"
-STORAGE_ROLE = f"once, by someone who may: {_MAKE_ROLE} elasticfilesystem.amazonaws.com"
-QUOTA_ROLE = f"once, by someone who may: {_MAKE_ROLE} servicequotas.amazonaws.com"
+SPOT_ROLE = f"an administrator of the account types this once: {_MAKE_ROLE} spot.amazonaws.com"
+STORAGE_ROLE = f"an administrator of the account types this once: {_MAKE_ROLE} elasticfilesystem.amazonaws.com"
+QUOTA_ROLE = f"an administrator of the account types this once: {_MAKE_ROLE} servicequotas.amazonaws.com"
 _MAKES_ROLES = "iam:CreateServiceLinkedRole"
 # EventBridge Scheduler has no error code for this, only a sentence: "The execution role you provide must allow AWS
 # EventBridge Scheduler to assume the role."
@@ -88,7 +93,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity*", "UnfulfillableCapacity"),
         "capacity",
         "AWS has no free machine of this type in this zone right now",
-        "another zone, a sibling type (--gpu), another --region or the other market; or wait a few minutes",
+        "take another zone, a similar type (--gpu), another --region or the other market; or wait a few minutes",
     ),
     FailureRow(
         ("SpotInstanceTermination", "SpotInstanceShutdown"),
@@ -100,7 +105,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("Unsupported",),
         "zone",
         "this zone does not offer what was asked for",
-        "another zone; where none offers it: another type (--gpu) or another --region",
+        "take another zone; if none offers it, another type (--gpu) or another --region",
     ),
     FailureRow(
         ("UnsupportedOperation",),
@@ -113,18 +118,18 @@ ROWS: tuple[FailureRow, ...] = (
         ("UnsupportedOperation",),
         "parameter",
         "EC2 does not support this request",
-        "read its own words above; where the value is not yours, it is a fault of gpucourse",
+        "read AWS's message above; if you did not choose the value, it is a bug in gpucourse",
     ),
     FailureRow(
         ("InsufficientFreeAddressesInSubnet",),
         "zone",
         "the subnet in this zone has no free address left",
-        f"another zone; {LEAKS}",
+        f"take another zone; or {LEAKS}",
     ),
     FailureRow(
         ("SpotMaxPriceTooLow",),
         "price",
-        "the highest spot price that was set lies below the market's",
+        "the highest spot price that was set is below the market's",
         "set no highest price (the on-demand price is the limit then), or deploy without --spot",
     ),
     FailureRow(
@@ -165,7 +170,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("AccessDenied*",),
         "permission",
         "the account's first mount target needs AWS's own role for EFS, and this identity may not create it",
-        f"{STORAGE_ROLE}; where that role exists already, {POLICY}",
+        f"{STORAGE_ROLE}; if that role exists already, {POLICY}",
         needle="that action on the specified resource",  # EFS does not say which action
         call="elasticfilesystem:CreateMountTarget",
         lacks=_MAKES_ROLES,
@@ -211,7 +216,8 @@ ROWS: tuple[FailureRow, ...] = (
         ("AuthFailure",),
         "credentials",
         "AWS does not accept these credentials here: they are wrong, the region is not enabled, or the clock is wrong",
-        f"check the clock (date -u); {SIGN_IN_AGAIN}; a region is enabled at https://console.aws.amazon.com/billing/home#/account",
+        f"check the clock (date -u); {SIGN_IN_AGAIN}; a region is enabled at "
+        f"https://console.aws.amazon.com/billing/home#/account",
     ),
     FailureRow(
         (
@@ -230,7 +236,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("NoCredentials",),
         "credentials",
         "there are no AWS credentials",
-        f"{SIGN_IN}; where that works and this does not, hand them to this terminal: {HAND_OVER}",
+        f"{SIGN_IN}; if that works and this does not, pass them to this terminal: {HAND_OVER}",
     ),
     FailureRow(
         ("RequestLimitExceeded", "Throttl*", "TooManyRequests*", "RequestThrottled*", "SlowDown", "BandwidthLimitExceeded"),
@@ -294,9 +300,9 @@ ROWS: tuple[FailureRow, ...] = (
             "VPCIdNotSpecified",
         ),
         "parameter",
-        "AWS does not take one of the values",
-        "read its own words above; where the value is not yours, it is a fault of gpucourse",
+        "AWS does not accept one of the values",
+        "read AWS's message above; if you did not choose the value, it is a bug in gpucourse",
     ),
 )
 
-UNKNOWN = FailureRow(("*",), "unknown", "AWS refused", "read its own words above, then type the command again")
+UNKNOWN = FailureRow(("*",), "unknown", "AWS refused", "read AWS's message above, then type the command again")

@@ -333,7 +333,7 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
 
 
 def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
-    """Return the instances that AWS still lists as ended or stopped, under every ledger item that ended with them."""
+    """Return the ended and stopped instances that AWS still lists, by each ledger item of theirs: instance and address."""
     by_id: dict[str, CloudInstance] = {}
     for instance in cloud_instances:
         if instance.state not in _BILLED_STATES:

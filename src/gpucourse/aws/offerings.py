@@ -93,11 +93,11 @@ def validate_region(name: str) -> str:
 def read_partition(region: str) -> str:
     """Return the partition of a region, as its ARNs name it; for a region that boto3 does not know yet, the course's partition.
 
-    Raises UsageError for text that is not written like a region.
+    Raises UsageError for text that is not the name of a region.
     """
     partition = find_partition(region)
     if not partition and not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-[0-9]", region):
-        raise UsageError(f"'{region}' is not written like a region of AWS", hint=f"such as {', '.join(REGIONS)}")
+        raise UsageError(f"'{region}' is not the name of an AWS region", hint=f"such as {', '.join(REGIONS)}")
     return partition or PARTITION
 
 

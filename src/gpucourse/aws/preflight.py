@@ -34,10 +34,10 @@ POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy
 _GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashicorp.com/terraform/install"
 _UPGRADE = "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account"
 _OPEN_BILLING = (
-    "the root user, once: https://console.aws.amazon.com/billing/home#/account, 'IAM user and role access to Billing "
-    "information', Activate; this identity: gpucourse doctor --policy"
+    "the root user opens this page once: https://console.aws.amazon.com/billing/home#/account, 'IAM user and role access to "
+    "Billing information', Activate; this identity needs the policy that gpucourse doctor --policy prints"
 )
-_MAKE_BUDGET = "whoever manages the account, once: gpucourse doctor --setup prints the file that makes a budget with a mail"
+_MAKE_BUDGET = "for the account's administrator, once: gpucourse doctor --setup prints the file that makes a budget with a mail"
 _LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
 _FREE = "meanwhile, free of charge: --target here on a notebook with a GPU, or --target hosts on machines that you have"
 _DEPLOY_SHOWS = "the first deploy will show it"
@@ -227,7 +227,7 @@ def find_bill_readers(lab_environment: LabEnvironment) -> list[Finding]:
     number = account.identity().account
     try:
         budgets = [entry["BudgetName"] for entry in account.pages("budgets", "describe_budgets", "Budgets", AccountId=number)]
-        budget = next((name for name in budgets if _tells_somebody(account, number, name)), "")
+        budget = next((name for name in budgets if _sends_mail(account, number, name)), "")
     except PermissionRefused as error:
         refusal = f"not allowed: {error.action}"
         return [
@@ -236,12 +236,12 @@ def find_bill_readers(lab_environment: LabEnvironment) -> list[Finding]:
         ]
     finding = Finding(what=access, state="ok", detail="this identity may see the account's budgets")
     if budget:
-        return [finding, Finding(what=mail, state="ok", detail=f"the budget {budget} sends mail to somebody")]
-    lacks = "no budget of AWS sends mail to anybody" if budgets else "the account has no AWS budget"
+        return [finding, Finding(what=mail, state="ok", detail=f"the budget {budget} sends mail")]
+    lacks = "no AWS budget sends mail" if budgets else "the account has no AWS budget"
     return [finding, Finding(what=mail, state="warning", detail=lacks, mend=_MAKE_BUDGET)]
 
 
-def _tells_somebody(account: Account, number: str, budget: str) -> bool:
+def _sends_mail(account: Account, number: str, budget: str) -> bool:
     """Return whether the budget has a notification; AWS accepts none without a recipient."""
     request = {"AccountId": number, "BudgetName": budget}
     return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **request))
@@ -254,7 +254,7 @@ def _find_role(role: str, first: str, mend: str, lab_environment: LabEnvironment
     except CloudError as error:
         if error.kind != "gone":
             raise
-        detail = f"there is no {role} yet; AWS makes it with the account's first {first}, where this identity may"
+        detail = f"there is no {role} yet; AWS makes it with the account's first {first}, if this identity may"
         return "warning", detail, mend
     return "ok", role, ""
 
@@ -324,7 +324,7 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
         mend = f"wait for AWS's answer: {page}; {_FREE}"
         return Finding(what=subject, state="missing", detail=f"{detail}; {waiting}", mend=mend)
     more = f"{request}{' --spot' if market == 'spot' else ''}"
-    mend = f"{more} (people decide, hours to days, maybe a part of it), or {page}"
+    mend = f"{more} (people at AWS decide in hours to days, and may grant only a part), or {page}"
     smaller = _offer_smaller(labs, vcpu_quota, free)
     return Finding(what=subject, state="missing", detail=detail, mend="; ".join([*smaller, mend, _FREE]))
 
@@ -382,7 +382,7 @@ def find_network_room(lab_environment: LabEnvironment) -> Verdict:
         detail = f"{count} VPCs in {account.region}; how many it may have is not known: {error.what}"
         return "unknown", detail, "a new account may have 5 in a region"
     full = count >= limit
-    mend = f"remove one that nobody needs. {_LEAKS}" if full else ""
+    mend = f"remove one that is not needed. {_LEAKS}" if full else ""
     return "missing" if full else "ok", f"{count} of {limit} VPCs in {account.region}", mend
 
 

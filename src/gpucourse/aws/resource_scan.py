@@ -35,7 +35,7 @@ from gpucourse.parallel import run_all, try_all
 AT_ONCE = 8
 _REFUSED = (CloudError, CredentialsError, PermissionRefused)  # a region that is not enabled answers AuthFailure
 _TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network; these, and shared storage, cost money
-SHUT = "the region does not accept these credentials, as where it is no longer enabled:"
+SHUT = "the region does not accept these credentials, for example because it is no longer enabled:"
 _TAGGED_KINDS = (  # kinds that the tagging API may list, but describe calls report more precisely
     *("ec2:instance", "ec2:volume", "ec2:vpc", "ec2:subnet", "ec2:security-group", "ec2:security-group-rule"),
     *("ec2:internet-gateway", "ec2:route-table", "ec2:network-interface", "ec2:elastic-ip", "ec2:key-pair"),

@@ -162,7 +162,7 @@ def readiness(account: Account) -> Finding:
     except GpucourseError as error:
         return Finding(what=WHAT, state="unknown", detail=error.what, mend=mend)
     if not role_arn:
-        detail = f"there is no role {ROLE}; deploy makes one for the lab if this identity may, or goes without"
+        detail = f"there is no role {ROLE}; deploy makes one for the lab if this identity may do so; otherwise the lab has none"
         return Finding(what=WHAT, state="warning", detail=detail, mend=mend)
     return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {role_arn}")
 

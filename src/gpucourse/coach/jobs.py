@@ -47,10 +47,10 @@ def _diagnose_forgotten_jobs(jobs: Sequence[JobRow], exercise: str) -> Diagnosis
     return Diagnosis(
         symptom="job-lost",
         title=f"Slurm does not know {_list_jobs(jobs)} any more",
-        why="Nobody saw it end, and it left no note. If slurmctld was killed in the job's first seconds, or the "
-        "whole cluster was restarted, the job is lost. If nobody followed the run for some minutes, Slurm has only "
+        why="No command saw it end, and it left no note. If slurmctld was killed in the job's first seconds, or the "
+        "whole cluster was restarted, the job is lost. If no command followed the run for some minutes, Slurm has only "
         "forgotten it, and something killed it so abruptly that it could not write its note.",
-        next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers",
+        next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers its jobs",
         nodes=list(dict.fromkeys(job.node for job in jobs if job.node)),
     )
 
@@ -61,7 +61,8 @@ def _diagnose_signalled_jobs(jobs: Sequence[JobRow], exercise: str) -> Diagnosis
         title=f"A signal ended {_list_jobs(jobs)}",
         why="Slurm sends a signal at the time limit, after scancel, and when a job of higher priority needs the nodes. No "
         "command followed the run, and Slurm has forgotten the job, so the record cannot say which of these it was.",
-        next=f"gpucourse run {exercise} --timeout 2h, if it needed more time; a cluster with accounting (sacct) remembers",
+        next=f"gpucourse run {exercise} --timeout 2h, if it needed more time; a cluster with accounting (sacct) remembers its "
+        f"jobs",
         nodes=list(dict.fromkeys(job.node for job in jobs if job.node)),
     )
 

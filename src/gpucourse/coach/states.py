@@ -119,8 +119,8 @@ def _diagnose_unopened_output(evidence: Evidence, log: Log) -> Diagnosis:
     return Diagnosis(
         symptom="rank-exited",
         title=f"Slurm could not open the output or error file of the job on {log.node or 'its node'}",
-        why="The job ended with signal 53 before its first line ran: Slurm uses it where the file named by --output or --error "
-        "cannot be opened. Its folder has to exist on the job's node, and you need permission to write there.",
+        why="The job ended with signal 53 before its first line ran: Slurm reports it when it cannot open the file named by "
+        "--output or --error. Its folder has to exist on the job's node, and you need permission to write there.",
         next=f"make the folder, or name another file in #SBATCH --output and --error; then gpucourse run {evidence.exercise}",
         ranks=_ranks([log]),
         nodes=[log.node],
@@ -153,13 +153,13 @@ def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log])
     if missing >= evidence.world_size:
         return Diagnosis(
             symptom="wrong-world-size",
-            title=f"{names} waited for a rank {missing} that nobody started",
-            why=f"{names} {'was' if len(ranks) == 1 else 'were'} given a world of {missing + 1} or more ranks;  "
+            title=f"{names} waited for rank {missing}, which was never started",
+            why=f"{names} {'was' if len(ranks) == 1 else 'were'} given a world of {missing + 1} or more ranks; "
             f"{evidence.world_size} were "
-            "started. init_process_group returns when everybody is there, so the ranks wait for one that never comes: a wrong "
-            "--nnodes, --nproc-per-node, or WORLD_SIZE.",
-            next=f"echo $RANK of $WORLD_SIZE in each rank; the lines as they must be: gpucourse run {evidence.exercise} "
-            f"--dry-run",
+            "started. init_process_group returns only when all ranks have joined, so the ranks wait for one that never comes. "
+            "A wrong --nnodes, --nproc-per-node or WORLD_SIZE is the usual reason.",
+            next=f"echo $RANK of $WORLD_SIZE in each rank; gpucourse run {evidence.exercise} --dry-run prints the correct "
+            f"commands",
             ranks=ranks,
             nodes=nodes,
             seen=quotes,
@@ -168,12 +168,12 @@ def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log])
     if missing_log is not None and missing_log in waiting:
         return Diagnosis(
             symptom="rank-mismatch",
-            title=f"Two processes with one rank: nobody is rank {missing}",
+            title=f"Two processes have the same rank, and none is rank {missing}",
             why=f"All {evidence.world_size} processes were started, and none of them joined as rank {missing}: two took the "
             f"same "
             "rank. RANK set by hand, or --node-rank typed twice, is the usual reason.",
-            next=f"echo $RANK of $WORLD_SIZE in each rank; the lines as they must be: gpucourse run {evidence.exercise} "
-            f"--dry-run",
+            next=f"echo $RANK of $WORLD_SIZE in each rank; gpucourse run {evidence.exercise} --dry-run prints the correct "
+            f"commands",
             ranks=ranks,
             nodes=nodes,
             seen=quotes,
@@ -182,10 +182,9 @@ def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log])
     return Diagnosis(
         symptom="hang-at-init",
         title=f"Rank {missing} on {node} did not join",
-        why=f"{names} waited in init_process_group for rank {missing}. One rank missing, and all the others wait: it was not "
-        f"started, "
-        "is stuck before it joins, or meets at another address.",
-        next=f"gpucourse logs {evidence.run} --rank {missing}; gpucourse status shows whether {node} lives",
+        why=f"{names} waited in init_process_group for rank {missing}. That rank was not started, is stuck before it joins, "
+        f"or has another address as its meeting point.",
+        next=f"gpucourse logs {evidence.run} --rank {missing}; gpucourse status shows whether {node} is alive",
         ranks=[missing],
         nodes=[node],
         seen=quotes,
@@ -199,7 +198,7 @@ def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
         title=f"{names} {'were' if len(nodes) > 1 else 'was'} lost",
         why=f"{evidence.lost or f'{names} went away while its ranks ran'}. Its ranks went with it; the others wait for them "
         f"until their timeout.",
-        next=f"gpucourse status shows which nodes live; gpucourse deploy {evidence.module} repairs them; then run again",
+        next=f"gpucourse status shows which nodes are alive; gpucourse deploy {evidence.module} repairs them; then run again",
         nodes=nodes,
     )
 
@@ -215,8 +214,8 @@ def _diagnose_killed_rank(evidence: Evidence, log: Log, victims: Sequence[Log]) 
         title=f"Rank {log.rank} on {log.node} was killed",
         why=f"Rank {log.rank} ended by signal 9 without a message: another process killed it, or the kernel did "
         f"because memory ran out.{consequence}",
-        next=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it is empty, ask who "
-        f"killed it",
+        next=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it prints nothing, another "
+        f"process killed the rank",
         ranks=_ranks([log]),
         nodes=[log.node],
         seen=_last_words([log]),
@@ -228,8 +227,8 @@ def _diagnose_crash(evidence: Evidence, log: Log) -> Diagnosis:
     return Diagnosis(
         symptom="rank-crashed",
         title=f"Rank {log.rank} on {log.node} crashed ({name})",
-        why=f"The process of rank {log.rank} ended in native code: a library's bug, an extension, or a collective that does "
-        f"not fit.",
+        why=f"The process of rank {log.rank} crashed in native code: a bug in a library or an extension, or a collective "
+        f"whose tensors do not match.",
         next=f"gpucourse logs {evidence.run} --rank {log.rank}; with PYTHONFAULTHANDLER=1 it prints where it was",
         ranks=_ranks([log]),
         nodes=[log.node],
@@ -241,7 +240,7 @@ def _diagnose_early_exit(evidence: Evidence, logs: list[Log]) -> Diagnosis:
     ranks = _ranks(logs)
     return Diagnosis(
         symptom="left-early",
-        title=f"{_name_ranks(ranks)} had left already",
+        title=f"{_name_ranks(ranks)} had already exited",
         why=f"{_name_ranks(ranks)} exited normally, and the others still call collectives. The usual "
         f"reasons are "
         "shares of the data that differ by a batch, or a branch on rank around a collective.",
@@ -261,8 +260,8 @@ def _diagnose_unstarted_ranks(evidence: Evidence, ranks: list[int]) -> Diagnosis
         why=f"The launcher on {' and '.join(nodes)} started no process: launchers wait for each other until all nodes have "
         f"come, with "
         "the same --nnodes, --master-addr and --master-port.",
-        next=f"gpucourse logs {evidence.run} shows what the launchers say; gpucourse run {evidence.exercise} --dry-run "
-        f"their lines",
+        next=f"gpucourse logs {evidence.run} shows what the launchers say; gpucourse run {evidence.exercise} --dry-run prints "
+        f"their commands",
         ranks=ranks,
         nodes=nodes,
     )
@@ -286,7 +285,8 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
         "or hangs in something else: a read, a lock, a loop.",
         next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?"
         if len(ranks) == 1
-        else f"gpucourse logs {evidence.run} --times: who fell silent first, and what comes after its last line in the script?",
+        else f"gpucourse logs {evidence.run} --times shows which rank fell silent first; what comes after its last line in "
+        f"the script?",
         ranks=ranks,
         nodes=list(dict.fromkeys(silence.node for silence in silent)),
         seen=[LogQuote(node=silence.node, rank=silence.rank, line=silence.last) for silence in silent if silence.last][:3],

@@ -80,7 +80,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="Rank 0 opens the port where all ranks meet. Another process listens there already: an old run or another program. "
         "Rank 0 fails at once; the others keep connecting to the wrong process.",
-        next="gpucourse runs shows what still runs, gpucourse cancel RUN ends it; then run again: it takes another port",
+        next="gpucourse runs shows what still runs, gpucourse cancel RUN ends it; then run again, which takes another port",
         followed=r"(?:--master-port|MASTER_PORT)=(?!{port}\b)",
         instead="the script names port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
         "them",
@@ -95,9 +95,9 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"[Nn]o (?:usable )?(?:socket )?interface (?:matching|found|named)",
         ),
         why="Collectives use the interface that GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME names. The name is wrong on {node}: "
-        "interfaces are eth0 here and ens5 there, and lo never leaves the machine.",
-        next="gpucourse ssh {module} -- ip -brief address shows the names; leave the variable to gpucourse run, or set it "
-        "right",
+        "an interface may be called eth0 on one machine and ens5 on another, and lo never leaves the machine.",
+        next="gpucourse ssh {module} -- ip -brief address shows the names; let gpucourse run set the variable, or set it to "
+        "one of them",
     ),
     Symptom(
         word="name-unknown",
@@ -109,7 +109,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Temporary failure in name resolution",
         ),
         general=True,
-        why="MASTER_ADDR is a name that this node cannot turn into an address, so it looks for rank 0 nowhere.",
+        why="MASTER_ADDR is a name that this node cannot turn into an address, so it cannot find rank 0.",
         next="use the head's private address as --master-addr: gpucourse run {exercise} --dry-run prints it",
     ),
     Symptom(
@@ -125,7 +125,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"MemoryError\b[^\n]*",
             r"std::bad_alloc",
         ),
-        why="Rank {rank} asked for more memory than is left. DDP needs more than the same model alone: it holds the gradients "
+        why="Rank {rank} asked for more memory than is free. DDP needs more than the same model alone: it holds the gradients "
         "once more, in its buckets, and every rank on a machine has its own copy of everything.",
         next="gpucourse run {exercise} with a smaller batch_size (--set batch_size=16); or gradient_as_bucket_view=True, "
         "mixed precision, gradient checkpointing",
@@ -140,7 +140,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="The job used more of the node's memory than it had asked for, and the kernel ended the process that was largest: "
         "the script, or a worker of its DataLoader.",
-        next="more in the batch file: #SBATCH --mem=32G; or less: fewer num_workers, a smaller batch_size",
+        next="ask for more in the batch file (#SBATCH --mem=32G), or use less: fewer num_workers, a smaller batch_size",
         source="documented",
     ),
     Symptom(
@@ -152,12 +152,12 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Bus error",
         ),
         why="Workers of a DataLoader, and NCCL between GPUs of one machine, hand their data over in /dev/shm. It is full.",
-        next="fewer num_workers; in a container more of it (--shm-size); df -h /dev/shm says how much there is",
+        next="use fewer num_workers, or start the container with more (--shm-size); df -h /dev/shm shows how much there is",
         source="documented",
     ),
     Symptom(
         word="rank-mismatch",
-        title="Ranks that do not fit together",
+        title="The ranks do not fit the world size",
         signs=(
             r"rank < size\. (?P<told>\d+) vs (?P<size>\d+)",
             r"[Ii]nvalid rank (?P<told>\d+), rank should be",
@@ -165,7 +165,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="A process was given a rank that its world does not have: ranks count from 0 to WORLD_SIZE - 1, over all nodes, "
         "each once. --node-rank given twice, or RANK set by hand, is the usual reason.",
-        next="echo $RANK of $WORLD_SIZE on each node; gpucourse run {exercise} --dry-run prints the lines as they must be",
+        next="echo $RANK of $WORLD_SIZE on each node; gpucourse run {exercise} --dry-run prints the correct commands",
     ),
     Symptom(
         word="collective-mismatch",
@@ -186,7 +186,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         signs=(r"DDP expects same model across all ranks[^\n]*", r"appears not to match (?:strides|sizes) of the same param"),
         why="DDP averages parameter by parameter, so every rank must build the same model in the same order. Here they did "
         "not: a branch on rank in the model, or arguments that differ from node to node.",
-        next="print(sum(p.numel() for p in model.parameters())) on every rank, and build the model without looking at rank",
+        next="compare print(sum(p.numel() for p in model.parameters())) of all ranks; build the model without using the rank",
     ),
     Symptom(
         word="unused-parameters",
@@ -207,8 +207,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         signs=(r"Distributed package doesn't have NCCL built in", r"ProcessGroupNCCL is only supported with GPUs"),
         why="The script wants NCCL, which only moves bytes between GPUs, and {node} has no GPU that torch can use. Between "
         "CPUs, use gloo.",
-        next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo where "
-        "the script has it",
+        next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo if the "
+        "script has this option",
         followed=r"backend[= ]gloo\b",
         instead='gloo was asked for, and the script still uses NCCL: look for init_process_group and "nccl" in it',
     ),
@@ -234,8 +234,9 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"device_ids and output_device arguments only work with[^\n]*device\(type='cpu'\)",
         ),
         why="The script wants a GPU, and {node} has none that torch can use.",
-        next="let the script take what is there: device = torch.accelerator.current_accelerator() or torch.device('cpu'), "
-        "tensors by .to(device), DDP without device_ids; --device=cpu or --no-accel where the script has it",
+        next="let the script use the device that exists: device = torch.accelerator.current_accelerator() or "
+        "torch.device('cpu'), "
+        "tensors by .to(device), DDP without device_ids; --device=cpu or --no-accel if the script has this option",
         followed=r"(?:device|accelerator)[= ]cpu\b|--(?:no-accel|no-cuda|cpu|use_cpu)\b",
         instead="the CPU was asked for, and this line still wants CUDA: put it behind torch.cuda.is_available()",
     ),
@@ -249,7 +250,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="A rank has no GPU of its own: choose it by LOCAL_RANK, not by RANK, and start no more processes on a node than "
         "it has GPUs.",
-        next="--nproc-per-node as many as nvidia-smi -L lists on each node",
+        next="set --nproc-per-node to the number of GPUs that nvidia-smi -L lists on each node",
         source="documented",
     ),
     Symptom(
@@ -271,7 +272,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         signs=(r"Watchdog caught collective operation timeout[^\n]*", r"ran for \d+ milliseconds before timing out"),
         why="NCCL's watchdog ended the run: one rank did not reach a collective that the others wait in. The rank that "
         "reports it is not the one that is missing.",
-        next="gpucourse logs {run} --fold shows who said less; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 writes down the last calls",
+        next="gpucourse logs {run} --fold shows which rank printed less; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 records the last "
+        "calls",
         weight="follows",
         source="documented",
     ),
@@ -289,11 +291,11 @@ SYMPTOMS: tuple[Symptom, ...] = (
         general=True,
         why="NCCL could not talk to another GPU. Over several nodes the usual reason is the interface it chose by itself, or a "
         "port that the security group does not let through between the nodes.",
-        next="--env NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; last, "
-        "NCCL_P2P_DISABLE=1",
+        next="--env NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; as a "
+        "last resort, NCCL_P2P_DISABLE=1",
         followed=r"NCCL_DEBUG=INFO\b",
         instead="its lines `NCCL INFO NET/` say which interface it chose: gpucourse logs {run}; set NCCL_SOCKET_IFNAME to the "
-        "one of the private address; last, NCCL_P2P_DISABLE=1",
+        "one of the private address; as a last resort, NCCL_P2P_DISABLE=1",
         source="documented",
     ),
     Symptom(
@@ -301,7 +303,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="A GPU reported an error",
         signs=(r"CUDA error: (?P<what>[^\n]+)", r"device-side assert triggered", r"uncorrectable ECC error", r"NVRM: Xid"),
         why="Kernels run later than the line that starts them, so the traceback may point at an innocent line.",
-        next="--env CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid tells of the hardware",
+        next="--env CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid shows faults of the "
+        "hardware",
         general=True,
         source="documented",
     ),
@@ -314,9 +317,10 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"remote process exited or there was a network error",
             r"NCCL WARN [^\n]*(?:reset by peer|Broken pipe|recv failed|closed by remote peer)[^\n]*",
         ),
-        why="The other end of a connection went away. Where another rank ended first, that is the one to look at; where all "
-        "ranks say this, the network does not carry it: a wrong interface, or a port that the security group closes.",
-        next="the rank that ended first: gpucourse logs {run} --fold; run again with --env NCCL_DEBUG=INFO if there is none",
+        why="The other end of a connection went away. If another rank ended first, look at that one. If all ranks report "
+        "this, the network is at fault: a wrong interface, or a port that the security group closes.",
+        next="gpucourse logs {run} --fold shows the rank that ended first; if there is none, run again with --env "
+        "NCCL_DEBUG=INFO",
         weight="follows",
         source="documented",
     ),
@@ -343,7 +347,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"(?m)^(?P<file>[^\s:]+): (?P<line>\d+): module: not found" + _NOT_OF_SCRIPT,
         ),
         why="Line {line} loads software with `module` (Environment Modules, or Lmod), as on the cluster that it was "
-        "written for. Here software is installed as it is, or the shell of a job does not read the file that defines "
+        "written for. Here software is installed without modules, or the shell of a job does not read the file that defines "
         "`module`.",
         next="leave the `module` lines out and name the Python that has the packages; on a cluster with modules put "
         "`source /etc/profile` above them, or begin the file with #!/bin/bash -l",
@@ -414,21 +418,21 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"raise child_exception_type\(errno_num, err_msg, err_filename\)\n"
             r"[^\n]*FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
         ),
-        why="The script starts {name} as a process of its own, and {node} has no such program, or not on its PATH. A whole "
+        why="The script starts {name} as a separate process, and {node} has no such program, or not on its PATH. A whole "
         "command line in one string is looked for as one program; a missing working folder (cwd=) gives the same message.",
         next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path; a command line is a "
         "list of words: subprocess.run(['ls', '-l'])",
     ),
     Symptom(
         word="wrong-arguments",
-        title="torchrun does not take these options",
+        title="torchrun does not accept these options",
         signs=(r"(?m)^usage: run\.py \[-h\] \[--nnodes [\s\S]*?^run\.py: error: (?P<what>[^\n]+)",),
         why="torchrun ended at its own command line: {what}.",
         next="correct what comes after --torchrun; gpucourse ssh {module} -- {python} -m torch.distributed.run --help",
     ),
     Symptom(
         word="wrong-arguments",
-        title="The script does not take these arguments",
+        title="The script does not accept these arguments",
         signs=(
             rf"(?m)^(?:\[rank\d+\]: ?)?(?!{_OTHER_PROGRAMS})\S+: error: (?P<what>[^\n]+)",
             r"(?m)^[\w.-]+ [^\n:]*: error: (?P<what>(?:argument |unrecognized arguments|the following arguments|one of the "
@@ -442,7 +446,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="wrong-arguments",
-        title="srun does not take this option",
+        title="srun does not accept this option",
         signs=(r"(?m)^(?:srun|sbatch): (?P<what>(?:unrecognized|invalid) option[^\n]*)",),
         why="srun ended at its command line: {what}. The option is of another version of Slurm, or of a plugin that this "
         "cluster does not have, as --container-image is of pyxis.",
@@ -453,15 +457,15 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="A server refuses the connection",
         signs=(_FETCH + r"Connection refused[^\n]*",),
         why="{node} reached the machine, and nothing listens at that port: a server that the script starts itself and that is "
-        "not ready yet or has ended, another port, or an address that means another machine (localhost is each node itself).",
+        "not ready yet or has ended, a wrong port, or an address that means another machine (localhost is each node itself).",
         next="see whether it listens: gpucourse ssh {module} -- ss -ltn; wait until it answers before the first request",
     ),
     Symptom(
         word="server-not-trusted",
         title="The certificate of a server cannot be verified",
         signs=(_FETCH + r"CERTIFICATE_VERIFY_FAILED[^\n]*",),
-        why="{node} reached the server and does not know who signed its certificate: its Python's own are old or "
-        "missing, a proxy on the way presents one of its own, or the clock of {node} is wrong.",
+        why="{node} reached the server and does not know who signed its certificate: the certificates of its Python are old "
+        "or missing, a proxy on the way presents its own certificate, or the clock of {node} is wrong.",
         next="{python} -m pip install --upgrade certifi; behind such a proxy --env SSL_CERT_FILE=FILE with its certificates; "
         "date on {node}",
     ),
@@ -470,17 +474,18 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="A server did not answer in time",
         signs=(_FETCH + r"(?:timed out|\[Errno (?:60|110)\]|ConnectTimeoutError)[^\n]*",),
         why="Nothing came back to {node}: a firewall drops what goes out, as on many clusters, or the server is slow or down.",
-        next="gpucourse ssh {module} -- curl -sSI ADDRESS; where the node has no way out, fetch it before and send the folder "
-        "along (--with PATH)",
+        next="gpucourse ssh {module} -- curl -sSI ADDRESS; if the node cannot reach the internet, download the files "
+        "elsewhere and upload the folder with --with PATH",
     ),
     Symptom(
         word="no-internet",
         title="The name of a server cannot be looked up",
         signs=(_FETCH + r"(?:\[Errno (?:-2|-5|8)\]|Name or service not known|No address associated|nodename nor)[^\n]*",),
-        why="No name server that {node} asks knows {name}: the node gets no connection out, as on many clusters, or the name "
+        why="No name server that {node} asks knows {name}: the node cannot reach the internet, as on many clusters, or the "
+        "name "
         "is misspelt.",
-        next="gpucourse ssh {module} -- getent hosts NAME; where the node has no way out, fetch it before and send the folder "
-        "along (--with PATH)",
+        next="gpucourse ssh {module} -- getent hosts NAME; if the node cannot reach the internet, download the files "
+        "elsewhere and upload the folder with --with PATH",
     ),
     Symptom(
         word="no-internet",
@@ -494,14 +499,15 @@ SYMPTOMS: tuple[Symptom, ...] = (
             _FETCH + r"(?:\[Errno (?:-3|51|65|101|113)\]|Temporary failure in name resolution|Network is unreachable"
             r"|No route to host)[^\n]*",
         ),
-        why="The script fetches a model or data set from the internet, and {node} gets no connection out: many clusters let "
-        "only their login node out, or want a proxy.",
-        next="fetch it once where there is a connection, send the folder along (--with PATH) and give the script its path; "
+        why="The script fetches a model or data set from the internet, and {node} cannot reach it: on many clusters only the "
+        "login node can, or a proxy is needed.",
+        next="download it once on a computer with a connection, upload the folder with --with PATH and give the script its "
+        "path; "
         "HF_HOME and TORCH_HOME say where Hugging Face and torch look",
     ),
     Symptom(
         word="no-keyboard",
-        title="The script waits for a line that nobody types",
+        title="The script waits for a line from a keyboard",
         signs=(r"EOFError: EOF when reading a line",),
         why="It calls input(), and a rank on {node} has no keyboard: its standard input is empty.",
         next="give the value as an argument of the script: gpucourse run --script FILE -- ARGS; or as a variable: "
@@ -533,7 +539,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="A worker of the DataLoader was lost",
         signs=(r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is killed by signal: (?!Bus)|exited unexpectedly)[^\n]*",),
         general=True,
-        why="A process that loads data was ended from outside: by somebody, or by the kernel, because memory ran out. "
+        why="A process that loads data was ended from outside: by another process, or by the kernel because memory ran out. "
         "Every worker holds its own copy of the data set.",
         next="dmesg | grep -i 'out of memory' on {node}; fewer num_workers; with num_workers=0 an error of the data set itself "
         "shows",
@@ -589,11 +595,11 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="The node's disk is full",
         signs=(r"No space left on device", r"Disk quota exceeded"),
         why="A rank could not write any more.",
-        next="gpucourse ssh {module} -- df -h; old runs on a node lie in ~/.gpucourse/jobs",
+        next="gpucourse ssh {module} -- df -h; old runs on a node are in ~/.gpucourse/jobs",
     ),
     Symptom(
         word="clock-skew",
-        title="Clocks that differ",
+        title="The clocks of two machines differ",
         signs=(
             r"[Cc]lock skew",
             r"certificate is not yet valid",
@@ -601,8 +607,9 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Signature not yet current",
             r"(?:Rewound|Expired) credential",
         ),
-        why="What is signed or ordered by time fails where the clocks of two machines differ: credentials, certificates, make.",
-        next="timedatectl on every node; chronyc makestep sets the clock (simulated nodes share this computer's)",
+        why="Credentials, certificates and make compare times, and fail if the clocks of two machines differ.",
+        next="timedatectl shows the clock of each node; chronyc makestep sets the clock (simulated nodes share this "
+        "computer's)",
         source="documented",
     ),
     Symptom(
@@ -613,8 +620,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"connect \[?(?:127\.|::1)[^\n]*Connection refused",
             r"SO_ERROR: Connection refused, remote=\[127\.[^\n]*",
         ),
-        why="All ranks found the meeting point and told each other their addresses, and then could not connect. An address of "
-        "{node} leads nowhere from the others: its name resolves to 127.0.0.1 or 127.0.1.1, or it has several interfaces and "
+        why="All ranks found the meeting point and told each other their addresses, and then could not connect. The others "
+        "cannot reach an address of {node}: its name resolves to 127.0.0.1 or 127.0.1.1, or it has several interfaces and "
         "gloo chose one that is not on the nodes' network.",
         next="gpucourse ssh {module} -- ip -brief address; then GLOO_SOCKET_IFNAME with the interface of the private address "
         "(gpucourse run sets it)",
@@ -631,8 +638,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"RendezvousTimeoutError",
             r"(?:TCPStore|c10d|torch/distributed/|[Gg]loo|[Rr]endezvous)[^\x00]*Connection refused",
         ),
-        why="This rank looked for rank 0 where MASTER_ADDR and MASTER_PORT say, and nobody answered: rank 0 is not up yet or "
-        "gone, the address is another one, or a firewall closes the port.",
+        why="This rank tried to reach rank 0 at MASTER_ADDR and MASTER_PORT, and got no answer: rank 0 is not up yet or gone, "
+        "the address is wrong, or a firewall closes the port.",
         next="look at rank 0 first: gpucourse logs {run} --rank 0; then nc -zv MASTER_ADDR MASTER_PORT from the other node",
         weight="follows",
     ),
@@ -661,7 +668,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"NCCL communicator was aborted on rank",
         ),
         why="This rank is a victim: the connection to another one broke while both were in a collective.",
-        next="find the first that ended: gpucourse logs {run} --fold",
+        next="find the rank that ended first: gpucourse logs {run} --fold",
         weight="follows",
     ),
 )

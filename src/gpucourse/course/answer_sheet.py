@@ -76,7 +76,7 @@ def render(exercise: Exercise, answers: Mapping[str, Scalar], run: str | None) -
         f'exercise: "{exercise.id}"',
     ]
     if run:
-        lines.append(f"run: {run}   # the run that your numbers speak of")
+        lines.append(f"run: {run}   # the run that your numbers come from")
     lines.append("answers:")
     for question in exercise.questions:
         lines += ["", *_render_question(question)]

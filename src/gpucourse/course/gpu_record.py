@@ -132,7 +132,7 @@ def _check(record: GpuRecord, name: str) -> None:
     if name != name_file(record.gpu):
         raise OutsideError(f"it is about {record.gpu}, whose file is {name_file(record.gpu)}")
     if not _DATE.fullmatch(record.date):
-        raise OutsideError(f"{record.date!r} is no date")
+        raise OutsideError(f"{record.date!r} is not a date")
     if len(record.versions) > _MAX_VERSIONS:
         raise OutsideError(f"it has more than {_MAX_VERSIONS} versions")
     rows: list[list[Any]] = [plot.rows for entry in record.exercises.values() for plot in entry.plots.values()]

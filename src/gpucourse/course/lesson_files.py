@@ -40,7 +40,7 @@ def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:
         if path.suffix in PICTURES and place not in links:
             yield f"{label}/{place}: no lesson shows this picture"
         elif path.suffix == ".md" and place not in names and place not in links:
-            yield f"{label}/{place}: is no part of the lesson: name it in further_lessons"
+            yield f"{label}/{place}: is not a part of the lesson: name it in further_lessons"
 
 
 def _check_lesson(text: str) -> Iterator[str]:
@@ -49,13 +49,13 @@ def _check_lesson(text: str) -> Iterator[str]:
     if not text.lstrip().startswith("#"):
         yield "does not begin with a heading"
     yield from (
-        f"the picture {file} has no words for who cannot see it: ![words]({file})"
+        f"the picture {file} has no words for readers who cannot see it: ![words]({file})"
         for words, file in _PICTURE.findall(prose)
         if not words.strip()
     )
     headings = {_make_anchor(title) for title in _HEADING.findall(prose)}
     yield from (
-        f"links to #{anchor}, and has no heading of this name" for anchor in _ANCHOR.findall(prose) if anchor not in headings
+        f"links to #{anchor}, but has no heading of this name" for anchor in _ANCHOR.findall(prose) if anchor not in headings
     )
 
 

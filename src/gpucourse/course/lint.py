@@ -173,7 +173,7 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
     if exercise.predict is None and exercise.no_predict is None:
         yield f"{manifest}: {exercise.id}: needs predict, or no_predict with the reason why nothing can be predicted"
     if len(exercise.tables) > 1 and not any(table.main for table in exercise.tables):
-        yield f"{manifest}: {exercise.id}.tables: {len(exercise.tables)} tables, and none is the one of a result (main: true)"
+        yield f"{manifest}: {exercise.id}.tables: {len(exercise.tables)} tables, but none has main: true"
     if not exercise.checks:
         yield f"{manifest}: {exercise.id}.checks: no check says what must hold after a run"
     if len(exercise.hints) < MIN_HINTS:
@@ -220,7 +220,7 @@ def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:
             continue
         if place.parts[0] == SHARED and _is_brought(path):
             continue
-        reason = "no exercise uses it" if place.parts[0] in folders else "its folder belongs to no module"
+        reason = "no exercise uses it" if place.parts[0] in folders else "is in a folder that belongs to no module"
         yield f"{catalog.folders.exercises.name}/{place.as_posix()}: {reason}"
 
 
@@ -245,7 +245,7 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
     for path in sorted(exercises.glob(f"*/{JUDGES}/*.py")):
         text = path.read_text(encoding="utf-8", errors="replace")
         if path not in used and "def judge(" in text:
-            yield f"{exercises.name}/{path.relative_to(exercises).as_posix()}: is the judge of no part and of no fault"
+            yield f"{exercises.name}/{path.relative_to(exercises).as_posix()}: judges neither a part nor a fault"
 
 
 def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
@@ -257,7 +257,7 @@ def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
         if path.name.startswith((".", "__")) or path.is_dir():
             continue
         if stub.relative_to(exercises).as_posix() not in used:
-            yield f"{label}: is the solution of no file that an exercise uses"
+            yield f"{label}: solves no file that an exercise uses"
         elif stub.read_bytes() == path.read_bytes():
             yield f"{label}: is the same as {stub.relative_to(exercises.parent).as_posix()}, so there is nothing to solve"
 

@@ -15,7 +15,7 @@ from gpucourse.outside.files import read_named
 from gpucourse.outside.names import OutsideError
 from gpucourse.outside.yaml_reader import MAX_BYTES, Document
 
-HELP = "checks are those of a manifest: docs/authoring.md, Checks"
+HELP = "write checks as in a manifest: docs/authoring.md, Checks"
 
 
 def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:

@@ -34,7 +34,7 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
         for path, fault in _list_broken((file, solution, second_solution))
     )
     if solution.read_bytes() == second_solution.read_bytes():
-        yield f"{OTHER}/{file.name} of its solutions is the first one again: a truly different way must pass, too"
+        yield f"{OTHER}/{file.name} is the same as the first solution: write a different one, which must pass as well"
     yield from find_judge_gaps(judge)
     try:
         ways = read_ways(judge)
@@ -46,7 +46,7 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
     text = solution.read_text(encoding="utf-8")
     for name, (old, _) in ways.items():
         if (count := text.count(old)) != 1:
-            yield f"way {name}: the text that it changes occurs {count} times in the solution, and must occur once"
+            yield f"way {name}: the text that it changes occurs {count} times in the solution, but must occur once"
 
 
 def list_solutions(file: Path) -> tuple[Path, Path]:
@@ -151,7 +151,7 @@ def name_fault_judge(fault: CodeFault) -> str:
 def check_fault(fault: CodeFault, text: str, judge: Path) -> Iterator[str]:
     """Yield what is wrong with a fault in code, in a file that contains `text`, and with its judge."""
     if (count := text.count(fault.was)) != 1:
-        yield f"the text that it changes occurs {count} times in {fault.file}, and must occur once"
+        yield f"the text that it changes occurs {count} times in {fault.file}, but must occur once"
     elif fault.was == fault.becomes:
         yield "becomes is the same as was, so nothing is wrong in the copy"
     elif fault.file.endswith(".py"):

@@ -139,7 +139,7 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
     if launch.traits.starts_ranks and launch.collective_timeout >= launch.timeout:
         yield (
             f"launch.collective_timeout: {launch.collective_timeout:g} s, and the run itself ends after {launch.timeout:g} s: "
-            "no rank would ever be told that it waits in vain"
+            "a rank that waits in vain would never time out"
         )
 
 
@@ -175,7 +175,7 @@ def _find_lost_deliverables(exercise: Exercise) -> Iterator[str]:
 
 
 def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
-    """Yield the faults of an exercise whose word an earlier one has: learners choose from the words of the whole course."""
+    """Yield the faults whose id an earlier exercise has already: learners choose from the ids of the whole course."""
     for earlier in _list_exercises(catalog):
         if earlier.id == exercise.id:
             return

@@ -44,7 +44,7 @@ def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterato
             for kind in row.evidence:
                 if exercises and not any(_asked_kinds(item)[kind] for item in exercises):
                     of = ", ".join(item.id for item in exercises)
-                    yield f"{label}: evidence {kind}: {of} asks for none, so no learner can show any"
+                    yield f"{label}: evidence {kind}: {of} asks for none, so no learner can earn it"
 
 
 def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
@@ -56,8 +56,8 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
             more = exercise.yours or exercise.questions or exercise.predict
             if more and pressed > MOST_PRESSED * points + 1e-9:
                 yield (
-                    f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give {pressed / points:.0%} of its "
-                    f"points, and may give {MOST_PRESSED:.0%}: the rest is for what the learner writes and answers"
+                    f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give {pressed / points:.0%} of "
+                    f"its points; the limit is {MOST_PRESSED:.0%}: the rest is for what the learner writes and answers"
                 )
 
 

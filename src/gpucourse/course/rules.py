@@ -102,7 +102,7 @@ def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> I
         parameter = next(named, None)
         place = (*exercise_place, "launch", key)
         if parameter is None:
-            no_word = f"neither the word {fixed_word} nor a parameter" if fixed_word else "no parameter"
+            no_word = f"neither the word {fixed_word} nor a parameter" if fixed_word else "not a parameter"
             yield Complaint(place, f"'{word}' is {no_word} of this exercise")
         elif parameter.get("type") != "int" or not all(_is_between(low, parameter.get(end), high) for end in ("min", "max")):
             yield Complaint(
@@ -122,7 +122,7 @@ def _check_slurm(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
         if not isinstance(word, str):
             continue
         if word not in parameters:
-            yield Complaint(place, f"'{word}' is no parameter of this exercise")
+            yield Complaint(place, f"'{word}' is not a parameter of this exercise")
         elif parameters[word].get("type") != kind:
             yield Complaint(place, f"the parameter {word} must be of type {kind}")
     gather, files = options.get("gather"), exercise.get("files")

@@ -62,14 +62,15 @@ def check_scripts(catalog: Catalog, module: Module, exercise: Exercise) -> Itera
 def _difference(label: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:
     kind = "bool" if "action" in options else options.get("type", "str")
     if kind != parameter.type:
-        yield f"{label}: {parameter.flag} is of type {kind}, in the manifest of type {parameter.type}"
+        yield f"{label}: {parameter.flag} is of type {kind}, but in the manifest of type {parameter.type}"
     default = options.get("default", False if kind == "bool" else None)
     if default != parameter.default or isinstance(default, bool) != isinstance(parameter.default, bool):
-        yield f"{label}: {parameter.flag} has the default {default!r}, in the manifest {parameter.default!r}"
+        yield f"{label}: {parameter.flag} has the default {default!r}, but in the manifest {parameter.default!r}"
     choices = options.get("choices", ())
     if not isinstance(choices, str) and not parameter.each and set(choices) != set(parameter.choices) and choices:
         manifest_choices = ", ".join(map(str, parameter.choices)) or "none"
-        yield f"{label}: {parameter.flag} has the choices {', '.join(map(str, choices))}, in the manifest {manifest_choices}"
+        choices_text = ", ".join(map(str, choices))
+        yield f"{label}: {parameter.flag} has the choices {choices_text}, but in the manifest {manifest_choices}"
 
 
 def _flags(tree: ast.Module) -> dict[str, dict[str, Any]]:
@@ -120,7 +121,7 @@ def _find_missing_packages(exercise: Exercise, sources: Mapping[str, str], tree:
     for module in sorted(_list_imports(tree.body)):
         if module not in available and module not in own_modules:  # helpers were reported above
             near = did_you_mean(module, {Path(name).stem for name in sources if name.endswith(".py")})
-            yield f"packages: {exercise.script} imports {module}, and nodes are not asked for it: add it to packages{near}"
+            yield f"packages: {exercise.script} imports {module}, but nodes are not checked for it: add it to packages{near}"
 
 
 def _walk_start(tree: ast.AST) -> Iterator[ast.AST]:

@@ -153,11 +153,11 @@ class Part:
         if isinstance(error, MemoryError) or "can't allocate memory" in _describe(error):
             return Verdict("failed", "memory", f"{place}it asked for more memory than a part may have", case)
         if isinstance(error, ModuleNotFoundError):
-            says = f"{place}it imports {error.name}, which is missing: a part has Python, torch and what the exercise names"
+            says = f"{place}it imports {error.name}, which is missing: a part may import torch and what the exercise names"
             return Verdict("failed", "no-library", says, case)
         self._show(error)
         if isinstance(error, EOFError) and "input" in self._line(error):
-            return Verdict("failed", "reads-input", f"{place}it waits for input: all that it needs are its arguments", case)
+            return Verdict("failed", "reads-input", f"{place}it waits for input: use the arguments instead", case)
         return Verdict("failed", "error", f"{place}{type(error).__name__}: {_describe(error)}", case)
 
     def is_own_fault(self, error: BaseException) -> bool:

@@ -201,9 +201,9 @@ def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, fil
         places.setdefault(line_of_stack(_stack(folder, rank.number), file_name), []).append(rank.number)
     sentences = "; ".join(_describe_place(place, numbers, size) for place, numbers in places.items())
     if quiet:
-        return f"{sentences}, and never ended: who waits for a message that nobody sends?"
+        return f"{sentences}, and never ended: which rank waits for a message that no rank sends?"
     return (
-        f"{sentences}, and did not end in time: an endless loop, a message that nobody sends, or a computer that is very busy"
+        f"{sentences}, and did not end in time: an endless loop, a message that no rank sends, or a computer that is very busy"
     )
 
 

@@ -245,4 +245,6 @@ def _read_card(path: Path, root: Path) -> Card:
 
 
 def _make_bundle_error(path: Path, reason: str) -> UsageError:
-    return UsageError(f"{path} is not a whole bundle: {reason}", hint="ask for it again: gpucourse grade --bundle makes it")
+    return UsageError(
+        f"{path} is not a whole bundle: {reason}", hint="ask the learner for it again: gpucourse grade --bundle FILE makes it"
+    )

@@ -73,7 +73,7 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
         if len({record.subject for record in records}) == 1:
             return _compare_scripts(context, records)
         raise UsageError(
-            f"run {script_runs[0].id} ran {script_runs[0].subject}, a script of your own, and another did not",
+            f"run {script_runs[0].id} ran {script_runs[0].subject}, a script of your own, but another run did not",
             hint="compare runs of one exercise, or of one script: gpucourse runs lists them",
         )
     numbers = dict.fromkeys(record.exercise for record in records)

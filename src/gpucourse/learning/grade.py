@@ -144,7 +144,7 @@ def judgement(
             f"{share:.0%} is not from 0 to 100%", hint=f"gpucourse grade --review --judge {exercise_id}/{question}=80"
         )
     if not by.strip() or not is_utf8(by + comment):
-        raise UsageError("a judgement needs a name, in text", hint="gpucourse grade --review --by NAME")
+        raise UsageError("a judgement needs the name of the person who judges", hint="gpucourse grade --review --by NAME")
     if question in {part.id for part in exercise.yours}:
         digest = _find_part_digest(context, exercise, question)
     else:
@@ -173,7 +173,9 @@ def _find_text_digest(paths: WorkspacePaths, exercise: Exercise, question: str) 
     answer = sheet.answers.get(question) if sheet else None
     kind = next(candidate.kind for candidate in exercise.questions if candidate.id == question)
     if kind != "text":
-        raise UsageError(f"{exercise_id} {question} is not free text: its answer is judged by itself", hint="gpucourse grade")
+        raise UsageError(
+            f"{exercise_id} {question} is not free text: its answer is judged automatically", hint="gpucourse grade"
+        )
     if answer is None or not str(answer).strip():
         raise UsageError(f"{exercise_id} {question} has no answer yet", hint=f"gpucourse answer {exercise_id}")
     return fingerprint(answer)

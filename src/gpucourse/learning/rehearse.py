@@ -97,7 +97,7 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
     complaints = [*_complaints(document, hole=bool(solutions)), *prove_parts(stage, module, exercise)]
     if solutions:
         if run.get("state") == "succeeded" and not _open(verdict):
-            complaints.append("every check passes as the learner finds it, though there is a solution")
+            complaints.append("every check passes with the files as delivered, although there is a solution")
         for name, source in solutions.items():
             copy_file(source, stage.paths.exercises / name)
         _, solved = _type(stage, "run", exercise.id, *nodes)
@@ -183,7 +183,7 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
                 continue
             exact = question.value is not None and not {"tolerance", "tolerance_percent"} & question.model_fields_set
             if not is_number(value):
-                yield f"questions.{question.id}: {path} is not one number on simulated nodes; evidence: gpu, if it needs one"
+                yield f"questions.{question.id}: {path} is not one number on simulated nodes; if it needs a GPU: evidence: gpu"
             elif exact and isinstance(value, float) and not value.is_integer():
                 yield f"questions.{question.id}: {path} is {value:g}, and has no tolerance (0 if it is exact)"
     for deliverable in exercise.deliverables if whole else ():

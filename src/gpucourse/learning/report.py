@@ -67,7 +67,7 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
         exercises = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))
         first = plan.chapters[0].exercise
         raise MissingError(
-            f"there is nothing to report: no good run of {exercises} is there yet",
+            f"there is nothing to report yet: no good run of {exercises}",
             hint=f"gpucourse deploy {first.partition('.')[0]}, then gpucourse run {first}",
         )
     return ReportResult(report=content, files=tuple(_write(context, content, formats)))
@@ -234,8 +234,8 @@ def _write_pdf(watch: Watcher, content: Report, target: Path) -> None:
     document = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, document.data)
     if document.lost:
-        text = f"{target.name}: no font here can show {document.lost[:20]}: boxes stand for it, and report.html is complete"
+        text = f"{target.name}: no font here can show {document.lost[:20]}: boxes replace it; report.html is complete"
         watch(Note(text=text, level="warning"))
     if document.pages > pdf.MOST_PAGES:
-        text = f"{target.name} has {document.pages} pages, and a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
+        text = f"{target.name} has {document.pages} pages, but a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
         watch(Note(text=text, level="warning"))

@@ -35,5 +35,5 @@ def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], t
     )
     lines += [f"to hand in: {', '.join(missing)}"] if missing else []
     screen = next((item.title for item in exercise.deliverables if item.source == SCREEN), None)
-    lines += [f"a look at the result, which captures it: gpucourse logs {evidence.run} -f"] if screen in missing else []
+    lines += [f"a picture of the result, which this makes: gpucourse logs {evidence.run} -f"] if screen in missing else []
     return tuple(lines), evidence.answers, read_signs(evidence)

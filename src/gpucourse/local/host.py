@@ -113,7 +113,7 @@ class Host:
             writer.write(f"{answer}\n".encode())
             await writer.drain()
         except ConnectionError:
-            logger.info("who asked has gone")
+            logger.info("the client has gone")
         finally:
             writer.close()
 

@@ -132,4 +132,4 @@ def _says_ready(ready: int) -> bool:
 
 def _last_words(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return f"{lines[-1]} (full log: {log})" if lines else f"it said nothing in {log}"
+    return f"{lines[-1]} (full log: {log})" if lines else f"it wrote nothing to {log}"

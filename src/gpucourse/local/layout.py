@@ -67,7 +67,7 @@ def make_temporary(uid: str, name: str) -> Path:
     place = sockets(uid)
     place.mkdir(mode=0o700, exist_ok=True)
     if place.is_symlink() or place.stat().st_uid != os.getuid():
-        raise PermissionError(f"{place} belongs to somebody else")
+        raise PermissionError(f"{place} belongs to another user")
     (place / name).mkdir(mode=0o700, exist_ok=True)
     return place / name
 
@@ -111,14 +111,14 @@ def check_name(name: object) -> str:
     """Return the name if it is that of a node. A request comes from Terraform's state, a file that others may have written, and
     the name becomes part of paths. Raises ValueError."""
     if not isinstance(name, str) or not _NUMBERED.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a node")
+        raise ValueError(f"{name!r} is not the name of a node")
     return name
 
 
 def select_beyond(names: Collection[str], count: object) -> list[str]:
-    """Return the nodes whose number is `count` or higher. Raises ValueError if `count` is no number of nodes."""
+    """Return the nodes whose number is `count` or higher. Raises ValueError if `count` is not a number of nodes."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise ValueError(f"{count!r} is no number of nodes")
+        raise ValueError(f"{count!r} is not a number of nodes")
     numbers = {name: int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))}
     return sorted(name for name, number in numbers.items() if number >= count)
 

@@ -10,7 +10,7 @@ HOWS: tuple[How, ...] = get_args(How)
 
 MEANING: dict[How, str] = {
     "kill-rank": "a rank is ended by a signal in the middle of its work",
-    "block-port": "somebody else holds the port where the ranks are to meet",
+    "block-port": "another process holds the port where the ranks meet",
     "wrong-world-size": "the ranks are told a larger world than was started",
     "slow-rank": "one rank is several times slower than the others",
 }

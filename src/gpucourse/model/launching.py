@@ -134,7 +134,7 @@ class Launch(Strict):
     def _check_order(self) -> Launch:
         if not self.min_nodes <= self.nodes <= self.max_nodes:
             raise ValueError(
-                f"nodes ({self.nodes}) must lie between min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"
+                f"nodes ({self.nodes}) must be between min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"
             )
         if self.restarts != 0 and not self.traits.can_restart:
             raise ValueError(f"restarts are torchrun's, and the kind is {self.kind}")

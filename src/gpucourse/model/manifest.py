@@ -96,7 +96,7 @@ class Plot(Strict):
         if self.ideal and self.ideal_key:
             raise ValueError("ideal and ideal_key cannot be combined")
         if self.ideal and self.kind == "bar":
-            raise ValueError("bars stand on words, which have no ideal line: use ideal_key")
+            raise ValueError("bars have words below them, and words have no ideal line: use ideal_key")
         if self.by and (self.kind == "bar" or self.ideal):
             raise ValueError("by is for lines without an ideal of their own: ideal_key draws one for all")
         return self

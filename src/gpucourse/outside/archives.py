@@ -93,9 +93,9 @@ class TarReader:
         self._members -= 1
         self._total -= info.size
         if self._members < 0:
-            raise OutsideError("the tar holds more files than were announced to be taken")
+            raise OutsideError("the tar holds more files than it announced")
         if info.size < 0 or self._total < 0:
-            raise OutsideError(f"the tar announces {info.size} bytes, more than are still taken")
+            raise OutsideError(f"the tar announces {info.size} bytes, more than the limit still allows")
         is_file = info.type in _FILES and not info.issparse()
         self._content = tar.extractfile(info) if is_file else None
         self._source.room = info.size + _MAX_HEADERS + PIECE

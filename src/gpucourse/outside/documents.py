@@ -72,7 +72,7 @@ def convert(value: object, kind: type[T]) -> T:
         with CONVERT_LOCK:
             return msgspec.convert(value, kind, strict=True, str_keys=True)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise OutsideError(f"the JSON document does not hold what it must: {printable(str(error))}") from None
+        raise OutsideError(f"the JSON document does not have the required form: {printable(str(error))}") from None
 
 
 def read_attributes(source: object, kind: type[T]) -> T:

@@ -38,7 +38,7 @@ def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
     try:
         nodes = convert(listed, list[Node])
     except OutsideError as error:
-        raise _refuse(f"is not as it must be: {error}") from error
+        raise _refuse(f"is not valid: {error}") from error
     for number, node in enumerate(listed):
         if unknown := sorted(node.keys() - _FIELDS):
             raise _refuse(f"has {unknown[0]} in node {number}, which is not a field of a node")

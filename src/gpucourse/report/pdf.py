@@ -83,7 +83,7 @@ def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], 
     if missing:
         pdf.ln(2)
         _write(
-            pdf, f"{BOX} stands for a character that no font here can show. The same report as HTML has them all.", colour=WARN
+            pdf, f"{BOX} replaces a character that no font here can show. The same report as HTML has them all.", colour=WARN
         )
     return Pdf(bytes(pdf.output()), pdf.page_no(), missing)
 
@@ -92,7 +92,7 @@ def _pages(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], sca
     try:
         from fpdf import FPDF
     except ImportError as error:
-        raise MissingError("fpdf2 is not installed, which writes PDF", hint="pip install fpdf2, or: --format html") from error
+        raise MissingError("fpdf2, which writes PDF, is not installed", hint="pip install fpdf2, or: --format html") from error
 
     class ReportPdf(FPDF):
         lost: set[str]

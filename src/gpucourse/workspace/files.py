@@ -35,7 +35,7 @@ def refuse_links(path: Path, inside: Path) -> None:
         if place.is_symlink():
             raise StorageError(
                 f"{place} is a link, not a folder of the run",
-                hint=f"see where it leads (ls -l '{place}'), take it away, then type the command again",
+                hint=f"see where it points (ls -l '{place}'), remove it, then type the command again",
             )
 
 
@@ -80,7 +80,7 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
             return None
         document = _parse_document(path, data, max_bytes=RECORD_BYTES, max_items=_RECORD_ITEMS)
         if document is None:
-            raise DamagedFile(path, "it holds nothing")
+            raise DamagedFile(path, "it is empty")
     supported = getattr(kind, "version", None)
     version = document.get("version") if isinstance(document, dict) else None
     if isinstance(supported, int) and isinstance(version, int) and version > supported:

@@ -28,7 +28,7 @@ rendezvous_ports: 29500-29599
 # For the target aws. Uncomment what you want to change; these are the defaults.
 # region: us-east-2
 # gpu: {first}                  # else the module's own choice: {choices}
-# other_gpus: [{second}]         # taken in this order where the wanted GPU is sold out
+# other_gpus: [{second}]         # taken in this order if the wanted GPU is sold out
 # spot: false
 # ttl: {hours:.0f}h                  # a lab ends itself after that
 # budget_usd: 20           # deploy refuses to go above it
@@ -161,7 +161,7 @@ def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -
             make_folder(root)
             paths.private.mkdir(exist_ok=True, mode=0o700)
         except FileNotFoundError as error:  # as in /proc, where no folder can be created
-            raise UsageError(f"no folder can be made at {root}", hint=_NAME_ANOTHER) from error
+            raise UsageError(f"cannot make the folder {root}", hint=_NAME_ANOTHER) from error
     with hold_lock(paths.lock("workspace"), "making the workspace"):
         if (stored := read_record(paths.identity, Identity)) is not None:
             return Workspace(paths=paths, id=stored.id, created=False)

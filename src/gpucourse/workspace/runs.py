@@ -32,7 +32,7 @@ _NOT_PREDICTED = b'"prediction": null'  # as in a record; inside a text its quot
 
 
 def format_now() -> str:
-    """Return the time in ids: the learner's local time, to the second."""
+    """Return the local time as run ids contain it, to the second."""
     return time.strftime(_FORM)
 
 
@@ -66,11 +66,11 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
             except FileExistsError:
                 continue
             return run_id
-    raise UsageError(f"too many runs of {place} were started in this very second", hint="wait a second and type it again")
+    raise UsageError(f"too many runs of {place} were started in the same second", hint="wait a second and type it again")
 
 
 def from_the_future(paths: WorkspacePaths, now: Callable[[], str] = format_now) -> str | None:
-    """Return the stamp of the newest run if it is in the future by this computer's clock, which was then set back."""
+    """Return the time of the newest run if it is later than now, which means that the clock was set back; otherwise None."""
     stamps = (path.name[: len(_STAMP)] for path in list_folders(paths) if _has_date(path.name))
     newest = max(stamps, default="")
     return newest if newest > now() else None

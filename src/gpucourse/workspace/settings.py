@@ -30,8 +30,8 @@ class Settings(BaseModel):
     target: str = "local"
     rendezvous_ports: str = "29500-29599"
     region: str = Field(default="us-east-2", pattern=r"^[a-z]{2}(-[a-z]+)+-\d$", description="the AWS region of new labs")
-    gpu: GPU | None = Field(default=None, description="the GPU of new labs, where the module's own choice is not wanted")
-    other_gpus: tuple[GPU, ...] = Field(default=(), description="GPUs to take where the wanted one is sold out, best first")
+    gpu: GPU | None = Field(default=None, description="the GPU of new labs, instead of the module's own choice")
+    other_gpus: tuple[GPU, ...] = Field(default=(), description="GPUs to take if the wanted one is sold out, best first")
     spot: bool = Field(default=False, description="spot instances: cheaper, and taken back at two minutes' notice")
     ttl: Seconds = Field(
         default=DEFAULT_LAB_HOURS * 3600,
@@ -52,7 +52,9 @@ class Settings(BaseModel):
         description="the interpreter of hosts that need another one than node_python: user@name:port to path",
     )
     shared_folder: str = Field(
-        default="", description="on a cluster that exists already: a folder that all its machines share, where homes are not"
+        default="",
+        description="on a cluster that exists already: a folder that all its machines share, if they do not share "
+        "the home folders",
     )
     log_limit: Bytes = Field(default=1 << 30, ge=1 << 10, description="how much of each rank's log is kept: 1 GiB")
     output_limit: Bytes = Field(

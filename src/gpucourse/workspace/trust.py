@@ -132,7 +132,7 @@ def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[
     alternative = "name another with --workspace DIR" if kind == "workspace" else "unset GPUCOURSE_COURSE"
     raise UntrustedFolder(
         f"{objection}, and a {kind} can run commands: nothing in it was read",
-        hint=f"where you know who made it: gpucourse trust {place}; otherwise {alternative}",
+        hint=f"if you know who made it: gpucourse trust {place}; otherwise {alternative}",
     )
 
 
@@ -161,7 +161,7 @@ def _find_objections_above(root: Path, owners: frozenset[int]) -> Iterator[str]:
     for folder in dict.fromkeys((*root.absolute().parents, *root.resolve().parents)):
         sticky = folder.stat().st_mode & stat.S_ISVTX
         if (objection := _find_objection(folder, owners | {0}, writable_matters=not sticky)) is not None:
-            yield f"{objection}: another folder could be put in the place of what is in it"
+            yield f"{objection}: another user could replace what is in it"
 
 
 def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_matters: bool = True) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
     if not writable_matters:
         return None
     if status.st_mode & stat.S_IWOTH:
-        return f"everybody on this computer may write to {text}"
+        return f"every user of this computer may write to {text}"
     if status.st_mode & stat.S_IWGRP and _has_access_list(path):  # these bits are then the most that the list allows
         return f"an access list (getfacl) lets others write to {text}"
     if status.st_mode & stat.S_IWGRP and not _private_group(status):

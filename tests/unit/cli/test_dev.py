@@ -39,7 +39,7 @@ def test_dev_check_names_the_place_of_every_complaint(learning: Learning) -> Non
 def test_dev_check_refuses_a_rubric_that_pays_for_the_delivered_script(learning: Learning) -> None:
     learning.put("modules/rubric.yaml", RUBRIC)
     said = " ".join(learning.types("dev", "check", code=2).err.split())
-    assert "rubric.yaml: parts.1: checks and deliverables of 1.1 give 60% of its points, and may give 30%" in said
+    assert "rubric.yaml: parts.1: checks and deliverables of 1.1 give 60% of its points; the limit is 30%" in said
 
 
 def test_dev_schema_replaces_a_stale_schema(learning: Learning) -> None:

@@ -51,7 +51,7 @@ def test_grade_review_at_a_terminal_asks_for_each_text(learning: Learning) -> No
         (["--review", "--judge", "1.1/why=50", "--judge", "1.1/whi=80"], "there is no question 'whi'"),
         (["--review", "--judge", "1.9/why=80"], "there is no exercise '1.9'"),
         (["--review", "--judge", "1.1/where=80"], "1.1 where is not free text"),
-        (["--review", "--judge", "1.1/why=80", "--by", " "], "a judgement needs a name"),
+        (["--review", "--judge", "1.1/why=80", "--by", " "], "a judgement needs the name"),
         (["--review"], "answers to review: 1; this is not a terminal"),
         (["--csv", "--json"], "--csv and --json cannot be combined"),
         (["--bundle", "x.zip", "--csv"], "--bundle cannot be combined with other options"),

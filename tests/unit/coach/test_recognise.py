@@ -183,7 +183,7 @@ def test_recognise_knows_other_ways_to_say_it(symptom: str, line: str) -> None:
 def test_options_of_torchrun_are_no_arguments_of_the_script() -> None:
     said = "usage: run.py [-h] [--nnodes NNODES]\n   training_script ...\nrun.py: error: unrecognized arguments: --foo=1\n"
     (diagnosis,) = recognise(evidence(replace(log(0, said, code=2), rank=None)))
-    assert (diagnosis.symptom, diagnosis.title) == ("wrong-arguments", "torchrun does not take these options")
+    assert (diagnosis.symptom, diagnosis.title) == ("wrong-arguments", "torchrun does not accept these options")
     assert diagnosis.next.startswith("correct what comes after --torchrun")
 
 

@@ -37,10 +37,10 @@ SCRIPT = "exercises/07-rivers/source.py"
     [
         ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: has no flag --depth, a parameter of 7.1"),
         ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: the flag --deep is not a parameter of 7.1"),
-        ("type=int", "type=float", f"{SCRIPT}: --depth is of type float, in the manifest of type int"),
-        ("type=int, ", "", f"{SCRIPT}: --depth is of type str, in the manifest of type int"),
-        ("default=100", "default=99", f"{SCRIPT}: --depth has the default 99, in the manifest 100"),
-        ("default=False", "default=True", f"{SCRIPT}: --clear-water has the default True, in the manifest False"),
+        ("type=int", "type=float", f"{SCRIPT}: --depth is of type float, but in the manifest of type int"),
+        ("type=int, ", "", f"{SCRIPT}: --depth is of type str, but in the manifest of type int"),
+        ("default=100", "default=99", f"{SCRIPT}: --depth has the default 99, but in the manifest 100"),
+        ("default=False", "default=True", f"{SCRIPT}: --clear-water has the default True, but in the manifest False"),
         ('"""Find the source."""', "", f"{SCRIPT}: has no docstring, which is the first thing that a learner reads"),
         ("import argparse", "import argparse (", f"{SCRIPT}: is not Python: invalid syntax"),
     ],
@@ -60,7 +60,7 @@ def test_lint_compares_the_choices_of_script_and_manifest(clean_course: Any) -> 
     path.write_text(path.read_text().replace("parser.add_argument", flag + "parser.add_argument", 1))
     assert lint(clean_course.load()) == []
     path.write_text(path.read_text().replace('"tree"]', '"line"]'))
-    assert lint(clean_course.load()) == [f"{SCRIPT}: --kind has the choices ring, line, in the manifest ring, tree"]
+    assert lint(clean_course.load()) == [f"{SCRIPT}: --kind has the choices ring, line, but in the manifest ring, tree"]
 
 
 SPLIT = "modules/07-rivers/module.yaml: exercises.0.hints: {!r} has no quotes in an inline list, "
@@ -125,7 +125,7 @@ def test_lint_names_files_that_no_exercise_uses(clean_course: Any) -> None:
     clean_course.put("exercises/07-rivers/__pycache__/source.pyc", "")
     assert lint(clean_course.load()) == [
         "exercises/07-rivers/old.py: no exercise uses it",
-        "exercises/99-gone/x.py: its folder belongs to no module",
+        "exercises/99-gone/x.py: is in a folder that belongs to no module",
     ]
 
 
@@ -139,7 +139,7 @@ def test_lint_asks_for_one_main_table(clean_course: Any) -> None:
     second = f"{first}\n      - title: Springs by day\n        rows: metrics.springs\n        {first}"
     clean_course.change(first, second)
     (line,) = lint(clean_course.load())
-    assert line.startswith("modules/07-rivers/module.yaml: 7.1.tables: 2 tables, and none is the one of a result (main: true)")
+    assert line.startswith("modules/07-rivers/module.yaml: 7.1.tables: 2 tables, but none has main: true")
     clean_course.change("title: Springs\n", "title: Springs\n        main: true\n")
     assert lint(clean_course.load()) == []
 

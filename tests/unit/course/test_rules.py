@@ -15,7 +15,7 @@ def test_lint_checks_the_number_of_restarts(clean_course: Any) -> None:
     clean_course.change("restarts: again", "restarts: depth")
     assert "from 0 to 100" in lint(clean_course.load())[0]
     clean_course.change("restarts: depth", "restarts: nothing")
-    assert "'nothing' is no parameter of this exercise" in lint(clean_course.load())[0]
+    assert "'nothing' is not a parameter of this exercise" in lint(clean_course.load())[0]
     clean_course.change("restarts: nothing", "restarts: 101")
     assert "100" in lint(clean_course.load())[0]
     clean_course.change("kind: torchrun, nodes: 2, restarts: 101", "kind: python, restarts: 1")

@@ -59,7 +59,7 @@ def test_lint_names_a_solution_of_nothing_and_one_that_solves_nothing(clean_cour
     clean_course.put("exercises/07-rivers/solutions/source.py", script.read_text())
     clean_course.put("exercises/07-rivers/solutions/other.py", "")
     assert lint(clean_course.load()) == [
-        "exercises/07-rivers/solutions/other.py: is the solution of no file that an exercise uses",
+        "exercises/07-rivers/solutions/other.py: solves no file that an exercise uses",
         "exercises/07-rivers/solutions/source.py: is the same as exercises/07-rivers/source.py, so there is nothing to solve",
     ]
 

@@ -96,7 +96,7 @@ def test_draw_returns_errors_as_they_are(plot_worker: PlotWorker, tmp_path: Path
     assert isinstance(storage, StorageError)
     assert storage.what.startswith("cannot write ")
     assert "speed.png" in storage.what
-    assert "move away what lies at" in storage.hint
+    assert "move away what is at" in storage.hint
 
 
 def test_draw_draws_here_if_its_process_is_missing_or_killed(plot_worker: PlotWorker, tmp_path: Path) -> None:

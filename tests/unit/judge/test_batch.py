@@ -84,7 +84,7 @@ def test_judge_passes_a_batch_file_that_is_right_in_another_way(judge: Judge, tm
         ("my_array.sbatch", ARRAY.replace("%2", "%3") + "echo\n", "lets 3 tasks run at once"),
         ("my_array.sbatch", ARRAY + 'python work/sweep.py "$@"\n', "got the whole list"),
         ("my_array.sbatch", ARRAY + f'r=(0.001 0.0005 0.002 0.004); python work/sweep.py $* --values=${{r[{TASK}]}}\n',
-         "--values was 0.001; right is 0.0005"),
+         "--values was 0.001; 0.0005 is right"),
         ("my_srun.sh", "srun -p gpu -G1 -t30 --pty\n", "does not know what to start"),
         ("my_srun.sh", "srun -p gpu -G1 -t30 --pty python\n", "expected a shell"),
         ("my_srun.sh", "salloc -p gpu -G1 -t30\n", "salloc opens no shell"),

@@ -114,7 +114,7 @@ def test_compare_of_runs_of_one_own_script(learning: Learning) -> None:
     assert learning.types("compare", first.id, second.id, "--json").document["exercise"] == "my train.py"
     other = learning.record(own_script="other.py")
     assert (
-        "ran my train.py, a script of your own, and another did not"
+        "ran my train.py, a script of your own, but another run did not"
         in learning.types("compare", first.id, other.id, code=2).err
     )
     assert not (learning.workspace / "deliverables").exists()

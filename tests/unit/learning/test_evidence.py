@@ -179,7 +179,7 @@ def test_run_that_ended_unseen_gets_its_screen_at_the_next_look(learning: Learni
     )
     record = learning.record()
     said = " ".join(learning.types("show", "1.1").out.split())
-    assert f"to hand in: The screen • a look at the result, which captures it: gpucourse logs {record.id} -f" in said
+    assert f"to hand in: The screen • a picture of the result, which this makes: gpucourse logs {record.id} -f" in said
     told = learning.types("logs", record.id, "-f")
     assert "found it" in told.err
     assert "✓ passed" in told.out

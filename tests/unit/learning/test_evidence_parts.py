@@ -165,7 +165,9 @@ def test_grade_with_a_solution_gives_points_once_a_reviewer_accepts(writer: Lear
     assert "my_double.py is a solution of the course: it gives no points until an instructor accepts it" in said.err
     earned, missing = read_points(writer)
     assert (earned, "as the course's solution: double" in missing) == (0, True)
-    assert "handed in; a solution of the course, comments and blanks apart" in " ".join(show_part(writer).split())
+    assert "handed in; the same as a solution of the course, apart from comments and blanks" in " ".join(
+        show_part(writer).split()
+    )
     bundle = str(writer.root / "work.zip")
     writer.leave()
     assert "5 more points are pending review by you" in writer.types("grade", "--open", bundle).out
@@ -213,7 +215,7 @@ def test_open_of_an_exercise_without_a_run_shows_the_handed_in_part(writer: Lear
     assert "+    return 2 * n" in shown, "with its indentation"
     shown = " ".join(shown.split())
     assert "my_double.py: 1 added, 1 removed, which the learner writes" in shown
-    assert "handed in; right, as only the learner's computer says" in shown
+    assert "handed in; right, but judged only on the learner's computer" in shown
 
 
 def test_open_of_an_exercise_shows_also_what_a_newer_run_had(writer: Learning) -> None:

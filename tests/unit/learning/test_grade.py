@@ -179,7 +179,7 @@ def test_open_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None
     path.write_bytes(hand_in(learning).read_bytes()[:900])
     said = learning.types("grade", "--open", str(path), code=2).err
     assert "is not a whole bundle" in said
-    assert "gpucourse grade --bundle makes it" in said
+    assert "gpucourse grade --bundle FILE makes it" in said
 
 
 def test_bundle_of_a_course_scored_separately_has_its_points(learning: Learning) -> None:

@@ -46,7 +46,7 @@ def test_trim_leaves_what_is_no_node(folder: Path, monkeypatch: pytest.MonkeyPat
         assert driver.main(["trim", str(folder)]) == (stays == "node0")
         assert (folder / stays).exists()
     assert sorted(path.name for path in folder.iterdir()) == ["data.json", "notes"]
-    assert capsys.readouterr().err.count("is no number of nodes") == 2
+    assert capsys.readouterr().err.count("is not a number of nodes") == 2
 
 
 @pytest.mark.parametrize("name", ["../precious", "..", "notes", "host", "node0/home", "node", "", 0])
@@ -61,7 +61,7 @@ def test_down_refuses_what_is_no_name_of_a_node(
     before = sorted(tmp_path.rglob("*"))
     assert driver.main(["down", str(tmp_path / "nodes" / "node0.json")]) == 1
     assert [path for path in before if not path.exists()] == []
-    assert f"{name!r} is no name of a node" in capsys.readouterr().err
+    assert f"{name!r} is not the name of a node" in capsys.readouterr().err
 
 
 def test_up_ends_a_host_that_answers_nothing(folder: Path, host_process: subprocess.Popen[bytes]) -> None:

@@ -15,7 +15,7 @@ from tests.unit.local.scripted_host import make_spec
 
 @pytest.mark.parametrize("name", ["../precious", "notes", "node0/home", "node", "", 0])
 def test_read_refuses_a_description_without_a_name(name: object) -> None:
-    with pytest.raises(ValueError, match="is no name of a node"):
+    with pytest.raises(ValueError, match="is not the name of a node"):
         make_spec("u1", name=name)
     with pytest.raises(ValueError, match="a node's description lacks 'role'"):
         Spec.read({"name": "node0"})

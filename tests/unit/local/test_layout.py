@@ -14,7 +14,7 @@ def test_select_beyond_picks_nodes_beyond_a_count() -> None:
     assert layout.select_beyond(names, 2) == ["node10", "node2"]
     assert layout.select_beyond(names, 0) == ["node0", "node10", "node2"], "the others are no nodes"
     for wrong in (-1, 0.5, "0", True, None):
-        with pytest.raises(ValueError, match="is no number of nodes"):
+        with pytest.raises(ValueError, match="is not a number of nodes"):
             layout.select_beyond(names, wrong)
 
 

@@ -76,7 +76,7 @@ def test_parse_typed_converts_members() -> None:
     ],
 )
 def test_parse_typed_refuses_members_of_another_type(data: bytes) -> None:
-    with pytest.raises(OutsideError, match="does not hold what it must"):
+    with pytest.raises(OutsideError, match="does not have the required form"):
         parse_typed(data, Exit)
 
 

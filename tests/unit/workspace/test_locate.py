@@ -137,5 +137,5 @@ def test_open_workspace_of_many_at_once_makes_one(tmp_path: Path) -> None:
 
 
 def test_open_workspace_refuses_a_place_where_no_folder_can_be() -> None:
-    with pytest.raises(UsageError, match="no folder can be made at /proc/nowhere"):
+    with pytest.raises(UsageError, match="cannot make the folder /proc/nowhere"):
         open_workspace(Path("/proc/nowhere"))

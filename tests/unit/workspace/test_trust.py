@@ -185,7 +185,7 @@ def test_require_below_a_folder_that_others_may_change_refuses(
     change(tmp_path / "lab")
     (tmp_path / "link").symlink_to(root.parent)
     for path in (root, tmp_path / "link" / "work"):
-        with pytest.raises(UntrustedFolder, match=f"{tmp_path}/lab.*: another folder could be put in the place"):
+        with pytest.raises(UntrustedFolder, match=f"{tmp_path}/lab.*: another user could replace what is in it"):
             require(path, environ)
     trust(root, environ)
     require(root, environ)

@@ -68,8 +68,8 @@ def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, resu
     if is_as_delivered(context, exercise, part, file):
         return "handed in as the course delivers it: open"
     if result.verdict == "passed" and is_solution(context, exercise, part, file):
-        return "handed in; a solution of the course, comments and blanks apart"
-    right = "right" if part.checks else "right, as only the learner's computer says"
+        return "handed in; the same as a solution of the course, apart from comments and blanks"
+    right = "right" if part.checks else "right, but judged only on the learner's computer"
     words = {"passed": right, "failed": f"wrong: {result.says}", "error": f"not judged: {result.says}"}
     return f"handed in; {words.get(result.verdict, 'another file than the one that was judged: open')}"
 

@@ -133,8 +133,8 @@ def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ..
 
 
 def make_home(environ: Mapping[str, str], home: Path) -> Path:
-    """Make a home folder for scripts of another person. It contains the person's list of trusted folders, for the course, and a
-    link to what was downloaded for Terraform; no key, no credential and no configuration."""
+    """Make a home folder for scripts of another person. It contains the reviewer's list of trusted folders, for the course, and
+    a link to what was downloaded for Terraform; no key, no credential and no configuration."""
     trusted = config_folder(environ) / TRUST_LIST
     home.mkdir()
     config, cache = config_folder({"HOME": str(home)}), personal_cache({"HOME": str(home)})

@@ -93,7 +93,7 @@ def _download(environ: Mapping[str, str], packages: Sequence[str], folder: Path,
     names = re.findall(r"^Inst (\S+)", listing, re.MULTILINE)
     if not names:
         raise MissingError(
-            f"apt-get reports {', '.join(packages)} as installed here, but not all of their programs are there",
+            f"apt-get reports {', '.join(packages)} as installed here, but some of their programs are missing",
             hint=f"sudo apt-get install --reinstall {' '.join(packages)}",
         )
     folder.mkdir(exist_ok=True)
@@ -142,7 +142,7 @@ def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
         ) from error
     except subprocess.TimeoutExpired as error:
         raise MissingError(
-            f"{argv[0]} is still at work after {_LONGEST_S:.0f} s", hint="look at the network; then again"
+            f"{argv[0]} is still at work after {_LONGEST_S:.0f} s", hint="check the network, then type the command again"
         ) from error
     if process.returncode:
         raise _failure(argv[0], f"{process.stdout}\n{process.stderr}", cache_folder(environ))

@@ -19,8 +19,8 @@ _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest
     (r"Munge encode failed|Failed to access \"[^\"]*munge", "munged does not answer on it"),
     (r"has invalid account|no new list given back", "this Slurm without accounting names wrong reasons for waiting jobs"),
     (r"gres/gpu count reported lower than configured", "Slurm counts fewer GPUs than it should have"),
-    (r"Orphan StepId", "slurmctld was killed before it had stored a job that began just then: it is lost, submit it again"),
-    (r"Duplicate jobid", "slurmctld was killed before it had stored a job that began just then"),
+    (r"Orphan StepId", "slurmctld was killed before it had stored a job that had just begun: it is lost, submit it again"),
+    (r"Duplicate jobid", "slurmctld was killed before it had stored a job that had just begun"),
 )
 _REFUSED = re.compile(r"Unable to decode|Protocol authentication error")  # whatever munge's reason is, this follows
 _BEGAN = re.compile(r"slurm(?:ctl)?d (?:version \S+ )?started")

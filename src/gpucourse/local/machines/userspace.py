@@ -54,10 +54,12 @@ def read_lent_ids(file: str, own_id: int) -> tuple[int, int]:
     try:
         names = {str(own_id), pwd.getpwuid(os.getuid()).pw_name}
     except KeyError as error:
-        raise OSError(f"user {os.getuid()} has no account on this computer, and {file} lends numbers to accounts") from error
+        raise OSError(
+            f"user {os.getuid()} has no account on this computer, and {file} gives subordinate IDs to accounts only"
+        ) from error
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         name, _, numbers = line.partition(":")
         if name in names and numbers.count(":") == 1:
             first, count = map(int, numbers.split(":"))
             return first, min(count, _MOST)
-    raise OSError(f"{file} lends no numbers to this user")
+    raise OSError(f"{file} gives no subordinate IDs to this user")

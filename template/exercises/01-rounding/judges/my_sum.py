@@ -12,7 +12,7 @@ WAYS = {
         ("add(*pair)", "sum(pair)"),
     ),
     "loses-one": Way(
-        "of {ones} numbers only {used} were used: a round over an odd count leaves one, which belongs into the next round",
+        "of {ones} numbers only {used} were used: a round over an odd count leaves one, which belongs to the next round",
         ("+ rest", ""),
     ),
     "in-order": Way(

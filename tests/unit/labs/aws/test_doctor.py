@@ -11,7 +11,7 @@ from gpucourse.labs.request import PreflightRequest
 @pytest.mark.parametrize(
     ("look", "words"),
     [
-        (PreflightRequest(region="ohio"), "is not written like a region"),
+        (PreflightRequest(region="ohio"), "is not the name of an AWS region"),
         (PreflightRequest(module="0"), "gpucourse deploy 0 --target local"),
         (PreflightRequest(nodes=4), "--nodes: of which module?"),
         (PreflightRequest(module="3", nodes=9), "module 3 takes 1 to 8 nodes"),

@@ -15,7 +15,7 @@ def test_join_refuses_a_link_in_the_place_of_its_folder_for_sockets(tmp_path: Pa
     uid = f"{tmp_path.name}-{os.getpid()}"
     layout.sockets(uid).symlink_to(tmp_path)
     try:
-        with pytest.raises(PermissionError, match="belongs to somebody else"):
+        with pytest.raises(PermissionError, match="belongs to another user"):
             asyncio.run(SlurmDaemons(tmp_path, uid).join(make_spec(uid, slurm={})))
     finally:
         layout.sockets(uid).unlink()
