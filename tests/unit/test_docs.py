@@ -16,7 +16,12 @@ from tests import cost_table
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "gpucourse"
 ARCHITECTURE, CONTRIBUTING, GLOSSARY = (
-    (ROOT / page).read_text(encoding="utf-8") for page in ("docs/architecture.md", "CONTRIBUTING.md", "docs/glossary.md")
+    "\n".join((ROOT / page).read_text(encoding="utf-8") for page in pages)
+    for pages in (
+        ("docs/architecture.md", "docs/inside.md", "docs/libraries.md", "docs/extending.md"),
+        ("CONTRIBUTING.md",),
+        ("docs/glossary.md",),
+    )
 )
 PACKAGES = "|".join(path.name for path in SOURCE.iterdir() if path.is_dir())
 TUTORIAL = screens.PAGES / "authoring.md"

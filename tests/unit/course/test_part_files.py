@@ -109,7 +109,7 @@ def judge(part):
     [
         ("judges/my_part.py", "", "", ""),
         ("solutions/my_part.py", "def f(a):", "def f(a:", "solutions/my_part.py: is not Python: "),
-        ("solutions/other/my_part.py", "# other\n", "", "other/my_part.py of its solutions is the first one again"),
+        ("solutions/other/my_part.py", "# other\n", "", "other/my_part.py is the same as the first solution"),
         ("judges/my_part.py", "WAYS = {", "WAYS = {1:", "judges/my_part.py: invalid syntax"),
         ("judges/my_part.py", "WAYS", "KNOWN", "judges/my_part.py: has no dictionary WAYS that is written out"),
         ("judges/my_part.py", '("b + 1", "b")', '"b"', "judges/my_part.py: way two: its change is not two texts"),
