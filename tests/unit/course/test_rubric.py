@@ -84,7 +84,7 @@ def make_rubric(*rows: dict[str, Any], module: str = "7") -> Rubric:
     return Rubric.model_validate({"format": 1, "parts": [{"module": module, "rows": filled}]})
 
 
-def test_find_unknown_modules_names_what_is_not_there_and_what_nobody_can_show(course: SmallCourse) -> None:
+def test_find_unknown_modules_names_what_is_not_there_and_what_no_learner_can_earn(course: SmallCourse) -> None:
     course.change("    deliverables: [{title: The log, source: logs/*.log}]\n", "")
     modules = course.load().modules
     rows: list[dict[str, Any]] = [
@@ -92,7 +92,7 @@ def test_find_unknown_modules_names_what_is_not_there_and_what_nobody_can_show(c
     ]  # fmt: skip
     assert list(find_unknown_modules(make_rubric(*rows), modules)) == [
         "rubric.yaml: parts.7.r0: there is no exercise 7.2",
-        "rubric.yaml: parts.7.r1: evidence deliverables: 7.1 asks for none, so nobody can show any",
+        "rubric.yaml: parts.7.r1: evidence deliverables: 7.1 asks for none, so no learner can earn it",
     ]
     unknown = make_rubric(rows[2], module="8")
     assert list(find_unknown_modules(unknown, modules)) == ["rubric.yaml: parts.8: there is no module 8"]
