@@ -49,11 +49,11 @@ def collect(
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
 
     def fetch(node: Node) -> CollectedOutputs:
-        began = time.monotonic()
+        start_s = time.monotonic()
         collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
         size = format_bytes(sum(output.bytes for output in collected.outputs))
         detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
-        tell(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - began, detail=detail))
+        tell(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - start_s, detail=detail))
         return collected
 
     whole = CollectedOutputs()

@@ -62,7 +62,7 @@ def probe(
 
 def _probe_node(link: Link, modules: Sequence[str], programs: Sequence[str], ports: tuple[int, int]) -> NodeFindings:
     """Return what one node has. Raises the error of a node that cannot be probed."""
-    began, asked_at = time.monotonic(), time.time()
+    start_s, asked_at = time.monotonic(), time.time()
     answer = jobs.probe(link, modules, ports, programs=programs)
     answered_at = time.time()
     return NodeFindings(
@@ -72,7 +72,7 @@ def _probe_node(link: Link, modules: Sequence[str], programs: Sequence[str], por
         cores=answer.cores,
         free_ports=tuple(answer.ports),
         clock_skew_s=_skew(asked_at, answer.clock, answered_at),
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - start_s,
     )
 
 
@@ -106,11 +106,11 @@ def launch(
     def on(node: Node) -> None:
         head = node.name == plan.nodes[0].name
         try:
-            after = None if head else head_has_begun
+            signal = None if head else head_has_begun
             order = {"drill": dict(broken[node.name])} if node.name in broken else {}
             more = {"collected": list(collected), **({"secrets": dict(secrets)} if secrets else {})}
             spec = {**_spec(plan, commands[node.name], wrapped), **more, **order}
-            _launch_on(fleet, fleet.link(node), spec, wrapped, tell, after)
+            _launch_on(fleet, fleet.link(node), spec, wrapped, tell, signal)
         finally:
             if head:
                 head_has_begun.set()  # also if it failed: the others must not wait for ever
@@ -162,21 +162,21 @@ def _launch_on(
     spec: dict[str, object],
     wrapped: Sequence[Parcel],
     tell: Watcher,
-    after: threading.Event | None,
+    signal: threading.Event | None,
 ) -> None:
-    """Push, then start the run of `spec` once `after` is set."""
-    began = time.monotonic()
+    """Push, then start the run of `spec` once `signal` is set."""
+    start_s = time.monotonic()
     step, detail = "push", ""
     try:
         detail = format_bytes(push(link, wrapped))
-        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began, detail=detail))
-        if after is not None:
-            after.wait()
-        began, step = time.monotonic(), "start"
+        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - start_s, detail=detail))
+        if signal is not None:
+            signal.wait()
+        start_s, step = time.monotonic(), "start"
         _start(fleet, link, spec, ANSWER_S + sum(parcel.size for parcel in wrapped) / COPY_PACE)
-        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began))
+        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - start_s))
     except GpucourseError as error:
-        tell(NodeEvent(node=link.node.name, step=step, ok=False, seconds=time.monotonic() - began, detail=error.what))
+        tell(NodeEvent(node=link.node.name, step=step, ok=False, seconds=time.monotonic() - start_s, detail=error.what))
         raise
 
 
