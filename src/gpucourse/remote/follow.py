@@ -101,7 +101,7 @@ def follow(
             reader.join(2.0)
     order = {node.name: place for place, node in enumerate(job.nodes)}
     state.result.node_exits.sort(key=lambda node_end: order[node_end.node])
-    state.result.rank_exits.sort(key=lambda node_end: (node_end.rank, node_end.restart))
+    state.result.rank_exits.sort(key=lambda rank_end: (rank_end.rank, rank_end.restart))
     with state.monitor() as listener:
         state.result.silences = listener.list_remembered()
     state.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)

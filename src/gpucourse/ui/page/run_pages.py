@@ -199,10 +199,10 @@ def _describe_logs(record: RunRecord, logs: Sequence[LogExcerpt]) -> Iterator[di
         lines = "".join(fold({rank: [data] for rank, data in ranks.items()})).removesuffix("\n")
         yield {"title": "All ranks, folded", "size": "", "begin": lines, "left_out": "", "end": "", "open": True, "command": ""}
     for log in logs:
-        who = "launcher" if log.rank is None else f"rank {log.rank}"
+        process = "launcher" if log.rank is None else f"rank {log.rank}"
         option = "" if log.rank is None else f" --rank {log.rank}"
         yield {
-            "title": f"{who} on {log.node}",
+            "title": f"{process} on {log.node}",
             "size": format_bytes(log.size),
             "begin": log.begin.decode(errors="replace"),
             "left_out": format_bytes(log.left_out) if log.end else "",
@@ -214,27 +214,27 @@ def _describe_logs(record: RunRecord, logs: Sequence[LogExcerpt]) -> Iterator[di
 
 def _describe_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Table:
     """Return a table with one column per node and one row per fact."""
-    shown = dict(list(nodes.items())[:MAX_NODES])
-    flat = {node: dict(_flatten(facts_of)) for node, facts_of in shown.items()}
+    first_nodes = dict(list(nodes.items())[:MAX_NODES])
+    flat = {node: dict(_flatten(facts_of)) for node, facts_of in first_nodes.items()}
     names = list(dict.fromkeys(name for facts_of in flat.values() for name in facts_of))[:MAX_FACTS]
     columns = ["", *(printable(node, MAX_FACT_LENGTH) for node in flat)]
     return table(columns, [[name, *(facts_of.get(name, "") for facts_of in flat.values())] for name in names])
 
 
-def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in values.items():
-        key = printable(f"{before}{name}".replace("_", " "), MAX_FACT_LENGTH)
-        if isinstance(value, dict) and not before:
+        key = printable(f"{prefix}{name}".replace("_", " "), MAX_FACT_LENGTH)
+        if isinstance(value, dict) and not prefix:
             yield from _flatten(value, f"{name} ")
         elif value not in (None, [], {}, ""):
             text = format_bytes(value) if key.endswith("bytes") and isinstance(value, int) else str(value)
             yield key.removesuffix(" bytes"), printable(text, MAX_FACT_LENGTH)
 
 
-def _count_collected(record: RunRecord, shown: int) -> str:
+def _count_collected(record: RunRecord, row_count: int) -> str:
     """Return the title of the table of outputs, with how many it shows if these are not all."""
     count, _ = record.output_totals
-    return "Collected" if count <= shown else f"Collected: the first {shown} of {count} files"
+    return "Collected" if count <= row_count else f"Collected: the first {row_count} of {count} files"
 
 
 def _list_files(content: RunContent) -> list[Block]:
@@ -244,6 +244,6 @@ def _list_files(content: RunContent) -> list[Block]:
     if rows:
         blocks.append(table(["node", "file", Column("size", align="right")], rows, title=_count_collected(record, len(rows))))
     if record.refused:
-        refused = [(item.node, item.name, item.reason) for item in record.refused[:MAX_FACTS]]
-        blocks.append(table(["node", "file", "reason"], refused, title="Not collected"))
+        refusals = [(item.node, item.name, item.reason) for item in record.refused[:MAX_FACTS]]
+        blocks.append(table(["node", "file", "reason"], refusals, title="Not collected"))
     return blocks

@@ -59,9 +59,9 @@ def _by_hand(plan: LaunchPlan) -> str:
     return SESSION_BY_HAND.format(module=plan.batch.module) if plan.batch.session else BATCH_BY_HAND
 
 
-def parameters(chosen: Mapping[str, object]) -> str:
+def parameters(values: Mapping[str, object]) -> str:
     """Return parameters as `--set` accepts them."""
-    return "  ".join(f"{name}={quote_word(str(value))}" for name, value in chosen.items())
+    return "  ".join(f"{name}={quote_word(str(value))}" for name, value in values.items())
 
 
 def environment(values: Mapping[str, str], handed_on: Sequence[str]) -> str:

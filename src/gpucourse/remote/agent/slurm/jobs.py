@@ -69,8 +69,8 @@ def list_later_jobs(job: Job) -> list[Row]:
 
 
 def list_queued_jobs(job: Job, *, with_ended: bool = True) -> list[Row]:
-    """Return the jobs that Slurm has of this run's folder and the folders below; without those that have ended if `with_ended` is
-    false."""
+    """Return the jobs that Slurm has of this run's folder and the folders below; without those that have ended unless
+    `with_ended` is set."""
     root = os.path.join(os.path.realpath(job.folder), "")
     queued: dict[str, Row] = {}
     for line in commands.ask("squeue", "-h", "-a", "-t", "all", "-u", commands.user_name(), "-o", "%F|%T|%j|%Z").splitlines():
