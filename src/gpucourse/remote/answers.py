@@ -108,7 +108,7 @@ class AgentComplaint:
 
 @dataclass(kw_only=True)
 class NodeEnd:
-    """How a run ended on a node. `jobs` are Slurm's, `later` those that its jobs submitted and that still run."""
+    """The end of a run on a node. `jobs` are Slurm's, `later` those that its jobs submitted and that still run."""
 
     code: int
     reason: Literal["exited", "cancelled", "timed_out", "lost"]

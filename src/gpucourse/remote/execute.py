@@ -30,8 +30,8 @@ MAX_FILES_OF_RUN = 128_000
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFindings:
-    """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
-    on its PATH; `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
+    """The findings on one node. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are
+    not on its PATH; `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
 
     python_version: str
     missing: tuple[str, ...]
@@ -44,7 +44,7 @@ class NodeFindings:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What all nodes have, by name. `port`: the first free port of the range on the first node; None if all are in use."""
+    """The findings on all nodes, by name. `port`: the first free port of the range on the first node; None if it has none."""
 
     port: int | None
     nodes: dict[str, NodeFindings]
@@ -99,7 +99,7 @@ def launch(
     before the first node listens waits half a second before it tries again.
     """
     wrapped = parcels(plan.uploads)
-    tell = in_turn(watcher)
+    tell = make_thread_safe(watcher)
     commands, broken = {command.node.name: command for command in plan.commands}, faults or {}
     head_has_begun = threading.Event()
 
@@ -207,7 +207,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
     }
 
 
-def in_turn(watcher: Watcher) -> Watcher:
+def make_thread_safe(watcher: Watcher) -> Watcher:
     """Return a watcher for several threads: it is told one event at a time."""
     lock = threading.Lock()
 

@@ -15,7 +15,7 @@ from gpucourse.model.node import Node
 from gpucourse.model.record import MAX_RANKS, NodeExit, RankExit
 from gpucourse.remote import answers, jobs, slurm_client
 from gpucourse.remote.agent import frames
-from gpucourse.remote.execute import in_turn
+from gpucourse.remote.execute import make_thread_safe
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
 from gpucourse.remote.follow_result import FollowBroken, FollowResult
 from gpucourse.remote.logfile import MAX_LOGS, LogFile, LogOwner, count_possible_logs, find_logs, make_question
@@ -119,7 +119,7 @@ class _FollowState:
     def __init__(
         self, job: FollowedJob, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, guard: Guard
     ) -> None:
-        self.paths, self.tell, self.stop, self.log_limit = job.paths, in_turn(watcher), stop, job.log_limit
+        self.paths, self.tell, self.stop, self.log_limit = job.paths, make_thread_safe(watcher), stop, job.log_limit
         self._monitor, self._guard, self._has_monitor_failed = monitor, guard, False
         self.ranks = job.world_size if job.world_size and not job.scheduled else MAX_RANKS
         self.received, self.most_exits = 0, max(_MAX_RANK_EXITS, 2 * (job.world_size or 0))

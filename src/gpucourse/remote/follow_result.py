@@ -1,4 +1,4 @@
-"""How a run ended, as far as the follower saw it: nodes, ranks and their restarts."""
+"""The end of a run, as far as the follower saw it: nodes, ranks and their restarts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpucourse.model.slurm import JobRow, LaterJob
 
 @dataclass(kw_only=True)
 class FollowResult:
-    """How the run ended, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent; `skew_s`:
-    how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the follower left
+    """The end of the run, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent;
+    `skew_s`: how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the follower left
     before the end. `max_restarts`: how often torchrun may restart all ranks."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
@@ -28,7 +28,7 @@ class FollowResult:
 
     @property
     def restarts(self) -> int:
-        """How often torchrun restarted all ranks, as far as ranks have ended since."""
+        """The number of restarts of all ranks by torchrun, as far as ranks have ended since."""
         return max((rank.restart for rank in self.rank_exits), default=0)
 
     @property

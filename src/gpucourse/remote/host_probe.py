@@ -143,7 +143,7 @@ print(json.dumps({"found": found, "others": len(listed(labs[0])) - os.path.lexis
 
 @dataclass(frozen=True, kw_only=True)
 class HostFacts:
-    """What a machine has. `python` is the interpreter that was chosen, `torch` whether it has torch.
+    """The facts about a machine. `python` is the interpreter that was chosen, `torch` whether it has torch.
 
     `identity` is the same for two names of one home folder on one machine, `home` for one home folder that several machines
     share. `addresses`: interface to IPv4 address. `clock_skew_s`: how far its clock is ahead of this computer's. `login_node`:
@@ -214,7 +214,7 @@ class _Belonging:
     kind: Literal["process", "folder", "mark", "link"]
     id: str
 
-    def of_these(self, uid: str, runs: Sequence[str]) -> bool:
+    def is_of_request(self, uid: str, runs: Sequence[str]) -> bool:
         """Return whether it is of the lab or the runs in the request. Its texts become part of a command to type."""
         if self.kind == "process":
             return self.id.isascii() and self.id.isdigit() and len(self.id) <= 10
@@ -297,7 +297,7 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = ""
         raise failure(link.node, verb, result.code, result.stderr)
     report = answers.parse(link.node.label, "its report on our files there", result.stdout, _OwnershipAnswer)
     for belonging in report.found:
-        if not belonging.of_these(uid, runs):
+        if not belonging.is_of_request(uid, runs):
             raise answers.make_untrusted_error(
                 link.node.label, "its report on our files there", f"{printable(belonging.id, 80)} is none of them"
             )

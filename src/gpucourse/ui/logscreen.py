@@ -186,15 +186,15 @@ def _gap(source: Source, width: int | None) -> list[Text]:
     if not missed:
         return []
     some = "1 line" if missed == 1 else f"{missed:,} lines"
-    return [_with_prefix(source, f"{UNICODE.ellipsis} {some} not shown, all in {source.file}", width, style="dim")]
+    return [_draw_text(source, f"{UNICODE.ellipsis} {some} not shown, all in {source.file}", width, style="dim")]
 
 
 def _draw_line(source: Source, raw: bytes, width: int | None) -> Text:
     suffix = f" {UNICODE.ellipsis} whole in {source.file}" if len(raw) > MAX_LINE else ""
-    return _with_prefix(source, visible(raw[:MAX_LINE]), width, suffix=suffix)
+    return _draw_text(source, visible(raw[:MAX_LINE]), width, suffix=suffix)
 
 
-def _with_prefix(source: Source, text: str, width: int | None, *, style: str = "", suffix: str = "") -> Text:
+def _draw_text(source: Source, text: str, width: int | None, *, style: str = "", suffix: str = "") -> Text:
     """Return rows: the text after its prefix, and below itself; then how it ends. A word that is wider than a row stays whole,
     since paths are copied."""
     prefix = f"{source.prefix} "

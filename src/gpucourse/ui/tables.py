@@ -1,4 +1,4 @@
-"""What a command shows, as data: a `View` of a few kinds of parts. `render` draws it.
+"""The output of a command, as data: a `View` of a few kinds of parts. `render` draws it.
 
 Text in a view may come from anywhere: the code that draws it cleans it. A style is a word of this program, never a colour.
 """

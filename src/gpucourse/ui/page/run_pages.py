@@ -23,7 +23,7 @@ from gpucourse.ui.tables import Block, Cell, Column, Style, Table, facts, table
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.course import VERDICTS, name_evidence
-from gpucourse.ui.views.parts import after_run
+from gpucourse.ui.views.parts import list_run_parts
 from gpucourse.ui.views.plan import environment, parameters
 from gpucourse.ui.views.run import diagnoses
 from gpucourse.units import format_bytes, format_seconds
@@ -76,9 +76,9 @@ def build_run(content: RunContent) -> tuple[str, bytes]:
             }
             for plot, data in content.list_plots()
         ],
-        tables=[{"table": as_table(grid), "note": grid.note} for grid in content.list_tables()],
+        tables=[{"table": make_table(grid), "note": grid.note} for grid in content.list_tables()],
         checks=[_describe_check(check) for check in checks],
-        parts=after_run(exercise, content.verdict.parts, {}) if exercise and content.verdict else [],
+        parts=list_run_parts(exercise, content.verdict.parts, {}) if exercise and content.verdict else [],
         edits=[_describe_edit(edit) for edit in content.edits],
         logs=list(_describe_logs(record, content.logs)),
         logs_left_out=content.logs_left_out,
@@ -87,7 +87,7 @@ def build_run(content: RunContent) -> tuple[str, bytes]:
     )
 
 
-def as_table(grid: Grid) -> Table:
+def make_table(grid: Grid) -> Table:
     """Return a table of a report as a block."""
     columns = [
         Column(title, align="right" if numeric else "left") for title, numeric in zip(grid.columns, grid.numeric, strict=True)

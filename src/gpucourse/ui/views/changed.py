@@ -1,4 +1,4 @@
-"""What a command changed about a lab that exists."""
+"""The changes that a command made to an existing lab."""
 
 from __future__ import annotations
 

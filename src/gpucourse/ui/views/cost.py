@@ -1,4 +1,4 @@
-"""Where the money went, where it goes, and how sure that is."""
+"""The cost so far, the cost now, and how certain both are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a destroy will take down, before the person says yes."""
+"""The preview of a destroy, before the person agrees."""
 
 from __future__ import annotations
 

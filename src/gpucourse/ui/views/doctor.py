@@ -1,4 +1,4 @@
-"""What would stop the course, on the screen: this machine, an AWS account, its quotas; and what the course costs there."""
+"""The obstacles to the course, on the screen: this machine, an AWS account, its quotas; and what the course costs there."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def new_bundle(card: Card, path: str) -> View:
     return View(blocks=(about,), footer=(f"An instructor opens it with: gpucourse grade --open {path}",))
 
 
-def to_judge(waiting: Pending, number: int, of: int) -> View:
+def pending_answer(waiting: Pending, number: int, of: int) -> View:
     """Show one free text, or one part, to the person who judges it."""
     code = Code("\n".join(map(clean, waiting.answer.splitlines()))) if waiting.is_code else None
     blocks: list[Block] = [Paragraph(waiting.text, "strong"), code or Paragraph(waiting.answer)]
@@ -210,7 +210,7 @@ Edits = Mapping[str, Sequence["FileEdit"]]
 """The edited files, by the exercise's number."""
 
 
-def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
+def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
     """Return CSV with one line per row of the rubric and one per total, for one name and date after the other. `edited_lines`
     counts the changed lines of the course's own scripts for the exercises of the row, `learner_judged` names the parts that
     count only because the learner's computer judged them."""
@@ -273,7 +273,7 @@ def _part(part: PartScore, *, name_missing: bool = False) -> Block:
     columns: list[Column | str] = [
         Column("for", wrap=True), Column("points", align="right", wrap=True), "evidence", Column("what is missing", wrap=True)
     ]  # fmt: skip
-    without_run = _without_run(part)
+    without_run = _find_exercises_without_run(part)
     missing = [
         "; ".join(dict.fromkeys(piece.note for piece in row.pieces if piece.note))
         if name_missing
@@ -333,7 +333,7 @@ def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
     return ", ".join(f"{exercise} {part}" for exercise, ids in parts for part in ids if exercise in exercises)
 
 
-def _without_run(part: PartScore) -> set[str]:
+def _find_exercises_without_run(part: PartScore) -> set[str]:
     return {piece.exercise for row in part.rows for piece in row.pieces if piece.note == NO_RUN}
 
 

@@ -1,4 +1,4 @@
-"""What a lab on AWS costs, and what will end it."""
+"""The cost of a lab on AWS, and everything that can end it."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _shorten(output: str) -> str:
     return "\n".join([*first_lines, *more])
 
 
-def after_run(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
+def list_run_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
     """Return the parts below a run's result; the last line says what to do if one is not right yet. `files`: the learner's, by
     the part's id."""
     if not results:

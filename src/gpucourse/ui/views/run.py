@@ -17,7 +17,7 @@ from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.measured import measured_table
-from gpucourse.ui.views.parts import after_run
+from gpucourse.ui.views.parts import list_run_parts
 from gpucourse.ui.views.plan import environment, parameters
 from gpucourse.ui.views.result import describe_own, format_duration, result
 from gpucourse.units import format_bytes, seconds_since
@@ -103,7 +103,7 @@ def details(
         rows = [(item.node, item.name, item.reason) for item in record.refused]
         blocks.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not collected"))
     if verdict is not None and exercise is not None:
-        blocks.extend(after_run(exercise, verdict.parts, part_files or {}))
+        blocks.extend(list_run_parts(exercise, verdict.parts, part_files or {}))
     return brief._replace(blocks=tuple(blocks))
 
 

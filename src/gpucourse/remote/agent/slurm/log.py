@@ -1,5 +1,5 @@
-"""What is added to a run's logs: a line for every change of a job, in plain words, with what to type next; and the error file
-that a batch file names."""
+"""Lines that are added to a run's logs: one for every change of a job, in plain words, with what to type next; and the error
+file that a batch file names."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _note_requeue(job: Job, old: Row, new: Row) -> None:
         cause = f"because a job of higher priority needed {node} (preemption)"
     elif not down:  # it is back already, or it was not the node
         cause = f"because {node} or the controller failed, a job of higher priority came, or somebody typed scontrol requeue"
-    skip = _on_the_head(job, f"scontrol update JobId={new['job']} StartTime=now")
+    skip = _write_head_command(job, f"scontrol update JobId={new['job']} StartTime=now")
     lines = [f"Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: {skip}"]
     if down:
         lines.append(
@@ -132,11 +132,11 @@ def _note_wait(job: Job, row: Row, reason: str) -> None:
     meaning = words.explain_reason(reason)
     line = f"job {row['job']} is {row['state']} ({reason}){': ' + meaning if meaning else ''}"
     if reason in words.HELD:
-        line += ". To release it: " + _on_the_head(job, f"scontrol release {row['job']}")
+        line += ". To release it: " + _write_head_command(job, f"scontrol release {row['job']}")
     if reason == words.FAILED_START:
         line += f"; gpucourse status says why, and in a lab of your own gpucourse deploy {_module(job)} repairs it"
     if reason == "BeginTime":
-        line += ". To start it at once: " + _on_the_head(job, f"scontrol update JobId={row['job']} StartTime=now")
+        line += ". To start it at once: " + _write_head_command(job, f"scontrol update JobId={row['job']} StartTime=now")
     note(job, line)
 
 
@@ -164,7 +164,7 @@ def _describe_down_nodes(nodes: str) -> str:
     )
 
 
-def _on_the_head(job: Job, command: str) -> str:
+def _write_head_command(job: Job, command: str) -> str:
     return f"gpucourse ssh {_module(job)} -- {command}"
 
 
