@@ -31,7 +31,7 @@ MAX_FILES_OF_RUN = 128_000
 @dataclass(frozen=True, kw_only=True)
 class NodeFindings:
     """The findings on one node. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are
-    not on its PATH; `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
+    not on its PATH; `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time of the probe."""
 
     python_version: str
     missing: tuple[str, ...]

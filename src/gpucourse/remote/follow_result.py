@@ -13,8 +13,8 @@ from gpucourse.model.slurm import JobRow, LaterJob
 @dataclass(kw_only=True)
 class FollowResult:
     """The end of the run, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent;
-    `skew_s`: how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the follower left
-    before the end. `max_restarts`: how often torchrun may restart all ranks."""
+    `skew_s`: how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the
+    follower left before the end. `max_restarts`: how often torchrun may restart all ranks."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)

@@ -73,7 +73,7 @@ def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
     parts = [key.split() for key in (node.host_key, *node.other_host_keys)]
     if len(parts[0]) < 2:
         raise UnreachableError(
-            f"{node.label}: no host key is on record, so nobody can tell whether the right machine answers",
+            f"{node.label}: no host key is on record, so the machine that answers cannot be verified",
             hint="type gpucourse deploy again: it records the host key of each node",
         )
     return [(key[0], key[1]) for key in parts]

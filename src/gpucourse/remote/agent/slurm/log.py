@@ -104,7 +104,7 @@ def _note_change(job: Job, old: Row, new: Row) -> None:
     elif new_state == "PREEMPTED":
         note(job, f"{name} is PREEMPTED: a job of higher priority needed its nodes, and Slurm ended it")
     elif reason == words.SIGNALLED:
-        cause = "its time limit, scancel or preemption; Slurm does not know the job any more, so nobody can say which"
+        cause = "its time limit, scancel or preemption; Slurm does not know the job any more, so it is unknown which"
         note(job, f"{name} is {new_state}: a signal ended it ({cause})")
     else:
         note(job, f"{name} is {new_state}{' on ' + new['node'] if new.get('node') else ''}")
