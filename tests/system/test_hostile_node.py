@@ -82,7 +82,7 @@ def impatience(lie: Lie) -> Iterator[list[str]]:
         longest_s = 1.5 if at_length else WAIT_S
         patch.setattr(patience, "AFTER_CANCEL_S", longest_s)
         patch.setattr(patience, "AFTER_LIMIT_S", longest_s - 600.0)  # the run's own limit is ten minutes
-        patch.setattr(patience, "MOST_EXTRA_S", 0.5)
+        patch.setattr(patience, "MAX_EXTRA_S", 0.5)
         patch.setattr(collect, "COLLECT_S", longest_s)
         if lie.message != "pack":  # until the outputs are asked for, the node is honest
             patch.setattr("gpucourse.runs.follow.GIVE_UP_S", 2 * longest_s)
@@ -328,7 +328,7 @@ _MEASURED = """
 import sys
 from gpucourse.remote import collect, jobs, patience
 from gpucourse.cli.boundary import run_command
-patience.AFTER_LIMIT_S, patience.MOST_EXTRA_S, collect.COLLECT_S = -590.0, 2.0, 8.0
+patience.AFTER_LIMIT_S, patience.MAX_EXTRA_S, collect.COLLECT_S = -590.0, 2.0, 8.0
 jobs.call.__kwdefaults__["timeout_s"] = jobs.stream_verb.__wrapped__.__kwdefaults__["silence_s"] = 8.0
 code = run_command(sys.argv[1:])
 with open("/proc/self/status") as status:

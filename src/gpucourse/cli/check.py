@@ -126,7 +126,7 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
     from gpucourse.runs.drill import open_drill
     from gpucourse.runs.parts import list_part_files
     from gpucourse.ui.views.checks import checks
-    from gpucourse.ui.views.parts import after_run
+    from gpucourse.ui.views.parts import list_run_parts
     from gpucourse.ui.views.result import check_result
 
     if is_script(session.context.paths, exercise):
@@ -139,7 +139,7 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
     _, checked = session.context.catalog.exercise(exercise)
     view = check_result(record, verdict, session.find_step())
     if session.console.verbose:
-        yours = after_run(checked, verdict.parts, list_part_files(session.context, checked))
+        yours = list_run_parts(checked, verdict.parts, list_part_files(session.context, checked))
         view = view._replace(blocks=(*checks(verdict), *yours))
     session.console.show(view)
     return code_of(record, verdict)

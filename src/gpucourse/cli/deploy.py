@@ -249,7 +249,7 @@ def _deploy_priced(
     if request.dry_run:
         if json:
             session.console.document(_make_quote_list(proposal))
-        session.console.show(quote(proposal, again=command))
+        session.console.show(quote(proposal, command=command))
         return ExitCode.DONE
     if proposal.matters:
         session.console.show(quote(proposal))

@@ -86,7 +86,9 @@ def destroy(
     if result.receipts or not result.errors:
         asked = _not_deployed(module, target, gpu)
         others, whole = survey_result.others, session.console.verbose
-        session.console.show(destroy_result(result.receipts, context.paths.receipts, asked=asked, others=others, whole=whole))
+        session.console.show(
+            destroy_result(result.receipts, context.paths.receipts, not_deployed=asked, deployed_labs=others, whole=whole)
+        )
     return _worst(session, result.errors)
 
 
@@ -110,7 +112,7 @@ def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool,
 
     paid = preview_destroy(session.context, survey_result.labs)
     session.console.show(
-        view(paid, untracked=survey_result.all_untracked, others=len(survey_result.labs) - len(paid), discard=discard)
+        view(paid, untracked=survey_result.all_untracked, free_labs=len(survey_result.labs) - len(paid), discard=discard)
     )
     if not confirm(session, "Take this down?", yes=yes, command=command):
         raise Interrupted("nothing was changed", hint=f"when you are done with it: {command}")

@@ -185,7 +185,7 @@ def _show_own(session: Session, context: Context, subject: str | None, *, csv: b
     title, points = grade_subject(context, subject) if subject is not None else ("", act(context))
     if csv:
         edits = list_all_edits(context)
-        console.text(views.as_csv([(name_learner(context.settings), now_utc(), points, edits)]))
+        console.text(views.format_csv([(name_learner(context.settings), now_utc(), points, edits)]))
     elif json:
         console.document(Points.of(points))
     else:
@@ -220,7 +220,7 @@ def _show_bundles(
             errors.append(error)
     if csv:
         rows = [(item.bundle.card.by, item.bundle.card.made, item.grade, item.edits) for item in graded]
-        console.text(views.as_csv(rows))
+        console.text(views.format_csv(rows))
     elif json:
         bundles = [_describe_bundle(item, exercise) for item in graded]
         console.document(GradedBundles(bundles=bundles, errors=[error.what for error in errors]))
@@ -324,7 +324,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
 
 def _ask_judgements(session: Session, context: Context, waiting: list[Pending], by: str | None) -> None:
     from gpucourse.learning import grade as act
-    from gpucourse.ui.views.grade import to_judge
+    from gpucourse.ui.views.grade import pending_answer
 
     usual = act.name_learner(session.context.settings)
     name = by or ask(session, f"your name, which is kept with each judgement [{usual}]> ")
@@ -332,7 +332,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
         return
     session.console.note("How good is each, from 0 to 100 percent? Enter leaves it for later, Ctrl-D ends.")
     for number, pending in enumerate(waiting, 1):
-        session.console.show(to_judge(pending, number, len(waiting)))
+        session.console.show(pending_answer(pending, number, len(waiting)))
         while (line := ask(session, "percent> ")) is not None:
             percent = line.removesuffix("%").strip()
             if not line:

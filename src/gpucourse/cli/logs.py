@@ -134,11 +134,11 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
 
 def _print(session: Session, logs: list[StoredLog]) -> None:
     """Print all ranks, one after the other, every line with its prefix."""
-    from gpucourse.ui.loglines import LONGEST
+    from gpucourse.ui.loglines import MAX_LINE
     from gpucourse.ui.logpipe import LogPipe
 
     out = session.console.out
-    pipe = LogPipe(out, colour=session.console.colour(out), most=LONGEST if out.terminal else None)
+    pipe = LogPipe(out, colour=session.console.colour(out), most=MAX_LINE if out.terminal else None)
     for log in logs:
         for piece in log.read():
             if out.closed:

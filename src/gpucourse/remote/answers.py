@@ -24,7 +24,7 @@ MAX_BYTES = 1 << 20  # the longest answer to one request; listings of outputs ha
 MAX_ITEMS = 60_000
 MAX_FRAME = 8 << 20  # the longest message of a run: the longest valid one has 128 KiB of a log, or how 10,000 jobs ended
 MAX_END_ITEMS = 400_000
-MOST_JOBS = 10_000
+MAX_JOBS = 10_000
 _FIRST_YEARS_S = 1e11  # seconds since 1970: a larger value cannot be written as a date
 LATEST_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong says 1970, never a later year
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
@@ -32,18 +32,18 @@ _INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
 
 
-def parse(node: str, what: str, data: bytes, kind: type[T], *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> T:
-    """Parse the message `what` of a node into `kind`. Raises NodeUntrusted, which names the node and the message."""
+def parse(node: str, subject: str, data: bytes, kind: type[T], *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> T:
+    """Parse the message `subject` of a node into `kind`. Raises NodeUntrusted, which names the node and the message."""
     try:
         return convert(parse_json(data, max_bytes=max_bytes, max_items=max_items), kind)
     except OutsideError as error:
-        raise make_untrusted_error(node, what, error) from error
+        raise make_untrusted_error(node, subject, error) from error
 
 
-def make_untrusted_error(node: str, what: str, error: object) -> NodeUntrusted:
+def make_untrusted_error(node: str, subject: str, error: object) -> NodeUntrusted:
     """Return the error for a message of a node that cannot be used."""
     return NodeUntrusted(
-        f"{node}: {what} cannot be used: {printable(str(error))}",
+        f"{node}: {subject} cannot be used: {printable(str(error))}",
         hint="it was not used. Another program may be answering there: gpucourse status, then gpucourse deploy",
     )
 
@@ -74,28 +74,28 @@ def interface(name: str) -> str:
     return name
 
 
-def check_range(value: float, least: float, most: float, what: str) -> None:
+def check_range(value: float, minimum: float, maximum: float, subject: str) -> None:
     """Check that a number is in its range. Raises ValueError."""
-    if not least <= value <= most:
-        raise ValueError(f"{what} is not between {least:g} and {most:g}")
+    if not minimum <= value <= maximum:
+        raise ValueError(f"{subject} is not between {minimum:g} and {maximum:g}")
 
 
 def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int, int, bytes]]:
     """Yield the frames in a stream of bytes; drop a last one that is incomplete. Raises NodeUntrusted if one is too long."""
-    held = bytearray()
+    buffer = bytearray()
     for piece in pieces:
-        held += piece
-        at = 0
-        while len(held) - at >= frames.HEADER.size:
-            kind, stream, offset, length = frames.HEADER.unpack_from(held, at)
+        buffer += piece
+        position = 0
+        while len(buffer) - position >= frames.HEADER.size:
+            kind, stream, offset, length = frames.HEADER.unpack_from(buffer, position)
             if length > MAX_FRAME:
                 raise make_untrusted_error(node, "its report on the run", f"a message has {length} bytes; limit {MAX_FRAME}")
-            start = at + frames.HEADER.size
-            if len(held) - start < length:
+            start = position + frames.HEADER.size
+            if len(buffer) - start < length:
                 break
-            yield kind, stream, offset, bytes(held[start : start + length])
-            at = start + length
-        del held[:at]
+            yield kind, stream, offset, bytes(buffer[start : start + length])
+            position = start + length
+        del buffer[:position]
 
 
 @dataclass(kw_only=True)
@@ -108,7 +108,7 @@ class AgentComplaint:
 
 @dataclass(kw_only=True)
 class NodeEnd:
-    """How a run ended on a node. `jobs` are Slurm's, `later` those that its jobs submitted and that still run."""
+    """The end of a run on a node. `jobs` are Slurm's, `later` those that its jobs submitted and that still run."""
 
     code: int
     reason: Literal["exited", "cancelled", "timed_out", "lost"]
@@ -118,11 +118,11 @@ class NodeEnd:
     later: list[LaterAnswer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        check_range(len(self.later), 0, MOST_JOBS, "the number of later jobs")
+        check_range(len(self.later), 0, MAX_JOBS, "the number of later jobs")
         check_range(self.code, 0, 255, "the exit code")
         check_range(self.killed, 0, 1 << 22, "the number of processes")
         check_range(self.seconds or 0.0, 0, _FIRST_YEARS_S, "the duration")
-        check_range(len(self.jobs), 0, MOST_JOBS, "the number of jobs")
+        check_range(len(self.jobs), 0, MAX_JOBS, "the number of jobs")
 
 
 @dataclass(kw_only=True)
@@ -178,7 +178,7 @@ class JobAnswer:
     asked: bool = False
 
     def __post_init__(self) -> None:
-        check_range(self.row, 0, MOST_JOBS, "the row")
+        check_range(self.row, 0, MAX_JOBS, "the row")
         check_range(self.code or 0, 0, 255, "the exit code")
         check_range(self.restarts, 0, 999_999, "the number of restarts")
         check_range(self.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")

@@ -14,7 +14,7 @@ from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.remote import jobs
 from gpucourse.remote.exchange import Silent
-from gpucourse.remote.execute import in_turn, max_files_of
+from gpucourse.remote.execute import make_thread_safe, max_files_of
 from gpucourse.remote.fleet import Fleet, combine_errors
 from gpucourse.remote.patience import COLLECT_S, Patience
 from gpucourse.remote.unpack import OUTPUT_LIMIT, CollectedOutputs, MissingOutputs, OutputLimits, unpack
@@ -45,15 +45,15 @@ def collect(
     sends too slowly (see `patience`), or that sends invalid data. Raises StorageError before the disk here is full. `until`:
     the time (by the monotonic clock) at which this ends in any case.
     """
-    tell, disk = in_turn(watcher), DiskSpace()
+    tell, disk = make_thread_safe(watcher), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
 
     def fetch(node: Node) -> CollectedOutputs:
-        began = time.monotonic()
+        start_s = time.monotonic()
         collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
         size = format_bytes(sum(output.bytes for output in collected.outputs))
         detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
-        tell(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - began, detail=detail))
+        tell(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - start_s, detail=detail))
         return collected
 
     whole = CollectedOutputs()

@@ -24,10 +24,10 @@ def dial(node: Node, timeout_s: float) -> socket.socket:
     return sock
 
 
-def make_no_answer_error(node: Node, why: str) -> NoAnswer:
+def make_no_answer_error(node: Node, reason: str) -> NoAnswer:
     """Return the error for a node at whose address no SSH server answers."""
     return NoAnswer(
-        f"{node.label} does not answer SSH at {node.address}:{node.port}: {why}",
+        f"{node.label} does not answer SSH at {node.address}:{node.port}: {reason}",
         hint="gpucourse status shows which nodes are alive; gpucourse deploy brings a dead one back",
     )
 
@@ -54,17 +54,17 @@ def _connect_through(node: Node) -> socket.socket:
             f"{node.label} does not answer: its proxy command cannot be used: {error}",
             hint="fix ssh_proxy_command in gpucourse.yaml, then type deploy again",
         ) from error
-    ours, theirs = socket.socketpair()
+    near_end, far_end = socket.socketpair()
     try:
-        end = theirs.fileno()
+        end = far_end.fileno()
         child = subprocess.Popen(words, stdin=end, stdout=end, stderr=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
-        ours.close()
+        near_end.close()
         raise UnreachableError(
             f"{node.label} does not answer: the proxy command {words[0]} cannot be started: {error.strerror or error}",
             hint="fix ssh_proxy_command in gpucourse.yaml",
         ) from error
     finally:
-        theirs.close()
+        far_end.close()
     threading.Thread(target=child.wait, name=f"proxy-{node.name}", daemon=True).start()  # so that it leaves no zombie
-    return ours
+    return near_end

@@ -74,8 +74,8 @@ class Exchange:
                 yield piece
         if not self._own_stdout.begun:
             raise self._not_begun(f"ended with code {self._read_exit_status()}")
-        if held := self._own_stdout.rest():
-            yield held
+        if remainder := self._own_stdout.rest():
+            yield remainder
 
     def stdout_then_code(self) -> Iterator[bytes]:
         """Yield standard output in pieces; raise EndedEarly at the end if the exit code is not 0."""
@@ -127,7 +127,7 @@ class Exchange:
         """Return the command's own bytes among those that arrive next, perhaps none after a while; None at the end of the
         stream."""
         self._read_ready_stderr()
-        piece, begun = b"", self._own_stdout.begun
+        piece, had_begun = b"", self._own_stdout.begun
         try:
             data = self._channel.recv(_PIECE)
         except TimeoutError:
@@ -136,7 +136,7 @@ class Exchange:
             raise self._cut() from error
         if data:
             piece = self._own_stdout.take(data)
-        if self._own_stdout.begun and not begun:
+        if self._own_stdout.begun and not had_begun:
             self._began = self._clock()
             if self._input_end is None:
                 threading.Thread(target=self._feed, name="ssh-input", daemon=True).start()
@@ -180,15 +180,15 @@ class Exchange:
 
     def _send(self, piece: bytes) -> bool:
         """Send all of it; return False if the command has closed its input."""
-        done = 0
-        while done < len(piece):
+        sent_bytes = 0
+        while sent_bytes < len(piece):
             try:
-                count = self._channel.send(piece[done : done + _PACKET])
+                count = self._channel.send(piece[sent_bytes : sent_bytes + _PACKET])
             except TimeoutError:
                 continue
             if not count:
                 return False
-            done += count
+            sent_bytes += count
             self._sent += count
             self._moved = self._clock()
         return True
@@ -228,8 +228,8 @@ class Exchange:
             raise self._cut()
         return self._channel.exit_status
 
-    def _too_late(self, why: str) -> Silent:
-        return Silent(f"{self._name}: {why}", hint="the node may be overloaded or frozen: gpucourse status")
+    def _too_late(self, reason: str) -> Silent:
+        return Silent(f"{self._name}: {reason}", hint="the node may be overloaded or frozen: gpucourse status")
 
     def _not_begun(self, event: str, kind: type[UnreachableError] = UnreachableError) -> UnreachableError:
         words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))

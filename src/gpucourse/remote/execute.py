@@ -30,8 +30,8 @@ MAX_FILES_OF_RUN = 128_000
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFindings:
-    """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
-    on its PATH; `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the probe took."""
+    """The findings on one node. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are
+    not on its PATH; `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time of the probe."""
 
     python_version: str
     missing: tuple[str, ...]
@@ -44,7 +44,7 @@ class NodeFindings:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What all nodes have, by name. `port`: the first free port of the range on the first node; None if all are in use."""
+    """The findings on all nodes, by name. `port`: the first free port of the range on the first node; None if it has none."""
 
     port: int | None
     nodes: dict[str, NodeFindings]
@@ -62,7 +62,7 @@ def probe(
 
 def _probe_node(link: Link, modules: Sequence[str], programs: Sequence[str], ports: tuple[int, int]) -> NodeFindings:
     """Return what one node has. Raises the error of a node that cannot be probed."""
-    began, asked_at = time.monotonic(), time.time()
+    start_s, asked_at = time.monotonic(), time.time()
     answer = jobs.probe(link, modules, ports, programs=programs)
     answered_at = time.time()
     return NodeFindings(
@@ -72,7 +72,7 @@ def _probe_node(link: Link, modules: Sequence[str], programs: Sequence[str], por
         cores=answer.cores,
         free_ports=tuple(answer.ports),
         clock_skew_s=_skew(asked_at, answer.clock, answered_at),
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - start_s,
     )
 
 
@@ -99,18 +99,18 @@ def launch(
     before the first node listens waits half a second before it tries again.
     """
     wrapped = parcels(plan.uploads)
-    tell = in_turn(watcher)
+    tell = make_thread_safe(watcher)
     commands, broken = {command.node.name: command for command in plan.commands}, faults or {}
     head_has_begun = threading.Event()
 
     def on(node: Node) -> None:
         head = node.name == plan.nodes[0].name
         try:
-            after = None if head else head_has_begun
+            signal = None if head else head_has_begun
             order = {"drill": dict(broken[node.name])} if node.name in broken else {}
             more = {"collected": list(collected), **({"secrets": dict(secrets)} if secrets else {})}
             spec = {**_spec(plan, commands[node.name], wrapped), **more, **order}
-            _launch_on(fleet, fleet.link(node), spec, wrapped, tell, after)
+            _launch_on(fleet, fleet.link(node), spec, wrapped, tell, signal)
         finally:
             if head:
                 head_has_begun.set()  # also if it failed: the others must not wait for ever
@@ -162,21 +162,21 @@ def _launch_on(
     spec: dict[str, object],
     wrapped: Sequence[Parcel],
     tell: Watcher,
-    after: threading.Event | None,
+    signal: threading.Event | None,
 ) -> None:
-    """Push, then start the run of `spec` once `after` is set."""
-    began = time.monotonic()
+    """Push, then start the run of `spec` once `signal` is set."""
+    start_s = time.monotonic()
     step, detail = "push", ""
     try:
         detail = format_bytes(push(link, wrapped))
-        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began, detail=detail))
-        if after is not None:
-            after.wait()
-        began, step = time.monotonic(), "start"
+        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - start_s, detail=detail))
+        if signal is not None:
+            signal.wait()
+        start_s, step = time.monotonic(), "start"
         _start(fleet, link, spec, ANSWER_S + sum(parcel.size for parcel in wrapped) / COPY_PACE)
-        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began))
+        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - start_s))
     except GpucourseError as error:
-        tell(NodeEvent(node=link.node.name, step=step, ok=False, seconds=time.monotonic() - began, detail=error.what))
+        tell(NodeEvent(node=link.node.name, step=step, ok=False, seconds=time.monotonic() - start_s, detail=error.what))
         raise
 
 
@@ -207,7 +207,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
     }
 
 
-def in_turn(watcher: Watcher) -> Watcher:
+def make_thread_safe(watcher: Watcher) -> Watcher:
     """Return a watcher for several threads: it is told one event at a time."""
     lock = threading.Lock()
 

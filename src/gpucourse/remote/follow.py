@@ -15,7 +15,7 @@ from gpucourse.model.node import Node
 from gpucourse.model.record import MAX_RANKS, NodeExit, RankExit
 from gpucourse.remote import answers, jobs, slurm_client
 from gpucourse.remote.agent import frames
-from gpucourse.remote.execute import in_turn
+from gpucourse.remote.execute import make_thread_safe
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
 from gpucourse.remote.follow_result import FollowBroken, FollowResult
 from gpucourse.remote.logfile import MAX_LOGS, LogFile, LogOwner, count_possible_logs, find_logs, make_question
@@ -100,8 +100,8 @@ def follow(
         for reader in readers:
             reader.join(2.0)
     order = {node.name: place for place, node in enumerate(job.nodes)}
-    state.result.node_exits.sort(key=lambda ended: order[ended.node])
-    state.result.rank_exits.sort(key=lambda ended: (ended.rank, ended.restart))
+    state.result.node_exits.sort(key=lambda node_end: order[node_end.node])
+    state.result.rank_exits.sort(key=lambda rank_end: (rank_end.rank, rank_end.restart))
     with state.monitor() as listener:
         state.result.silences = listener.list_remembered()
     state.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)
@@ -119,7 +119,7 @@ class _FollowState:
     def __init__(
         self, job: FollowedJob, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, guard: Guard
     ) -> None:
-        self.paths, self.tell, self.stop, self.log_limit = job.paths, in_turn(watcher), stop, job.log_limit
+        self.paths, self.tell, self.stop, self.log_limit = job.paths, make_thread_safe(watcher), stop, job.log_limit
         self._monitor, self._guard, self._has_monitor_failed = monitor, guard, False
         self.ranks = job.world_size if job.world_size and not job.scheduled else MAX_RANKS
         self.received, self.most_exits = 0, max(_MAX_RANK_EXITS, 2 * (job.world_size or 0))
@@ -144,21 +144,21 @@ class _FollowState:
     def leave(self) -> bool:
         return self.stop.is_set() or self.leaving.is_set()
 
-    def record_exit(self, ended: NodeExit | RankExit) -> None:
-        final = isinstance(ended, NodeExit) or not self.result.may_begin_again(ended)
+    def record_exit(self, end: NodeExit | RankExit) -> None:
+        final = isinstance(end, NodeExit) or not self.result.may_begin_again(end)
         if final:
             with self.monitor() as monitor:
-                monitor.note_ended(ended.node, ended.rank if isinstance(ended, RankExit) else None)
-        if final and isinstance(ended, RankExit):
-            self.tell(RankEvent(node=ended.node, rank=ended.rank, code=ended.code))
+                monitor.note_ended(end.node, end.rank if isinstance(end, RankExit) else None)
+        if final and isinstance(end, RankExit):
+            self.tell(RankEvent(node=end.node, rank=end.rank, code=end.code))
         with self.changed:
-            if isinstance(ended, NodeExit):
-                self.result.node_exits.append(ended)
-            elif (ended.node, ended.rank, ended.at) not in self._known_exits:
+            if isinstance(end, NodeExit):
+                self.result.node_exits.append(end)
+            elif (end.node, end.rank, end.at) not in self._known_exits:
                 if len(self._known_exits) >= self.most_exits:
-                    raise answers.make_untrusted_error(ended.node, "its report on its ranks", "more ranks end than any run has")
-                self._known_exits.add((ended.node, ended.rank, ended.at))
-                self.result.rank_exits.append(ended)
+                    raise answers.make_untrusted_error(end.node, "its report on its ranks", "more ranks end than any run has")
+                self._known_exits.add((end.node, end.rank, end.at))
+                self.result.rank_exits.append(end)
             self.changed.notify_all()
 
     def find_settled_failure(self) -> RankExit | None:
@@ -168,12 +168,12 @@ class _FollowState:
             first = self.result.find_first_failure(self.result.restarts)
             if first is None:
                 return None
-            began = self._failed.setdefault(first.restart, time.monotonic())
-            reason = next((ended.reason for ended in self.result.node_exits if ended.node == first.node), None)
+            first_seen_s = self._failed.setdefault(first.restart, time.monotonic())
+            reason = next((node_end.reason for node_end in self.result.node_exits if node_end.node == first.node), None)
             if first.code == _TERMINATED and reason in {"timed_out", "cancelled"}:
                 return None
             patience = _TERMINATED_S if first.code == _TERMINATED and reason is None else _SETTLED_S
-            return first if time.monotonic() - began >= patience else None
+            return first if time.monotonic() - first_seen_s >= patience else None
 
 
 class _NodeFollower(threading.Thread):
@@ -203,7 +203,7 @@ class _NodeFollower(threading.Thread):
 
     def _until_the_end(self) -> None:
         wait, is_reported = 0.05, False
-        self._heard = lost = time.monotonic()
+        self._heard = lost_s = time.monotonic()
         while not self._state.leave():
             try:
                 if self._follow_once():
@@ -215,9 +215,9 @@ class _NodeFollower(threading.Thread):
                 if self._state.leave():
                     return
                 self._fleet.drop(self._node)
-                if self._heard >= lost:  # lost just now: a silent connection is noticed only after a while, then tried again
-                    lost = time.monotonic()
-                if time.monotonic() - lost >= self._give_up_s:
+                if self._heard >= lost_s:  # lost just now: a silent connection is noticed only after a while, then tried again
+                    lost_s = time.monotonic()
+                if time.monotonic() - lost_s >= self._give_up_s:
                     raise UnreachableError(
                         f"{self._node.label}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
                         hint="its log so far is kept and the run may still run there: gpucourse logs -f, or gpucourse cancel",
@@ -231,7 +231,7 @@ class _NodeFollower(threading.Thread):
     def _follow_once(self) -> bool:
         """Read until this connection ends; return True if the run has ended on this node."""
         self._take_up_logs()
-        sizes = {whose: log.size for whose, log in self.logs.items()}
+        sizes = {owner: log.size for owner, log in self.logs.items()}
         request = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
         link = self._fleet.link(self._node)
         with jobs.stream_verb(link, *request.words, stdin=request.stdin, silence_s=self._silence_s) as pieces:
@@ -250,12 +250,12 @@ class _NodeFollower(threading.Thread):
         elif kind == frames.NAMED:
             self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.LogName))
         elif kind == frames.RANK:
-            how = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
-            if not 0 < stream <= self._state.ranks or (how.node not in {"", name} and not self._scheduled):
-                raise self._distrust("how a rank ended", f"there is no rank {stream - 1} on {how.node or name}")
-            if how.restart > self._state.result.max_restarts:
-                raise self._distrust("how a rank ended", f"it was never restarted {how.restart} times")
-            self._state.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
+            rank_end = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
+            if not 0 < stream <= self._state.ranks or (rank_end.node not in {"", name} and not self._scheduled):
+                raise self._distrust("how a rank ended", f"there is no rank {stream - 1} on {rank_end.node or name}")
+            if rank_end.restart > self._state.result.max_restarts:
+                raise self._distrust("how a rank ended", f"it was never restarted {rank_end.restart} times")
+            self._state.record_exit(jobs.rank_exit(rank_end.node or name, stream - 1, rank_end))
         elif kind == frames.END:
             limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd, **limits)
@@ -266,8 +266,8 @@ class _NodeFollower(threading.Thread):
             raise self._distrust("its report on the run", f"there is no kind of message {kind!r}")
         return False
 
-    def _distrust(self, what: str, why: object) -> NodeUntrusted:
-        return answers.make_untrusted_error(self._node.label, what, why)
+    def _distrust(self, subject: str, reason: object) -> NodeUntrusted:
+        return answers.make_untrusted_error(self._node.label, subject, reason)
 
     def _keep_name(self, stream: int, named: answers.LogName) -> None:
         if not self._scheduled or stream >= MAX_LOGS:
@@ -289,35 +289,35 @@ class _NodeFollower(threading.Thread):
 
     def _take_up_logs(self) -> None:
         """Open the logs that are here already."""
-        for whose in find_logs(self._node, self._state.paths, scheduled=self._scheduled):
-            self._log(whose)
+        for owner in find_logs(self._node, self._state.paths, scheduled=self._scheduled):
+            self._log(owner)
 
-    def _append(self, whose: LogOwner, offset: int, data: bytes) -> None:
-        node, rank = whose
-        if whose not in self.logs and len(self.logs) >= self._max_logs:
+    def _append(self, owner: LogOwner, offset: int, data: bytes) -> None:
+        node, rank = owner
+        if owner not in self.logs and len(self.logs) >= self._max_logs:
             raise self._distrust("a piece of a log", f"this run can have {self._max_logs} logs, and this is one more")
-        log = self._log(whose)
+        log = self._log(owner)
         was_full = log.full
-        kept = log.append(offset, data)
+        stored = log.append(offset, data)
         if data and rank is not None:
             with self._state.monitor() as monitor:
                 monitor.note_output(node, rank, data)
-        if kept:
-            self._state.tell(LogBytes(node=node, rank=rank, data=kept, scheduled=self._scheduled))
+        if stored:
+            self._state.tell(LogBytes(node=node, rank=rank, data=stored, scheduled=self._scheduled))
         if log.full and not was_full:
             self._state.tell(Note(text=f"{log.full}; the run continues (log_limit in gpucourse.yaml)", level="warning"))
 
-    def _log(self, whose: LogOwner) -> LogFile:
-        if whose not in self.logs:
+    def _log(self, owner: LogOwner) -> LogFile:
+        if owner not in self.logs:
             paths = self._state.paths
-            self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._state.log_limit)
-        return self.logs[whose]
+            self.logs[owner] = LogFile(self._node.name, paths.rank_log(*owner), paths.rank_times(*owner), self._state.log_limit)
+        return self.logs[owner]
 
 
 def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTimes) -> None:
     """Wait for the end, and report the rank that fails first and those that fall silent; after the first failure, cancel what
     has not ended within the grace, except under Slurm. Nodes that have not reported the end in time are given up."""
-    began, patience = time.monotonic(), None
+    start_s, patience = time.monotonic(), None
     may_cancel = not job.scheduled
     named: set[int] = set()
     while True:
@@ -331,26 +331,26 @@ def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTi
                 return
             if state.result.has_failed and may_cancel and patience is None:
                 patience = time.monotonic() + times.grace_s
-            due = patience is not None and time.monotonic() >= patience
-            if not due:
+            is_due = patience is not None and time.monotonic() >= patience
+            if not is_due:
                 state.changed.wait(0.1)
-            ended = {node_exit.node for node_exit in state.result.node_exits}
-            remaining = [node for node in job.nodes if node.name not in ended]
-            if times.is_over(time.monotonic() - began, state.received):
-                state.broken += [Outcome(node=node, error=_make_limit_error(node, began)) for node in remaining]
+            ended_nodes = {node_exit.node for node_exit in state.result.node_exits}
+            remaining = [node for node in job.nodes if node.name not in ended_nodes]
+            if times.is_over(time.monotonic() - start_s, state.received):
+                state.broken += [Outcome(node=node, error=_make_limit_error(node, start_s)) for node in remaining]
                 return
         if (first := state.find_settled_failure()) is not None and first.restart not in named:
             named.add(first.restart)
             state.tell(Note(text=state.result.describe_failure(first), level="warning"))
-        if due:
+        if is_due:
             with state.monitor() as monitor:
                 monitor.remember(look(fleet, job.run_id, monitor.quiet(times.grace_s)))
             patience, may_cancel = None, False
             fleet.do_on_each(lambda link: jobs.cancel(link, job.run_id, 3.0), remaining)
 
 
-def _make_limit_error(node: Node, began: float) -> UnreachableError:
+def _make_limit_error(node: Node, start_s: float) -> UnreachableError:
     return UnreachableError(
-        f"{node.label}: the run has not ended there after {time.monotonic() - began:.0f} s",
+        f"{node.label}: the run has not ended there after {time.monotonic() - start_s:.0f} s",
         hint="its log so far is kept: gpucourse status, then gpucourse cancel",
     )

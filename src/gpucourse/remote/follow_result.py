@@ -1,4 +1,4 @@
-"""How a run ended, as far as the follower saw it: nodes, ranks and their restarts."""
+"""The end of a run, as far as the follower saw it: nodes, ranks and their restarts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gpucourse.model.slurm import JobRow, LaterJob
 
 @dataclass(kw_only=True)
 class FollowResult:
-    """How the run ended, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent; `skew_s`:
-    how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the follower left
-    before the end. `max_restarts`: how often torchrun may restart all ranks."""
+    """The end of the run, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent;
+    `skew_s`: how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the
+    follower left before the end. `max_restarts`: how often torchrun may restart all ranks."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
@@ -28,7 +28,7 @@ class FollowResult:
 
     @property
     def restarts(self) -> int:
-        """How often torchrun restarted all ranks, as far as ranks have ended since."""
+        """The number of restarts of all ranks by torchrun, as far as ranks have ended since."""
         return max((rank.restart for rank in self.rank_exits), default=0)
 
     @property
@@ -42,22 +42,22 @@ class FollowResult:
         """The rank that made the run fail; None while torchrun may restart it, and if the run succeeded after a restart."""
         return self.find_first_failure(self.restarts) if self.has_failed else None
 
-    def may_begin_again(self, ended: RankExit) -> bool:
+    def may_begin_again(self, end: RankExit) -> bool:
         """Return whether torchrun may restart that rank: it failed, and restarts are left."""
-        return ended.code != 0 and ended.restart < self.max_restarts
+        return end.code != 0 and end.restart < self.max_restarts
 
     def find_first_failure(self, restart: int) -> RankExit | None:
         """Return the rank that failed first since that restart, by one clock; the others often fail because of it."""
         failed = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
         return min(failed, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 
-    def describe_failure(self, ended: RankExit) -> str:
+    def describe_failure(self, end: RankExit) -> str:
         """Return a sentence about a rank that failed, and what torchrun does about it."""
-        what = f"rank {ended.rank} on {ended.node} failed with exit code {ended.code}"
-        if self.may_begin_again(ended):
-            return f"{what}; torchrun starts all ranks again (restart {ended.restart + 1} of {self.max_restarts})"
-        allowed = f"{self.max_restarts} restart{'s' if self.max_restarts > 1 else ''}"
-        return f"{what}; none of {allowed} is left" if self.max_restarts else what
+        sentence = f"rank {end.rank} on {end.node} failed with exit code {end.code}"
+        if self.may_begin_again(end):
+            return f"{sentence}; torchrun starts all ranks again (restart {end.restart + 1} of {self.max_restarts})"
+        restart_count = f"{self.max_restarts} restart{'s' if self.max_restarts > 1 else ''}"
+        return f"{sentence}; none of {restart_count} is left" if self.max_restarts else sentence
 
 
 class FollowBroken(UnreachableError):

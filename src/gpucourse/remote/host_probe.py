@@ -143,7 +143,7 @@ print(json.dumps({"found": found, "others": len(listed(labs[0])) - os.path.lexis
 
 @dataclass(frozen=True, kw_only=True)
 class HostFacts:
-    """What a machine has. `python` is the interpreter that was chosen, `torch` whether it has torch.
+    """The facts about a machine. `python` is the interpreter that was chosen, `torch` whether it has torch.
 
     `identity` is the same for two names of one home folder on one machine, `home` for one home folder that several machines
     share. `addresses`: interface to IPv4 address. `clock_skew_s`: how far its clock is ahead of this computer's. `login_node`:
@@ -214,7 +214,7 @@ class _Belonging:
     kind: Literal["process", "folder", "mark", "link"]
     id: str
 
-    def of_these(self, uid: str, runs: Sequence[str]) -> bool:
+    def is_of_request(self, uid: str, runs: Sequence[str]) -> bool:
         """Return whether it is of the lab or the runs in the request. Its texts become part of a command to type."""
         if self.kind == "process":
             return self.id.isascii() and self.id.isdigit() and len(self.id) <= 10
@@ -242,23 +242,23 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
     Changes nothing there. Raises MissingError if no Python 3.8 or newer is found.
     """
     words = " ".join(f'"$HOME"/{shlex.quote(name[2:])}' if name.startswith("~/") else shlex.quote(name) for name in pythons)
-    asked = time.time()
-    done = link.run(_LOOK_WITH_EACH.format(look=shlex.quote(_LOOK), pythons=words), timeout_s=ANSWER_S)
+    asked_at = time.time()
+    result = link.run(_LOOK_WITH_EACH.format(look=shlex.quote(_LOOK), pythons=words), timeout_s=ANSWER_S)
     answered = time.time()
-    told = [
+    reports = [
         answers.parse(link.node.label, "its report on itself", line, _HostAnswer)
-        for line in done.stdout.splitlines()[: len(pythons)]
+        for line in result.stdout.splitlines()[: len(pythons)]
     ]
-    usable = [answer for answer in told if tuple(map(int, answer.version.split(".")))[:2] >= OLDEST_PYTHON]
+    usable = [answer for answer in reports if tuple(map(int, answer.version.split(".")))[:2] >= OLDEST_PYTHON]
     best = next((answer for answer in usable if answer.torch), usable[0] if usable else None)
     if best is None:
-        older = ", ".join(f"{answer.python} is {answer.version}" for answer in told)
+        older = ", ".join(f"{answer.python} is {answer.version}" for answer in reports)
         raise MissingError(
             f"{link.node.label} has no Python 3.8 or newer among {', '.join(pythons)}{older and f' ({older})'}",
             hint="name it in gpucourse.yaml: node_python: /home/me/venv/bin/python for all machines, or for this one alone: "
             f"host_pythons: {{{link.node.label}: /home/me/venv/bin/python}}",
         )
-    late, skew = answered - asked, best.clock - answered
+    late, skew = answered - asked_at, best.clock - answered
     return HostFacts(
         hostname=best.hostname,
         python=best.python,
@@ -291,14 +291,14 @@ def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belong
 
 
 def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
-    wanted = json.dumps({"verb": verb, "uid": uid, "runs": list(runs), "shared": shared}).encode()
-    done = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=wanted, timeout_s=ANSWER_S)
-    if not done.ok:
-        raise failure(link.node, verb, done.code, done.stderr)
-    told = answers.parse(link.node.label, "its report on our files there", done.stdout, _OwnershipAnswer)
-    for belonging in told.found:
-        if not belonging.of_these(uid, runs):
+    request = json.dumps({"verb": verb, "uid": uid, "runs": list(runs), "shared": shared}).encode()
+    result = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=request, timeout_s=ANSWER_S)
+    if not result.ok:
+        raise failure(link.node, verb, result.code, result.stderr)
+    report = answers.parse(link.node.label, "its report on our files there", result.stdout, _OwnershipAnswer)
+    for belonging in report.found:
+        if not belonging.is_of_request(uid, runs):
             raise answers.make_untrusted_error(
                 link.node.label, "its report on our files there", f"{printable(belonging.id, 80)} is none of them"
             )
-    return Belongings(found=tuple((belonging.kind, belonging.id) for belonging in told.found), others=told.others)
+    return Belongings(found=tuple((belonging.kind, belonging.id) for belonging in report.found), others=report.others)

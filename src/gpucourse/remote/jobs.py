@@ -82,25 +82,25 @@ def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", t
 
     Raises the error in the answer, NodeUntrusted if the answer cannot be used.
     """
-    done = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
-    if done.code == _NO_AGENT:
+    result = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
+    if result.code == _NO_AGENT:
         install(link)
-        done = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
-    return answer(link.node, verb, kind, done)
+        result = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
+    return answer(link.node, verb, kind, result)
 
 
-def answer(node: Node, verb: str, kind: type[T], done: CommandResult) -> T:
+def answer(node: Node, verb: str, kind: type[T], result: CommandResult) -> T:
     """Return the agent's answer, or raise the error in it."""
-    if done.code == 0:
-        return answers.parse(node.label, f"its answer to {verb}", done.stdout, kind)
-    if done.code in (126, 127):
+    if result.code == 0:
+        return answers.parse(node.label, f"its answer to {verb}", result.stdout, kind)
+    if result.code in (126, 127):
         raise _no_python(node)
-    if (complaint := _complaint(done.stdout)) is not None:
+    if (complaint := _complaint(result.stdout)) is not None:
         raise _make_error(node, complaint)
-    raise failure(node, verb, done.code, done.stderr)
+    raise failure(node, verb, result.code, result.stderr)
 
 
-def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
+def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
     """Return the error for a command that failed on the node without an answer from the agent."""
     message = last_words(stderr, 800) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
@@ -113,7 +113,7 @@ def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
             hint=f"ask whoever manages the machine for a writable home folder (it said: {message})",
         )
     return UnreachableError(
-        f"{node.label}: {what} ended there with code {code}; it said: {message}",
+        f"{node.label}: {verb} ended there with code {code}; it said: {message}",
         hint="gpucourse ssh looks at the node; gpucourse deploy repairs it",
     )
 
@@ -140,7 +140,7 @@ def _job_state(node: str, answer: answers.StateOf) -> JobState:
     return JobState(
         state=answer.state,
         exit=node_exit(node, answer.exit) if answer.exit else None,
-        ranks=tuple(rank_exit(node, rank, how) for rank, how in sorted(answer.ranks.items())),
+        ranks=tuple(rank_exit(node, rank, end) for rank, end in sorted(answer.ranks.items())),
     )
 
 
@@ -192,8 +192,8 @@ def probe(
     }
     # As an argument: the first command on a connection waits a round trip for its input.
     answer = call(link, "probe", answers.Probe, json.dumps(request))
-    others = set(answer.modules) != set(modules) or not set(answer.missing_programs) <= set(programs)
-    if others or not all(ports[0] <= port <= ports[1] for port in answer.ports):
+    has_others = set(answer.modules) != set(modules) or not set(answer.missing_programs) <= set(programs)
+    if has_others or not all(ports[0] <= port <= ports[1] for port in answer.ports):
         raise answers.make_untrusted_error(
             link.node.label, "its answer to probe", "it reports modules, programs or ports that were not asked for"
         )
@@ -235,10 +235,10 @@ def _complaint(output: bytes) -> answers.AgentComplaint | None:
 def install(link: Link) -> None:
     """Push the agent. Doing it twice at the same time does no harm."""
     line = shlex.join([link.node.python, "-I", "-S", "-c", _INSTALL, _folder()])
-    done = link.run(f"mkdir -p -m 700 .gpucourse && exec {line}", stdin=_bundle())
-    if done.code != 0:
-        no_python = done.code in (126, 127)
-        raise _no_python(link.node) if no_python else failure(link.node, "install", done.code, done.stderr)
+    result = link.run(f"mkdir -p -m 700 .gpucourse && exec {line}", stdin=_bundle())
+    if result.code != 0:
+        no_python = result.code in (126, 127)
+        raise _no_python(link.node) if no_python else failure(link.node, "install", result.code, result.stderr)
 
 
 def command(node: Node, verb: str, *args: str) -> str:
@@ -249,24 +249,24 @@ def command(node: Node, verb: str, *args: str) -> str:
     return f'{_present()} || exit {_NO_AGENT}; {mark}exec {shlex.quote(node.python)} -I -S "$HOME"/{_folder()} {line}'
 
 
-def node_exit(node: str, how: answers.NodeEnd) -> NodeExit:
+def node_exit(node: str, end: answers.NodeEnd) -> NodeExit:
     """Return the end of a run on one node, from the agent's answer."""
-    return NodeExit(node=node, code=how.code, reason=how.reason, seconds=how.seconds, killed=how.killed)
+    return NodeExit(node=node, code=end.code, reason=end.reason, seconds=end.seconds, killed=end.killed)
 
 
-def rank_exit(node: str, rank: int, how: answers.RankEnd) -> RankExit:
+def rank_exit(node: str, rank: int, end: answers.RankEnd) -> RankExit:
     """Return the end of a rank, from the agent's answer."""
-    return RankExit(node=node, rank=rank, code=how.code, at=how.at, restart=how.restart, group=how.group)
+    return RankExit(node=node, rank=rank, code=end.code, at=end.at, restart=end.restart, group=end.group)
 
 
 def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError:
-    what, kind = printable(complaint.error), complaint.kind
-    sentence = f"{node.label}: {what}"
+    message, kind = printable(complaint.error), complaint.kind
+    sentence = f"{node.label}: {message}"
     if kind == "storage":
         look = "gpucourse ssh, then df -h ~ and ls -ld ~/.gpucourse"
         return StorageError(sentence, hint=f"{node.label} reports that it cannot write there. See whether that is true: {look}")
     if kind == "slurm":
-        return slurm_refusals.explain(node, what)
+        return slurm_refusals.explain(node, message)
     if kind == "cannot_start":
         return MissingError(sentence, hint="gpucourse doctor says what the nodes lack")
     if kind in ("cut", "damaged", "missing"):

@@ -73,20 +73,20 @@ def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
     parts = [key.split() for key in (node.host_key, *node.other_host_keys)]
     if len(parts[0]) < 2:
         raise UnreachableError(
-            f"{node.label}: no host key is on record, so nobody can tell whether the right machine answers",
+            f"{node.label}: no host key is on record, so the machine that answers cannot be verified",
             hint="type gpucourse deploy again: it records the host key of each node",
         )
     return [(key[0], key[1]) for key in parts]
 
 
-def make_other_key_error(node: Node, shown: str) -> OtherHostKey:
-    """Return the error for a machine that shows another host key than the one on record; `shown` describes it."""
+def make_other_key_error(node: Node, server_key: str) -> OtherHostKey:
+    """Return the error for a machine that shows another host key than the one on record; `server_key` describes it."""
     try:
         fingerprints = " or ".join(fingerprint(base64.b64decode(key)) for _kind, key in parse_pinned_keys(node))
     except ValueError:
         fingerprints = "an unreadable key"
     return OtherHostKey(
-        f"{node.label}: the machine at {node.address}:{node.port} shows another host key ({shown}) than the one on record "
+        f"{node.label}: the machine at {node.address}:{node.port} shows another host key ({server_key}) than the one on record "
         f"({fingerprints}); nothing was sent to it",
         hint="if the node was rebuilt, type gpucourse deploy again; otherwise another machine answers at this address",
     )
@@ -125,9 +125,9 @@ def _file(path: Path) -> str:
     return f'"{text}"'
 
 
-def _make_damaged_error(path: Path, why: str) -> MissingError:
+def _make_damaged_error(path: Path, reason: str) -> MissingError:
     return MissingError(
-        f"the private key {path} cannot be used: {why}",
+        f"the private key {path} cannot be used: {reason}",
         hint=f"move it away (mv '{path}' '{path}.damaged'), then type gpucourse deploy again: it makes a new one",
     )
 

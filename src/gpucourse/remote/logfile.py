@@ -28,7 +28,7 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK 
 _OFFSETS_IN_COMMAND = 1000
 """If there are offsets of more logs than this, they are sent as input: a command has 128 KiB at most."""
 
-_MOST_TIMES = 16 << 20
+_MAX_TIMES = 16 << 20
 """Bytes of the list of times at which the pieces arrived; a node that sends its log byte by byte fills it."""
 
 
@@ -67,23 +67,23 @@ class LogFile:
         with self._open() as handle:
             self.size = os.fstat(handle).st_size
             if self.size != offset:
-                what = f"it belongs at {offset}, and the log here ends at {self.size}"
-                raise answers.make_untrusted_error(self._node, f"a piece of {self.name}", what)
-            kept = data if self._limit is None else data[: self._limit - offset]
-            self._write(handle, kept)
+                reason = f"it belongs at {offset}, and the log here ends at {self.size}"
+                raise answers.make_untrusted_error(self._node, f"a piece of {self.name}", reason)
+            stored = data if self._limit is None else data[: self._limit - offset]
+            self._write(handle, stored)
             if self.full:
                 self._write(handle, f"\n[gpucourse: {self.full}. The setting: log_limit]\n".encode())
-        return kept
+        return stored
 
     def _write(self, handle: int, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(handle, rest) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[os.write(handle, remaining) :]
         self.size += len(data)
         if data:
             times = os.open(self._times, _FLAGS, 0o644)
             try:
-                if os.fstat(times).st_size < _MOST_TIMES:
+                if os.fstat(times).st_size < _MAX_TIMES:
                     os.write(times, f"{self.size} {time.time():.3f}\n".encode())
             finally:
                 os.close(times)
@@ -116,7 +116,7 @@ def count_possible_logs(ranks: int, hosts: Collection[str] | None) -> int:
 
 def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, scheduled: bool) -> jobs.StreamRequest:
     """Return the request to a node, given how many bytes of its logs are here."""
-    offsets = [f"{_name_log(node, whose, scheduled=scheduled)}={size}" for whose, size in sizes.items()]
+    offsets = [f"{_name_log(node, owner, scheduled=scheduled)}={size}" for owner, size in sizes.items()]
     if len(offsets) > _OFFSETS_IN_COMMAND:
         return jobs.StreamRequest(("follow", run_id, "-"), "\n".join(offsets).encode())
     return jobs.StreamRequest(("follow", run_id, *offsets))
@@ -127,9 +127,9 @@ def find_logs(node: Node, paths: RunPaths, *, scheduled: bool) -> dict[LogOwner,
     return paths.all_logs() if scheduled else {(node.name, rank): path for rank, path in paths.node_logs(node.name).items()}
 
 
-def _name_log(node: Node, whose: LogOwner, *, scheduled: bool) -> str:
+def _name_log(node: Node, owner: LogOwner, *, scheduled: bool) -> str:
     """Return the name of that log in the node's agent."""
-    host, rank = whose
+    host, rank = owner
     if scheduled:
         return f"{'' if host == node.name else host}/{'-' if rank is None else rank}"
     return str(frames.LAUNCHER if rank is None else rank + 1)

@@ -63,25 +63,25 @@ class OwnOutput:
             return b""
         self._held += data
         if not self.begun:
-            _, mark, after = self._held.partition(self._begin)
+            _, mark, following = self._held.partition(self._begin)
             if not mark:
                 self.noise_bytes += len(data)
                 self._noise_end = (self._noise_end + data)[-_NOISE_KEPT:]
                 self._held = self._held[-len(self._begin) :]
                 return b""
-            self.begun, self._held = True, after
-        own, mark, after = self._held.partition(self._end)
+            self.begun, self._held = True, following
+        output, mark, following = self._held.partition(self._end)
         if mark:
-            self._take_code(after[:CODE_DIGITS])
-        kept = 0 if mark else max(size for size in range(len(self._end)) if own.endswith(self._end[:size]))
-        own = own[: len(own) - kept]
-        self._held = self._held[len(own) :]
-        return own
+            self._take_code(following[:CODE_DIGITS])
+        partial_size = 0 if mark else max(size for size in range(len(self._end)) if output.endswith(self._end[:size]))
+        output = output[: len(output) - partial_size]
+        self._held = self._held[len(output) :]
+        return output
 
     def rest(self) -> bytes:
         """Return what was held back, when the stream has ended without another mark."""
-        held, self._held = (self._held if self.begun and not self.ended else b""), b""
-        return held
+        remainder, self._held = (self._held if self.begun and not self.ended else b""), b""
+        return remainder
 
     def noise(self) -> str:
         """Return the end of what was printed before the command, in one printable line."""

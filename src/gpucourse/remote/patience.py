@@ -22,7 +22,7 @@ PACE = 16 << 10
 COPY_PACE = 16 << 20
 """Bytes a second. A node that copies the files of a run more slowly than this is given up."""
 
-MOST_EXTRA_S = 4 * 3600.0
+MAX_EXTRA_S = 4 * 3600.0
 """The most time that the bytes of one answer may add, however many they are."""
 
 COLLECT_S = 120.0
@@ -40,22 +40,22 @@ DESTROY_S = 1800.0
 
 def extra_s(count: int) -> float:
     """Return how many seconds that many bytes add to the time of an answer."""
-    return min(count / PACE, MOST_EXTRA_S)
+    return min(count / PACE, MAX_EXTRA_S)
 
 
 class Patience:
-    """The time limit of one answer: `seconds`, and more for every byte of it, at PACE and up to MOST_EXTRA_S; never longer than
+    """The time limit of one answer: `seconds`, and more for every byte of it, at PACE and up to MAX_EXTRA_S; never longer than
     `until` (by the monotonic clock)."""
 
     def __init__(
         self,
-        what: str,
+        subject: str,
         seconds: float,
         *,
         until: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._what, self._seconds, self._until, self._clock = what, seconds, until, clock
+        self._what, self._seconds, self._until, self._clock = subject, seconds, until, clock
         self._began, self._bytes = clock(), 0
 
     def count_bytes(self, count: int) -> None:
@@ -77,8 +77,8 @@ class Patience:
             self.count_bytes(len(piece))
             yield piece
 
-    def _make_error(self, now: float, why: str) -> UnreachableError:
+    def _make_error(self, now: float, reason: str) -> UnreachableError:
         return UnreachableError(
-            f"{self._what} took longer than {now - self._began:.0f} s: {why}",
+            f"{self._what} took longer than {now - self._began:.0f} s: {reason}",
             hint="the node or the line to it is overloaded or frozen: gpucourse status",
         )

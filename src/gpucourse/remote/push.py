@@ -56,8 +56,8 @@ def push(link: Link, wrapped: Sequence[Parcel]) -> int:
     """Send what the node's store lacks; return how many bytes were sent."""
     by_key = {parcel.key: parcel for parcel in wrapped}
     listed = _do(link, _LIST)
-    there = set(listed.decode("ascii", "replace").split())
-    lacking = [parcel for key, parcel in by_key.items() if key not in there]
+    stored_keys = set(listed.decode("ascii", "replace").split())
+    lacking = [parcel for key, parcel in by_key.items() if key not in stored_keys]
     if lacking:
         _do(link, _TAKE, write_tar(_read_members(lacking)))
     return sum(parcel.size for parcel in lacking)
@@ -90,10 +90,10 @@ def _parcel(upload: Upload) -> Parcel:
 
 
 def _do(link: Link, command: str, stdin: bytes | Iterable[bytes] = b"") -> bytes:
-    done = link.run(command, stdin=stdin)
-    if not done.ok:
-        raise jobs.failure(link.node, "push", done.code, done.stderr)
-    return done.stdout
+    result = link.run(command, stdin=stdin)
+    if not result.ok:
+        raise jobs.failure(link.node, "push", result.code, result.stderr)
+    return result.stdout
 
 
 def _read_members(lacking: Sequence[Parcel]) -> Iterator[tuple[TarInfo, Iterable[bytes]]]:

@@ -52,8 +52,8 @@ class SilenceMonitor:
     def note_ended(self, node: str, rank: int | None = None) -> None:
         """Record that the rank has ended (with None: every rank of the node): it is silent for a good reason."""
         with self._lock:
-            for (where, number), rank_state in self._ranks.items():
-                if where == node and rank in {None, number}:
+            for (host, number), rank_state in self._ranks.items():
+                if host == node and rank in {None, number}:
                     rank_state.ended = True
 
     def list_newly_silent(self) -> list[Silence]:
@@ -94,13 +94,13 @@ class SilenceMonitor:
 def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
     """Return the same ranks, with what each rank's process is doing, if its node answers right away."""
     doing: dict[int, str] = {}
-    wanted = {silence.node for silence in silent}
+    node_names = {silence.node for silence in silent}
 
     def ask(node: Node) -> None:
         doing.update(jobs.list_activities(fleet.link(node), run_id, timeout_s=_LOOK_S))
 
-    asking = [partial(ask, node) for node in fleet.nodes if node.name in wanted]
-    try_all(asking, limit=AT_ONCE, within_s=_LOOK_S)  # a node that does not answer must not hold up the others
+    calls = [partial(ask, node) for node in fleet.nodes if node.name in node_names]
+    try_all(calls, limit=AT_ONCE, within_s=_LOOK_S)  # a node that does not answer must not hold up the others
     states = dict(doing)
     return [
         replace(silence, doing=states.get(silence.rank, "not started" if states and not silence.last else ""))
@@ -111,10 +111,10 @@ def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
 def sentences(silent: Sequence[Silence]) -> list[str]:
     """Return the sentences for the user: ranks that wait for others are named last."""
     ordered = sorted(silent, key=lambda silence: silence.doing == "waiting")
-    told = [_sentence(silence) for silence in ordered[:_TELLING]]
+    lines = [_sentence(silence) for silence in ordered[:_TELLING]]
     if len(ordered) > _TELLING:
-        told.append(f"{len(ordered) - _TELLING} more ranks have been silent as long")
-    return told
+        lines.append(f"{len(ordered) - _TELLING} more ranks have been silent as long")
+    return lines
 
 
 def _sentence(silent: Silence) -> str:

@@ -28,7 +28,7 @@ class _LaterJobs:
     jobs: list[answers.LaterAnswer]
 
     def __post_init__(self) -> None:
-        answers.check_range(len(self.jobs), 0, answers.MOST_JOBS, "the number of later jobs")
+        answers.check_range(len(self.jobs), 0, answers.MAX_JOBS, "the number of later jobs")
 
 
 @dataclass(kw_only=True)
@@ -175,9 +175,9 @@ def job_name(text: str) -> str:
     return read_sbatch_options(text).values.get("job-name", "")
 
 
-def rows(how: answers.NodeEnd) -> list[JobRow]:
+def rows(end: answers.NodeEnd) -> list[JobRow]:
     """Return the jobs in the agent's report on a run's end; none for a run without Slurm."""
-    return [_row(row) for row in how.jobs]
+    return [_row(row) for row in end.jobs]
 
 
 def later_jobs(reported: Sequence[answers.LaterAnswer]) -> list[LaterJob]:

@@ -158,9 +158,9 @@ class SshLink:
             threading.Thread(target=self._open_ahead, name=f"ssh-ahead-{self.node.name}", daemon=True).start()
             channel.exec_command(line)
         except LOST as error:
-            why = f"no answer for {timeout_s:g} s" if guard.finished.is_set() else str(error) or type(error).__name__
+            reason = f"no answer for {timeout_s:g} s" if guard.finished.is_set() else str(error) or type(error).__name__
             raise UnreachableError(
-                f"{self.node.label}: the connection was lost ({why})",
+                f"{self.node.label}: the connection was lost ({reason})",
                 hint="gpucourse status shows which nodes are alive; what was started on the node keeps running",
             ) from error
         finally:
@@ -232,10 +232,10 @@ def _handshake(node: Node, sock: socket.socket, pinned: Sequence[tuple[str, str]
         transport = _negotiate(node, sock, kind, timeout_s, only=True)
     except _OtherKind as error:
         raise make_other_key_error(node, f"no {kind} key") from error
-    shown = transport.get_remote_server_key()
-    if (shown.get_name(), shown.get_base64()) not in pinned:
+    server_key = transport.get_remote_server_key()
+    if (server_key.get_name(), server_key.get_base64()) not in pinned:
         transport.close()
-        raise make_other_key_error(node, fingerprint(shown.asbytes()))
+        raise make_other_key_error(node, fingerprint(server_key.asbytes()))
     return transport
 
 
@@ -253,8 +253,8 @@ def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, 
     options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)  # three times as fast as paramiko's first
     algorithms = [name for name in _SIGNED.get(kind, (kind,)) if name in options.key_types]
     if algorithms:
-        others = () if only else (name for name in options.key_types if name not in algorithms)
-        options.key_types = [*algorithms, *others]
+        fallbacks = () if only else (name for name in options.key_types if name not in algorithms)
+        options.key_types = [*algorithms, *fallbacks]
     agreed = threading.Event()
     transport.start_client(event=agreed)
     if not agreed.wait(timeout_s):

@@ -44,16 +44,16 @@ class SshRoute:
     known_as: str = ""
 
 
-def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
+def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
     """Find the way to reach `user@name:port`. The user, the port and all else come from the learner's SSH configuration.
 
     Raises UsageError if it is not written like that, or if the known hosts revoke the machine's key; MissingError without
     OpenSSH's client, or if the user's number has no account.
     """
-    match = _HOST.fullmatch(said)
+    match = _HOST.fullmatch(text)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
-        raise UsageError(f"'{said}' is not a machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")
+        raise UsageError(f"'{text}' is not a machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")
     home = Path(environ.get("HOME") or _get_registered_home())
     options = _read_ssh_config(match["v6"] or match["name"], match["user"], port, home)
     name = options.get("hostname", [match["v6"] or match["name"]])[0]
@@ -64,7 +64,7 @@ def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
     known_as = alias or (name if number == 22 else f"[{name}]:{number}")
     keys = [_expand_home(file, home) for file in options.get("identityfile", [])]
     return SshRoute(
-        said=said,
+        said=text,
         address=name,
         port=number,
         user=options.get("user", [getpass.getuser()])[0],
@@ -86,8 +86,10 @@ def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
     for file in files:
         if not file.is_file():
             continue
-        said = subprocess.run([keygen, "-F", host, "-f", str(file)], capture_output=True, text=True, timeout=ASK_S, check=False)
-        for line in said.stdout.splitlines():
+        result = subprocess.run(
+            [keygen, "-F", host, "-f", str(file)], capture_output=True, text=True, timeout=ASK_S, check=False
+        )
+        for line in result.stdout.splitlines():
             words = line.split()
             if words[:1] == ["@revoked"]:
                 raise UsageError(f"{file} revokes the key of {host}", hint=f"ssh-keygen -F '{host}' -f '{file}' shows it")
@@ -105,14 +107,14 @@ def _read_ssh_config(name: str, user: str | None, port: int | None, home: Path) 
     """Return the output of `ssh -G`: each option in lower case, with its values."""
     words = [_program("ssh"), "-G"]
     if home != _get_registered_home():
-        own = name_own_config(home)
-        words += ["-F", str(own) if own.is_file() else "none"]
+        config = name_own_config(home)
+        words += ["-F", str(config) if config.is_file() else "none"]
     words += [*(("-l", user) if user else ()), *(("-p", str(port)) if port else ()), "--", name]
-    said = subprocess.run(words, capture_output=True, text=True, timeout=ASK_S, check=False)
-    if said.returncode != 0:
-        raise UsageError(f"ssh does not understand its configuration: {said.stderr.strip()}", hint=f"ssh -G {name}")
+    result = subprocess.run(words, capture_output=True, text=True, timeout=ASK_S, check=False)
+    if result.returncode != 0:
+        raise UsageError(f"ssh does not understand its configuration: {result.stderr.strip()}", hint=f"ssh -G {name}")
     options: dict[str, list[str]] = {}
-    for line in said.stdout.splitlines():
+    for line in result.stdout.splitlines():
         option, _, value = line.partition(" ")
         options.setdefault(option.lower(), []).append(value)
     return options
@@ -125,15 +127,15 @@ def _proxy(options: Mapping[str, list[str]]) -> str:
     jump = options.get("proxyjump", ["none"])[0]
     if jump == "none":
         return ""
-    *before, last = jump.split(",")
-    through = f"-J {','.join(before)} " if before else ""
+    *earlier_jumps, last = jump.split(",")
+    through = f"-J {','.join(earlier_jumps)} " if earlier_jumps else ""
     return f"ssh -o BatchMode=yes {through}-W [%h]:%p {last}"
 
 
 def _list_known_hosts_files(line: str, home: Path) -> list[Path]:
     """Return the learner's files of known hosts. OpenSSH names its own two below the home folder in the user database."""
-    own = _get_registered_home() / ".ssh"
-    if line == f"{own}/known_hosts {own}/known_hosts2":
+    folder = _get_registered_home() / ".ssh"
+    if line == f"{folder}/known_hosts {folder}/known_hosts2":
         return [home / ".ssh" / name for name in ("known_hosts", "known_hosts2")]
     return [_expand_home(file, home) for file in line.split()]
 
@@ -154,5 +156,5 @@ def _get_registered_home() -> Path:
     try:
         return Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError as error:
-        what = f"user {os.getuid()} has no account on this computer, and OpenSSH works only for one that has"
-        raise MissingError(what, hint="type this as a user with an account (getent passwd)") from error
+        message = f"user {os.getuid()} has no account on this computer, and OpenSSH works only for one that has"
+        raise MissingError(message, hint="type this as a user with an account (getent passwd)") from error

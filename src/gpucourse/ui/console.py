@@ -26,7 +26,7 @@ _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u20
 
 
 class ErrorDocument(Struct):
-    """What went wrong. `code` is a stable word, `hint` what to type next."""
+    """An error, as --json prints it. `code` is a stable word, `hint` what to type next."""
 
     code: str
     what: str

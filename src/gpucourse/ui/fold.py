@@ -96,15 +96,15 @@ class _Log:
 
 def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the lines of a log that comes in pieces of any size."""
-    rest = b""
+    partial = b""
     for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
+        *lines, partial = (partial + piece).split(b"\n")
         yield from lines
-        while len(rest) > MAX_LINE:
-            yield rest[:MAX_LINE]
-            rest = rest[MAX_LINE:]
-    if rest:
-        yield rest
+        while len(partial) > MAX_LINE:
+            yield partial[:MAX_LINE]
+            partial = partial[MAX_LINE:]
+    if partial:
+        yield partial
 
 
 def _find_next(live: list[_Log], seen_ahead: Counter[bytes]) -> list[list[_Log]]:

@@ -22,9 +22,8 @@ from gpucourse.errors import Interrupted
 from gpucourse.guard import guard
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, SilentRanks, Stage
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.loglines import LONGEST, Source, leave_out_tables, visible
-from gpucourse.ui.logpipe import LONGEST as LONGEST_IN_PIPE
-from gpucourse.ui.logpipe import LogPipe
+from gpucourse.ui.loglines import MAX_LINE, Source, leave_out_tables, visible
+from gpucourse.ui.logpipe import MAX_PIECE, LogPipe
 from gpucourse.ui.logscreen import LogScreen
 from gpucourse.ui.out import Out
 from gpucourse.ui.progress import Progress
@@ -65,7 +64,7 @@ class Live:
         self._region = Region(out, colour=colour)
         self._progress = Progress(at_once=not self._moving, verbose=verbose, columns=self._region.columns)
         self._screen = LogScreen(fold=self._fold)
-        self._pipe = LogPipe(out, fold=self._fold, most=LONGEST if out.terminal else LONGEST_IN_PIPE)
+        self._pipe = LogPipe(out, fold=self._fold, most=MAX_LINE if out.terminal else MAX_PIECE)
         self._lock = threading.RLock()
         self._above: list[Text] = []
         self._kept: deque[tuple[float, Text]] = deque(maxlen=KEPT)
@@ -143,19 +142,19 @@ class Live:
         """Return what was shown, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
         logged = sorted(
             (
-                (when, self._make_log_line(source, raw))
+                (time_s, self._make_log_line(source, raw))
                 for source in self._sources()
                 if not (self._fold and source.folds_all)
-                for when, raw in (leave_out_tables(source.last) if self._fold else source.last)
+                for time_s, raw in (leave_out_tables(source.last) if self._fold else source.last)
             ),
             key=_when,
         )
         with self._lock:
-            kept = list(self._kept)[-stages:]
-        shown = logged[-logs:]
-        if shown and (len(logged) > logs or any(source.more for source in self._sources())):
-            shown.insert(0, (shown[0][0], line((f"{UNICODE.ellipsis} earlier lines are in logs/", "dim"))))
-        return [row for _, row in sorted([*kept, *shown], key=_when)]
+            stage_rows = list(self._kept)[-stages:]
+        log_rows = logged[-logs:]
+        if log_rows and (len(logged) > logs or any(source.more for source in self._sources())):
+            log_rows.insert(0, (log_rows[0][0], line((f"{UNICODE.ellipsis} earlier lines are in logs/", "dim"))))
+        return [row for _, row in sorted([*stage_rows, *log_rows], key=_when)]
 
     def _log(self, event: LogBytes) -> None:
         if event.rank is not None:

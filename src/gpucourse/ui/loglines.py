@@ -15,7 +15,7 @@ from gpucourse.ui.text import clean
 from gpucourse.workspace.paths import RunPaths
 
 LAST = 20  # lines kept of every rank, for the end of a run that failed
-LONGEST = 2000  # bytes of one line on the screen; the file has the whole
+MAX_LINE = 2000  # bytes of one line on the screen; the file has the whole
 _NUMBERED = re.compile(r"^node-?(\d+)$")
 # A frame of a library in a traceback, and the C++ stack that torch adds to some errors: their code is not the learner's.
 _FRAME = re.compile(rb'\s*File "([^"]*)", line \d+')
@@ -101,15 +101,15 @@ class Source:
         if not self.has_to_fold(b"\n".join(lines)):
             return lines
         lines = [text for text in lines if not self._is_of_table(text)]
-        kept = [] if self.folds_all else [text for text in lines if not self._is_of_library(text)]
-        self.folded += len(lines) - len(kept)
-        return kept
+        own_lines = [] if self.folds_all else [text for text in lines if not self._is_of_library(text)]
+        self.folded += len(lines) - len(own_lines)
+        return own_lines
 
     def _is_of_table(self, text: bytes) -> bool:
         """Return whether the line is one of a table, from its marker to an empty line."""
-        before = self.in_table
-        self.in_table = TABLE_MARKER in text or (before and _NOTHING.fullmatch(text) is None)
-        return before or self.in_table
+        was_in_table = self.in_table
+        self.in_table = TABLE_MARKER in text or (was_in_table and _NOTHING.fullmatch(text) is None)
+        return was_in_table or self.in_table
 
     def _is_of_library(self, text: bytes) -> bool:
         body = _RANK.sub(b"", text, count=1).lstrip(b" ") if not self.in_library else _RANK.sub(b"", text, count=1)
@@ -124,13 +124,13 @@ class Source:
         """Keep the newest of these complete lines."""
         now = time.monotonic()
         self.more = self.more or len(self.last) + len(lines) > LAST
-        self.last.extend((now, bytes(text[: LONGEST + 1])) for text in lines[-LAST:])
+        self.last.extend((now, bytes(text[: MAX_LINE + 1])) for text in lines[-LAST:])
 
 
 class LineLimit:
     """Cuts the lines of one log after `most` bytes, and says how much is left out. A line may come in several pieces."""
 
-    def __init__(self, file: str, most: int = LONGEST) -> None:
+    def __init__(self, file: str, most: int = MAX_LINE) -> None:
         self._file, self._most = file, most
         self._length = 0  # of the line that has no newline yet
 
@@ -140,11 +140,11 @@ class LineLimit:
         if self._length + len(lines[0]) <= self._most and max(map(len, lines)) <= self._most:
             self._length = len(lines[-1]) + (self._length if len(lines) == 1 else 0)
             return piece
-        shown = [self._cut_line(lines[0])]
+        pieces = [self._cut_line(lines[0])]
         for text in lines[1:]:
-            shown.append(self.end() + b"\n")
-            shown.append(self._cut_line(text))
-        return b"".join(shown)
+            pieces.append(self.end() + b"\n")
+            pieces.append(self._cut_line(text))
+        return b"".join(pieces)
 
     def end(self) -> bytes:
         """Return what is shown at the end of the line: how many of its bytes are left out, if any are."""
@@ -160,10 +160,10 @@ class LineLimit:
 def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
     """Yield these lines of one log without the tables that the result shows, each from its marker to an empty line."""
     inside = False
-    for when, text in lines:
-        before, inside = inside, TABLE_MARKER in text or (inside and _NOTHING.fullmatch(text) is None)
-        if not (before or inside):
-            yield when, text
+    for time_s, text in lines:
+        was_inside, inside = inside, TABLE_MARKER in text or (inside and _NOTHING.fullmatch(text) is None)
+        if not (was_inside or inside):
+            yield time_s, text
 
 
 def source_of(sources: dict[tuple[str, int | None], Source], event: LogBytes) -> Source:
@@ -184,8 +184,8 @@ def visible(raw: bytes) -> str:
     """Return one line of a log as it may be shown: without text that a carriage return overwrote, controls spelled out."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
-    kept = raw.rstrip(b"\r").rsplit(b"\r", 1)[-1]
-    return clean(kept.decode("utf-8", "replace")).replace("\n", " ")
+    tail = raw.rstrip(b"\r").rsplit(b"\r", 1)[-1]
+    return clean(tail.decode("utf-8", "replace")).replace("\n", " ")
 
 
 def visible_block(raw: bytes) -> str:

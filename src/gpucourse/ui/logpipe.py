@@ -9,7 +9,7 @@ from gpucourse.ui.loglines import LineLimit, Source, source_of, visible_block
 from gpucourse.ui.out import Out
 from gpucourse.ui.styles import paint
 
-LONGEST = 64 << 10  # a line without a newline is broken here, so that no rank can fill the memory
+MAX_PIECE = 64 << 10  # a line without a newline is broken here, so that no rank can fill the memory
 
 
 class LogPipe:
@@ -42,9 +42,9 @@ class LogPipe:
                 source.partial = data[cut + 1 :]
             else:
                 source.partial += data
-            while len(source.partial) > LONGEST:
-                self._print(source, source.partial[:LONGEST])
-                source.partial = source.partial[LONGEST:]
+            while len(source.partial) > MAX_PIECE:
+                self._print(source, source.partial[:MAX_PIECE])
+                source.partial = source.partial[MAX_PIECE:]
 
     def close(self) -> None:
         """Print the lines that never got their newline."""
@@ -63,9 +63,9 @@ class LogPipe:
     def _print(self, source: Source, block: bytes) -> None:
         source.remember(block.rsplit(b"\n", 20)[-20:])
         if self._fold and source.has_to_fold(block):
-            kept = source.fold(block.split(b"\n"))
-            if not kept:
+            lines = source.fold(block.split(b"\n"))
+            if not lines:
                 return
-            block = b"\n".join(kept)
+            block = b"\n".join(lines)
         prefix = (paint(source.prefix, source.style) if self._colour else source.prefix) + " "
         self._out.write(prefix + visible_block(block).replace("\n", "\n" + prefix) + "\n")

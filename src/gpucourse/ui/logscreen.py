@@ -16,7 +16,7 @@ from rich.text import Text
 
 from gpucourse.model.event import LogBytes, RankEvent, SilentRanks
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.loglines import LONGEST, Source, source_of, visible
+from gpucourse.ui.loglines import MAX_LINE, Source, source_of, visible
 from gpucourse.ui.styles import line
 from gpucourse.ui.text import pad, wrap
 
@@ -64,7 +64,7 @@ class LogScreen:
             source.remember(complete)
             if self._fold:
                 complete = source.fold(complete)
-            self._waiting.extend(_Waiting(source, bytes(text[: LONGEST + 1])) for text in complete)
+            self._waiting.extend(_Waiting(source, bytes(text[: MAX_LINE + 1])) for text in complete)
             if len(self._waiting) > LINES:
                 self._thin(LINES // 2)
 
@@ -74,9 +74,9 @@ class LogScreen:
         with self._lock:
             if len(self._waiting) > BACKLOG:
                 self._thin(limit)
-            taken = [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
+            batch = [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
             lines: list[Text] = []
-            for waiting in taken:
+            for waiting in batch:
                 waiting.source.missed += waiting.missed
                 if waiting.text is not None:
                     lines.extend(_gap(waiting.source, width))
@@ -91,8 +91,8 @@ class LogScreen:
             for source in self._sources.values():
                 if source.partial:
                     source.remember([source.partial])
-                    rest = source.fold([source.partial]) if self._fold else [source.partial]
-                    self._waiting.extend(_Waiting(source, text) for text in rest)
+                    lines = source.fold([source.partial]) if self._fold else [source.partial]
+                    self._waiting.extend(_Waiting(source, text) for text in lines)
                     source.partial = b""
         return self.take(BACKLOG, width=width)
 
@@ -121,16 +121,16 @@ class LogScreen:
         return the worst, and how many are left out: those that failed first, then those that have done the least. If most
         ranks are silent, only some are meant to print: the silent ones then come last."""
         with self._lock:
-            held, shown = self._list_held(), most
-            if len(held) > most:
-                spoken = sum(source.rank is not None for source in self._sources.values())
-                silent_are_worst = len(self._silent) <= spoken
-                held.sort(key=lambda source: _rate(source, silent_are_worst=silent_are_worst))
-                shown = max(0, most - 1)
-            width = max((cell_len(source.prefix) for source in held[:shown]), default=0)
-            rows = [self._render_status(source, width) for source in held[:shown]]
-            if shown < len(held) and most:
-                rows.append(line((f"+{len(held) - shown} more", "dim")))
+            sources, count = self._list_held(), most
+            if len(sources) > most:
+                printing_count = sum(source.rank is not None for source in self._sources.values())
+                silent_are_worst = len(self._silent) <= printing_count
+                sources.sort(key=lambda source: _rate(source, silent_are_worst=silent_are_worst))
+                count = max(0, most - 1)
+            width = max((cell_len(source.prefix) for source in sources[:count]), default=0)
+            rows = [self._render_status(source, width) for source in sources[:count]]
+            if count < len(sources) and most:
+                rows.append(line((f"+{len(sources) - count} more", "dim")))
             return rows
 
     def _list_held(self) -> list[Source]:
@@ -138,8 +138,8 @@ class LogScreen:
         latest, sources = time.monotonic() - self._held_s, list(self._sources.values())
         if not any(self._is_held(source, latest) for source in sources):
             return []
-        shown = [source for source in sources if source.has_failed or self._is_held(source, latest)]
-        return sorted([*shown, *(Source(*key, silent=True) for key in self._silent)], key=_place)
+        visible_sources = [source for source in sources if source.has_failed or self._is_held(source, latest)]
+        return sorted([*visible_sources, *(Source(*key, silent=True) for key in self._silent)], key=_place)
 
     def _is_held(self, source: Source, latest: float) -> bool:
         folded = self._fold and source.folds_all
@@ -148,7 +148,7 @@ class LogScreen:
     def _render_status(self, source: Source, width: int) -> Text:
         prefix = (pad(source.prefix, width), source.style)
         failure = (f"{UNICODE.bad} exit code {source.code} ", "bad") if source.has_failed else ""
-        text = ("has said nothing yet", "dim") if source.silent else visible(source.partial[:LONGEST])
+        text = ("has said nothing yet", "dim") if source.silent else visible(source.partial[:MAX_LINE])
         return line(prefix, " ", failure, text)
 
     def sources(self) -> list[Source]:
@@ -169,16 +169,16 @@ class LogScreen:
 
     def _thin(self, count: int) -> None:
         """Keep the newest lines of each rank, shared out fairly: a flood from one must not displace the lines of another."""
-        left = _shares(Counter((waiting.source.node, waiting.source.rank) for waiting in self._waiting), count)
-        kept: deque[_Waiting] = deque()
+        room = _shares(Counter((waiting.source.node, waiting.source.rank) for waiting in self._waiting), count)
+        newest: deque[_Waiting] = deque()
         for waiting in reversed(self._waiting):
             source = waiting.source
-            if left[source.node, source.rank]:
-                left[source.node, source.rank] -= 1
-                kept.appendleft(waiting)
+            if room[source.node, source.rank]:
+                room[source.node, source.rank] -= 1
+                newest.appendleft(waiting)
             else:
                 source.missed += waiting.missed or 1
-        self._waiting = kept
+        self._waiting = newest
 
 
 def _gap(source: Source, width: int | None) -> list[Text]:
@@ -186,20 +186,20 @@ def _gap(source: Source, width: int | None) -> list[Text]:
     if not missed:
         return []
     some = "1 line" if missed == 1 else f"{missed:,} lines"
-    return [_with_prefix(source, f"{UNICODE.ellipsis} {some} not shown, all in {source.file}", width, style="dim")]
+    return [_draw_text(source, f"{UNICODE.ellipsis} {some} not shown, all in {source.file}", width, style="dim")]
 
 
 def _draw_line(source: Source, raw: bytes, width: int | None) -> Text:
-    rest = f" {UNICODE.ellipsis} whole in {source.file}" if len(raw) > LONGEST else ""
-    return _with_prefix(source, visible(raw[:LONGEST]), width, rest=rest)
+    suffix = f" {UNICODE.ellipsis} whole in {source.file}" if len(raw) > MAX_LINE else ""
+    return _draw_text(source, visible(raw[:MAX_LINE]), width, suffix=suffix)
 
 
-def _with_prefix(source: Source, text: str, width: int | None, *, style: str = "", rest: str = "") -> Text:
+def _draw_text(source: Source, text: str, width: int | None, *, style: str = "", suffix: str = "") -> Text:
     """Return rows: the text after its prefix, and below itself; then how it ends. A word that is wider than a row stays whole,
     since paths are copied."""
     prefix = f"{source.prefix} "
     rows = "\n".join(wrap(text, width, first=" " * cell_len(prefix)))
-    return line((prefix, source.style), (rows[cell_len(prefix) :], style), (rest, "dim"))
+    return line((prefix, source.style), (rows[cell_len(prefix) :], style), (suffix, "dim"))
 
 
 def _place(source: Source) -> tuple[bool, int, str]:
@@ -210,19 +210,19 @@ def _place(source: Source) -> tuple[bool, int, str]:
 def _rate(source: Source, *, silent_are_worst: bool) -> tuple[bool, float, int, tuple[bool, int, str]]:
     """Return the key that sorts the worst first. Progress counts in steps of a twentieth, so that equal ranks keep their
     places."""
-    done = int(source.share_done * 20) if not source.silent else -1 if silent_are_worst else 21
-    return not source.has_failed, source.ended if source.has_failed else 0.0, done, _place(source)
+    progress = int(source.share_done * 20) if not source.silent else -1 if silent_are_worst else 21
+    return not source.has_failed, source.ended if source.has_failed else 0.0, progress, _place(source)
 
 
 def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:
     """Return how many of `count` lines in all each rank keeps: a rank with few keeps all of them."""
     shares: dict[_Key, int] = {}
-    for number, (key, wanted) in enumerate(sorted(counts.items(), key=lambda item: item[1])):
-        shares[key] = min(wanted, (count - sum(shares.values())) // (len(counts) - number))
+    for number, (key, line_count) in enumerate(sorted(counts.items(), key=lambda item: item[1])):
+        shares[key] = min(line_count, (count - sum(shares.values())) // (len(counts) - number))
     return shares
 
 
 def _newest(partial: bytes) -> bytes:
     """Return what a line without a newline shows now, only the end of a very long one."""
     body = partial.rstrip(b"\r")
-    return partial[body.rfind(b"\r") + 1 :][-LONGEST:]
+    return partial[body.rfind(b"\r") + 1 :][-MAX_LINE:]

@@ -73,13 +73,13 @@ class Out:
             return
         # Write to the descriptor: on a terminal that another program set to non-blocking, Python's buffer writes only a part.
         self._stream.flush()
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self._some(self._fd, rest) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[self._some(self._fd, remaining) :]
 
-    def _some(self, fd: int, rest: memoryview) -> int:
+    def _some(self, fd: int, remaining: memoryview) -> int:
         try:
-            return os.write(fd, rest)
+            return os.write(fd, remaining)
         except BlockingIOError:
             select.select([], [fd], [])
             return 0

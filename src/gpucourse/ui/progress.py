@@ -85,20 +85,20 @@ class Progress:
         """Handle a stage that began or ended. Return its lines and those of its children at its end; no lines before, unless
         its silence is to be announced at once."""
         if event.seconds is None:
-            began = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
-            return self._announce(began, []) if self._at_once and event.silence else []
-        ended = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
-        if ended.resources:  # the plan is done; the next stack begins a new count
+            new_stage = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
+            return self._announce(new_stage, []) if self._at_once and event.silence else []
+        stage = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
+        if stage.resources:  # the plan is done; the next stack begins a new count
             self._planned.clear()
-        if ended.announced:
+        if stage.announced:
             word = "done" if event.ok else "failed"
             return [
-                *self._count_unlisted(ended),
+                *self._count_unlisted(stage),
                 self._render_end(word, event.seconds, _sign(event.ok), indent="  "),
             ]
         end = self._render_end(event.text, event.seconds, _sign(event.ok))
-        listed = self._verbose or not event.ok or not ended.went_well or event.seconds > LISTED_AFTER_S
-        return [end, *(self._children(ended) if listed else [])]
+        listed = self._verbose or not event.ok or not stage.went_well or event.seconds > LISTED_AFTER_S
+        return [end, *(self._children(stage) if listed else [])]
 
     def resource(self, event: ResourceEvent, now: float) -> list[Text]:
         """Handle an event of a Terraform resource. Return the line of a finished one if it is to be shown now."""
@@ -178,10 +178,10 @@ class Progress:
                 rows.append(line((f"    {stage.silence} {UNICODE.ellipsis}", "dim")))
                 room -= 1
             children = self._urgent(stage, now, spinner)
-            shown = children if len(children) <= room else children[: max(0, room - 1)]
-            rows.extend(shown)
-            if len(shown) < len(children) and room:
-                rows.append(line((f"    {UNICODE.ellipsis} {len(children) - len(shown)} more", "dim")))
+            visible_children = children if len(children) <= room else children[: max(0, room - 1)]
+            rows.extend(visible_children)
+            if len(visible_children) < len(children) and room:
+                rows.append(line((f"    {UNICODE.ellipsis} {len(children) - len(visible_children)} more", "dim")))
             room -= min(len(children), room)
         return rows[:height]
 
@@ -203,22 +203,22 @@ class Progress:
         return line((spinner, "accent"), " ", pad(name.plain, min(_NAMES, room - bar.cell_len)), (elapsed, "dim"), bar)
 
     def _draw_bar(self, stage: OpenStage) -> Text:
-        done = sum(resource.seconds is not None for resource in stage.resources.values())
+        done_count = sum(resource.seconds is not None for resource in stage.resources.values())
         total = max(len(self._planned), len(stage.resources))
-        full = _BAR * done // total
+        full = _BAR * done_count // total
         bar = (UNICODE.bar_done * full, "good"), (UNICODE.bar_left * (_BAR - full), "dim")
-        return line("  ", *bar, (f" {done} of {total}", "dim"))
+        return line("  ", *bar, (f" {done_count} of {total}", "dim"))
 
     def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Text]:
         """Return the lines of the parts: failed ones first, then those under way, then finished ones, the newest first."""
         resources = list(stage.resources.values())
-        failed = [self._resource(resource) for resource in resources if not resource.ok]
-        active = [self._draw_resource(resource, now, spinner) for resource in resources if resource.seconds is None]
-        done = [self._resource(resource) for resource in reversed(stage.good_resources)]
+        failed_rows = [self._resource(resource) for resource in resources if not resource.ok]
+        active_rows = [self._draw_resource(resource, now, spinner) for resource in resources if resource.seconds is None]
+        good_rows = [self._resource(resource) for resource in reversed(stage.good_resources)]
         good = stage.good_nodes
         for name, events in stage.nodes.items():
-            (done if name in good else failed).extend(self._node(name, events))
-        return failed + active + done
+            (good_rows if name in good else failed_rows).extend(self._node(name, events))
+        return failed_rows + active_rows + good_rows
 
     def _count_unlisted(self, stage: OpenStage) -> list[Text]:
         """Return one line for each action on the parts that went well, if not all of them were listed."""
@@ -254,8 +254,8 @@ class Progress:
         good = all(event.ok for event in events)
         steps = f" {UNICODE.dot} ".join(self._step(event) for event in events)
         rows = [line("  ", _sign(good), " ", pad(clean_line(name), 8), (f"  {steps}", "" if not good else "dim"))]
-        why = [clean_line(event.detail) for event in events if not event.ok and event.detail]
-        return rows + [line("      ", (text, "bad")) for text in why]
+        details = [clean_line(event.detail) for event in events if not event.ok and event.detail]
+        return rows + [line("      ", (text, "bad")) for text in details]
 
     def _step(self, event: NodeEvent) -> str:
         note = f" ({clean_line(event.detail)})" if event.detail and event.ok else ""

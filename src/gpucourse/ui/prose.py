@@ -1,4 +1,4 @@
-"""Lessons: Markdown as rich draws it, with headings as in a book. A module apart, because it takes 30 ms to import."""
+"""Lessons: Markdown as rich draws it, with headings as in a book. A module apart, because its import needs 30 ms."""
 
 from __future__ import annotations
 

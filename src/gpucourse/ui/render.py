@@ -134,7 +134,7 @@ def _items(part: Items, width: int | None) -> Iterator[Text]:
 
 def _rows(part: Lines, width: int | None) -> Iterator[Text]:
     for content in part.rows:
-        yield from _texts(wrap(clean(text_of(content)), width, rest=" " * GAP), style_of(content))
+        yield from _texts(wrap(clean(text_of(content)), width, indent=" " * GAP), style_of(content))
 
 
 def _hang_lines(lead: str, texts: Sequence[str], content: Content) -> Iterator[Text]:

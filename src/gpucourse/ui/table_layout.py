@@ -15,8 +15,8 @@ from gpucourse.ui.tables import Table, text_of
 from gpucourse.ui.text import clean_line
 
 GAP = 2  # columns between two columns of a table
-NARROWEST, NARROWEST_OF_ALL = 16, 8  # of columns that wrap: while spare columns can still be dropped, and after that
-LONGEST_WORD = 24  # a word of at most so many columns is not broken
+MIN_WIDTH, MIN_WIDTH_LAST = 16, 8  # of columns that wrap: while spare columns can still be dropped, and after that
+MAX_WORD = 24  # a word of at most so many columns is not broken
 _NOTHING = {"", UNICODE.absent}
 
 
@@ -36,24 +36,24 @@ def lay_out(table: Table, width: int | None) -> Layout:
     table = _keep(table, [i for i in columns if table.columns[i].title == "" or not _is_empty(table, i)] or [*columns])
     left_out: list[str] = []
     while (sizes := _squeeze(table, width)) is None and len(table.columns) > 1:
-        gone = max(range(1, len(table.columns)), key=lambda i: (table.columns[i].spare, not table.columns[i].wrap, i))
-        if not table.columns[gone].spare:
-            left_out.insert(0, clean_line(table.columns[gone].title))
-        table = _keep(table, [i for i in range(len(table.columns)) if i != gone])
+        dropped_index = max(range(1, len(table.columns)), key=lambda i: (table.columns[i].spare, not table.columns[i].wrap, i))
+        if not table.columns[dropped_index].spare:
+            left_out.insert(0, clean_line(table.columns[dropped_index].title))
+        table = _keep(table, [i for i in range(len(table.columns)) if i != dropped_index])
     return Layout(table, sizes or (width,), tuple(left_out))
 
 
 def _squeeze(table: Table, width: int) -> tuple[int, ...] | None:
     """Return the columns' widths, at most `width` in all; None if that is impossible. Titles get narrower first, then cells
     that wrap."""
-    narrowest = NARROWEST if any(column.spare for column in table.columns) else NARROWEST_OF_ALL
+    min_width = MIN_WIDTH if any(column.spare for column in table.columns) else MIN_WIDTH_LAST
     sizes, bodies, floors = [], [], []
     for i, column in enumerate(table.columns):
         title, texts = clean_line(column.title), [clean_line(text_of(row[i])) for row in table.rows]
         body = max(_longest_word([title]), *map(cell_len, texts), 0)
         sizes.append(max(body, cell_len(title)))
         bodies.append(body)
-        floors.append(min(body, max(narrowest, min(LONGEST_WORD, _longest_word([title, *texts])))) if column.wrap else body)
+        floors.append(min(body, max(min_width, min(MAX_WORD, _longest_word([title, *texts])))) if column.wrap else body)
     room = width - GAP * (len(sizes) - 1)
     for least in (bodies, floors):
         while sum(sizes) > room and (candidates := [i for i, size in enumerate(sizes) if size > least[i]]):

@@ -1,4 +1,4 @@
-"""What a command shows, as data: a `View` of a few kinds of parts. `render` draws it.
+"""The output of a command, as data: a `View` of a few kinds of parts. `render` draws it.
 
 Text in a view may come from anywhere: the code that draws it cleans it. A style is a word of this program, never a colour.
 """
@@ -102,12 +102,12 @@ class View(NamedTuple):
 
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Content]], *, title: str = "") -> Table:
     """Make a table; a column that is only a title is aligned left. Raises ValueError for a row that does not fit."""
-    made = tuple(column if isinstance(column, Column) else Column(column) for column in columns)
+    full_columns = tuple(column if isinstance(column, Column) else Column(column) for column in columns)
     cells = tuple(tuple(row) for row in rows)
-    wrong = next((row for row in cells if len(row) != len(made)), None)
+    wrong = next((row for row in cells if len(row) != len(full_columns)), None)
     if wrong is not None:
-        raise ValueError(f"a row of {len(wrong)} cells in a table of {len(made)} columns")
-    return Table(made, cells, title)
+        raise ValueError(f"a row of {len(wrong)} cells in a table of {len(full_columns)} columns")
+    return Table(full_columns, cells, title)
 
 
 def facts(pairs: Iterable[tuple[str, Content | None]], *, title: str = "") -> Facts:

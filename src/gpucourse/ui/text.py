@@ -49,19 +49,19 @@ def pad(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
 
 
-def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = None) -> list[str]:
-    """Break text into lines of at most `width` columns (None: as long as they are), indented with `first`, then with `rest`.
+def wrap(text: str, width: int | None, *, first: str = "", indent: str | None = None) -> list[str]:
+    """Break text into lines of at most `width` columns (None: as long as they are), indented with `first`, then with `indent`.
 
     A paragraph keeps its own indent. A word longer than the line stays whole, since paths are copied; rich would break it.
     """
-    rest = " " * cell_len(first) if rest is None else rest
+    indent = " " * cell_len(first) if indent is None else indent
     lines: list[str] = []
     for paragraph in (text if width is None else text.expandtabs()).split("\n"):
-        lead = rest if lines else first
+        lead = indent if lines else first
         if width is None or cell_len(lead + paragraph) <= width:
             lines.append((lead + paragraph).rstrip())
         else:
-            lines.extend(_fill(_WORD.findall(paragraph), max(width, cell_len(lead) + 20), lead, rest))
+            lines.extend(_fill(_WORD.findall(paragraph), max(width, cell_len(lead) + 20), lead, indent))
     return lines
 
 
@@ -105,7 +105,7 @@ def hourly(amount: Decimal | None) -> str:
     return "not known" if amount is None else f"{usd(amount)} an hour"
 
 
-def _fill(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[str]:
+def _fill(words: Iterable[str], width: int, lead: str, indent: str) -> Iterator[str]:
     """Yield lines that hold as many words as have room. Each word includes the space before it."""
     line, empty = lead, True
     for word in words:
@@ -113,7 +113,7 @@ def _fill(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[st
             line += word
         else:
             yield line
-            line = rest + word.lstrip()
+            line = indent + word.lstrip()
         empty = False
     yield line
 

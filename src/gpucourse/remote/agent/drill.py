@@ -79,11 +79,11 @@ def _hold(port: int, say: int) -> None:
 
 
 def _slow(job: Job, rank: int, pid: int) -> None:
-    ended, log = job.path("ranks", f"{rank}.json"), job.path("logs", f"rank{rank}.log")
-    while not os.path.exists(ended):
-        begun = os.path.exists(log) and os.path.getsize(log)
+    end_path, log = job.path("ranks", f"{rank}.json"), job.path("logs", f"rank{rank}.log")
+    while not os.path.exists(end_path):
+        has_output = os.path.exists(log) and os.path.getsize(log)
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(STOPPED_S * (_measure_crowd() if begun else 1.0))
+        time.sleep(STOPPED_S * (_measure_crowd() if has_output else 1.0))
         os.kill(pid, signal.SIGCONT)
         time.sleep(RUNNING_S)
 

@@ -22,7 +22,7 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
     while True:
         # The state is read before the logs: what was written before the end is seen before the end is reported.
         supervise.settle(job)
-        ended = job.state() in ("ended", "absent")
+        is_over = job.state() in ("ended", "absent")
         news = [(rank, end) for rank, _, end in job.rank_ends() if (rank, end.get("restart", 0)) not in reported]
         ended_ranks = {rank for rank, _ in news}
         moved = bool(news)
@@ -32,17 +32,17 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
                 if stream != frames.LAUNCHER:
                     line.send(frames.LOG, stream, sent_to[stream])  # a rank that prints nothing has a log, too
                     moved = True
-            sent = line.send_log(stream, path, sent_to[stream], limit, whole=ended or stream - 1 in ended_ranks)
-            moved = moved or sent != sent_to[stream]
-            sent_to[stream] = sent
+            end_offset = line.send_log(stream, path, sent_to[stream], limit, whole=is_over or stream - 1 in ended_ranks)
+            moved = moved or end_offset != sent_to[stream]
+            sent_to[stream] = end_offset
         for rank, end in news:
             line.send(frames.RANK, rank + 1, 0, json.dumps(end).encode())
             reported.add((rank, end.get("restart", 0)))
             line.hurry()
-        if ended:
+        if is_over:
             line.send(frames.END, 0, 0, json.dumps(job.read_end()).encode())
             return
-        line.rest(sent=moved)
+        line.rest(has_sent=moved)
 
 
 def _list_logs(job: Job) -> list[tuple[int, str]]:

@@ -32,9 +32,9 @@ LOCK = "lock"
 class JobRefused(Exception):
     """The verb cannot do what was requested; `kind` is a word for the client."""
 
-    def __init__(self, what: str, kind: str = "refused") -> None:
-        super().__init__(what)
-        self.what, self.kind = what, kind
+    def __init__(self, message: str, kind: str = "refused") -> None:
+        super().__init__(message)
+        self.message, self.kind = message, kind
 
 
 def take_secrets(spec: dict[str, Any]) -> dict[str, str]:
@@ -160,7 +160,7 @@ class Job:
 
     def ranks(self) -> dict[int, dict[str, Any]]:
         """Return how each rank ended that has ended and was not restarted."""
-        return {rank: ended for rank, life, ended in self.rank_ends() if life is None}
+        return {rank: end for rank, life, end in self.rank_ends() if life is None}
 
     def rank_ends(self) -> list[tuple[int, int | None, dict[str, Any]]]:
         """Return each end of each rank: the rank, how many restarts preceded it (None: it was the last one so far), and the
@@ -171,12 +171,12 @@ class Job:
             return []
         ends = []
         for name in names:
-            rank, _, rest = name.partition(".")
-            life = rest[: -len(".json")] if rest.endswith(".json") else ""
-            if rank.isdigit() and (rest == "json" or life.isdigit()):
-                ended = self.read("ranks", name)
-                if ended:
-                    ends.append((int(rank), int(life) if life else None, ended))
+            rank, _, suffix = name.partition(".")
+            life = suffix[: -len(".json")] if suffix.endswith(".json") else ""
+            if rank.isdigit() and (suffix == "json" or life.isdigit()):
+                end = self.read("ranks", name)
+                if end:
+                    ends.append((int(rank), int(life) if life else None, end))
         return ends
 
     def max_restarts(self) -> int:

@@ -44,10 +44,10 @@ class Line:
         """Pause for a moment as shortly as after news: a rank has ended, and the follower waits for the end of all."""
         self._hurry_until = time.monotonic() + _HURRY_S
 
-    def rest(self, *, sent: bool) -> None:
+    def rest(self, *, has_sent: bool) -> None:
         """Pause between two looks at the logs: not after a look that found something, else longer each time."""
         now = time.monotonic()
-        if sent:
+        if has_sent:
             self._nap_s, self._last_sent = _NAP_MIN_S, now
             return
         if now - self._last_sent >= BEAT_S:

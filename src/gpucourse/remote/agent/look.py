@@ -15,19 +15,19 @@ def list_activities(job: Job) -> dict[str, str]:
     """Return a word for each rank that runs here; empty if this system cannot show it."""
     if not os.path.isdir("/proc/self"):
         return {}
-    ended = job.ranks()
-    pids = {rank: pid for rank, pid in _pids(job).items() if rank not in ended}
-    before = {rank: _stat(pid) for rank, pid in pids.items()}
+    ended_ranks = job.ranks()
+    pids = {rank: pid for rank, pid in _pids(job).items() if rank not in ended_ranks}
+    old_stats = {rank: _stat(pid) for rank, pid in pids.items()}
     time.sleep(_SAMPLE_S)
     states = {}
     for rank, pid in pids.items():
-        was, now = before[rank], _stat(pid)
-        if was is None or now is None:
+        old_stat, new_stat = old_stats[rank], _stat(pid)
+        if old_stat is None or new_stat is None:
             continue
-        if now[0] in "Tt":
+        if new_stat[0] in "Tt":
             states[str(rank)] = "stopped"
         else:
-            states[str(rank)] = "computing" if now[1] - was[1] >= _BUSY * _SAMPLE_S else "waiting"
+            states[str(rank)] = "computing" if new_stat[1] - old_stat[1] >= _BUSY * _SAMPLE_S else "waiting"
     return states
 
 

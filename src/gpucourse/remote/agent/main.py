@@ -11,6 +11,7 @@ from gpucourse.remote.agent.job import Job, JobRefused
 
 TYPE_CHECKING = False  # `typing` takes two milliseconds to import
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 STREAMS = ("follow", "pack")
@@ -18,17 +19,17 @@ STREAMS = ("follow", "pack")
 
 def main(argv: list[str], agent: str) -> int:
     """Run one verb; return the process's exit code. `agent` is the folder that this program was started from."""
-    verb, rest = argv[0], argv[1:]
+    verb, words = argv[0], argv[1:]
     if verb == "rank":
         from gpucourse.remote.agent import rank  # which starts its script before it imports `json`
 
-        return rank.run(Job(rest[0]), rest[1:])
+        return rank.run(Job(words[0]), words[1:])
     import json
 
     try:
-        answer = _answer(verb, rest, agent)
+        answer = _answer(verb, words, agent)
     except JobRefused as error:
-        answer = {"error": error.what, "kind": error.kind}
+        answer = {"error": error.message, "kind": error.kind}
     except BrokenPipeError:
         return 141  # the client left
     except OSError as error:
@@ -44,56 +45,66 @@ def main(argv: list[str], agent: str) -> int:
     return 3 if "error" in answer else 0
 
 
-def _answer(verb: str, rest: list[str], agent: str) -> dict[str, Any] | None:
+def _answer(verb: str, words: list[str], agent: str) -> dict[str, Any] | None:
     """Return the answer to a verb; None if it was sent as a stream."""
-    if verb == "probe":
-        from gpucourse.remote.agent import machine
-
-        return machine.probe(_parse(rest[0]))
     if verb == "start":
-        spec = _parse(sys.stdin.buffer.read().decode())
-        if "slurm" in spec:
-            from gpucourse.remote.agent.slurm import submit
+        return _start(agent)
+    if verb not in _ANSWERS:
+        raise JobRefused(f"no such verb: {verb}")
+    return _ANSWERS[verb](words)
 
-            return submit.submit(spec)
-        from gpucourse.remote.agent import start
 
-        return start.start(spec, agent)
-    if verb == "session":
+def _probe(words: list[str]) -> dict[str, Any]:
+    from gpucourse.remote.agent import machine
+
+    return machine.probe(_parse(words[0]))
+
+
+def _start(agent: str) -> dict[str, Any]:
+    spec = _parse(sys.stdin.buffer.read().decode())
+    if "slurm" in spec:
         from gpucourse.remote.agent.slurm import submit
 
-        return submit.describe_session(Job(rest[0]))
-    if verb == "cluster":
-        from gpucourse.remote.agent.slurm import commands
+        return submit.submit(spec)
+    from gpucourse.remote.agent import start
 
-        return commands.describe_cluster()
-    if verb == "later":
-        from gpucourse.remote.agent.slurm import watch
+    return start.start(spec, agent)
 
-        return watch.describe_later_jobs(Job(rest[0]))
-    if verb == "follow":
-        _follow(Job(rest[0]), rest[1:])
-        return None
-    if verb == "pack":
-        from gpucourse.remote.agent import pack
 
-        pack.pack(Job(rest[0]), _parse(sys.stdin.buffer.read().decode()), sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-        return None
-    if verb == "look":
-        from gpucourse.remote.agent import look
+def _describe_session(words: list[str]) -> dict[str, Any]:
+    from gpucourse.remote.agent.slurm import submit
 
-        return {"ranks": look.list_activities(Job(rest[0]))}
-    if verb == "state":
-        return _describe_state(Job(rest[0]))
-    if verb == "states":
-        return {"runs": _describe_states([Job(run_id) for run_id in rest])}
-    if verb == "cancel":
-        job, grace_s = Job(rest[0]), float(rest[1])
-        return _finish_cancel(job, _request_end(job, grace_s), grace_s)
-    if verb == "cancels":
-        return {"runs": _cancel_all([Job(run_id) for run_id in rest[1:]], float(rest[0]))}
-    raise JobRefused(f"no such verb: {verb}")
+    return submit.describe_session(Job(words[0]))
+
+
+def _describe_cluster(_words: list[str]) -> dict[str, Any]:
+    from gpucourse.remote.agent.slurm import commands
+
+    return commands.describe_cluster()
+
+
+def _describe_later_jobs(words: list[str]) -> dict[str, Any]:
+    from gpucourse.remote.agent.slurm import watch
+
+    return watch.describe_later_jobs(Job(words[0]))
+
+
+def _pack(words: list[str]) -> None:
+    from gpucourse.remote.agent import pack
+
+    pack.pack(Job(words[0]), _parse(sys.stdin.buffer.read().decode()), sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def _look(words: list[str]) -> dict[str, Any]:
+    from gpucourse.remote.agent import look
+
+    return {"ranks": look.list_activities(Job(words[0]))}
+
+
+def _cancel(words: list[str]) -> dict[str, Any]:
+    job, grace_s = Job(words[0]), float(words[1])
+    return _finish_cancel(job, _request_end(job, grace_s), grace_s)
 
 
 def _follow(job: Job, words: list[str]) -> None:
@@ -189,6 +200,23 @@ def _parse(text: str) -> dict[str, Any]:
 
     request: dict[str, Any] = json.loads(text)
     return request
+
+
+_ANSWERS: dict[str, Callable[[list[str]], dict[str, Any] | None]] = {
+    "probe": _probe,
+    "session": _describe_session,
+    "cluster": _describe_cluster,
+    "later": _describe_later_jobs,
+    "follow": lambda words: _follow(Job(words[0]), words[1:]),
+    "pack": _pack,
+    "look": _look,
+    "state": lambda words: _describe_state(Job(words[0])),
+    "states": lambda words: {"runs": _describe_states([Job(run_id) for run_id in words])},
+    "cancel": _cancel,
+    "cancels": lambda words: {"runs": _cancel_all([Job(run_id) for run_id in words[1:]], float(words[0]))},
+}
+"""The function that answers each verb but `start`, given the words after it. Each imports its own modules: the other verbs need
+not load them."""
 
 
 def agent_folder() -> str:

@@ -42,18 +42,18 @@ def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
     is listed with the reason."""
     if not job.has("job.json"):
         raise JobRefused(f"there is no run {job.run_id} on this node", "absent")
-    began = time.time()
-    offers, refused = list_offers(job, request["globs"], request["max_files"])
+    start_time = time.time()
+    offers, refusals = list_offers(job, request["globs"], request["max_files"])
     infos = {}
     for name, path in offers.items():
         with suppress(FileNotFoundError):  # a process that still writes there has just removed it
             infos[name] = os.lstat(path)
     names, same, unsent = _choose(infos, request)
-    listing = {"refused": _shorten([*refused, *unsent]), "same": same, "env": job.read("env.json") or None}
+    listing = {"refused": _shorten([*refusals, *unsent]), "same": same, "env": job.read("env.json") or None}
     for piece in write_tar(_read_members(listing, {name: offers[name] for name in names})):
         out.write(piece)
     with suppress(OSError):  # on a full disk, too, outputs are collected; the run then stays on the node
-        job.write(PACKED, {"globs": request["globs"], "at": began})
+        job.write(PACKED, {"globs": request["globs"], "at": start_time})
 
 
 def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[list[str], list[str], list[dict[str, Any]]]:
@@ -82,11 +82,11 @@ def _make_refusal(name: str, reason: str) -> dict[str, Any]:
     return {"name": name, "reason": reason}
 
 
-def _shorten(refused: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _shorten(refusals: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what is not sent, as JSON can hold it; beyond MAX_NAMED only how many more there are."""
-    named = [_make_refusal(_spell_out(entry["name"]), entry["reason"]) for entry in refused[:MAX_NAMED]]
-    if len(refused) > MAX_NAMED:
-        more = len(refused) - MAX_NAMED
+    named = [_make_refusal(_spell_out(entry["name"]), entry["reason"]) for entry in refusals[:MAX_NAMED]]
+    if len(refusals) > MAX_NAMED:
+        more = len(refusals) - MAX_NAMED
         named.append(_make_refusal(f"{more} more files", "they are not sent either; too many to name"))
     return named
 
@@ -98,30 +98,32 @@ def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple
     An uploaded file that is unchanged, and what Python keeps of its modules, are no results; nor is a link to what is sent
     under its own name.
     """
-    uploads = read_upload_times(job)
     outputs, work = os.path.realpath(job.path("outputs")), os.path.realpath(job.path("work"))
     sent_folders = [outputs, work] if EVERYTHING in globs else [outputs]
     wrong = [pattern for pattern in globs if pattern.startswith("/") or ".." in pattern.split("/")]
-    refused = [_make_refusal(pattern, "the pattern leads out of the work folder") for pattern in wrong]
-    matches = (
-        (name, path)
-        for pattern in globs
-        if pattern not in wrong
-        for name, path in _match(work, pattern)
-        if "__pycache__" not in name.split("/") and not is_unchanged(path, uploads.get(name))
-    )
+    refusals = [_make_refusal(pattern, "the pattern leads out of the work folder") for pattern in wrong]
+    matches = _list_results(job, work, [pattern for pattern in globs if pattern not in wrong])
     offers: dict[str, str] = {}
     for name, path in chain(walk(outputs, ""), matches):
         if name in offers or _leads_into(path, sent_folders):
             continue
-        if max(len(offers), len(refused)) >= max_files:
-            refused.append(_make_refusal(name, f"more than {max_files} files: no more are taken"))
+        if max(len(offers), len(refusals)) >= max_files:
+            refusals.append(_make_refusal(name, f"more than {max_files} files: no more are taken"))
             break
         if path.startswith(os.path.join(outputs, "")) or _is_below(os.path.dirname(path), work):
             offers[name] = path
         else:
-            refused.append(_make_refusal(name, "a link on the way leads out of the work folder"))
-    return offers, refused
+            refusals.append(_make_refusal(name, "a link on the way leads out of the work folder"))
+    return offers, refusals
+
+
+def _list_results(job: Job, work: str, globs: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the path of everything that the globs match and that the run made or changed."""
+    upload_times = read_upload_times(job)
+    for pattern in globs:
+        for name, path in _match(work, pattern):
+            if "__pycache__" not in name.split("/") and not is_unchanged(path, upload_times.get(name)):
+                yield name, path
 
 
 def _match(work: str, pattern: str) -> Iterator[tuple[str, str]]:
@@ -199,8 +201,8 @@ def _read_members(listing: object, paths: dict[str, str]) -> Iterator[tuple[tarf
             info = os.fstat(handle)
             if stat.S_ISREG(info.st_mode):
                 yield make_member("files/" + name, info.st_size, info), _read_exactly(handle, info.st_size)
-            after = os.fstat(handle)
-            if not stat.S_ISREG(info.st_mode) or (after.st_size, after.st_mtime_ns) != (info.st_size, info.st_mtime_ns):
+            new_info = os.fstat(handle)
+            if not stat.S_ISREG(info.st_mode) or (new_info.st_size, new_info.st_mtime_ns) != (info.st_size, info.st_mtime_ns):
                 changed.append(name)
         finally:
             os.close(handle)

@@ -20,11 +20,11 @@ def prune(run_ids: list[str]) -> None:
     """Remove these runs from this node, which the client has, except for the newest KEPT; a run's id begins with its time. A
     run that has not ended stays, and so does a run with any file that the client cannot have."""
     folder = os.path.join(home(), "jobs")
-    there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
-    for name in there:
+    names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+    for name in names:
         if name.startswith(_REMOVED):  # left by a process that was killed meanwhile
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
-    for run_id in sorted(there.intersection(run_ids))[:-KEPT]:
+    for run_id in sorted(names.intersection(run_ids))[:-KEPT]:
         job = Job(run_id)
         with suppress(OSError):  # another start is removing it, or it is not ours to remove: it stays
             if job.has("done") and not job.is_supervised() and not _has_later_jobs(job) and is_collected(job):
@@ -39,13 +39,13 @@ def is_collected(job: Job) -> bool:
     packed = job.read(pack.PACKED)
     if not packed:
         return False
-    offers, refused = pack.list_offers(job, packed["globs"])
+    offers, refusals = pack.list_offers(job, packed["globs"])
     infos = [os.lstat(path) for path in offers.values()]
-    if refused or not all(stat.S_ISREG(info.st_mode) and store.find_last_change(info) <= packed["at"] for info in infos):
+    if refusals or not all(stat.S_ISREG(info.st_mode) and store.find_last_change(info) <= packed["at"] for info in infos):
         return False
-    brought = store.read_upload_times(job)
+    upload_times = store.read_upload_times(job)
     return all(
-        name in offers or "__pycache__" in name.split("/") or store.is_unchanged(path, brought.get(name))
+        name in offers or "__pycache__" in name.split("/") or store.is_unchanged(path, upload_times.get(name))
         for name, path in pack.walk(job.path("work"), "")
     )
 

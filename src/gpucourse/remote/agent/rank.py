@@ -19,7 +19,7 @@ GROUP, GROUP_FILE = "group", "GPUCOURSE_GROUP_FILE"
 """The file for the sizes of a rank's process groups, and the variable that names it."""
 _HANDED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _PR_SET_PDEATHSIG = 1
-_MOST_BYTES, _MOST_DIGITS = 1 << 16, 6
+_MAX_BYTES, _MAX_DIGITS = 1 << 16, 6
 
 
 def run(job: Job, argv: list[str]) -> int:
@@ -34,23 +34,23 @@ def run(job: Job, argv: list[str]) -> int:
     os.environ[GROUP_FILE] = group_file
     die_with_parent = _parent_death()
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
-    began, me = time.time(), os.getpid()
+    start_time, me = time.time(), os.getpid()
     pid = os.fork()
     if pid == 0:
         _become(argv, log, die_with_parent, me)
     with suppress(OSError):  # the script does this itself, too, whichever is first: a signal that comes now needs the group
         os.setpgid(pid, pid)
     for handed_on in _HANDED_ON:
-        signal.signal(handed_on, lambda got, _frame: _hand_on(pid, got))
+        signal.signal(handed_on, lambda signal_number, _frame: _hand_on(pid, signal_number))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDED_ON)
     job.write(f"ranks/{rank}.pid", {"rank": rank, "pid": pid, "wrapper": me})
     _, status = os.waitpid(pid, 0)
-    ended = time.time()
+    end_time = time.time()
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     code = 128 + number if number else os.WEXITSTATUS(status)
-    how = {"rank": rank, "code": code, "at": ended, "seconds": ended - began, "restart": restart}
+    end = {"rank": rank, "code": code, "at": end_time, "seconds": end_time - start_time, "restart": restart}
     group = largest_group(group_file)
-    job.write(f"ranks/{rank}.json", how if group is None else dict(how, group=group))
+    job.write(f"ranks/{rank}.json", end if group is None else dict(end, group=group))
     if number:
         _die_by(number)
     return code
@@ -61,10 +61,10 @@ def largest_group(path: str) -> int | None:
     the rank made only groups of simulated ranks: then it is unknown whether it worked with others."""
     try:
         with open(path, "rb") as file:
-            lines = file.read(_MOST_BYTES).split()
+            lines = file.read(_MAX_BYTES).split()
     except OSError:
         return None
-    largest = max((int(line) for line in lines if line.isdigit() and len(line) < _MOST_DIGITS), default=None)
+    largest = max((int(line) for line in lines if line.isdigit() and len(line) < _MAX_DIGITS), default=None)
     return None if b"simulated" in lines and not largest else largest
 
 
@@ -76,9 +76,9 @@ def _count_restarts(job: Job) -> int:
 
 def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
     """Keep how the rank ended before the restart, and write a line about the restart into the log."""
-    before = job.read("ranks", f"{rank}.json")
-    if before:
-        os.rename(job.path("ranks", f"{rank}.json"), job.path("ranks", "{}.{}.json".format(rank, before.get("restart", 0))))
+    last_end = job.read("ranks", f"{rank}.json")
+    if last_end:
+        os.rename(job.path("ranks", f"{rank}.json"), job.path("ranks", "{}.{}.json".format(rank, last_end.get("restart", 0))))
     size = os.fstat(log).st_size
     cut_off = size > 0 and os.pread(log, 1, size - 1) != b"\n"
     os.write(log, f"{chr(10) * cut_off}--- restart {restart} ---\n".encode())

@@ -55,20 +55,20 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
     """End the run: TERM to the launcher's group first (torchrun passes it on to its workers), then to every one of `members`
     (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to receive it. Return how many there were."""
     find = members or (lambda: find_marked(job.folder))
-    began = time.monotonic()
+    start_s = time.monotonic()
     leader = job.pid("pid")
-    remaining, looked_at = find(), began
-    seen = set(remaining)
-    leader_told = leader is not None and leader in seen
+    remaining, looked_at = find(), start_s
+    members_seen = set(remaining)
+    leader_told = leader is not None and leader in members_seen
     if leader is not None and leader_told:
         _signal_group(leader, signal.SIGTERM)
         _signal_group(leader, signal.SIGCONT)
     others_told = False
     while True:
-        seen.update(remaining)
-        elapsed = time.monotonic() - began
+        members_seen.update(remaining)
+        elapsed = time.monotonic() - start_s
         if not remaining or elapsed >= grace_s + _UNKILLABLE_S:
-            return len(seen)
+            return len(members_seen)
         if elapsed >= grace_s:
             _signal_each(remaining, signal.SIGKILL)
         elif not others_told and (elapsed >= grace_s / 2 or leader not in remaining):

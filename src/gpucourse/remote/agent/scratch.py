@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from gpucourse.remote.agent.job import Job, home
 
-LONGEST = 60
+MAX_PATH = 60
 """Bytes. Programs put sockets below TMPDIR, with names of up to 40 bytes, and a socket's whole path has at most 103."""
 
 LINKS = "/tmp/gpucourse-"  # noqa: S108 (only a link of ours, which is compared before it is used)
@@ -37,12 +37,12 @@ def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
     return places
 
 
-def make(job: Job, links: str = LINKS, longest: int = LONGEST) -> str:
+def make(job: Job, links: str = LINKS, max_length: int = MAX_PATH) -> str:
     """Make the folder; return the path for the run. If the job's own path is too long for sockets, or has a colon, at which
     lists of paths are split, it is a short link to the folder."""
     folder, link = job.path("tmp"), link_of(job, links)
     os.makedirs(folder, 0o700, exist_ok=True)
-    if len(os.fsencode(folder)) <= longest and os.pathsep not in folder:
+    if len(os.fsencode(folder)) <= max_length and os.pathsep not in folder:
         return folder
     try:
         os.symlink(folder, link)
@@ -62,14 +62,14 @@ def avoid_colon(job: Job, folder: str) -> str:
     return link
 
 
-def make_shared(job: Job, on_one_machine: Callable[[], bool], longest: int = LONGEST) -> str:
+def make_shared(job: Job, on_one_machine: Callable[[], bool], max_length: int = MAX_PATH) -> str:
     """Make the folder for jobs on several machines, which share the job's folder: the short link is then beside the jobs, too.
 
     If even its path is too long, use a link in LINKS if `on_one_machine`; return an empty text if neither works.
     """
-    if len(os.fsencode(link_of(job, links_nearby()))) <= longest:
-        return make(job, links_nearby(), longest)
-    return make(job, LINKS, longest) if on_one_machine() else ""
+    if len(os.fsencode(link_of(job, links_nearby()))) <= max_length:
+        return make(job, links_nearby(), max_length)
+    return make(job, LINKS, max_length) if on_one_machine() else ""
 
 
 def remove(job: Job, links: str = LINKS) -> None:

@@ -57,11 +57,11 @@ def find_last_change(info: os.stat_result) -> float:
 def share(job: Job) -> None:
     """Replace the large files that an ended run left unchanged by links to the store. If links are not possible, they stay
     copies."""
-    work, brought = os.path.realpath(job.path("work")), read_upload_times(job)
+    work, upload_times = os.path.realpath(job.path("work")), read_upload_times(job)
     for file in _uploads(job):
         name = file["name"]
         with suppress(OSError):  # it is gone, or the store is on another disk
-            _share(os.path.join(work, name), _blob(file["key"]), brought[name])
+            _share(os.path.join(work, name), _blob(file["key"]), upload_times[name])
 
 
 def _share(path: str, blob: str, laid_out: float) -> None:

@@ -32,18 +32,18 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -
     _adopt_orphans()
     job.write("supervisor.pid", os.getpid())
     hand = drill.begin(job, spec["drill"], (say, lock)) if "drill" in spec else None
-    began = time.monotonic()
+    start_s = time.monotonic()
     try:
         launcher = _launch(job, spec, agent)
     except OSError as error:
         if hand is not None:
             drill.end(hand)
-        why = "cannot start {}: {}".format(error.filename or "the command", error.strerror)
+        message = "cannot start {}: {}".format(error.filename or "the command", error.strerror)
         with open(job.path("logs", "launcher.log"), "a") as log:
-            log.write(why + "\n")
+            log.write(message + "\n")
         scratch.remove(job)
         finish(job, {"code": 127, "reason": "exited", "seconds": 0.0, "killed": 0})
-        os.write(say, json.dumps({"error": why}).encode())
+        os.write(say, json.dumps({"error": message}).encode())
         os.close(say)
         return
     job.write("pid", launcher.pid)
@@ -54,7 +54,7 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -
     def members() -> list[int]:
         return sorted({*reap.find_marked(job.folder), *reap.below(os.getpid(), spare=describing)} - {hand})
 
-    reason = _wait(job, launcher, began + spec["timeout_s"], wake)
+    reason = _wait(job, launcher, start_s + spec["timeout_s"], wake)
     if hand is not None:
         drill.end(hand)  # before the others: it would stop again the processes that have to end
         hand = None
@@ -62,7 +62,7 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -
     if reason != "exited":
         killed = reap.end(job, _grace(job, spec), members)
     code = launcher.wait()
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start_s
     killed += reap.end(job, _LEFT_GRACE_S, members)
     code = 128 - code if code < 0 else code
     if reason != "exited" and code == 0:
@@ -72,12 +72,12 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -
     finish(job, {"code": code, "reason": reason, "seconds": seconds, "killed": killed})
 
 
-def finish(job: Job, how: dict[str, Any]) -> None:
+def finish(job: Job, end: dict[str, Any]) -> None:
     """Write down how the run ended; the done marker comes last."""
     job.trim_logs(job.log_limit())
-    if not how.get("later"):  # Slurm jobs that may still write to their copies
+    if not end.get("later"):  # Slurm jobs that may still write to their copies
         store.share(job)
-    job.write("exit.json", dict(how, at=time.time()), flush=True)
+    job.write("exit.json", dict(end, at=time.time()), flush=True)
     job.write("done", {}, flush=True)
 
 

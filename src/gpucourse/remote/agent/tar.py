@@ -16,15 +16,15 @@ PIECE = 1 << 18
 def write_tar(members: Iterable[tuple[tarfile.TarInfo, Iterable[bytes]]]) -> Iterator[bytes]:
     """Yield a tar of these members in pieces of a good size. The content of each has exactly the size that its header says. A
     member is requested when those before it were read."""
-    held = bytearray()
+    buffer = bytearray()
     for member, content in members:
         header = member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
         for piece in chain((header,), content, (bytes(-member.size % tarfile.BLOCKSIZE),)):
-            held += piece
-            if len(held) >= PIECE:
-                yield bytes(held)
-                held.clear()
-    yield bytes(held) + bytes(2 * tarfile.BLOCKSIZE)
+            buffer += piece
+            if len(buffer) >= PIECE:
+                yield bytes(buffer)
+                buffer.clear()
+    yield bytes(buffer) + bytes(2 * tarfile.BLOCKSIZE)
 
 
 def make_member(name: str, size: int, info: os.stat_result | None = None) -> tarfile.TarInfo:
@@ -34,6 +34,6 @@ def make_member(name: str, size: int, info: os.stat_result | None = None) -> tar
     if info is not None:
         member.mode = 0o755 if info.st_mode & 0o100 else 0o644
         if info.st_mtime_ns >= 0:
-            seconds, rest = divmod(info.st_mtime_ns, 10**9)
-            member.pax_headers = {"mtime": f"{seconds}.{rest:09d}"}
+            seconds, nanoseconds = divmod(info.st_mtime_ns, 10**9)
+            member.pax_headers = {"mtime": f"{seconds}.{nanoseconds:09d}"}
     return member

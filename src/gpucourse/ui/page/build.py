@@ -112,8 +112,8 @@ def _describe_module(content: PageContent, module: Module, signs: dict[str, Sign
         _describe_exercise(item, signs.get(item.id)) | {"newest": _link(newest[item.id]) if item.id in newest else None}
         for item in module.exercises
     ]
-    done = sum(item.id in signs and signs[item.id].is_done for item in module.exercises)
-    return {"module": module, "lesson": lesson_file(module.id), "exercises": exercises, "done": done}
+    done_count = sum(item.id in signs and signs[item.id].is_done for item in module.exercises)
+    return {"module": module, "lesson": lesson_file(module.id), "exercises": exercises, "done": done_count}
 
 
 def _describe_exercise(exercise: Exercise, signs: Signs | None) -> dict[str, object]:
@@ -152,8 +152,8 @@ def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
     for index, part in enumerate(parts):
         near = {"before": parts[index - 1] if index else None, "after": parts[index + 1] if part is not parts[-1] else None}
         links = {
-            name: {"file": other.file.removeprefix("book/"), "title": other.title} if other else None
-            for name, other in near.items()
+            name: {"file": neighbor.file.removeprefix("book/"), "title": neighbor.title} if neighbor else None
+            for name, neighbor in near.items()
         }
         yield (
             part.file,
@@ -173,10 +173,10 @@ def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
 
 def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise, compared: str) -> File:
     """Return the page of an exercise: what `show` says of it, and its runs."""
-    still, answers, signs = still_open(context, exercise)
+    open_parts, answers, signs = still_open(context, exercise)
     yours = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)
-    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=still, yours=yours, signs=signs)
+    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=open_parts, yours=yours, signs=signs)
     place = f"exercises/{exercise.id}.html"
     return place, render(
         "exercise.html",

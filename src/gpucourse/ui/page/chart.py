@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 78, 706, 34, 338
 COLOURS = 6
 MANY = 120  # at most so many points of one line have a mark with their value
-LONGEST_LABEL = 40
+MAX_LABEL = 40
 LETTER = 7.2  # units of the drawing from one letter to the next, about
 
 
@@ -54,8 +54,8 @@ def _draw_axes(plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
     every = 1 if room >= 3 else 4
     for value, label in x.ticks[::every]:
         yield _line("axis", x.place(value), BOTTOM, x.place(value), BOTTOM + 5)
-        shown = label if len(label) <= max(room * every, 3) else f"{label[: max(room * every, 3) - 1]}…"
-        yield f"<g>{_text(shown, x.place(value), BOTTOM + 20, 'middle', 'small')}<title>{escape(label)}</title></g>"
+        text = label if len(label) <= max(room * every, 3) else f"{label[: max(room * every, 3) - 1]}…"
+        yield f"<g>{_text(text, x.place(value), BOTTOM + 20, 'middle', 'small')}<title>{escape(label)}</title></g>"
     yield _text(plot.x_title, (LEFT + RIGHT) / 2, HEIGHT - 12, "middle", "")
     middle = (TOP + BOTTOM) / 2
     place = f'x="14" y="{middle}" transform="rotate(-90 14 {middle})"'
@@ -70,13 +70,13 @@ def _draw_legend(plot: Plot, data: Drawable) -> Iterator[str]:
         return
     at = float(LEFT)
     for label, mark in marks:
-        shown = label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
-        if at + 24 + len(shown) * LETTER > WIDTH:
+        text = label if len(label) <= MAX_LABEL else f"{label[: MAX_LABEL - 1]}…"
+        if at + 24 + len(text) * LETTER > WIDTH:
             yield _text("…", at, 18, "start", "small")
             return
         yield f'<g transform="translate({at + 3:.1f} 8)">{mark}</g>'
-        yield _text(shown, at + 24, 18, "start", "small")
-        at += 40 + len(shown) * LETTER
+        yield _text(text, at + 24, 18, "start", "small")
+        at += 40 + len(text) * LETTER
 
 
 def _draw_lines(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
@@ -84,12 +84,12 @@ def _draw_lines(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
         if plot.connect and len(points) > 1:
             path = " ".join(f"{x.place(point.x)},{y.place(point.y)}" for point in points)
             yield f'<polyline class="line {_stroke(index)}" points="{path}"/>'
-        shown = points if len(points) <= MANY else points[:: -(-len(points) // MANY)]
-        for point in shown:
+        sample = points if len(points) <= MANY else points[:: -(-len(points) // MANY)]
+        for point in sample:
             if point.spread and len(points) <= MANY:
                 low, high = (y.place(value) for value in point.spread)
                 yield _line(f"spread {_stroke(index)}", x.place(point.x), low, x.place(point.x), high)
-            place = f'cx="{x.place(point.x)}" cy="{y.place(point.y)}" r="{4.5 if len(shown) <= 40 else 3}"'
+            place = f'cx="{x.place(point.x)}" cy="{y.place(point.y)}" r="{4.5 if len(sample) <= 40 else 3}"'
             title = escape(_describe_point(plot, data, label, point))
             yield f'<circle class="p {_fill(index)}" {place}><title>{title}</title></circle>'
 
@@ -101,15 +101,15 @@ def _draw_bars(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
     floor = y.place(max(y.low, 0.0) if not y.log else y.low)
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         for point in points:
-            left = x.place(point.x) + (index - count / 2) * width
+            edge = x.place(point.x) + (index - count / 2) * width
             top, bottom = sorted((y.place(point.y), floor))
             title = _describe_point(plot, data, label, point)
-            yield _box(f"p {_fill(index)}", left + 1, top, width - 2, max(bottom - top, 1), title)
+            yield _box(f"p {_fill(index)}", edge + 1, top, width - 2, max(bottom - top, 1), title)
             if point.spread:
                 low, high = (y.place(value) for value in point.spread)
-                yield _line("axis", left + width / 2, low, left + width / 2, high)
+                yield _line("axis", edge + width / 2, low, edge + width / 2, high)
             if width >= 34:
-                yield _text(short_number(float(f"{point.y:.3g}")), left + width / 2, top - 5, "middle", "small")
+                yield _text(short_number(float(f"{point.y:.3g}")), edge + width / 2, top - 5, "middle", "small")
 
 
 def _draw_ideal(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
@@ -143,9 +143,11 @@ def _circle(kind: str, x: float, y: float, title: str = "") -> str:
 
 def _describe_point(plot: Plot, data: Drawable, label: str, point: PlotPoint) -> str:
     """Return the value of a point in words."""
-    where = data.words[int(point.x)] if data.words else format_size(point.x) if plot.x.endswith("bytes") else f"{point.x:,.6g}"
+    position = (
+        data.words[int(point.x)] if data.words else format_size(point.x) if plot.x.endswith("bytes") else f"{point.x:,.6g}"
+    )
     spread = f" ({point.spread[0]:,.4g} to {point.spread[1]:,.4g})" if point.spread else ""
-    return f"{label}: {point.y:,.5g}{spread} at {where}"
+    return f"{label}: {point.y:,.5g}{spread} at {position}"
 
 
 def _stroke(index: int) -> str:

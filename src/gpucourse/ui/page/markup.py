@@ -37,7 +37,7 @@ def render(template: str, *, place: str, title: str, current: str = "", **values
 @cache
 def environment() -> Environment:
     """Return the templates with what all pages share: style, script, policy and menu."""
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -45,9 +45,9 @@ def environment() -> Environment:
         auto_reload=False,
         trim_blocks=True,
     )
-    made.filters |= {"text": show_text, "words": show_words, "style": style_of, "kind": lambda block: type(block).__name__}
-    made.globals |= _list_common_values()
-    return made
+    templates.filters |= {"text": show_text, "words": show_words, "style": style_of, "kind": lambda block: type(block).__name__}
+    templates.globals |= _list_common_values()
+    return templates
 
 
 def show_text(content: Content) -> str:

@@ -23,7 +23,7 @@ from gpucourse.model.sweep import Point
 from gpucourse.storage import find_login
 from gpucourse.ui.page.chart import draw_chart
 from gpucourse.ui.page.markup import render, trust
-from gpucourse.ui.page.run_pages import as_table, describe_run
+from gpucourse.ui.page.run_pages import describe_run, make_table
 from gpucourse.ui.tables import Paragraph, View
 from gpucourse.ui.views.lab import destroy_result
 from gpucourse.units import format_seconds
@@ -140,7 +140,7 @@ def _draw_picture(plot: Plot, metrics: Mapping[str, Any], _subtitle: str) -> Pic
 
 
 def _describe_table(grid: Grid) -> dict[str, object]:
-    return {"table": as_table(grid), "note": grid.note}
+    return {"table": make_table(grid), "note": grid.note}
 
 
 def _describe_sweep(item: SweepContent, pages: Mapping[str, object]) -> dict[str, object]:
@@ -160,7 +160,7 @@ def _describe_sweep(item: SweepContent, pages: Mapping[str, object]) -> dict[str
         "parameter": f"{sweep.parameter}{f' ({sweep.unit})' if sweep.unit else ''}",
         "points": [_describe_point(point, pages) for point in sweep.points],
         "chart": chart,
-        "table": as_table(grid) if grid else None,
+        "table": make_table(grid) if grid else None,
     }
 
 

@@ -23,7 +23,7 @@ from gpucourse.ui.tables import Block, Cell, Column, Style, Table, facts, table
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.course import VERDICTS, name_evidence
-from gpucourse.ui.views.parts import after_run
+from gpucourse.ui.views.parts import list_run_parts
 from gpucourse.ui.views.plan import environment, parameters
 from gpucourse.ui.views.run import diagnoses
 from gpucourse.units import format_bytes, format_seconds
@@ -76,9 +76,9 @@ def build_run(content: RunContent) -> tuple[str, bytes]:
             }
             for plot, data in content.list_plots()
         ],
-        tables=[{"table": as_table(grid), "note": grid.note} for grid in content.list_tables()],
+        tables=[{"table": make_table(grid), "note": grid.note} for grid in content.list_tables()],
         checks=[_describe_check(check) for check in checks],
-        parts=after_run(exercise, content.verdict.parts, {}) if exercise and content.verdict else [],
+        parts=list_run_parts(exercise, content.verdict.parts, {}) if exercise and content.verdict else [],
         edits=[_describe_edit(edit) for edit in content.edits],
         logs=list(_describe_logs(record, content.logs)),
         logs_left_out=content.logs_left_out,
@@ -87,7 +87,7 @@ def build_run(content: RunContent) -> tuple[str, bytes]:
     )
 
 
-def as_table(grid: Grid) -> Table:
+def make_table(grid: Grid) -> Table:
     """Return a table of a report as a block."""
     columns = [
         Column(title, align="right" if numeric else "left") for title, numeric in zip(grid.columns, grid.numeric, strict=True)
@@ -199,10 +199,10 @@ def _describe_logs(record: RunRecord, logs: Sequence[LogExcerpt]) -> Iterator[di
         lines = "".join(fold({rank: [data] for rank, data in ranks.items()})).removesuffix("\n")
         yield {"title": "All ranks, folded", "size": "", "begin": lines, "left_out": "", "end": "", "open": True, "command": ""}
     for log in logs:
-        who = "launcher" if log.rank is None else f"rank {log.rank}"
+        process = "launcher" if log.rank is None else f"rank {log.rank}"
         option = "" if log.rank is None else f" --rank {log.rank}"
         yield {
-            "title": f"{who} on {log.node}",
+            "title": f"{process} on {log.node}",
             "size": format_bytes(log.size),
             "begin": log.begin.decode(errors="replace"),
             "left_out": format_bytes(log.left_out) if log.end else "",
@@ -214,27 +214,27 @@ def _describe_logs(record: RunRecord, logs: Sequence[LogExcerpt]) -> Iterator[di
 
 def _describe_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Table:
     """Return a table with one column per node and one row per fact."""
-    shown = dict(list(nodes.items())[:MAX_NODES])
-    flat = {node: dict(_flatten(facts_of)) for node, facts_of in shown.items()}
+    first_nodes = dict(list(nodes.items())[:MAX_NODES])
+    flat = {node: dict(_flatten(facts_of)) for node, facts_of in first_nodes.items()}
     names = list(dict.fromkeys(name for facts_of in flat.values() for name in facts_of))[:MAX_FACTS]
     columns = ["", *(printable(node, MAX_FACT_LENGTH) for node in flat)]
     return table(columns, [[name, *(facts_of.get(name, "") for facts_of in flat.values())] for name in names])
 
 
-def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in values.items():
-        key = printable(f"{before}{name}".replace("_", " "), MAX_FACT_LENGTH)
-        if isinstance(value, dict) and not before:
+        key = printable(f"{prefix}{name}".replace("_", " "), MAX_FACT_LENGTH)
+        if isinstance(value, dict) and not prefix:
             yield from _flatten(value, f"{name} ")
         elif value not in (None, [], {}, ""):
             text = format_bytes(value) if key.endswith("bytes") and isinstance(value, int) else str(value)
             yield key.removesuffix(" bytes"), printable(text, MAX_FACT_LENGTH)
 
 
-def _count_collected(record: RunRecord, shown: int) -> str:
+def _count_collected(record: RunRecord, row_count: int) -> str:
     """Return the title of the table of outputs, with how many it shows if these are not all."""
     count, _ = record.output_totals
-    return "Collected" if count <= shown else f"Collected: the first {shown} of {count} files"
+    return "Collected" if count <= row_count else f"Collected: the first {row_count} of {count} files"
 
 
 def _list_files(content: RunContent) -> list[Block]:
@@ -244,6 +244,6 @@ def _list_files(content: RunContent) -> list[Block]:
     if rows:
         blocks.append(table(["node", "file", Column("size", align="right")], rows, title=_count_collected(record, len(rows))))
     if record.refused:
-        refused = [(item.node, item.name, item.reason) for item in record.refused[:MAX_FACTS]]
-        blocks.append(table(["node", "file", "reason"], refused, title="Not collected"))
+        refusals = [(item.node, item.name, item.reason) for item in record.refused[:MAX_FACTS]]
+        blocks.append(table(["node", "file", "reason"], refusals, title="Not collected"))
     return blocks

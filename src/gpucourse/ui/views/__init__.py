@@ -1,1 +1,1 @@
-"""What each command shows: plain functions from the objects of the course to a `View`. Nothing here draws."""
+"""The output of each command: plain functions from the objects of the course to a `View`. Nothing here draws."""

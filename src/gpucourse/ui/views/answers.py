@@ -50,8 +50,8 @@ def answers(
         if result.kind == "mutation" and result.verdict != "passed"
     ]
     answer = f"gpucourse answer {exercise.id}"
-    how = "" if next_step == answer else f" Answer: {answer}"
-    still_open = [f"Still open: {', '.join(open_ones)}.{how}"] if open_ones else []
+    advice = "" if next_step == answer else f" Answer: {answer}"
+    still_open = [f"Still open: {', '.join(open_ones)}.{advice}"] if open_ones else []
     return View(
         title=f"{exercise.id}  questions{f', run {run}' if run else ''}",
         blocks=tuple(blocks),
@@ -61,19 +61,19 @@ def answers(
     )
 
 
-def question(asked: Question, number: int, of: int, *, now: str | None = None) -> View:
+def question(item: Question, number: int, of: int, *, now: str | None = None) -> View:
     """Show one question to answer."""
-    blocks: list[Block] = [Paragraph(asked.text)]
-    if asked.choices:
-        blocks.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
+    blocks: list[Block] = [Paragraph(item.text)]
+    if item.choices:
+        blocks.append(Items(tuple(f"{name}. {text}" for name, text in item.choices.items())))
     if now is not None:
         blocks.append(Paragraph(f"Your answer so far: {now}", "dim"))
-    return View(title=f"{number} of {of}  {asked.id}", blocks=tuple(blocks))
+    return View(title=f"{number} of {of}  {item.id}", blocks=tuple(blocks))
 
 
-def mutation(asked: Question, number: int, of: int, command: str) -> View:
+def mutation(item: Question, number: int, of: int, command: str) -> View:
     """Show a question that a run answers, and the command of that run."""
-    return View(title=f"{number} of {of} is answered by a run: {command}", blocks=(Paragraph(asked.text),))
+    return View(title=f"{number} of {of} is answered by a run: {command}", blocks=(Paragraph(item.text),))
 
 
 def judgement(result: AnswerResult) -> View:
@@ -87,19 +87,19 @@ def judgement(result: AnswerResult) -> View:
     return View(blocks=tuple(blocks))
 
 
-def prediction(asked: Prediction, nodes: int, chosen: Mapping[str, object]) -> View:
+def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> View:
     """Show what to predict, and what it depends on, before the ranks start."""
-    about = facts([("nodes", str(nodes)), ("parameters", parameters(chosen))])
-    blocks: list[Block] = [Paragraph(asked.text, "strong"), about]
-    if asked.choices:
-        blocks.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
+    about = facts([("nodes", str(nodes)), ("parameters", parameters(values))])
+    blocks: list[Block] = [Paragraph(item.text, "strong"), about]
+    if item.choices:
+        blocks.append(Items(tuple(f"{name}. {text}" for name, text in item.choices.items())))
     return View(title="Predict, then run", blocks=tuple(blocks), footer=("Enter runs it without a prediction.",))
 
 
 def prediction_result(result: PredictionResult) -> list[Block]:
     """Return a prediction beside what the run measured."""
     style = STYLES.get(result.verdict, "dim")
-    told = facts(
+    comparison = facts(
         [
             ("predicted", result.prediction),
             ("measured", result.measurement),
@@ -107,7 +107,7 @@ def prediction_result(result: PredictionResult) -> list[Block]:
         ],
         title="Your prediction",
     )
-    return [told, *([Paragraph(result.explanation)] if result.explanation else [])]
+    return [comparison, *([Paragraph(result.explanation)] if result.explanation else [])]
 
 
 def mark(verdict: str) -> str:
@@ -118,16 +118,16 @@ def mark(verdict: str) -> str:
 def summary(results: Sequence[AnswerResult]) -> str:
     """Return how many questions have each result: `6 questions: 2 right, 1 not right, 3 saved`."""
     words = [result.verdict for result in results]
-    told = [f"{words.count(word)} {name}" for word, name in WORDS.items() if word in words]
-    return f"{format_count(len(results), 'question')}: {', '.join(told)}"
+    counts = [f"{words.count(word)} {name}" for word, name in WORDS.items() if word in words]
+    return f"{format_count(len(results), 'question')}: {', '.join(counts)}"
 
 
 def _row(result: AnswerResult) -> tuple[Content, ...]:
     style = STYLES.get(result.verdict, "dim")
-    shown = " ".join((result.answer or "").split())
+    text = " ".join((result.answer or "").split())
     return (
         Cell(mark(result.verdict), style),
         result.id,
-        shown if len(shown) <= 120 else shown[:119] + UNICODE.ellipsis,
+        text if len(text) <= 120 else text[:119] + UNICODE.ellipsis,
         Cell(result.said or WORDS[result.verdict], style),
     )

@@ -1,4 +1,4 @@
-"""What a command changed about a lab that exists."""
+"""The changes that a command made to an existing lab."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from gpucourse.labs.results import ChangeResult, Extension
 
 
-def change_result(done: ChangeResult, next_step: str = "") -> View:
+def change_result(change: ChangeResult, next_step: str = "") -> View:
     """Show every change in a sentence, then what did not go well. `next_step`: the command that `next` names."""
-    blocks: list[Block] = [Items(tuple(done.changed))]
-    if done.warnings:
-        blocks.append(Items(tuple(Cell(text, "warn") for text in done.warnings), title="Mind"))
-    blocks.append(_now(done))
-    headline = Cell(f"{UNICODE.good} {done.title}", "good")
-    footer = (f"Useful now: {done.next}",) if done.next and done.next != next_step else ()
+    blocks: list[Block] = [Items(tuple(change.changed))]
+    if change.warnings:
+        blocks.append(Items(tuple(Cell(text, "warn") for text in change.warnings), title="Mind"))
+    blocks.append(_now(change))
+    headline = Cell(f"{UNICODE.good} {change.title}", "good")
+    footer = (f"Useful now: {change.next}",) if change.next and change.next != next_step else ()
     return View(headline=headline, blocks=tuple(blocks), footer=footer, next=next_step)
 
 
@@ -39,5 +39,5 @@ def more_time(extension: Extension) -> View:
     return View(title="More time than the budget allows" if extension.above_budget else "More time", blocks=(about,))
 
 
-def _now(done: ChangeResult) -> Facts:
-    return facts([("costs", hourly(done.usd_per_hour)), ("ends at", clock(done.expires) if done.expires else "")])
+def _now(change: ChangeResult) -> Facts:
+    return facts([("costs", hourly(change.usd_per_hour)), ("ends at", clock(change.expires) if change.expires else "")])

@@ -46,9 +46,9 @@ def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[C
             for reason, count in shown_reasons
         ]
         return lines + _count_rest(len(unmeasured) - sum(count for _, count in shown_reasons))
-    shown = unmeasured if len(unmeasured) <= UNMEASURED else unmeasured[: UNMEASURED - 1]
-    lines += [Cell(f"{UNICODE.absent} {check.title}: not measured, {_find_reason(check)}", "dim") for check in shown]
-    return lines + _count_rest(len(unmeasured) - len(shown))
+    named_checks = unmeasured if len(unmeasured) <= UNMEASURED else unmeasured[: UNMEASURED - 1]
+    lines += [Cell(f"{UNICODE.absent} {check.title}: not measured, {_find_reason(check)}", "dim") for check in named_checks]
+    return lines + _count_rest(len(unmeasured) - len(named_checks))
 
 
 def _count_rest(count: int) -> list[Cell]:
@@ -100,9 +100,9 @@ def every(rechecks: Sequence[Recheck]) -> View:
     if hints:
         blocks.append(Facts(hints, title="Where to look"))
     passed = sum(recheck.verdict is not None and recheck.verdict.verdict == "passed" for recheck in rechecks)
-    lost = [recheck.exercise for recheck in rechecks if recheck.has_regressed]
+    regressions = [recheck.exercise for recheck in rechecks if recheck.has_regressed]
     footer = [f"{passed} of {len(rechecks)} exercises pass."]
-    footer += [f"No longer passed: {', '.join(lost)}"] if lost else []
+    footer += [f"No longer passed: {', '.join(regressions)}"] if regressions else []
     modes = {recheck.verdict.mode for recheck in rechecks if recheck.verdict}
     return View(blocks=tuple(blocks), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
 
@@ -114,9 +114,9 @@ def _row(recheck: Recheck) -> tuple[Content, ...]:
     bad = [check for check in recheck.verdict.checks if check.verdict in {"failed", "error"}]
     wrong = "; ".join(f"{check.id}: {check.observed}" for check in bad)
     missing = f"not in deliverables/: {', '.join(recheck.missing)}" if recheck.missing and word == "passed" else ""
-    before = "" if recheck.before is None or recheck.before == word else recheck.before.replace("_", " ")
-    now = Cell(f"{UNICODE.mark(word)} {word.replace('_', ' ')}", VERDICTS.get(word, "dim"))
-    return recheck.exercise, recheck.title, now, Cell(before, "dim"), wrong or missing
+    old_word = "" if recheck.before is None or recheck.before == word else recheck.before.replace("_", " ")
+    new_cell = Cell(f"{UNICODE.mark(word)} {word.replace('_', ' ')}", VERDICTS.get(word, "dim"))
+    return recheck.exercise, recheck.title, new_cell, Cell(old_word, "dim"), wrong or missing
 
 
 def _check(check: CheckResult) -> tuple[Content, ...]:

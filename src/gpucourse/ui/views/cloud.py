@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 _NEXT = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}
 
 
-def quote(proposal: PricedProposal, *, again: str = "") -> View:
+def quote(proposal: PricedProposal, *, command: str = "") -> View:
     """Show what is about to be built and what it costs: by line and hour, to its end, for the module's usual time; and what is
     left of the budget.
 
-    `again`: the command that builds it, if this one only shows the quote.
+    `command`: the command that builds it, if this one only shows the quote.
     """
     plans = proposal.plans
     blocks: list[Block] = []
     for plan in plans:
         blocks += [_what(plan, several=len(plans) > 1), _lines(plan)]
     blocks.append(_sums(plans, proposal.budget))
-    said = [*(note for plan in plans for note in plan.notes), *proposal.notes, *_warnings(proposal.findings)]
+    remarks = [*(note for plan in plans for note in plan.notes), *proposal.notes, *_warnings(proposal.findings)]
     module = plans[0].choice.module
     if proposal.later:
         later = ", ".join(choice.gpu.upper() for choice in proposal.later)
-        now = " and ".join(plan.deployment.gpu.upper() for plan in plans)
-        said.append(
-            f"The quota allows only one of these labs at a time: {now} now, {later} after it. When you are done with {now}: "
+        gpus = " and ".join(plan.deployment.gpu.upper() for plan in plans)
+        remarks.append(
+            f"The quota allows only one of these labs at a time: {gpus} now, {later} after it. When you are done with {gpus}: "
             f"gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, then this again with --gpu {proposal.later[0].gpu}"
         )
-    if said:
-        blocks.append(Items(tuple(Cell(text, "warn") for text in said), title="Good to know"))
-    footer = (f"Nothing was built. Build it: {again}",) if again else ()
+    if remarks:
+        blocks.append(Items(tuple(Cell(text, "warn") for text in remarks), title="Good to know"))
+    footer = (f"Nothing was built. Build it: {command}",) if command else ()
     return View(title=f"Module {module.id} on AWS: {module.title}", blocks=tuple(blocks), footer=footer)
 
 
@@ -57,7 +57,7 @@ def cloud_deploy_result(result: DeployResult, ssh_config: Path, next_step: str =
     if cloud and not whole:
         blocks: list[Block] = [_brief_facts(result, ssh_config, cloud)]
     else:
-        blocks = [lab_facts(result, ssh_config, healed="rebuilt", where=_place(cloud) if cloud else ())]
+        blocks = [lab_facts(result, ssh_config, healed="rebuilt", location=_place(cloud) if cloud else ())]
         blocks += [attempts(cloud.tried)] if cloud and cloud.tried else []
     return View(
         headline=say_ready(deployment),
@@ -68,9 +68,9 @@ def cloud_deploy_result(result: DeployResult, ssh_config: Path, next_step: str =
     )
 
 
-def attempts(tried: Sequence[PlacementAttempt]) -> Table:
+def attempts(placements: Sequence[PlacementAttempt]) -> Table:
     """Return a table of the places where a lab could not be built, one row each, with the reason."""
-    rows = [(attempt.zone, attempt.instance_type, attempt.code, attempt.why) for attempt in tried]
+    rows = [(attempt.zone, attempt.instance_type, attempt.code, attempt.why) for attempt in placements]
     return table(["zone", "type", "AWS said", Column("which means", wrap=True)], rows, title="Tried before")
 
 
@@ -110,15 +110,17 @@ def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
     usually = sum((plan.usually for plan in plans), Decimal(0))
     hours = {_hours(plan.hours) for plan in plans}
     usual = {_hours(plan.choice.need.hours) for plan in plans}
-    left = "no budget is set (budget_usd in gpucourse.yaml)"
+    remaining = "no budget is set (budget_usd in gpucourse.yaml)"
     if budget.remaining is not None and budget.budget is not None:
-        left = f"{money(max(budget.remaining, Decimal(0)))} of {money(budget.budget)} is left, {money(budget.spent)} is spent"
-        left += f", {money(budget.reserved)} set aside for other labs until their deadlines" if budget.reserved else ""
+        remaining = (
+            f"{money(max(budget.remaining, Decimal(0)))} of {money(budget.budget)} is left, {money(budget.spent)} is spent"
+        )
+        remaining += f", {money(budget.reserved)} set aside for other labs until their deadlines" if budget.reserved else ""
     return facts(
         [
             ("to its end" if len(plans) == 1 else "all to their end", f"{money(to_the_end)} ({' and '.join(sorted(hours))})"),
             ("as usual", f"{money(usually)} for the {' and '.join(sorted(usual))} that the module usually takes"),
-            ("budget", Cell(left, "bad") if budget.remaining is not None and to_the_end > budget.remaining else left),
+            ("budget", Cell(remaining, "bad") if budget.remaining is not None and to_the_end > budget.remaining else remaining),
         ]
     )
 
@@ -126,26 +128,26 @@ def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
 def _brief_facts(result: DeployResult, ssh_config: Path, cloud: Cloud) -> Facts:
     """Return the nodes, what they cost and until when, and how to get in or, instead of that, what is wrong with the lab."""
     about = dict(lab_facts(result, ssh_config, healed="rebuilt", whole=False).pairs)
-    left = format_seconds(max(0.0, -seconds_since(cloud.expires)))
+    remaining = format_seconds(max(0.0, -seconds_since(cloud.expires)))
     price = f"${Decimal(cloud.usd_per_hour):.2f} an hour; " if cloud.usd_per_hour else ""
     wrong: list[tuple[str, Content]] = [("backstop", Cell(cloud.backstop, "warn"))] if cloud.backstop else []
     wrong += [(name, content) for name, content in about.items() if name not in {"nodes", "ssh"}]
     return facts(
         [
             ("nodes", f"{about['nodes']}, {cloud.instance_type} in {cloud.zone}"),
-            ("costs", f"{price}ends in {left}, at {_clock(cloud.expires)}"),
+            ("costs", f"{price}ends in {remaining}, at {_clock(cloud.expires)}"),
             *(wrong or [("ssh", about["ssh"])]),
         ]
     )
 
 
 def _place(cloud: Cloud) -> list[tuple[str, str | Cell]]:
-    left = -seconds_since(cloud.expires)
+    remaining_s = -seconds_since(cloud.expires)
     guard = "AWS ends the nodes ten minutes later if they have not ended themselves"
     return [
         ("where", f"{cloud.zone}: {cloud.instance_type} ({cloud.gpu.upper()}, {cloud.market})"),
         ("costs", f"${Decimal(cloud.usd_per_hour):.2f} an hour ({cloud.priced})" if cloud.usd_per_hour else ""),
-        ("ends", f"automatically in {format_seconds(max(0.0, left))}, at {_clock(cloud.expires)}"),
+        ("ends", f"automatically in {format_seconds(max(0.0, remaining_s))}, at {_clock(cloud.expires)}"),
         ("backstop", Cell(cloud.backstop, "warn") if cloud.backstop else guard),
     ]
 
@@ -157,12 +159,12 @@ def _others(siblings: Sequence[Sibling]) -> str:
 def _warnings(findings: Sequence[Finding]) -> list[str]:
     """Return what the preflight found that does not stop the lab. The price is shown above; whether the backstop works is
     reported once it has been tried."""
-    told = [
+    texts = [
         f"{finding.what}: {finding.detail}"
         for finding in findings
         if finding.state in {"warning", "unknown"} and finding.kind not in {"price", "backstop"}
     ]
-    return [*told, "how to fix these: gpucourse doctor --target aws"] if told else []
+    return [*texts, "how to fix these: gpucourse doctor --target aws"] if texts else []
 
 
 def _clock(moment: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the money went, where it goes, and how sure that is."""
+"""The cost so far, the cost now, and how certain both are."""
 
 from __future__ import annotations
 
@@ -15,40 +15,44 @@ if TYPE_CHECKING:
     from gpucourse.labs.aws.cost import CostPart as Share
 
 
-def cost(known: Cost) -> View:
+def cost(costs: Cost) -> View:
     """Show the sums, what costs money now, the costs by module and exercise, and where the prices are from."""
-    if not known.usd and not known.running and not known.billed:
+    if not costs.usd and not costs.running and not costs.billed:
         blocks: list[Block] = [Paragraph("Nothing has cost anything: simulated nodes are free.")]
-        return View(blocks=(*blocks, *_warnings(known)), footer=("A lab that costs: gpucourse deploy 3 --target aws",))
-    blocks = [_sums(known)]
-    if known.running:
-        blocks.append(_show_running(known.running))
-    for title, shares in (("By module", known.modules), ("By exercise", known.exercises), ("By kind", known.kinds)):
+        return View(blocks=(*blocks, *_warnings(costs)), footer=("A lab that costs: gpucourse deploy 3 --target aws",))
+    blocks = [_sums(costs)]
+    if costs.running:
+        blocks.append(_show_running(costs.running))
+    for title, shares in (("By module", costs.modules), ("By exercise", costs.exercises), ("By kind", costs.kinds)):
         if shares:
             blocks.append(_shares(title, shares))
-    if known.billed:
-        blocks.append(_bill(known.billed))
-    blocks += _warnings(known)
-    if known.sources:
-        blocks.append(Items(tuple(Cell(source, "dim") for source in known.sources), title="Prices"))
+    if costs.billed:
+        blocks.append(_bill(costs.billed))
+    blocks += _warnings(costs)
+    if costs.sources:
+        blocks.append(Items(tuple(Cell(source, "dim") for source in costs.sources), title="Prices"))
     ask = "An estimate from list prices. What AWS billed ($0.01 a request): gpucourse cost --billed"
-    return View(blocks=tuple(blocks), footer=() if known.billed else (ask,))
+    return View(blocks=tuple(blocks), footer=() if costs.billed else (ask,))
 
 
-def _sums(known: Cost) -> Facts:
-    left = known.left_usd
+def _sums(costs: Cost) -> Facts:
+    remaining = costs.left_usd
     budget = None
-    if left is not None and known.budget_usd is not None:
-        short = left < 0 or known.usd_to_end > known.budget_usd
-        words = f"{usd(left)} left of {usd(known.budget_usd)}" if left >= 0 else f"{usd(-left)} above {usd(known.budget_usd)}"
-        budget = Cell(words + ("; not enough until the end" if short and left >= 0 else ""), "warn" if short else "")
+    if remaining is not None and costs.budget_usd is not None:
+        short = remaining < 0 or costs.usd_to_end > costs.budget_usd
+        words = (
+            f"{usd(remaining)} left of {usd(costs.budget_usd)}"
+            if remaining >= 0
+            else f"{usd(-remaining)} above {usd(costs.budget_usd)}"
+        )
+        budget = Cell(words + ("; not enough until the end" if short and remaining >= 0 else ""), "warn" if short else "")
     return facts(
         [
-            ("so far", f"about {usd(known.usd)}"),
-            ("now", hourly(known.usd_per_hour) if known.running else "nothing costs"),
+            ("so far", f"about {usd(costs.usd)}"),
+            ("now", hourly(costs.usd_per_hour) if costs.running else "nothing costs"),
             (
                 "to the end",
-                f"about {usd(known.usd_to_end)} in all, if every lab runs until its deadline" if known.running else "",
+                f"about {usd(costs.usd_to_end)} in all, if every lab runs until its deadline" if costs.running else "",
             ),
             ("budget", budget or "none set (budget_usd in gpucourse.yaml)"),
         ]
@@ -95,5 +99,5 @@ def _bill(bill: BilledCost) -> Table:
     return table([Column("service", wrap=True), Column("USD", align="right")], rows, title=title)
 
 
-def _warnings(known: Cost) -> list[Block]:
-    return [Items(tuple(Cell(text, "warn") for text in known.warnings), title="Mind")] if known.warnings else []
+def _warnings(costs: Cost) -> list[Block]:
+    return [Items(tuple(Cell(text, "warn") for text in costs.warnings), title="Mind")] if costs.warnings else []

@@ -65,11 +65,11 @@ def catalog(
         blocks.append(Items(complaints, title="Modules that cannot be read"))
     ids = [exercise.id for module in modules for exercise in module.exercises]
     passed = sum(name in progress and progress[name].verdict == "passed" for name in ids)
-    done = f", {sum(grade.signs[name].is_done for name in ids if name in grade.signs)} done" if grade else ""
+    done_text = f", {sum(grade.signs[name].is_done for name in ids if name in grade.signs)} done" if grade else ""
     total = ""
     if grade and grade.points:
         total = f" {format_points(grade.earned)} of {format_points(grade.points)} points: gpucourse grade."
-    footer = (f"{passed} of {len(ids)} exercises passed{done}.{total}",) if ids else ()
+    footer = (f"{passed} of {len(ids)} exercises passed{done_text}.{total}",) if ids else ()
     return View(title="The course", blocks=tuple(blocks), footer=footer, next="gpucourse next" if ids else "")
 
 
@@ -79,7 +79,7 @@ def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
         [
             ("time", _hours(module.hours)),
             ("lab", _lab(module)),
-            ("first", ", ".join(f"module {needed}" for needed in module.needs)),
+            ("first", ", ".join(f"module {module_id}" for module_id in module.needs)),
         ]
     )
     first = module.exercises[0].id
@@ -173,20 +173,20 @@ def next_step(step: NextStep) -> View:
     """Show where the learner is, and the one thing to do."""
     if step.exercise is None or step.signs is None:
         return View(title="The course is done", blocks=(Paragraph(step.what), Code(step.command)))
-    where = Paragraph(_sign_line(step.signs), "dim")
-    what = Paragraph(f"{step.what[:1].upper()}{step.what[1:]}")
-    return View(title=f"{step.exercise.id}  {step.exercise.title}", blocks=(where, what, Code(step.command)))
+    progress = Paragraph(_sign_line(step.signs), "dim")
+    task = Paragraph(f"{step.what[:1].upper()}{step.what[1:]}")
+    return View(title=f"{step.exercise.id}  {step.exercise.title}", blocks=(progress, task, Code(step.command)))
 
 
 def place(module: Module, exercise: Exercise, signs: Mapping[str, Signs], keys: Mapping[str, str]) -> View:
     """Show the progress of a module as a bar, the progress of the exercise, and the keys that can be pressed."""
-    done, count = sum(item.is_done for item in signs.values()), len(module.exercises)
-    full = _BAR * done // count
+    done_count, count = sum(item.is_done for item in signs.values()), len(module.exercises)
+    full = _BAR * done_count // count
     bar = f"{UNICODE.bar_done * full}{UNICODE.bar_left * (_BAR - full)}"
-    where = f"{module.id} {module.title}  {bar}  {done} of {count} done"
+    heading = f"{module.id} {module.title}  {bar}  {done_count} of {count} done"
     return View(
         blocks=(
-            Paragraph(where, "strong"),
+            Paragraph(heading, "strong"),
             Paragraph(f"{exercise.id} {exercise.title}  {_sign_line(signs[exercise.id])}"),
             Paragraph("  ".join(f"{key} {word}" for key, word in keys.items()), "accent"),
         )
@@ -231,9 +231,9 @@ def _exercises(module: Module, progress: Progress, title: str = "", signs: Mappi
 def _verdict_cell(verdict: ExerciseVerdict | None) -> Cell:
     if verdict is None:
         return Cell("not yet", "dim")
-    where = " (simulated)" if is_simulated(verdict.mode) else ""
+    suffix = " (simulated)" if is_simulated(verdict.mode) else ""
     word = verdict.verdict.replace("_", " ")
-    return Cell(f"{UNICODE.mark(verdict.verdict)} {word}{where}", VERDICTS.get(verdict.verdict, "dim"))
+    return Cell(f"{UNICODE.mark(verdict.verdict)} {word}{suffix}", VERDICTS.get(verdict.verdict, "dim"))
 
 
 def _hours(hours: float) -> str:

@@ -1,4 +1,4 @@
-"""What a destroy will take down, before the person says yes."""
+"""The preview of a destroy, before the person agrees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLLECTED = "will be stopped, and its outputs collected"
 
 
 def destroy_preview(
-    labs: Sequence[StackCost], *, untracked: Sequence[CloudResource] = (), others: int = 0, discard: bool = False
+    labs: Sequence[StackCost], *, untracked: Sequence[CloudResource] = (), free_labs: int = 0, discard: bool = False
 ) -> View:
     """Show every lab that costs money, what it costs and has cost, and the runs that end with it; and resources that no record
     explains."""
@@ -53,9 +53,11 @@ def destroy_preview(
     notes = [f"{_say_unseen(run, lab.deployment.stack)}, {fate}" for lab in labs for run in lab.runs]
     if discard:
         notes.append("outputs that are not collected yet will be lost (--discard)")
-    if others:
+    if free_labs:
         notes.append(
-            f"and {format_count(others, 'lab')} that costs nothing" if others == 1 else f"and {others} labs that cost nothing"
+            f"and {format_count(free_labs, 'lab')} that costs nothing"
+            if free_labs == 1
+            else f"and {free_labs} labs that cost nothing"
         )
     if notes:
         blocks.append(Items(tuple(notes)))

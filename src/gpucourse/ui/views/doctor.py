@@ -1,4 +1,4 @@
-"""What would stop the course, on the screen: this machine, an AWS account, its quotas; and what the course costs there."""
+"""The obstacles to the course, on the screen: this machine, an AWS account, its quotas; and what the course costs there."""
 
 from __future__ import annotations
 
@@ -93,18 +93,18 @@ def _findings(findings: Sequence[Finding]) -> list[Block]:
     for finding in findings:
         if finding.state != "ok" and finding.mend:
             mends.setdefault(finding.mend, []).append(finding.what)
-    told = tuple((", ".join(subjects), mend) for mend, subjects in mends.items() if " && " not in mend)
-    if told:
-        blocks.append(Facts(told, title="How to fix it"))
+    fixes = tuple((", ".join(subjects), mend) for mend, subjects in mends.items() if " && " not in mend)
+    if fixes:
+        blocks.append(Facts(fixes, title="How to fix it"))
     blocks += [_commands(", ".join(subjects), mend) for mend, subjects in mends.items() if " && " in mend]
     return blocks
 
 
-def _commands(what: str, mend: str) -> Block:
+def _commands(subjects: str, mend: str) -> Block:
     """Return several commands to copy, one per line, below the person who should type them."""
-    who, _, commands = mend.rpartition(": aws ")
-    lines = f"aws {commands}".split(" && ") if who else mend.split(" && ")
-    return Code("\n".join(([f"# {who}"] if who else []) + lines), title=f"How to fix it: {what}")
+    account, _, commands = mend.rpartition(": aws ")
+    lines = f"aws {commands}".split(" && ") if account else mend.split(" && ")
+    return Code("\n".join(([f"# {account}"] if account else []) + lines), title=f"How to fix it: {subjects}")
 
 
 def _is_ready(findings: Sequence[Finding]) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def drill(record: RunRecord) -> View:
     """Show a finished run with an injected fault: how it ended on each node, and how to submit a diagnosis."""
     ends = [f"{node_exit.node}: {node_exit.reason.replace('_', ' ')}, code {node_exit.code}" for node_exit in record.node_exits]
-    words = [(how, MEANING[how]) for how in HOWS]
+    words = [(fault, MEANING[fault]) for fault in HOWS]
     return View(
         title=f"{record.exercise}  break drill",
         blocks=(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LEVELS = {"gpu": "gpu", "logic": "logic (simulated)", "none": UNICODE.absent}
 _RERUN_WORDS = {"agrees": "agree", "differs": "differ", "skipped": "not run again"}
-_MOST_NOTES = 8
+_MAX_NOTES = 8
 COUNTS = {"course": "", "bonus": ", bonus", "own": ", scored separately"}
 FIELDS = (
     "who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing", "edited_lines",
@@ -35,22 +35,24 @@ OF_A_RUN = ("checks", "deliverables")
 """The kinds of evidence that a run leaves; without a run, the note of their pieces is NO_RUN."""
 
 
-def grade(result: Grade, *, who: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
+def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
     """Show the rows of the rubric with their points, the evidence for them and what is missing. Modules that are not begun
     share one line, unless `verbose` is set. `bundle`: the file that holds the work, if a reviewer sees it. `subject`: the
     exercise or module that the grade was narrowed to; all of it is shown, and for one exercise everything that is missing is
     named."""
-    shown = [part for part in result.parts if subject or verbose or not part.here or _is_begun(part, result)]
-    blocks: list[Block] = [_part(part, name_missing=bool(subject) and len(result.signs) == 1) for part in shown]
-    if subject and not shown:
+    listed_parts = [part for part in result.parts if subject or verbose or not part.here or _is_begun(part, result)]
+    blocks: list[Block] = [_part(part, name_missing=bool(subject) and len(result.signs) == 1) for part in listed_parts]
+    if subject and not listed_parts:
         blocks.append(Paragraph("The rubric gives no points for it."))
-    if waiting := sorted((part.module for part in result.parts if part not in shown), key=lambda module: module.rjust(9)):
+    if waiting := sorted(
+        (part.module for part in result.parts if part not in listed_parts), key=lambda module: module.rjust(9)
+    ):
         command = f"gpucourse grade{f' --open {bundle}' if bundle else ''} --verbose"
         blocks.append(Paragraph(f"Not begun: {_name_modules(waiting)} rows: {command}", "dim"))
     if result.quiz is not None:
         quiz = result.quiz
         blocks.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
-    if shown or not subject:
+    if listed_parts or not subject:
         blocks.append(Paragraph(_say_total(result), "strong"))
     if result.signs:
         blocks.append(Paragraph(_signs(list(result.signs.values()))))
@@ -63,14 +65,16 @@ def grade(result: Grade, *, who: str = "", bundle: str = "", subject: str = "", 
         hand_in = "by an instructor: gpucourse grade --bundle work.zip"
         footer.append(f"{format_points(result.waiting)} more points are pending review {judge if bundle else hand_in}")
     footer.append("Points come from evidence: what a run recorded, what is handed in, what was answered.")
-    return View(title=f"Points{f' of {who or subject}' if who or subject else ''}", blocks=tuple(blocks), footer=tuple(footer))
+    return View(
+        title=f"Points{f' of {author or subject}' if author or subject else ''}", blocks=tuple(blocks), footer=tuple(footer)
+    )
 
 
 def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
     """Show a bundle on another machine: who handed in what and when, whether it was changed, and the points counted here."""
     bundle, result, card = graded.bundle, graded.grade, graded.bundle.card
-    shown = grade(result, who=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
-    then = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
+    view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
+    points = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
     about = facts(
         [
             ("made", f"{card.made} with gpucourse {card.gpucourse}"),
@@ -79,13 +83,13 @@ def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
             ("left out", ", ".join(card.left_out)),
             ("edited", _say_edited(graded)),
             ("not judged here", _say_learner_judged(graded)),
-            ("points", then),
+            ("points", points),
         ]
     )
     seal: Block = Paragraph(f"{UNICODE.good} every file is as it was when the bundle was made", "good")
     if bundle.changed:
         seal = Items(tuple(Cell(name, "bad") for name in bundle.changed[:12]), title="Changed since the bundle was made")
-    return shown._replace(blocks=(about, seal, *shown.blocks))
+    return view._replace(blocks=(about, seal, *view.blocks))
 
 
 def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
@@ -95,14 +99,14 @@ def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
     for item in ordered:
         result = item.grade
         files = len(item.bundle.changed) or sum(map(len, result.changed.values()))
-        done = sum(signs.is_done for signs in result.signs.values())
+        done_count = sum(signs.is_done for signs in result.signs.values())
         bonus = f" + {format_points(result.bonus)}" if result.bonus else ""
         rows.append(
             (
                 clean_line(item.bundle.card.by),
                 f"{format_points(result.earned)}{bonus}",
                 Cell(format_points(result.waiting), "" if result.waiting else "dim"),
-                f"{done} of {len(result.signs)}",
+                f"{done_count} of {len(result.signs)}",
                 Cell(str(item.edited_lines), "" if item.edits else "dim"),
                 Cell(str(trusted := sum(map(len, result.learner_judged.values()))), "" if trusted else "dim"),
                 Cell(format_count(files, "file"), "bad") if files else Cell(UNICODE.absent, "dim"),
@@ -140,11 +144,11 @@ def edits(graded: GradedBundle, exercise: str) -> View:
     return View(title=f"{exercise}, edited by {clean_line(graded.bundle.card.by)}", blocks=tuple(blocks))
 
 
-def reruns(card: Card, done: Sequence[Rerun], *, original: bool) -> View:
+def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
     """Show the runs of a bundle that were repeated: one exercise per line, and below them what differs."""
     rows: list[Sequence[Content]] = []
     notes: list[Cell] = []
-    for item in done:
+    for item in results:
         compared = [figure for figure in item.figures if figure.verdict != "time"]
         same = sum(figure.verdict == "agrees" for figure in compared)
         styles: dict[str, Style] = {"agrees": "good", "differs": "bad", "skipped": "dim"}
@@ -161,15 +165,16 @@ def reruns(card: Card, done: Sequence[Rerun], *, original: bool) -> View:
     columns: list[Column | str] = ["exercise", "result", Column("values", align="right"), Column("why", wrap=True)]
     blocks: list[Block] = [table(columns, rows)]
     if notes:
-        shown = notes[:_MOST_NOTES]
-        more = len(notes) - len(shown)
+        visible_notes = notes[:_MAX_NOTES]
+        more = len(notes) - len(visible_notes)
         blocks.append(
             Items(
-                (*shown, *([Cell(f"and {more} more: --json has all", "dim")] if more else ())), title="In the bundle, and again"
+                (*visible_notes, *([Cell(f"and {more} more: --json has all", "dim")] if more else ())),
+                title="In the bundle, and again",
             )
         )
     by = "the course's own scripts" if original else "the scripts in the bundle"
-    words = [f"{name}: {sum(item.verdict == word for item in done)}" for word, name in _RERUN_WORDS.items()]
+    words = [f"{name}: {sum(item.verdict == word for item in results)}" for word, name in _RERUN_WORDS.items()]
     return View(title=f"Runs of {clean_line(card.by)}, again by {by}", blocks=tuple(blocks), headline=Cell(", ".join(words)))
 
 
@@ -180,7 +185,7 @@ def _read_figure(figure: RepeatedFigure) -> str:
 
 def new_bundle(card: Card, path: str) -> View:
     """Show a bundle that was just made."""
-    told = facts(
+    about = facts(
         [
             ("bundle", path),
             ("by", card.by),
@@ -189,10 +194,10 @@ def new_bundle(card: Card, path: str) -> View:
             ("points", _say_total(card.grade)),
         ]
     )
-    return View(blocks=(told,), footer=(f"An instructor opens it with: gpucourse grade --open {path}",))
+    return View(blocks=(about,), footer=(f"An instructor opens it with: gpucourse grade --open {path}",))
 
 
-def to_judge(waiting: Pending, number: int, of: int) -> View:
+def pending_answer(waiting: Pending, number: int, of: int) -> View:
     """Show one free text, or one part, to the person who judges it."""
     code = Code("\n".join(map(clean, waiting.answer.splitlines()))) if waiting.is_code else None
     blocks: list[Block] = [Paragraph(waiting.text, "strong"), code or Paragraph(waiting.answer)]
@@ -205,18 +210,18 @@ Edits = Mapping[str, Sequence["FileEdit"]]
 """The edited files, by the exercise's number."""
 
 
-def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
+def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
     """Return CSV with one line per row of the rubric and one per total, for one name and date after the other. `edited_lines`
     counts the changed lines of the course's own scripts for the exercises of the row, `learner_judged` names the parts that
     count only because the learner's computer judged them."""
     page = io.StringIO()
     lines = csv.writer(page, lineterminator="\n")
     lines.writerow(FIELDS)
-    for who, made, result, edits in grades:
+    for author, date, result, edits in grades:
         edited = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in edits.items()}
         for part in result.parts:
             for row in part.rows:
-                told = [
+                cells = [
                     part.module,
                     row.id,
                     row.title,
@@ -229,8 +234,8 @@ def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
                     sum(edited.get(name, 0) for name in {piece.exercise for piece in row.pieces}),
                     _name_learner_judged(result, {piece.exercise for piece in row.pieces if piece.kind == "yours"}),
                 ]
-                lines.writerow([_safe(cell) for cell in (who, made, *told)])
-        name = (_safe(who), _safe(made))
+                lines.writerow([_safe(cell) for cell in (author, date, *cells)])
+        name = (_safe(author), _safe(date))
         if result.quiz:
             lines.writerow([*name, "", "quiz", "The quiz", "own", result.quiz.of, result.quiz.right, 0, *[""] * 4])
         judged = _name_learner_judged(result, result.learner_judged)
@@ -242,14 +247,14 @@ def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 def _say_total(result: Grade) -> str:
     """Return `17.5 of 25 points and 0 of 10 as a bonus`; modules that are scored separately are named apart, or alone."""
-    own = [part for part in result.parts if part.counts == "own" and part.here]
-    none_counts = not own and not result.bonus_points
+    separate_parts = [part for part in result.parts if part.counts == "own" and part.here]
+    none_counts = not separate_parts and not result.bonus_points
     parts = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or none_counts else []
     if result.bonus_points:
         word = "" if parts else " points"
         parts.append(f"{format_points(result.bonus)} of {format_points(result.bonus_points)}{word} as a bonus")
-    if own:
-        earned, points = sum(part.earned for part in own), sum(part.points for part in own)
+    if separate_parts:
+        earned, points = sum(part.earned for part in separate_parts), sum(part.points for part in separate_parts)
         parts.append(f"{format_points(earned)} of {format_points(points)}{'' if parts else ' points'} scored separately")
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
@@ -268,7 +273,7 @@ def _part(part: PartScore, *, name_missing: bool = False) -> Block:
     columns: list[Column | str] = [
         Column("for", wrap=True), Column("points", align="right", wrap=True), "evidence", Column("what is missing", wrap=True)
     ]  # fmt: skip
-    without_run = _without_run(part)
+    without_run = _find_exercises_without_run(part)
     missing = [
         "; ".join(dict.fromkeys(piece.note for piece in row.pieces if piece.note))
         if name_missing
@@ -306,8 +311,8 @@ def _row(row: RowScore, missing: str) -> Sequence[Content]:
 
 def _say_edited(graded: GradedBundle) -> str:
     """Return which exercises have edited scripts of the course, with the number of lines; empty if none has."""
-    counted = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded.edits.items()}
-    listed = [f"{name} ({format_count(lines, 'line')})" for name, lines in counted.items() if lines]
+    line_counts = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded.edits.items()}
+    listed = [f"{name} ({format_count(lines, 'line')})" for name, lines in line_counts.items() if lines]
     if not listed:
         return ""
     bundle = shlex.quote(str(graded.bundle.path))
@@ -318,8 +323,8 @@ def _say_learner_judged(graded: GradedBundle) -> str:
     """Return which parts only the learner's computer judged, and how to judge them again; empty if there are none."""
     if not (named := _name_learner_judged(graded.grade, graded.grade.learner_judged)):
         return ""
-    again = f"gpucourse grade --rerun {shlex.quote(str(graded.bundle.path))}"
-    return f"parts that only the learner's computer judged: {named}; judge them again: {again}"
+    command = f"gpucourse grade --rerun {shlex.quote(str(graded.bundle.path))}"
+    return f"parts that only the learner's computer judged: {named}; judge them again: {command}"
 
 
 def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
@@ -328,7 +333,7 @@ def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
     return ", ".join(f"{exercise} {part}" for exercise, ids in parts for part in ids if exercise in exercises)
 
 
-def _without_run(part: PartScore) -> set[str]:
+def _find_exercises_without_run(part: PartScore) -> set[str]:
     return {piece.exercise for row in part.rows for piece in row.pieces if piece.note == NO_RUN}
 
 
@@ -337,8 +342,8 @@ def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
     after it. It is not named if it lacks nothing for this row, such as a part that was judged without a run."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)
-    told = list_missing(pieces)
-    return "; ".join(filter(None, (told, f"{', '.join(names)}: {NO_RUN}" if names else "")))
+    missing = list_missing(pieces)
+    return "; ".join(filter(None, (missing, f"{', '.join(names)}: {NO_RUN}" if names else "")))
 
 
 def _safe(value: object) -> object:

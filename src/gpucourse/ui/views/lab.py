@@ -40,10 +40,10 @@ def deploy_plan(result: DeployResult) -> View:
     if result.healed:
         blocks.append(Items(tuple(result.healed), title="Replaced because the node does not answer"))
     blocks.append(Paragraph(_count_actions([action for action, _ in result.changes])))
-    again = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
-    again += f" --link {deployment.link}" if deployment.link else ""
-    again = "the same without --dry-run" if deployment.uses_existing_machines else again
-    footer = (f"Nothing was changed. Do it: {again}",)
+    command = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
+    command += f" --link {deployment.link}" if deployment.link else ""
+    command = "the same without --dry-run" if deployment.uses_existing_machines else command
+    footer = (f"Nothing was changed. Do it: {command}",)
     return View(title=f"Plan for module {deployment.module}", blocks=tuple(blocks), footer=footer, mode=deployment.mode)
 
 
@@ -70,9 +70,9 @@ def say_end(deployment: Deployment) -> str:
 
 
 def lab_facts(
-    result: DeployResult, ssh_config: Path, *, healed: str, where: Sequence[tuple[str, Content]] = (), whole: bool = True
+    result: DeployResult, ssh_config: Path, *, healed: str, location: Sequence[tuple[str, Content]] = (), whole: bool = True
 ) -> Facts:
-    """Return what a deploy made and how to get in. `healed` says what was done to nodes that were unhealthy; `where` comes
+    """Return what a deploy made and how to get in. `healed` says what was done to nodes that were unhealthy; `location` comes
     after the stack's name. `whole`: the stack, Terraform and the SSH configuration as well."""
     deployment = result.deployment
     count = len(deployment.inventory.nodes) if deployment.inventory else 0
@@ -83,7 +83,7 @@ def lab_facts(
         [
             ("nodes", f"{count} ready in {format_seconds(result.seconds)} ({', '.join(did)})"),
             ("stack", deployment.stack if whole else ""),
-            *where,
+            *location,
             ("link", deployment.link),
             ("terraform", deployment.terraform if whole else ""),
             ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
@@ -97,18 +97,18 @@ def destroy_result(
     receipts: Sequence[Receipt],
     folder: Path | None = None,
     *,
-    asked: str = "",
-    others: Sequence[Deployment] = (),
+    not_deployed: str = "",
+    deployed_labs: Sequence[Deployment] = (),
     whole: bool = False,
 ) -> View:
     """Show what each destroy removed, and the proof that nothing is left, or what is left. A lab of which nothing is left is
     one line; with `whole`, everything is shown.
 
-    Without a receipt: `asked`, which says what is not deployed, and the `others` that are.
+    Without a receipt: `not_deployed`, which says what is not deployed, and the `deployed_labs` that are.
     """
-    if not receipts and others:
-        there = ", ".join(f"{lab.module} ({lab.target}{f', {lab.gpu}' if lab.gpu else ''})" for lab in others)
-        return View(blocks=(Paragraph(f"{asked}; deployed: {there}."),), footer=("More about them: gpucourse status",))
+    if not receipts and deployed_labs:
+        names = ", ".join(f"{lab.module} ({lab.target}{f', {lab.gpu}' if lab.gpu else ''})" for lab in deployed_labs)
+        return View(blocks=(Paragraph(f"{not_deployed}; deployed: {names}."),), footer=("More about them: gpucourse status",))
     if not receipts:
         nothing = Paragraph("Nothing is deployed from this workspace, so there was nothing to destroy.")
         return View(blocks=(nothing,), footer=("What a lost workspace may have left on AWS: gpucourse leaks",))
@@ -126,11 +126,11 @@ def _say_missing(deployment: Deployment) -> tuple[str, Content]:
 
 def _say_removed(receipt: Receipt) -> Cell:
     """Return one line about a lab of which nothing is left."""
-    told = [f"{len(receipt.removed)} of {len(receipt.existed)} resources removed"]
-    told += [outputs] if (outputs := _outputs(receipt)) else []
-    told += [f"{format_count(len(receipt.ended), 'node')} had ended before"] if receipt.ended else []
-    told += [_cost(receipt)] if receipt.cost_usd else []
-    return Cell(f"{UNICODE.good} {receipt.stack}: {', '.join(told)}; nothing is left", "good")
+    texts = [f"{len(receipt.removed)} of {len(receipt.existed)} resources removed"]
+    texts += [outputs] if (outputs := _outputs(receipt)) else []
+    texts += [f"{format_count(len(receipt.ended), 'node')} had ended before"] if receipt.ended else []
+    texts += [_cost(receipt)] if receipt.cost_usd else []
+    return Cell(f"{UNICODE.good} {receipt.stack}: {', '.join(texts)}; nothing is left", "good")
 
 
 def _cost(receipt: Receipt) -> str:
@@ -138,12 +138,12 @@ def _cost(receipt: Receipt) -> str:
 
 
 def _receipt(receipt: Receipt) -> list[Block]:
-    left, forgotten = receipt.leftovers, receipt.forgotten
-    seen = Cell(f"{UNICODE.good} nothing is left", "good")
-    if left:
-        seen = Cell(f"{UNICODE.bad} {format_count(len(left), 'thing')} left", "bad")
+    leftovers, forgotten = receipt.leftovers, receipt.forgotten
+    scan_result = Cell(f"{UNICODE.good} nothing is left", "good")
+    if leftovers:
+        scan_result = Cell(f"{UNICODE.bad} {format_count(len(leftovers), 'thing')} left", "bad")
     elif forgotten:
-        seen = Cell(f"{UNICODE.bad} {format_count(len(forgotten), 'machine')} could not be checked", "bad")
+        scan_result = Cell(f"{UNICODE.bad} {format_count(len(forgotten), 'machine')} could not be checked", "bad")
     blocks: list[Block] = [
         facts(
             [
@@ -155,11 +155,11 @@ def _receipt(receipt: Receipt) -> list[Block]:
                 ("by scan", "\n".join(receipt.swept)),
                 ("looked in", ", ".join(receipt.regions)),
                 ("cost", _cost(receipt)),
-                ("leak scan", seen),
+                ("leak scan", scan_result),
             ]
         )
     ]
-    for title, items in (("Still there", left), ("Forgotten, and may still be there", forgotten)):
+    for title, items in (("Still there", leftovers), ("Forgotten, and may still be there", forgotten)):
         if items:
             rows = [(item.kind, item.id) for item in items]
             blocks.append(table(["kind", Column("id", wrap=True)], rows, title=title))
@@ -168,12 +168,12 @@ def _receipt(receipt: Receipt) -> list[Block]:
 
 
 def _outputs(receipt: Receipt) -> str:
-    told = []
+    texts = []
     if receipt.outputs_home:
-        told.append(f"outputs collected from {format_count(len(receipt.outputs_home), 'run')}")
+        texts.append(f"outputs collected from {format_count(len(receipt.outputs_home), 'run')}")
     if receipt.outputs_discarded:
-        told.append(f"outputs discarded: {', '.join(receipt.outputs_discarded)}")
-    return "; ".join(told)
+        texts.append(f"outputs discarded: {', '.join(receipt.outputs_discarded)}")
+    return "; ".join(texts)
 
 
 def _count_actions(actions: Sequence[str]) -> str:

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from gpucourse.model.cloud import CloudResource
 
 
-def holdings(held: LeakScan, *, clean: bool = False) -> View:
+def holdings(scan: LeakScan, *, clean: bool = False) -> View:
     """Show the labs that exist, one line each, and every leak with the command that removes it."""
     unasked = (
-        [("elsewhere", Cell(held.unasked, "warn"))]
-        if held.unasked
+        [("elsewhere", Cell(scan.unasked, "warn"))]
+        if scan.unasked
         else [("elsewhere", "nothing in the account's other regions")]
     )
-    blocks: list[Block] = [facts([("account", held.account), ("looked in", ", ".join(held.regions)), *unasked])]
+    blocks: list[Block] = [facts([("account", scan.account), ("looked in", ", ".join(scan.regions)), *unasked])]
     for state, title in (("standing", "Labs on record"), ("another's", "Labs of others that have not expired: left alone")):
-        lines = _labs([thing for thing in held.things if thing.state == state])
+        lines = _labs([thing for thing in scan.things if thing.state == state])
         if lines:
             blocks.append(Items(lines, title=title))
-    leaks = [thing for thing in held.things if thing.state == "leak"]
-    blind = [thing.resource for thing in held.things if thing.state == "unknown"]
+    leaks = [thing for thing in scan.things if thing.state == "leak"]
+    blind = [thing.resource for thing in scan.things if thing.state == "unknown"]
     if leaks:
-        rate = held.usd_per_hour
+        rate = scan.usd_per_hour
         price = "what they cost is not known" if rate is None else f"they cost {hourly(rate)}"
         title = f"{format_count(len(leaks), 'thing')} that no record explains; {price}"
-        blocks.append(_table(leaks, held.course, title))
+        blocks.append(_table(leaks, scan.course, title))
         if not clean:
             blocks.append(Code("\n".join(thing.resource.remove for thing in leaks), title="Remove them by hand"))
     elif not blind:
@@ -43,20 +43,20 @@ def holdings(held: LeakScan, *, clean: bool = False) -> View:
         blocks.append(table(["kind", "region", Column("why", wrap=True)], rows, title="What could not be checked"))
         blocks.append(Code("\n".join(thing.remove for thing in blind), title="Check by hand"))
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
-    if any(thing.state == "another's" for thing in held.things):
+    if any(thing.state == "another's" for thing in scan.things):
         footer.append("If those labs of others are your own: gpucourse leaks --clean --everyone")
     return View(blocks=tuple(blocks), footer=tuple(footer))
 
 
-def clean_result(count: int, left: Sequence[CloudResource]) -> View:
+def clean_result(count: int, leftovers: Sequence[CloudResource]) -> View:
     """Show what was removed, and what is still there."""
-    if not left:
+    if not leftovers:
         return View(blocks=(Paragraph(f"{UNICODE.good} {format_count(count, 'thing')} removed; nothing is left.", "good"),))
-    rows = [(thing.kind, thing.id, thing.region, thing.note) for thing in left]
+    rows = [(thing.kind, thing.id, thing.region, thing.note) for thing in leftovers]
     return View(
         blocks=(
             table(["kind", "id", "region", Column("why", wrap=True)], rows, title="Still there"),
-            Code("\n".join(thing.remove for thing in left), title="Remove it by hand"),
+            Code("\n".join(thing.remove for thing in leftovers), title="Remove it by hand"),
         )
     )
 
@@ -91,12 +91,14 @@ def _labs(things: Sequence[ScannedResource]) -> tuple[str, ...]:
     for thing in things:
         by_stack.setdefault(thing.stack, []).append(thing)
     lines = []
-    for stack, mine in sorted(by_stack.items()):
-        tags = mine[0].resource.tags
-        machines = sum(thing.resource.kind == "instance" for thing in mine)
+    for stack, stack_things in sorted(by_stack.items()):
+        tags = stack_things[0].resource.tags
+        machines = sum(thing.resource.kind == "instance" for thing in stack_things)
         owner = f", of {tags['Owner']}" if "Owner" in tags else ""
         until = f", until {_when(tags['Expires'])}" if "Expires" in tags else ""
-        lines.append(f"{stack}: {format_count(machines, 'instance')}, {format_count(len(mine), 'thing')} in all{owner}{until}")
+        lines.append(
+            f"{stack}: {format_count(machines, 'instance')}, {format_count(len(stack_things), 'thing')} in all{owner}{until}"
+        )
     return tuple(lines)
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from gpucourse.runs.run_module import ExerciseRun
 
 
-def sweep(done: SweepResult, *, whole: bool = False, next_step: str = "") -> View:
+def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> View:
     """Show the table over all values, and where the plot is; `whole`: every value with its run and every file as well."""
-    record = done.sweep
+    record = result.sweep
     columns: list[Column | str] = [
         Column(record.parameter, align="right"),
         "state",
@@ -40,15 +40,15 @@ def sweep(done: SweepResult, *, whole: bool = False, next_step: str = "") -> Vie
             for number, (title, numeric) in enumerate(zip(record.columns, record.numeric, strict=True))
         ]
         blocks.append(table(titles, record.rows, title=record.title))
-    files = [("file" if done.own_script else "deliverable", str(path)) for path in done.files] if whole else []
-    blocks.append(facts([("saved in", shorten_path(done.folder)), *files]))
+    files = [("file" if result.own_script else "deliverable", str(path)) for path in result.files] if whole else []
+    blocks.append(facts([("saved in", shorten_path(result.folder)), *files]))
     good = sum(point.state == "succeeded" and point.verdict not in {"failed", "error"} for point in record.points)
-    told = f"{good} of {format_count(len(record.points), 'value')} of {record.parameter} passed"
+    count_text = f"{good} of {format_count(len(record.points), 'value')} of {record.parameter} passed"
     is_good = good == len(record.points)
     runs = [point.run for point in record.points if point.run]
     return View(
-        title=f"{done.own_script or record.exercise}  by {record.parameter}",
-        headline=Cell(f"{UNICODE.good if is_good else UNICODE.bad} {told}", "good" if is_good else "bad"),
+        title=f"{result.own_script or record.exercise}  by {record.parameter}",
+        headline=Cell(f"{UNICODE.good if is_good else UNICODE.bad} {count_text}", "good" if is_good else "bad"),
         blocks=tuple(blocks),
         mode=record.mode or "",
         footer=(f"Side by side: gpucourse compare {' '.join(runs[:2])}",) if len(runs) > 1 else (),
@@ -79,7 +79,7 @@ def everything(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
     return View(blocks=tuple(blocks), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "", next=next_step)
 
 
-def rehearsals(done: Sequence[Rehearsal]) -> View:
+def rehearsals(results: Sequence[Rehearsal]) -> View:
     """Show every exercise as an author's check ran it."""
     columns: list[Column | str] = [Column("", style="strong"), "checks", Column("took", align="right"), Column("", wrap=True)]
     rows: list[tuple[Content, ...]] = [
@@ -89,7 +89,7 @@ def rehearsals(done: Sequence[Rehearsal]) -> View:
             _show(rehearsal.seconds),
             Cell(f"skipped: {rehearsal.skipped}", "warn") if rehearsal.skipped else "; ".join(rehearsal.complaints),
         )
-        for rehearsal in done
+        for rehearsal in results
     ]
     return View(blocks=(table(columns, rows, title="Every exercise on simulated nodes"),), mode=SIMULATED)
 

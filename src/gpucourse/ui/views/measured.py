@@ -14,31 +14,31 @@ from gpucourse.ui.tables import Block, Cell, Column, Content, Paragraph, table
 if TYPE_CHECKING:
     from gpucourse.model.manifest import MetricsColumn, MetricsTable
 
-MOST_ROWS = 200  # rows of a table; more are counted
-_LONGEST_CELL = 200
+MAX_ROWS = 200  # rows of a table; more are counted
+_MAX_CELL = 200
 _SPREAD = re.compile(r"(^|_)p[28]0(_|$)")  # 20th and 80th percentile: a narrow terminal drops these columns first
 
 
-def measured_table(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Block]:
+def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list[Block]:
     """Return one table of a manifest, filled from the metrics of a run, without columns for which nothing was measured."""
     from gpucourse.grading.values import Unreadable, read
 
     try:
-        rows = read(wanted.rows, {"metrics": metrics})
+        rows = read(definition.rows, {"metrics": metrics})
     except Unreadable as error:
-        return [Paragraph(f"{wanted.title}: not measured ({error})", "dim")]
+        return [Paragraph(f"{definition.title}: not measured ({error})", "dim")]
     if not isinstance(rows, list) or not rows:
-        return [Paragraph(f"{wanted.title}: not measured", "dim")]
-    mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MOST_ROWS]]
-    measured = [column for column in wanted.columns if any(row.get(column.key) is not None for row in mappings)]
+        return [Paragraph(f"{definition.title}: not measured", "dim")]
+    mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MAX_ROWS]]
+    measured = [column for column in definition.columns if any(row.get(column.key) is not None for row in mappings)]
     numbers = any(isinstance(row.get(column.key), (int, float)) for column in measured for row in mappings)
-    if not numbers and len(measured) < len(wanted.columns):  # names alone are not worth a table
-        return [Paragraph(f"{wanted.title}: not measured", "dim")]
+    if not numbers and len(measured) < len(definition.columns):  # names alone are not worth a table
+        return [Paragraph(f"{definition.title}: not measured", "dim")]
     columns = [_make_column(column, mappings) for column in measured]
     cells = [[_value(row, column) for column in measured] for row in mappings]
-    blocks: list[Block] = [table(columns, cells, title=wanted.title)._replace(total=len(rows))]
-    if len(rows) > MOST_ROWS:
-        blocks.append(Paragraph(f"and {len(rows) - MOST_ROWS:,} more rows, which metrics.json has", "dim"))
+    blocks: list[Block] = [table(columns, cells, title=definition.title)._replace(total=len(rows))]
+    if len(rows) > MAX_ROWS:
+        blocks.append(Paragraph(f"and {len(rows) - MAX_ROWS:,} more rows, which metrics.json has", "dim"))
     return blocks
 
 
@@ -53,12 +53,12 @@ def _value(row: Mapping[str, Any], column: MetricsColumn) -> Content:
     if value is None:
         return Cell(UNICODE.absent, "dim")  # not measured
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value).lower() if isinstance(value, bool) else printable(str(value), _LONGEST_CELL)
+        return str(value).lower() if isinstance(value, bool) else printable(str(value), _MAX_CELL)
     if not _is_finite(value):
         return Cell("infinite" if isinstance(value, int) else str(value), "bad")
     if column.digits is not None:
-        shown = f"{value:,.{column.digits}f}"
-        return f"{value:.2g}" if value and not float(shown.replace(",", "")) else shown  # a small value is not shown as 0
+        text = f"{value:,.{column.digits}f}"
+        return f"{value:.2g}" if value and not float(text.replace(",", "")) else text  # a small value is not shown as 0
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 

@@ -1,4 +1,4 @@
-"""What a lab on AWS costs, and what will end it."""
+"""The cost of a lab on AWS, and everything that can end it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 SOON_S = 30 * 60
 
 
-def outlook(deployment: Deployment, seen: Outlook) -> Facts:
+def outlook(deployment: Deployment, forecast: Outlook) -> Facts:
     """Return the cost, the time that is left, and everything that can end the lab."""
     return facts(
         [
-            ("account", Cell(f"unknown: {seen.unknown}", "warn") if seen.unknown else ""),
-            ("instances", ", ".join(f"{node} {state}" for node, state in sorted(seen.instances.items()))),
-            ("cost", f"{usd(seen.cost_usd)} so far, {hourly(seen.usd_per_hour)}"),
-            ("deadline", _deadline(deployment, seen)),
-            ("idle agent", "\n".join(_idle(seen))),
-            ("backstop", seen.backstop),
-            ("ended", Cell("\n".join(seen.ended), "warn") if seen.ended else ""),
+            ("account", Cell(f"unknown: {forecast.unknown}", "warn") if forecast.unknown else ""),
+            ("instances", ", ".join(f"{node} {state}" for node, state in sorted(forecast.instances.items()))),
+            ("cost", f"{usd(forecast.cost_usd)} so far, {hourly(forecast.usd_per_hour)}"),
+            ("deadline", _deadline(deployment, forecast)),
+            ("idle agent", "\n".join(_idle(forecast))),
+            ("backstop", forecast.backstop),
+            ("ended", Cell("\n".join(forecast.ended), "warn") if forecast.ended else ""),
         ],
         title=deployment.stack,
     )
@@ -39,15 +39,17 @@ def clock(moment: str) -> str:
     return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _deadline(deployment: Deployment, seen: Outlook) -> Cell:
-    when, more = clock(seen.expires), f"gpucourse extend {deployment.module} 2h"
-    if seen.seconds_left <= 0:
-        return Cell(f"passed {age(-seen.seconds_left)} ago ({when})", "bad")
-    return Cell(f"in {age(seen.seconds_left)} ({when}); more time: {more}", "warn" if seen.seconds_left < SOON_S else "")
+def _deadline(deployment: Deployment, forecast: Outlook) -> Cell:
+    end, command = clock(forecast.expires), f"gpucourse extend {deployment.module} 2h"
+    if forecast.seconds_left <= 0:
+        return Cell(f"passed {age(-forecast.seconds_left)} ago ({end})", "bad")
+    return Cell(
+        f"in {age(forecast.seconds_left)} ({end}); more time: {command}", "warn" if forecast.seconds_left < SOON_S else ""
+    )
 
 
-def _idle(seen: Outlook) -> Iterator[str]:
-    for node_idle in sorted(seen.idle, key=lambda idle: idle.node):
+def _idle(forecast: Outlook) -> Iterator[str]:
+    for node_idle in sorted(forecast.idle, key=lambda idle: idle.node):
         yield f"{node_idle.node}: {_view(node_idle)}"
 
 
@@ -56,5 +58,5 @@ def _view(node_idle: Idle) -> str:
         return f"in use ({', '.join(node_idle.busy)})"
     if node_idle.ends_at is None:
         return "has not seen it idle yet"
-    left = node_idle.ends_at - time.time()
-    return f"idle; ends it in {age(left)}" if left > 0 else "idle for long enough; ends it now"
+    remaining_s = node_idle.ends_at - time.time()
+    return f"idle; ends it in {age(remaining_s)}" if remaining_s > 0 else "idle for long enough; ends it now"

@@ -23,7 +23,7 @@ WORDS: dict[str, tuple[str, Style]] = {
     "failed": ("wrong", "bad"),
     "error": ("not judged", "warn"),
 }
-LINES_SHOWN, LONGEST_LINE = 20, 200
+LINES_SHOWN, MAX_LINE_LENGTH = 20, 200
 SLOW_S = 3.0
 
 
@@ -78,12 +78,12 @@ def _next_step(exercise: Exercise, item: TriedPart, watched: bool) -> str:
 def _shorten(output: str) -> str:
     """Return the first lines, long ones cut, and how many more there are."""
     lines = output.rstrip("\n").split("\n")
-    shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..." for line in lines[:LINES_SHOWN]]
+    first_lines = [line if len(line) <= MAX_LINE_LENGTH else f"{line[:MAX_LINE_LENGTH]} ..." for line in lines[:LINES_SHOWN]]
     more = [f"... and {len(lines) - LINES_SHOWN} more lines"] if len(lines) > LINES_SHOWN else []
-    return "\n".join([*shown, *more])
+    return "\n".join([*first_lines, *more])
 
 
-def after_run(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
+def list_run_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
     """Return the parts below a run's result; the last line says what to do if one is not right yet. `files`: the learner's, by
     the part's id."""
     if not results:
@@ -114,22 +114,22 @@ def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping
     """Return the parts in the description of an exercise: title, state, file, what to write."""
     parts: list[Block] = []
     places = {part.id: part.instead_of or part.id for part in exercise.yours}
-    begun = {places[result.id] for result in choose_needed(exercise.yours, results) if result.verdict != "open"}
+    begun_places = {places[result.id] for result in choose_needed(exercise.yours, results) if result.verdict != "open"}
     for part, result in zip(exercise.yours, results, strict=True):
         word, style = WORDS[result.verdict]
-        if result.verdict == "open" and places[part.id] in begun:
+        if result.verdict == "open" and places[part.id] in begun_places:
             word, style = "not needed", "dim"
         rows: list[tuple[str, Content]] = [("write", part.write), ("file", str(files[part.id])), ("so far", Cell(word, style))]
         parts.append(Facts(tuple(rows), title=f"Your part{', or in its place' if part.instead_of else ''}: {part.title}"))
     return parts
 
 
-def reset(done: Reset) -> View:
+def reset(result: Reset) -> View:
     """Show every file that was put back, and where the learner's own is now."""
-    number = done.exercise.id
-    if not done.files:
+    number = result.exercise.id
+    if not result.files:
         return View(title=f"{number}  reset", blocks=(Paragraph("Every file is as the course has it; nothing was changed."),))
-    files = [(name, str(place) if place else "there was none") for name, place in done.files.items()]
+    files = [(name, str(place) if place else "there was none") for name, place in result.files.items()]
     pairs = [pair for name, place in files for pair in (("put back", name), ("yours is now", place))]
     return View(
         title=f"{number}  reset",

@@ -43,7 +43,7 @@ def launch(plan: LaunchPlan) -> View:
     ]
     commands = (Code(command_line(command, plan.handed_on), title=_whose(command)) for command in plan.commands)
     blocks.extend(slurm.plan(plan) or commands)
-    footer = (f"Nothing was started. {_by_hand(plan)}",)
+    footer = (f"Nothing was started. {_describe_manual_start(plan)}",)
     return View(title=f"Plan for {plan.own_script or plan.exercise}", blocks=tuple(blocks), footer=footer, mode=plan.mode)
 
 
@@ -53,15 +53,15 @@ def _limits(plan: LaunchPlan) -> str:
     return f"at most {format_count(plan.max_output_files, 'file')} and {in_all}, {a_file} a file, {a_log} a log"
 
 
-def _by_hand(plan: LaunchPlan) -> str:
+def _describe_manual_start(plan: LaunchPlan) -> str:
     if plan.batch is None:
         return BY_HAND
     return SESSION_BY_HAND.format(module=plan.batch.module) if plan.batch.session else BATCH_BY_HAND
 
 
-def parameters(chosen: Mapping[str, object]) -> str:
+def parameters(values: Mapping[str, object]) -> str:
     """Return parameters as `--set` accepts them."""
-    return "  ".join(f"{name}={quote_word(str(value))}" for name, value in chosen.items())
+    return "  ".join(f"{name}={quote_word(str(value))}" for name, value in values.items())
 
 
 def environment(values: Mapping[str, str], handed_on: Sequence[str]) -> str:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from gpucourse.model.quiz import Quiz, QuizQuestion, Tries
 
 
-def question(quiz: Quiz, asked: QuizQuestion, number: int) -> View:
+def question(quiz: Quiz, item: QuizQuestion, number: int) -> View:
     """Show one question to answer."""
-    lesson = quiz.lesson(asked.lesson)
-    blocks: list[Block] = [Paragraph(asked.text)]
-    if asked.choices:
-        blocks.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
+    lesson = quiz.lesson(item.lesson)
+    blocks: list[Block] = [Paragraph(item.text)]
+    if item.choices:
+        blocks.append(Items(tuple(f"{name}. {text}" for name, text in item.choices.items())))
     return View(title=f"{number} of {len(quiz.questions)}  {lesson.title}", blocks=tuple(blocks))
 
 
@@ -28,12 +28,12 @@ def questions(quiz: Quiz) -> View:
     """Show every question with its name, for a person who answers with `--set`."""
     blocks: list[Block] = []
     for lesson in quiz.lessons:
-        asked = [question for question in quiz.questions if question.lesson == lesson.id]
-        told = tuple(
+        lesson_questions = [question for question in quiz.questions if question.lesson == lesson.id]
+        pairs = tuple(
             (question.id, "\n".join([question.text, *(f"{a}. {text}" for a, text in question.choices.items())]))
-            for question in asked
+            for question in lesson_questions
         )
-        blocks.append(Facts(told, title=lesson.title))
+        blocks.append(Facts(pairs, title=lesson.title))
     return View(title=quiz.title, blocks=tuple(blocks), footer=("Answer: gpucourse quiz --set NAME=ANSWER",))
 
 
@@ -43,26 +43,26 @@ def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
     columns: list[Column | str] = [Column("lesson", wrap=True), Column("right", align="right"), Column("of", align="right")]
     rows = []
     for lesson in quiz.lessons:
-        asked = [item.id for item in quiz.questions if item.lesson == lesson.id]
-        rows.append((lesson.title, str(len(right & set(asked))), str(len(asked))))
+        question_ids = [item.id for item in quiz.questions if item.lesson == lesson.id]
+        rows.append((lesson.title, str(len(right & set(question_ids))), str(len(question_ids))))
     blocks: list[Block] = [table(columns, rows)]
     explained = {item.id: item.explanation for item in quiz.questions}
     wrong = tuple((item.id, explained[item.id]) for item in results if item.id not in right)
     if wrong:
         blocks.append(Facts(wrong, title="Wrong answers, and why"))
     blocks.append(Paragraph(f"{len(right)} of {len(results)} right", "good" if len(right) == len(results) else "strong"))
-    done = sum(attempt.ended is not None for attempt in tries.tries)
+    finished_count = sum(attempt.ended is not None for attempt in tries.tries)
     return View(
         title=quiz.title,
         blocks=tuple(blocks),
-        footer=(f"{format_count(done, 'attempt')} so far. Another: gpucourse quiz --again",),
+        footer=(f"{format_count(finished_count, 'attempt')} so far. Another: gpucourse quiz --again",),
     )
 
 
 def open_attempt(quiz: Quiz, answered: int, right: int) -> View:
     """Show an attempt that is still open."""
-    told = f"{answered} of {len(quiz.questions)} answered, {right} right so far"
-    return View(title=quiz.title, blocks=(Paragraph(told),), footer=("Continue: gpucourse quiz",))
+    progress = f"{answered} of {len(quiz.questions)} answered, {right} right so far"
+    return View(title=quiz.title, blocks=(Paragraph(progress),), footer=("Continue: gpucourse quiz",))
 
 
 def judgement(result: AnswerResult) -> View:

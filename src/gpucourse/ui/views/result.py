@@ -37,7 +37,7 @@ _COLUMNS = 80
 _LEARNERS = re.compile(r"(?<!not )\b(?:yours|as delivered)\b")
 WHOLE_ROWS = 12
 """A table of at most so many rows is shown whole."""
-FEWEST_ROWS = 3
+MIN_ROWS = 3
 JOBS = 6
 
 
@@ -117,21 +117,21 @@ def show_cancelled(record: RunRecord, next_step: str) -> View:
 def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool = False) -> Cell:
     """Return in one line how a run went; `short`: without where it ran, for one of several."""
     took = format_duration(record)
-    where = f"{f' in {took}' if took else ''}{' on simulated nodes' if is_simulated(record.mode) and not short else ''}"
+    suffix = f"{f' in {took}' if took else ''}{' on simulated nodes' if is_simulated(record.mode) and not short else ''}"
     if not record.has_ended:
-        return Cell(f"{UNICODE.dot} {record.state.replace('_', ' ')}{where}", "accent")
+        return Cell(f"{UNICODE.dot} {record.state.replace('_', ' ')}{suffix}", "accent")
     if record.state != "succeeded":
         style: Style = "warn" if record.state in {"cancelled", "broken"} else "bad"
-        return Cell(f"{UNICODE.bad} {record.state.replace('_', ' ')}{where}: {_reason(record)}", style)
-    where += f", with {record.restarts_in_words}" if record.restarts else ""
+        return Cell(f"{UNICODE.bad} {record.state.replace('_', ' ')}{suffix}: {_reason(record)}", style)
+    suffix += f", with {record.restarts_in_words}" if record.restarts else ""
     if verdict is None:
         counts = ": profiled, which slows it down: it gives no points" if record.profiled else ""
-        return Cell(f"{UNICODE.good} succeeded{where}{counts}", "good")
+        return Cell(f"{UNICODE.good} succeeded{suffix}{counts}", "good")
     if verdict.verdict == "passed" and any(part.verdict == "failed" for part in verdict.parts):
-        return Cell(f"{UNICODE.bad} your part is wrong{where}: {count_checks(verdict)}", "bad")
+        return Cell(f"{UNICODE.bad} your part is wrong{suffix}: {count_checks(verdict)}", "bad")
     word = verdict.verdict.replace("_", " ")
-    told = f"{UNICODE.mark(verdict.verdict)} {word}{where}: {count_checks(verdict)}"
-    return Cell(told, VERDICTS.get(verdict.verdict, "dim"))
+    text = f"{UNICODE.mark(verdict.verdict)} {word}{suffix}: {count_checks(verdict)}"
+    return Cell(text, VERDICTS.get(verdict.verdict, "dim"))
 
 
 def describe_own(record: RunRecord) -> str:
@@ -177,11 +177,11 @@ def _failure(record: RunRecord, next_step: str) -> list[Content]:
     """Return what went wrong, once: the symptom, the line that shows it, why; and what to do if `next_step` does not say it."""
     if record.state == "succeeded" or not record.diagnoses:
         return []
-    first, *others = record.diagnoses
-    seen = [Cell(f"  {_place(quote, first.title)}{quote.line[:200]}") for quote in first.seen[:1]]
-    more = [Cell(f"  besides: {', '.join(item.title for item in others)}", "dim")] if others else []
+    first, *other_diagnoses = record.diagnoses
+    quotes = [Cell(f"  {_place(quote, first.title)}{quote.line[:200]}") for quote in first.seen[:1]]
+    more = [Cell(f"  besides: {', '.join(item.title for item in other_diagnoses)}", "dim")] if other_diagnoses else []
     to_do = [] if first.next == next_step else [Cell(f"  what to do: {first.next}", "accent")]
-    return [Cell(f"{first.title} [{first.symptom}]", "bad"), *seen, Cell(f"  {first.why}", "dim"), *more, *to_do]
+    return [Cell(f"{first.title} [{first.symptom}]", "bad"), *quotes, Cell(f"  {first.why}", "dim"), *more, *to_do]
 
 
 def _list_warnings(record: RunRecord) -> list[Content]:
@@ -197,9 +197,9 @@ def _place(quote: LogQuote, title: str) -> str:
 def _find_main_table(exercise: Exercise, metrics: Mapping[str, Any]) -> Block | None:
     """Return the exercise's main table; another one if nothing of it was measured, or a note that nothing was measured."""
     main = exercise.main_table
-    others = [part for item in exercise.tables if item is not main for part in measured_table(item, metrics)]
+    other_parts = [part for item in exercise.tables if item is not main for part in measured_table(item, metrics)]
     blocks = measured_table(main, metrics) if main else []
-    return next((part for part in [*blocks, *others] if isinstance(part, Table)), next(iter(blocks), None))
+    return next((part for part in [*blocks, *other_parts] if isinstance(part, Table)), next(iter(blocks), None))
 
 
 def _count_lines(view: View) -> int:
@@ -208,11 +208,11 @@ def _count_lines(view: View) -> int:
 
 def _shorten_table(view: View, part: Table, below: list[Block]) -> View:
     """Return the view with as many rows of a long table as there is room for."""
-    for most in range(min(len(part.rows), LINES), FEWEST_ROWS, -1):
+    for most in range(min(len(part.rows), LINES), MIN_ROWS, -1):
         shorter = view._replace(blocks=(_choose_rows(part, most), *below))
         if _count_lines(shorter) <= LINES:
             return shorter
-    return view._replace(blocks=(_choose_rows(part, FEWEST_ROWS), *below))
+    return view._replace(blocks=(_choose_rows(part, MIN_ROWS), *below))
 
 
 def _choose_rows(part: Table, most: int) -> Table:
@@ -222,11 +222,11 @@ def _choose_rows(part: Table, most: int) -> Table:
         return part
     matters = list(_mark_rows(part))
     order = sorted(range(len(matters)), key=lambda index: (not matters[index], min(index, len(matters) - 1 - index)))
-    kept = sorted(order[:most])
+    indices = sorted(order[:most])
     gap: tuple[Content, ...] = (Cell(UNICODE.ellipsis, "dim"), *("" for _ in part.columns[1:]))
     rows: list[tuple[Content, ...]] = []
-    for before, index in zip([-1, *kept], [*kept, len(matters)], strict=True):
-        rows += [gap] if index - before > 1 else []
+    for previous, index in zip([-1, *indices], [*indices, len(matters)], strict=True):
+        rows += [gap] if index - previous > 1 else []
         rows += [part.rows[index]] if index < len(matters) else []
     return part._replace(rows=tuple(rows), title=f"{part.title} ({most} of {part.total or len(matters):,} rows)")
 
@@ -258,7 +258,7 @@ def _facts(
     plots = [path for item in exercise.plots if (path := files.plot(item.file, "png")).is_file()] if exercise else []
     nodes = slurm.summary(record) or f"{format_count(record.rank_count, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
-    refused = f"{format_count(len(record.refused), 'file')} not collected from the nodes" if record.refused else ""
+    refusals = f"{format_count(len(record.refused), 'file')} not collected from the nodes" if record.refused else ""
     later = slurm.describe_later(record) if record.has_ended else ""
     return facts(
         [
@@ -266,7 +266,7 @@ def _facts(
             ("predicted", _prediction(prediction) if prediction else None),
             ("predicted", f"{record.expected_red} fails" if record.expected_red else ""),
             ("logs", Cell(full, "warn") if full else None),
-            ("left out", Cell(refused, "warn") if refused else None),
+            ("left out", Cell(refusals, "warn") if refusals else None),
             ("pictures", f"{len(plots)} in {shorten_path(files.folder)}{': gpucourse open' if brief else ''}" if plots else ""),
             ("page", "gpucourse open" if plots and not brief else ""),
             ("run", f"{record.id}, {nodes}" if not brief or not record.has_ended else ""),

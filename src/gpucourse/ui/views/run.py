@@ -17,7 +17,7 @@ from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.measured import measured_table
-from gpucourse.ui.views.parts import after_run
+from gpucourse.ui.views.parts import list_run_parts
 from gpucourse.ui.views.plan import environment, parameters
 from gpucourse.ui.views.result import describe_own, format_duration, result
 from gpucourse.units import format_bytes, seconds_since
@@ -103,7 +103,7 @@ def details(
         rows = [(item.node, item.name, item.reason) for item in record.refused]
         blocks.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not collected"))
     if verdict is not None and exercise is not None:
-        blocks.extend(after_run(exercise, verdict.parts, part_files or {}))
+        blocks.extend(list_run_parts(exercise, verdict.parts, part_files or {}))
     return brief._replace(blocks=tuple(blocks))
 
 
@@ -124,9 +124,9 @@ def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
 
 
 def _quote(quote: LogQuote) -> str:
-    who = "launcher" if quote.rank is None else f"rank {quote.rank}"
+    process = "launcher" if quote.rank is None else f"rank {quote.rank}"
     line = quote.line if len(quote.line) <= 160 else f"{quote.line[:157]}..."
-    return f"{quote.node} {who}: {f'{quote.where}: ' if quote.where else ''}{line}"
+    return f"{quote.node} {process}: {f'{quote.where}: ' if quote.where else ''}{line}"
 
 
 def _run_row(listed: ListedRun, name: str) -> tuple[Content, ...]:
@@ -178,7 +178,7 @@ def _failure(record: RunRecord) -> list[Block]:
     bad = [
         node_exit for node_exit in record.node_exits if (node_exit.code or node_exit.reason != "exited") and not record.slurm
     ]
-    told = facts(
+    about = facts(
         [
             ("first to fail", Cell(f"rank {first.rank} on {first.node}, exit code {first.code}", "bad") if first else None),
             ("restarts", f"{record.restarts} of {record.max_restarts}" if record.max_restarts else ""),
@@ -190,14 +190,14 @@ def _failure(record: RunRecord) -> list[Block]:
         ],
         title="What went wrong",
     )
-    return [told] if told.pairs else []
+    return [about] if about.pairs else []
 
 
 def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
     signal = f" (signal {code - 128})" if 128 < code < 192 else ""
     words = {"exited": f"exit code {code}{signal}", "timed_out": "timed out", "lost": "was lost"}
-    ended = f", {format_count(killed, 'process', 'processes')} ended" if killed else ""
-    return f"{node}: {words.get(reason, reason)}{ended}"
+    killed_text = f", {format_count(killed, 'process', 'processes')} ended" if killed else ""
+    return f"{node}: {words.get(reason, reason)}{killed_text}"
 
 
 def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:

@@ -1,4 +1,4 @@
-"""What Slurm adds to the screen: the file and the commands of a plan, the jobs of a run, the queue as it was."""
+"""The additions of Slurm to the screen: the file and the commands of a plan, the jobs of a run, the queue as it was."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gpucourse.workspace.paths import RunPaths
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
 
-MOST_NAMED = 6
-_MOST_QUEUE = 1 << 20
+MAX_NAMED = 6
+_MAX_QUEUE_BYTES = 1 << 20
 _STYLES: dict[str, Style] = {"COMPLETED": "good", "CANCELLED": "warn", "RUNNING": "accent", "PENDING": "accent"}
 
 
@@ -28,8 +28,8 @@ def describe_batch(batch: Batch) -> str:
     if batch.asks:
         return batch.asks
     gpus = f", {format_count(batch.gpus, 'GPU')} each" if batch.gpus else ""
-    where = f" of the partition {batch.partition}" if batch.partition else ""
-    return f"{format_count(batch.nodes, 'node')}{where}, {format_count(batch.tasks, 'process', 'processes')} each{gpus}"
+    partition = f" of the partition {batch.partition}" if batch.partition else ""
+    return f"{format_count(batch.nodes, 'node')}{partition}, {format_count(batch.tasks, 'process', 'processes')} each{gpus}"
 
 
 def plan(plan: LaunchPlan) -> list[Block]:
@@ -39,11 +39,11 @@ def plan(plan: LaunchPlan) -> list[Block]:
         return []
     head = plan.commands[0].node
     if batch.session:
-        shown = shlex.join(plan.commands[0].argv)
-        return [Code(shown, title=f"in your own terminal, on {head.name} ({head.user}@{head.address}:{head.port})")]
+        command_line = shlex.join(plan.commands[0].argv)
+        return [Code(command_line, title=f"in your own terminal, on {head.name} ({head.user}@{head.address}:{head.port})")]
     command = plan.commands[0]
-    own = [f"{name}={shlex.quote(value)}" for name, value in command.env.items()]
-    variables = " ".join([*own, *(f'{name}="${name}"' for name in plan.handed_on)])
+    assignments = [f"{name}={shlex.quote(value)}" for name, value in command.env.items()]
+    variables = " ".join([*assignments, *(f'{name}="${name}"' for name in plan.handed_on)])
     lines = [f"{variables} {line}".lstrip() for file in batch.files for line in _commands(file)]
     blocks: list[Block] = [Code("\n".join(lines), title=f"{head.name} ({head.user}@{head.address}:{head.port})")]
     return [*blocks, *(Code(file.text.rstrip("\n"), title=file.file_name) for file in batch.files)]
@@ -54,10 +54,9 @@ def summary(record: RunRecord) -> str:
     if record.slurm is None:
         return ""
     jobs = len(record.slurm.jobs)
-    said = f"{jobs} jobs, each" if jobs > 1 else "1 job"
-    return (
-        f"{said} on {format_count(record.slurm.nodes, 'node')}, by {record.launcher} in the partition {record.slurm.partition}"
-    )
+    count_text = f"{jobs} jobs, each" if jobs > 1 else "1 job"
+    nodes = format_count(record.slurm.nodes, "node")
+    return f"{count_text} on {nodes}, by {record.launcher} in the partition {record.slurm.partition}"
 
 
 def describe_later(record: RunRecord) -> str:
@@ -65,8 +64,8 @@ def describe_later(record: RunRecord) -> str:
     later = record.slurm.later if record.slurm else []
     if not later:
         return ""
-    names = [f"{job.job} {job.name}".strip() for job in later[:MOST_NAMED]]
-    more = f" and {len(later) - MOST_NAMED} more" if len(later) > MOST_NAMED else ""
+    names = [f"{job.job} {job.name}".strip() for job in later[:MAX_NAMED]]
+    more = f" and {len(later) - MAX_NAMED} more" if len(later) > MAX_NAMED else ""
     return f"{format_count(len(later), 'job')} still running, submitted by this run: {', '.join(names)}{more}"
 
 
@@ -89,7 +88,7 @@ def queue(record: RunRecord, files: RunPaths) -> list[Block]:
     if record.slurm is None:
         return []
     try:
-        picture = read_bounded(files.node_queue(record.nodes[0]), _MOST_QUEUE).decode("utf-8", "replace")
+        picture = read_bounded(files.node_queue(record.nodes[0]), _MAX_QUEUE_BYTES).decode("utf-8", "replace")
     except (OSError, OutsideError):
         return []
     return [Code(clean(picture).rstrip("\n"), title="The queue, as it was")]
@@ -98,9 +97,11 @@ def queue(record: RunRecord, files: RunPaths) -> list[Block]:
 def _commands(file: BatchFile) -> list[str]:
     depends = "--dependency=afterok:NUMBER --kill-on-invalid-dep=yes " if file.after else ""
     flags, arguments = (" ".join(map(shlex.quote, words)) for words in (file.flags, file.arguments))
-    said = " ".join(filter(None, (f"sbatch --parsable {depends}".rstrip(), flags, shlex.quote(file.file_name), arguments)))
+    command_line = " ".join(
+        filter(None, (f"sbatch --parsable {depends}".rstrip(), flags, shlex.quote(file.file_name), arguments))
+    )
     times = f"    # {file.copies} times" if file.copies > 1 else ""
-    return [f"{said}{times}{'    # NUMBER: of the array' if file.after else ''}"]
+    return [f"{command_line}{times}{'    # NUMBER: of the array' if file.after else ''}"]
 
 
 def _row(row: JobRow) -> tuple[Content, ...]:

@@ -31,14 +31,14 @@ def ends() -> Iterator[tuple[int, int]]:
 def test_rest_sends_a_beat_only_after_a_silence(naps: list[float], ends: tuple[int, int]) -> None:
     line = Line(ends[1])
     line.send(frames.LOG, 1, 0, b"new")
-    line.rest(sent=True)
+    line.rest(has_sent=True)
     assert naps == [], "no nap after a look that found something"
     while sum(naps) < BEAT_S:
-        line.rest(sent=False)
+        line.rest(has_sent=False)
     assert naps == sorted(naps), "longer each time"
     assert os.read(ends[0], 1000) == frames.frame(frames.LOG, 1, 0, b"new")
-    line.rest(sent=False)
-    line.rest(sent=False)
+    line.rest(has_sent=False)
+    line.rest(has_sent=False)
     assert os.read(ends[0], 1000) == frames.frame(frames.BEAT)
     os.close(ends[0])
 

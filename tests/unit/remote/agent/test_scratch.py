@@ -40,7 +40,7 @@ def test_make_gives_a_long_path_a_short_link(job: Job, links: str) -> None:
 
 
 def test_make_uses_a_short_path_itself(job: Job, links: str) -> None:
-    assert scratch.make(job, links, longest=4000) == job.path("tmp")
+    assert scratch.make(job, links, max_length=4000) == job.path("tmp")
     assert Path(job.path("tmp")).stat().st_mode & 0o777 == 0o700
     scratch.remove(job, links)
     assert not job.has("tmp")

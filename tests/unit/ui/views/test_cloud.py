@@ -37,7 +37,7 @@ def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), budget:
 
 
 def test_quote_says_what_when_and_how_much(tmp_path: Path) -> None:
-    text = render(cloud.quote(proposal_of(tmp_path, "t4"), again="gpucourse deploy 3 --target aws"), width=80)
+    text = render(cloud.quote(proposal_of(tmp_path, "t4"), command="gpucourse deploy 3 --target aws"), width=80)
     assert max(map(len, text.splitlines())) <= 80
     for words in (
         "03-aws-t4 in us-east-2a",

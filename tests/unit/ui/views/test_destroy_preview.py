@@ -13,6 +13,6 @@ def test_destroy_preview_shows_what_goes() -> None:
     untracked = CloudResource(
         kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2 ...", state="running"
     )
-    page = render_page(destroy_preview.destroy_preview(labs, untracked=[untracked], others=2, discard=True))
+    page = render_page(destroy_preview.destroy_preview(labs, untracked=[untracked], free_labs=2, discard=True))
     for words in ("03-aws-t4", "$1.54 an hour", "otter", "i-0123456789abcdef0", "2 labs that cost nothing", "will be lost"):
         assert words in page

@@ -26,10 +26,10 @@ _DROPPED = re.compile(
 
 
 class Controller(JobRefused):
-    """Slurm refused, or did not answer; `what` holds its own words."""
+    """Slurm refused, or did not answer; `message` holds its own words."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what, "slurm")
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "slurm")
 
 
 class UnknownJob(Controller):
@@ -51,7 +51,7 @@ def ask(
     if _is_munged_gone(munge):  # a command of Slurm would wait for it, for more than half a minute and without a message
         raise Controller(f"munged is gone: nobody listens at {munge}")
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [_find_program(argv[0]), *argv[1:]],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -65,22 +65,22 @@ def ask(
         raise Controller(f"{argv[0]} did not answer within {timeout_s:g} s{': ' + message if message else ''}") from error
     except OSError as error:
         raise Controller(f"cannot start {argv[0]}: {error.strerror}") from error
-    if done.returncode:
-        message = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+    if result.returncode:
+        message = (result.stderr or result.stdout).decode("utf-8", "replace").strip()
         kind = UnknownJob if words.UNKNOWN_JOB in message else Controller
-        raise kind(message or f"{argv[0]} ended with code {done.returncode}")
-    return done.stdout.decode("utf-8", "replace")
+        raise kind(message or f"{argv[0]} ended with code {result.returncode}")
+    return result.stdout.decode("utf-8", "replace")
 
 
 def environment() -> dict[str, str]:
     """Return the environment of Slurm's commands: what the login sets for jobs (an account, a QoS, a partition), but nothing
     that moves a job's output or folder, or changes what the commands print; the person's real home."""
-    kept = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
+    variables = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
     if "SLURM_JOB_ID" in os.environ:  # the shell itself is a job: these describe that one
-        kept = {name: value for name, value in kept.items() if name == "SLURM_CONF" or not name.startswith("SLURM_")}
-    if "SBATCH_CLUSTERS" in kept:  # squeue and scancel look for the jobs in the same cluster
-        kept["SLURM_CLUSTERS"] = kept["SBATCH_CLUSTERS"]
-    return {**kept, "HOME": pwd.getpwuid(os.getuid()).pw_dir, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C.UTF-8"}
+        variables = {name: value for name, value in variables.items() if name == "SLURM_CONF" or not name.startswith("SLURM_")}
+    if "SBATCH_CLUSTERS" in variables:  # squeue and scancel look for the jobs in the same cluster
+        variables["SLURM_CLUSTERS"] = variables["SBATCH_CLUSTERS"]
+    return {**variables, "HOME": pwd.getpwuid(os.getuid()).pw_dir, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C.UTF-8"}
 
 
 def describe_cluster() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from gpucourse.remote.agent.line import Line
 from gpucourse.remote.agent.slurm import commands, jobs, watch, words
 from gpucourse.remote.agent.slurm.words import Row
 
-FIRST_S, LONGEST_S, AFTER_NOTE_S = 0.2, 10.0, 0.1
+FIRST_S, MAX_PAUSE_S, AFTER_NOTE_S = 0.2, 10.0, 0.1
 """Pauses between two questions to Slurm: the first, the longest, and after a job has begun a log or noted its end."""
 
 _LOOK_S = 0.05
@@ -36,15 +36,15 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
         if questions.fault is not None:
             raise questions.fault
         # Looked at before the logs: what was written before the end is seen before the end is reported.
-        ended = watch.state(job) in ("ended", "absent")
-        sent = logs.send(line, whole=ended)
-        if ended:
+        is_over = watch.state(job) in ("ended", "absent")
+        has_sent = logs.send(line, whole=is_over)
+        if is_over:
             end = job.read_end()
             for rank in end.get("ranks", []):
                 line.send(frames.RANK, rank["rank"] + 1, 0, json.dumps(rank).encode())
             line.send(frames.END, 0, 0, json.dumps(end).encode())
             return
-        line.rest(sent=sent)
+        line.rest(has_sent=has_sent)
 
 
 class _Questions(threading.Thread):
@@ -57,12 +57,12 @@ class _Questions(threading.Thread):
         self.fault: BaseException | None = None
 
     def run(self) -> None:
-        pause, before = FIRST_S, None
+        pause, old_rows = FIRST_S, None
         try:
             while watch.state(self._job) not in ("ended", "absent"):
-                now = [(row["job"], row["state"], row.get("reason")) for row in watch.look(self._job)]
-                pause = FIRST_S if before not in (None, now) else min(pause * 1.5, LONGEST_S)
-                before = now
+                rows = [(row["job"], row["state"], row.get("reason")) for row in watch.look(self._job)]
+                pause = FIRST_S if old_rows not in (None, rows) else min(pause * 1.5, MAX_PAUSE_S)
+                old_rows = rows
                 if self._wait_for_write(pause):
                     pause = AFTER_NOTE_S
         except BaseException as fault:  # noqa: BLE001  # raised again in `follow`
@@ -74,9 +74,9 @@ class _Questions(threading.Thread):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             notes = sum(name.startswith("ended-") for name in os.listdir(self._job.folder))
-            written = notes + len(os.listdir(self._job.path("logs")))
-            if written != self._written:
-                self._written = written
+            count = notes + len(os.listdir(self._job.path("logs")))
+            if count != self._written:
+                self._written = count
                 return True
             time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
         return False
@@ -100,9 +100,9 @@ class _Logs:
         names = sorted(os.listdir(self._job.path("logs")))
         self._name_streams(line, [name for name in names if name not in self._streams], at_last=whole)
         for name, stream in self._streams.items():
-            sent = line.send_log(stream, self._job.path("logs", name), self._sent[name], self._limit, whole=whole)
-            moved = moved or sent != self._sent[name]
-            self._sent[name] = sent
+            end_offset = line.send_log(stream, self._job.path("logs", name), self._sent[name], self._limit, whole=whole)
+            moved = moved or end_offset != self._sent[name]
+            self._sent[name] = end_offset
         return moved
 
     def _name_streams(self, line: Line, names: list[str], *, at_last: bool) -> None:

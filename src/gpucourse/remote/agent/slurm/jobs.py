@@ -65,19 +65,19 @@ def list_lost_jobs(job: Job) -> list[Row]:
 def list_later_jobs(job: Job) -> list[Row]:
     """Return the jobs that this run's own jobs submitted and that have not ended: number, name, state."""
     submitted = {entry["id"] for entry in list_submitted_jobs(job)}
-    return [queued for queued in list_queued_jobs(job, ended=False) if queued["job"] not in submitted][:MAX_LATER_JOBS]
+    return [queued for queued in list_queued_jobs(job, with_ended=False) if queued["job"] not in submitted][:MAX_LATER_JOBS]
 
 
-def list_queued_jobs(job: Job, *, ended: bool = True) -> list[Row]:
-    """Return the jobs that Slurm has of this run's folder and the folders below; without those that have ended if `ended` is
-    false."""
+def list_queued_jobs(job: Job, *, with_ended: bool = True) -> list[Row]:
+    """Return the jobs that Slurm has of this run's folder and the folders below; without those that have ended unless
+    `with_ended` is set."""
     root = os.path.join(os.path.realpath(job.folder), "")
     queued: dict[str, Row] = {}
     for line in commands.ask("squeue", "-h", "-a", "-t", "all", "-u", commands.user_name(), "-o", "%F|%T|%j|%Z").splitlines():
-        number, _, rest = line.strip().partition("|")
-        state, _, rest = rest.partition("|")
-        name, _, folder = rest.rpartition("|")  # a name may hold anything
+        number, _, remainder = line.strip().partition("|")
+        state, _, remainder = remainder.partition("|")
+        name, _, folder = remainder.rpartition("|")  # a name may hold anything
         is_below = os.path.join(os.path.realpath(folder), "").startswith(root)
-        if number.isdigit() and is_below and (ended or words.phase(state) != words.ENDED):
+        if number.isdigit() and is_below and (with_ended or words.phase(state) != words.ENDED):
             queued.setdefault(number, {"job": number, "name": name, "state": state})
     return [queued[number] for number in sorted(queued, key=int)]

@@ -1,5 +1,5 @@
-"""What is added to a run's logs: a line for every change of a job, in plain words, with what to type next; and the error file
-that a batch file names."""
+"""Lines that are added to a run's logs: one for every change of a job, in plain words, with what to type next; and the error
+file that a batch file names."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ def note(job: Job, first: str, *more: str) -> None:
     add_line(job, "\n".join([f"{time.strftime('%H:%M:%S')} {first}", *(_INDENT + line for line in more)]))
 
 
-def note_changes(job: Job, before: list[Row], after: list[Row]) -> None:
+def note_changes(job: Job, old_rows: list[Row], new_rows: list[Row]) -> None:
     """Write what changed: a line for each job; if they are many, a line for each that failed, and how many are in which
     state."""
-    pairs = list(zip(before, after))  # `strict` is not in Python 3.7
-    if len(after) <= MAX_LINES:
+    pairs = list(zip(old_rows, new_rows))  # `strict` is not in Python 3.7
+    if len(new_rows) <= MAX_LINES:
         for old, new in pairs:
             _note_change(job, old, new)
         return
     for old, new in pairs:
         if old["state"] != new["state"] != "COMPLETED" and words.is_over(new):
             _note_change(job, old, new)
-    counts = Counter(row["state"] for row in after)
-    if counts != Counter(row["state"] for row in before):
-        note(job, f"of {len(after)} jobs: {', '.join(f'{count} {state}' for state, count in counts.most_common())}")
+    counts = Counter(row["state"] for row in new_rows)
+    if counts != Counter(row["state"] for row in old_rows):
+        note(job, f"of {len(new_rows)} jobs: {', '.join(f'{count} {state}' for state, count in counts.most_common())}")
 
 
 def note_silence(job: Job, message: str) -> None:
     """Write that Slurm does not answer, in its own words, and what to type."""
-    again = "Running jobs continue; gpucourse keeps asking. If your own lab's controller is down, this starts it again: "
-    note(job, f"Slurm does not answer: {' '.join(message.split())[:300]}", f"{again}gpucourse deploy {_module(job)}")
+    advice = "Running jobs continue; gpucourse keeps asking. If your own lab's controller is down, this starts it again: "
+    note(job, f"Slurm does not answer: {' '.join(message.split())[:300]}", f"{advice}gpucourse deploy {_module(job)}")
 
 
 def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
     """Write, if a job ran and failed and none of its output arrived here, that it could not write here."""
     jobs_with_log = {name.partition("-")[0] for name in os.listdir(job.path("logs"))}
-    lost = (row for row in rows if row["state"] == "FAILED" and row.get("node") and row["job"] not in jobs_with_log)
-    row = next(lost, None)
+    silent_failures = (row for row in rows if row["state"] == "FAILED" and row.get("node") and row["job"] not in jobs_with_log)
+    row = next(silent_failures, None)
     if row is not None and not read_request(job).get("session"):
         note(
             job,
@@ -76,67 +76,67 @@ def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
 
 def _note_change(job: Job, old: Row, new: Row) -> None:
     """Write a line if a job's state changed, or the reason why it waits."""
-    was, now, name = old["state"], new["state"], f"job {new['job']}"
+    old_state, new_state, name = old["state"], new["state"], f"job {new['job']}"
     reason = new.get("reason") or ""
-    if words.phase(was) == words.RUNNING and words.phase(now) == words.WAITING:
+    if words.phase(old_state) == words.RUNNING and words.phase(new_state) == words.WAITING:
         _note_requeue(job, old, new)
         return
-    if was == now == "RUNNING" and old.get("started") and new.get("started") != old["started"]:
+    if old_state == new_state == "RUNNING" and old.get("started") and new.get("started") != old["started"]:
         at = new["started"].rpartition("T")[2]
-        why = "Slurm's controller had not stored its first start when it ended"
-        note(job, f"{name} was restarted at {at}, from the beginning: {why}")
-    if (was, old.get("reason") or "") == (now, reason) or (now == "PENDING" and not reason):
+        cause = "Slurm's controller had not stored its first start when it ended"
+        note(job, f"{name} was restarted at {at}, from the beginning: {cause}")
+    if (old_state, old.get("reason") or "") == (new_state, reason) or (new_state == "PENDING" and not reason):
         return
-    if words.phase(now) == words.WAITING:
+    if words.phase(new_state) == words.WAITING:
         _note_wait(job, new, reason)
-    elif words.phase(now) == words.UNKNOWN:
-        note(job, f"{name} is {now}, a state that this program does not know; gpucourse keeps asking")
-    elif now == "FORGOTTEN":
-        seen = f"It was {was} when it was last seen. " if was != "SUBMITTED" else ""
+    elif words.phase(new_state) == words.UNKNOWN:
+        note(job, f"{name} is {new_state}, a state that this program does not know; gpucourse keeps asking")
+    elif new_state == "FORGOTTEN":
+        lead = f"It was {old_state} when it was last seen. " if old_state != "SUBMITTED" else ""
         note(
             job,
             f"{name}: Slurm does not know it any more, and it left no note, so how it ended is unknown",
-            f"{seen}If slurmctld was killed in its first seconds, or the whole cluster was restarted, then the job is lost and "
+            f"{lead}If slurmctld was killed in its first seconds, or the whole cluster was restarted, then the job is lost and "
             "must be run again",
         )
-    elif now == "TIMEOUT":
+    elif new_state == "TIMEOUT":
         note(job, f"{name} is TIMEOUT: it reached its time limit, and Slurm ended it")
-    elif now == "PREEMPTED":
+    elif new_state == "PREEMPTED":
         note(job, f"{name} is PREEMPTED: a job of higher priority needed its nodes, and Slurm ended it")
     elif reason == words.SIGNALLED:
-        why = "its time limit, scancel or preemption; Slurm does not know the job any more, so nobody can say which"
-        note(job, f"{name} is {now}: a signal ended it ({why})")
+        cause = "its time limit, scancel or preemption; Slurm does not know the job any more, so it is unknown which"
+        note(job, f"{name} is {new_state}: a signal ended it ({cause})")
     else:
-        note(job, f"{name} is {now}{' on ' + new['node'] if new.get('node') else ''}")
+        note(job, f"{name} is {new_state}{' on ' + new['node'] if new.get('node') else ''}")
 
 
 def _note_requeue(job: Job, old: Row, new: Row) -> None:
     node = old.get("ran_on") or old.get("node") or "its node"
     down = _describe_down_nodes(node)
-    why = f"because its node failed ({down})"
+    cause = f"because its node failed ({down})"
     if _is_preempted(job, old):
-        why = f"because a job of higher priority needed {node} (preemption)"
+        cause = f"because a job of higher priority needed {node} (preemption)"
     elif not down:  # it is back already, or it was not the node
-        why = f"because {node} or the controller failed, a job of higher priority came, or somebody typed scontrol requeue"
-    skip = _on_the_head(job, f"scontrol update JobId={new['job']} StartTime=now")
+        cause = f"because {node} or the controller failed, a job of higher priority came, or somebody typed scontrol requeue"
+    skip = _write_head_command(job, f"scontrol update JobId={new['job']} StartTime=now")
     lines = [f"Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: {skip}"]
     if down:
         lines.append(
             "Output that still appears there is from the first start, whose processes end when the node is back. "
             f"In a lab of your own, this brings it back: gpucourse deploy {_module(job)}"
         )
-    note(job, f"job {new['job']} was put back into the queue, {why}: it will start again from the beginning.", *lines)
+    note(job, f"job {new['job']} was put back into the queue, {cause}: it will start again from the beginning.", *lines)
 
 
 def _note_wait(job: Job, row: Row, reason: str) -> None:
     meaning = words.explain_reason(reason)
     line = f"job {row['job']} is {row['state']} ({reason}){': ' + meaning if meaning else ''}"
     if reason in words.HELD:
-        line += ". To release it: " + _on_the_head(job, f"scontrol release {row['job']}")
+        line += ". To release it: " + _write_head_command(job, f"scontrol release {row['job']}")
     if reason == words.FAILED_START:
         line += f"; gpucourse status says why, and in a lab of your own gpucourse deploy {_module(job)} repairs it"
     if reason == "BeginTime":
-        line += ". To start it at once: " + _on_the_head(job, f"scontrol update JobId={row['job']} StartTime=now")
+        line += ". To start it at once: " + _write_head_command(job, f"scontrol update JobId={row['job']} StartTime=now")
     note(job, line)
 
 
@@ -164,7 +164,7 @@ def _describe_down_nodes(nodes: str) -> str:
     )
 
 
-def _on_the_head(job: Job, command: str) -> str:
+def _write_head_command(job: Job, command: str) -> str:
     return f"gpucourse ssh {_module(job)} -- {command}"
 
 

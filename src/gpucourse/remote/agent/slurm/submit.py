@@ -29,8 +29,8 @@ def submit(spec: Row) -> Row:
     with job.holding(LOCK):
         if job.has("cancelled"):
             raise JobRefused(f"run {job.run_id} was cancelled before it began")
-        again = job.has("started")
-        if not again:
+        is_repeated = job.has("started")
+        if not is_repeated:
             prune.prune(collected)
             job.write("job.json", spec)
             store.lay_out(spec["files"], job.path("work"))
@@ -43,12 +43,12 @@ def submit(spec: Row) -> Row:
                     setup.write(request["setup"])
             places = _make_places(job)
             job.write("places.json", places)
-            _submit_files(job, request["files"], {**places, **spec.get("env", {}), **secrets}, again=again)
+            _submit_files(job, request["files"], {**places, **spec.get("env", {}), **secrets}, is_repeated=is_repeated)
             if request["show_queue"]:
                 _show_queue(job, cancel_last=request["cancel_last"])
             if not request.get("session"):  # a session is a job that the learner's own terminal requests
                 job.write("submitted", {})
-    return {"state": "running", "again": again}
+    return {"state": "running", "again": is_repeated}
 
 
 def describe_session(job: Job) -> Row:
@@ -57,33 +57,33 @@ def describe_session(job: Job) -> Row:
     jobs.recover(job)
     rows = look(job)
     running = [row["job"] for row in rows if words.phase(row["state"]) == words.RUNNING]
-    held = commands.ask("scontrol", "-d", "show", "job", "-o", running[0]) if running else ""
+    details = commands.ask("scontrol", "-d", "show", "job", "-o", running[0]) if running else ""
     return {
         "rows": rows,
-        "gpus": words.count_held_gpus(held),
+        "gpus": words.count_held_gpus(details),
         "work": job.path("work"),
         "outputs": job.path("outputs"),
         "places": job.read("places.json"),
     }
 
 
-def _submit_files(job: Job, files: list[Row], variables: dict[str, str], *, again: bool) -> None:
-    lost = jobs.list_lost_jobs(job) if again else []
+def _submit_files(job: Job, files: list[Row], variables: dict[str, str], *, is_repeated: bool) -> None:
+    lost_jobs = jobs.list_lost_jobs(job) if is_repeated else []
     for file in files:
         submitted = sum(entry["file"] == file["name"] for entry in jobs.list_submitted_jobs(job))
         if file["text"]:
             with open(job.path(file["name"] + ".sbatch"), "w", encoding="utf-8") as script:
                 script.write(file["text"])
         for _ in range(submitted, file["copies"]):
-            job_in_queue = next((queued for queued in lost if queued["name"] == file["job_name"]), None)
+            job_in_queue = next((queued for queued in lost_jobs if queued["name"] == file["job_name"]), None)
             if job_in_queue:
-                lost.remove(job_in_queue)
+                lost_jobs.remove(job_in_queue)
             jobs.remember(job, job_in_queue["job"] if job_in_queue else _sbatch(job, file, variables), file)
 
 
 def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:
-    before = [entry["id"] for entry in jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
-    depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
+    predecessors = [entry["id"] for entry in jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
+    depends = ["--dependency=afterok:" + ":".join(predecessors), "--kill-on-invalid-dep=yes"] if predecessors else []
     script = file.get("script")  # it is submitted from its own folder, beside the files that it needs
     argv = ["sbatch", "--parsable", *depends, *file.get("flags", []), script or file["name"] + ".sbatch"]
     argv += file.get("arguments", [])
@@ -102,8 +102,8 @@ def _export_too(variables: dict[str, str]) -> dict[str, str]:
     names = commands.environment().get("SBATCH_EXPORT", "ALL").split(",")
     if "ALL" in names:
         return variables
-    kept = [name for name in names if name not in ("NONE", "NIL", "")]
-    return {**variables, "SBATCH_EXPORT": ",".join([*kept, *variables]) or "NONE"}
+    exported_names = [name for name in names if name not in ("NONE", "NIL", "")]
+    return {**variables, "SBATCH_EXPORT": ",".join([*exported_names, *variables]) or "NONE"}
 
 
 def _make_places(job: Job) -> dict[str, str]:
@@ -130,13 +130,13 @@ def _show_queue(job: Job, *, cancel_last: bool) -> None:
     For a second after sbatch no job has a reason, and for another second none is next in line; on a cluster that others use,
     the next job may be theirs, so the wait for that is shorter.
     """
-    began, nap = time.monotonic(), 0.1
+    start_s, nap = time.monotonic(), 0.1
     while True:
         rows = look(job)
         reasons = [row.get("reason") for row in rows if words.phase(row["state"]) in (words.WAITING, words.UNKNOWN)]
         has_all = all(reason for reason in reasons)
-        waited = time.monotonic() - began
-        if (has_all and (set(reasons) != {"Priority"} or waited > _NEXT_S)) or waited > _PICTURE_S:
+        elapsed_s = time.monotonic() - start_s
+        if (has_all and (set(reasons) != {"Priority"} or elapsed_s > _NEXT_S)) or elapsed_s > _PICTURE_S:
             break
         time.sleep(nap)
         nap = min(nap * 1.5, 1.0)
@@ -146,17 +146,17 @@ def _show_queue(job: Job, *, cancel_last: bool) -> None:
     log.add_line(job, picture)
     with open(job.path("outputs", "squeue.txt"), "w", encoding="utf-8") as file:
         file.write(picture)
-    shown = [{name: row.get(name) for name in ("job", "state", "reason", "node")} for row in rows]
-    job.write("outputs/queue.json", {"queue": shown})
+    queue = [{name: row.get(name) for name in ("job", "state", "reason", "node")} for row in rows]
+    job.write("outputs/queue.json", {"queue": queue})
     if cancel_last and not words.is_over(rows[-1]):
         _cancel_last(job, rows)
 
 
 def _cancel_last(job: Job, rows: list[Row]) -> None:
     """Cancel the last job as the exercise wants it: that is no failure of the run."""
-    *others, last = jobs.list_submitted_jobs(job)
-    job.write("jobs.json", {"jobs": [*others, dict(last, asked=True)]}, flush=True)
+    *earlier_jobs, last_job = jobs.list_submitted_jobs(job)
+    job.write("jobs.json", {"jobs": [*earlier_jobs, dict(last_job, asked=True)]}, flush=True)
     with job.holding(jobs.WATCH):
         job.write("seen.json", dict(job.read("seen.json"), jobs=[*rows[:-1], dict(rows[-1], asked=True)]))
-    commands.ask("scancel", last["id"])
-    log.note(job, f"scancel {last['id']}")
+    commands.ask("scancel", last_job["id"])
+    log.note(job, f"scancel {last_job['id']}")

@@ -30,31 +30,31 @@ def look(job: Job) -> list[Row]:
     """
     with job.holding(jobs.WATCH):
         if job.has("done"):
-            ended: list[Row] = job.read("exit.json").get("jobs", [])
-            return ended
-        seen = job.read("seen.json")
-        before: list[Row] = seen.get("jobs") or jobs.make_rows(job)
+            final_rows: list[Row] = job.read("exit.json").get("jobs", [])
+            return final_rows
+        last_look = job.read("seen.json")
+        old_rows: list[Row] = last_look.get("jobs") or jobs.make_rows(job)
         try:
-            after = _query_rows(job, before)
-            over = bool(after) and all(map(words.is_over, after))
+            new_rows = _query_rows(job, old_rows)
+            over = bool(new_rows) and all(map(words.is_over, new_rows))
             later = jobs.list_later_jobs(job) if over else []
         except commands.Controller as error:
-            if not seen.get("silent"):
-                log.note_silence(job, error.what)
-                job.write("seen.json", dict(seen, jobs=before, silent=error.what))
-            return before
-        if seen.get("silent"):
+            if not last_look.get("silent"):
+                log.note_silence(job, error.message)
+                job.write("seen.json", dict(last_look, jobs=old_rows, silent=error.message))
+            return old_rows
+        if last_look.get("silent"):
             log.note(job, "Slurm answers again")
-        log.note_changes(job, before, after)
+        log.note_changes(job, old_rows, new_rows)
         if over:
-            after = _add_details(after)
-            log.add_error_files(job, after)
-            log.warn_of_unshared_folder(job, after)
+            new_rows = _add_details(new_rows)
+            log.add_error_files(job, new_rows)
+            log.warn_of_unshared_folder(job, new_rows)
             if not later:
                 scratch.remove(job)
-            finish(job, dict(_summarize_end(job, after), later=later))
-        job.write("seen.json", {"jobs": after})
-        return after
+            finish(job, dict(_summarize_end(job, new_rows), later=later))
+        job.write("seen.json", {"jobs": new_rows})
+        return new_rows
 
 
 def state(job: Job) -> str:
@@ -70,8 +70,8 @@ def describe_state(job: Job) -> Row:
     """Return the state of the run after a look, and how it ended if it has."""
     jobs.recover(job)
     look(job)
-    ended = {name: value for name, value in job.read("exit.json").items() if name not in ("jobs", "ranks", "later")}
-    return {"state": state(job), "exit": ended or None, "ranks": {}}
+    end = {name: value for name, value in job.read("exit.json").items() if name not in ("jobs", "ranks", "later")}
+    return {"state": state(job), "exit": end or None, "ranks": {}}
 
 
 def describe_later_jobs(job: Job) -> Row:
@@ -105,22 +105,22 @@ def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> Row:
         rows = look(job) if cancelled else []
         if not cancelled or job.has("done"):
             return {"state": state(job), "killed": len(cancelled) + _cancel_later_jobs(job, deadline)}
-    still = ", ".join(f"{row['job']} is {row['state']}" for row in rows if not words.is_over(row))
-    raise commands.Controller(f"scancel was accepted, and after {proof_s:g} s Slurm still says: {still}")
+    remaining = ", ".join(f"{row['job']} is {row['state']}" for row in rows if not words.is_over(row))
+    raise commands.Controller(f"scancel was accepted, and after {proof_s:g} s Slurm still says: {remaining}")
 
 
 def _cancel_later_jobs(job: Job, deadline: float) -> int:
     """End the jobs that an ended run's jobs had submitted, and those that these submit meanwhile; return how many there
     were."""
-    ended = job.read("exit.json")
-    if not ended.get("later"):
+    end = job.read("exit.json")
+    if not end.get("later"):
         return 0
     cancelled: set[str] = set()
     later: list[str] = []
     for _ in _nap_until(deadline):
         later = [queued["job"] for queued in jobs.list_later_jobs(job)]
         if not later:
-            job.write("exit.json", dict(ended, later=[]), flush=True)
+            job.write("exit.json", dict(end, later=[]), flush=True)
             scratch.remove(job)
             return len(cancelled)
         if set(later) - cancelled:
@@ -144,26 +144,26 @@ def _nap_until(deadline: float) -> Iterator[None]:
         yield
 
 
-def _query_rows(job: Job, before: list[Row]) -> list[Row]:
+def _query_rows(job: Job, old_rows: list[Row]) -> list[Row]:
     """Return the rows with Slurm's current answer; for jobs that it has forgotten, with the accounting or the job's own
     note."""
-    open_rows = [row for row in before if not words.is_over(row)]
+    open_rows = [row for row in old_rows if not words.is_over(row)]
     if not open_rows:
-        return before
+        return old_rows
     answers = _find_own_jobs(job, _ask_queue(_list_numbers(open_rows)))
     answers.update(_find_hidden_tasks([row for row in open_rows if row["job"] not in answers]))
     accounts = _ask_accounts(_list_numbers([row for row in open_rows if row["job"] not in answers]))
-    after = []
-    for row in before:
+    new_rows = []
+    for row in old_rows:
         answer = answers.get(row["job"])
         if words.is_over(row):
-            after.append(row)
+            new_rows.append(row)
         elif answer:  # while a job completes, nodes that failed are gone from it: keep where it last ran
             ran_on = {"ran_on": answer["node"]} if answer["state"] == "RUNNING" and "node" in answer else {}
-            after.append({**row, **answer, **ran_on})
+            new_rows.append({**row, **answer, **ran_on})
         else:
-            after.append({**row, "reason": "", **(accounts.get(row["job"]) or _read_end_note(job, row["job"]))})
-    return after
+            new_rows.append({**row, "reason": "", **(accounts.get(row["job"]) or _read_end_note(job, row["job"]))})
+    return new_rows
 
 
 def _list_numbers(rows: list[Row]) -> list[str]:
@@ -238,11 +238,11 @@ def _add_details(rows: list[Row]) -> list[Row]:
         full = {**row, **{name: answer[name] for name in names if answer.get(name)}}
         if full["state"] == "COMPLETED" and full["code"] is None:
             full["code"] = 0
-        submitted, started, ended = (_epoch(full.get(name)) for name in ("submitted", "started", "ended"))
+        submit_s, start_s, end_s = (_epoch(full.get(name)) for name in ("submitted", "started", "ended"))
         if full["state"] == "CANCELLED" and not full.get("node"):
-            started = None  # it never started
-        full["waited_s"] = None if started is None or submitted is None else max(0.0, started - submitted)
-        full["ran_s"] = None if started is None or ended is None else max(0.0, ended - started)
+            start_s = None  # it never started
+        full["waited_s"] = None if start_s is None or submit_s is None else max(0.0, start_s - submit_s)
+        full["ran_s"] = None if start_s is None or end_s is None else max(0.0, end_s - start_s)
         full_rows.append(full)
     return full_rows
 
@@ -267,11 +267,11 @@ def _list_ranks(job: Job, rows: list[Row]) -> list[Row]:
     if request.get("session"):
         return []
     if not request["spread"]:
-        ended = [row for row in rows if not row["asked"] and row["code"] is not None]
-        first_hosts = [next(iter(words.hosts(row.get("node") or "")), "") for row in ended]  # the log is that machine's
+        ended_rows = [row for row in rows if not row["asked"] and row["code"] is not None]
+        first_hosts = [next(iter(words.hosts(row.get("node") or "")), "") for row in ended_rows]  # the log is that machine's
         return [
             {"rank": row["row"], "code": row["code"], "node": host, "at": _epoch(row.get("ended")) or now}
-            for row, host in zip(ended, first_hosts)
+            for row, host in zip(ended_rows, first_hosts)
         ]
     completed = all(row["state"] == "COMPLETED" for row in rows)
     ends = _read_rank_notes(job, killed=not completed)

@@ -122,9 +122,9 @@ def queue(text: str) -> dict[str, Row]:
     """Parse the output of squeue with the format QUEUE; return it by the job's number (`12`, or `7_3` for a task)."""
     jobs: dict[str, Row] = {}
     for row in _read_table(text, ("job", "state", "reason", "node", "submitted", "started", "ended")):
-        job, now = row.pop("job"), phase(row["state"])
-        row.update({"started": ""} if now == WAITING else {"reason": ""})  # a start that is only planned is none
-        jobs[job] = row if now == ENDED else {**row, "ended": ""}  # its time limit is no end
+        job, job_phase = row.pop("job"), phase(row["state"])
+        row.update({"started": ""} if job_phase == WAITING else {"reason": ""})  # a start that is only planned is none
+        jobs[job] = row if job_phase == ENDED else {**row, "ended": ""}  # its time limit is no end
     return jobs
 
 

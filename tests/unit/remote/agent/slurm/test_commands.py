@@ -53,7 +53,7 @@ def test_ask_raises_unknown_job_when_slurm_has_forgotten_it(
     with pytest.raises(commands.Controller) as caught:
         commands.ask("squeue", munge=str(tmp_path / "none"))
     assert type(caught.value) is kind
-    assert caught.value.what == said
+    assert caught.value.message == said
 
 
 def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
