@@ -121,7 +121,7 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
         hidden = LogBytes | Stage if rank is None else LogBytes | Stage | SilentRanks
         followed = context.watched_by(lambda event: None if isinstance(event, hidden) else live(event))
         tail = Tail(context.paths, live, record, rank, part)
-        thread = threading.Thread(target=tail.until, args=(ended.is_set, context.stop), daemon=True)
+        thread = threading.Thread(target=tail.follow_until, args=(ended.is_set, context.stop), daemon=True)
         thread.start()
         try:
             with Connections(followed) as connections:

@@ -54,7 +54,7 @@ def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
     commands = [
         replace(
             command,
-            argv=command.argv if keeps_restarts else _without_restarts(command.argv),
+            argv=command.argv if keeps_restarts else _remove_restarts(command.argv),
             env={**command.env, "GPUCOURSE_COLLECTIVE_TIMEOUT_S": f"{timeout_s:g}"},
         )
         for command in plan.commands
@@ -80,7 +80,7 @@ def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> di
     return {}
 
 
-def _without_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
+def _remove_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command without torchrun's restarts, which would repair what the learner should see. Everything after the
     place of the wrapper is the script's own."""
     place = argv.index(RANK)

@@ -72,7 +72,7 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     if not exercise.faults:
-        ids = sorted({item.id for other in context.catalog.modules for item in other.exercises if item.faults})
+        ids = sorted({item.id for course_module in context.catalog.modules for item in course_module.exercises if item.faults})
         raise UsageError(
             f"{exercise.id} has no faults in code to find",
             hint=f"these have: {', '.join(ids)}" if ids else "gpucourse list",

@@ -144,12 +144,12 @@ def _watch(open_session: OpenSession, over: threading.Event) -> None:
     while not over.wait(nap):
         nap = min(nap * 1.5, _LOOK_S[1])
         try:
-            held = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
+            state = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
         except GpucourseError:
             continue
-        if held.row is not None:
-            open_session.seen.append(held.row)
-            open_session.gpus = max(open_session.gpus, held.gpus)
+        if state.row is not None:
+            open_session.seen.append(state.row)
+            open_session.gpus = max(open_session.gpus, state.gpus)
             if open_session.gpus:
                 return
 
@@ -160,8 +160,8 @@ def _wait_until_gone(open_session: OpenSession) -> JobRow | None:
 
     deadline, nap = time.monotonic() + _GONE_S, 0.1
     while True:
-        held = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
-        if held.row is None or slurm.has_ended(held.row) or time.monotonic() > deadline:
-            return held.row
+        state = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
+        if state.row is None or slurm.has_ended(state.row) or time.monotonic() > deadline:
+            return state.row
         time.sleep(nap)
         nap = min(nap * 1.5, 2.0)
