@@ -20,10 +20,10 @@ Words = Mapping[str, Any]  # the words of the line so far, by the parameter of t
 
 
 def _quietly(names: Callable[[Session], Iterator[str]]) -> Completer:
-    return _with_line(lambda session, _line: names(session), names.__doc__)
+    return _complete_with_line(lambda session, _line: names(session), names.__doc__)
 
 
-def _with_line(names: Callable[[Session, Words], Iterator[str]], about: str | None = None) -> Completer:
+def _complete_with_line(names: Callable[[Session, Words], Iterator[str]], about: str | None = None) -> Completer:
     """Return a completion that also sees the words of the line so far."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -103,34 +103,34 @@ def paid_modules(session: Session) -> Iterator[str]:
     yield from dict.fromkeys(lab.module for lab in _labs(session) if lab.costs)
 
 
-@_with_line
+@_complete_with_line
 def nodes(session: Session, line: Words) -> Iterator[str]:
     """Yield the names of the nodes of the module's lab."""
     labs = [lab for lab in _labs(session) if lab.module == line.get("module")]
     yield from (node.name for lab in labs[:1] if lab.inventory for node in lab.inventory.nodes)
 
 
-@_with_line
+@_complete_with_line
 def parameters(session: Session, line: Words) -> Iterator[str]:
     """Yield the parameters of the exercise, each with an equals sign; if one has choices, with each of them."""
     for parameter in session.look().catalog.exercise(str(line.get("exercise")))[1].parameters:
         yield from (f"{parameter.name}={choice}" for choice in parameter.choices or ("",))
 
 
-@_with_line
+@_complete_with_line
 def predictions(session: Session, line: Words) -> Iterator[str]:
     """Yield what can be predicted of the exercise, with an equals sign."""
-    wanted = session.look().catalog.exercise(str(line.get("exercise")))[1].predict
-    yield from (f"{wanted.id}=",) if wanted else ()
+    question = session.look().catalog.exercise(str(line.get("exercise")))[1].predict
+    yield from (f"{question.id}=",) if question else ()
 
 
-@_with_line
+@_complete_with_line
 def checks(session: Session, line: Words) -> Iterator[str]:
     """Yield the names of the exercise's checks."""
     yield from (check.id for check in session.look().catalog.exercise(str(line.get("exercise")))[1].checks)
 
 
-@_with_line
+@_complete_with_line
 def questions(session: Session, line: Words) -> Iterator[str]:
     """Yield the exercise's questions, each with an equals sign."""
     yield from (f"{question.id}=" for question in session.look().catalog.exercise(str(line.get("exercise")))[1].questions)
@@ -156,14 +156,14 @@ def active_runs(session: Session) -> Iterator[str]:
     yield from _name_runs([(record.id, record.subject) for record in records.under_way(session.look().paths)[::-1]])
 
 
-@_with_line
+@_complete_with_line
 def runs_of_exercise(session: Session, line: Words) -> Iterator[str]:
     """Yield the ids of the exercise's runs, newest first."""
     number = line.get("exercise") or line.get("number")
     yield from (record.id for record in _records(session) if number in {None, record.subject})
 
 
-@_with_line
+@_complete_with_line
 def ranks(session: Session, line: Words) -> Iterator[str]:
     """Yield the ranks of the run, or of the exercise's newest."""
     from gpucourse.workspace import runs as records

@@ -161,7 +161,7 @@ def _store_screen(context: Context, record: RunRecord, live: Live, view: View) -
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
     seal_screen(files)
     _, exercise = context.catalog.exercise(record.exercise)
-    if any(files.screen.match(wanted.source) for wanted in exercise.deliverables):  # others are handed in already
+    if any(files.screen.match(deliverable.source) for deliverable in exercise.deliverables):  # others are handed in already
         deliver(context.paths, exercise, record)
 
 

@@ -233,8 +233,8 @@ def _mark_not_measured(check: CheckResult, part: LearnerPart | None) -> CheckRes
 
 def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult, Path]], *, rejudge: bool = False) -> None:
     """Hand in these results, each with the file that was judged. A part that has passed stays passed, with its file: later
-    attempts of the learner change nothing, unless the same file is judged again (`rejudge`). An open part, or one that could not be
-    judged, replaces nothing; a part with checks of a run counts only after a run."""
+    attempts of the learner change nothing, unless the same file is judged again (`rejudge`). An open part, or one that could
+    not be judged, replaces nothing; a part with checks of a run counts only after a run."""
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
         stored = _read_kept(context.paths, exercise.id)
         results, try_time = stored.parts, stored.tried
