@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BuiltLab(JsonDocument):
-    """What `deploy` did, or would do, for one lab. `changes` are pairs of an action and a Terraform address."""
+    """The result of `deploy` for one lab, or the preview of it. `changes` are pairs of an action and a Terraform address."""
 
     deployment: LabDocument
     changes: list[tuple[str, str]]
@@ -123,7 +123,7 @@ def deploy(
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option("--size", help="On AWS: smaller nodes, where the module allows them: xlarge.", show_default=False),
+        typer.Option("--size", help="On AWS: smaller nodes, if the module allows them: xlarge.", show_default=False),
     ] = None,
     spot: Annotated[
         bool | None,

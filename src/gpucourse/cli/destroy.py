@@ -85,8 +85,10 @@ def destroy(
         session.console.document(Destroyed(receipts=result.receipts, error=error))
     if result.receipts or not result.errors:
         subject = _describe_missing(module, target, gpu)
-        others, whole = survey_result.others, session.console.verbose
-        session.console.show(destroy_result(result.receipts, context.paths.receipts, asked=subject, others=others, whole=whole))
+        other_labs, whole = survey_result.others, session.console.verbose
+        session.console.show(
+            destroy_result(result.receipts, context.paths.receipts, asked=subject, others=other_labs, whole=whole)
+        )
     return _worst(session, result.errors)
 
 

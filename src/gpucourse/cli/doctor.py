@@ -112,12 +112,12 @@ def doctor(
         text = accounts[0].policy(place) if policy else accounts[0].setup(place)
         content = parse(text)
         return _print_file(session, text, Policy(policy=content) if policy else Setup(setup=content), json=json)
-    chosen = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
-    if not isinstance(chosen, HasAccount):
+    selected = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
+    if not isinstance(selected, HasAccount):
         typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}
         flags = {name: value is not None for name, value in typed.items()}
         _refuse_aws_options(**flags, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
-        return _machine(session, chosen.name, module, json=json)
+        return _machine(session, selected.name, module, json=json)
     look = PreflightRequest(
         module=module,
         gpu=tuple(dict.fromkeys(filter(None, (gpu or "").lower().replace(" ", "").split(",")))),
@@ -127,8 +127,8 @@ def doctor(
         ssh_cidr=ssh_cidr,
     )
     if request_quota:
-        return _request(session, chosen, look, yes=yes, json=json)
-    return _account(session, chosen, look, json=json)
+        return _request(session, selected, look, yes=yes, json=json)
+    return _account(session, selected, look, json=json)
 
 
 def _machine(session: Session, target: str, module: str | None, *, json: bool) -> int:

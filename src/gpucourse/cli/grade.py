@@ -56,7 +56,7 @@ class NewBundle(JsonDocument):
 
 
 class EditsDocument(JsonDocument):
-    """What was edited for one exercise: `lines` of the course's own scripts, and the names of the files."""
+    """The edits for one exercise: `lines` of the course's own scripts, and the names of the files."""
 
     exercise: str
     lines: int

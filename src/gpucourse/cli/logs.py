@@ -113,7 +113,7 @@ def show_logs(
 
 
 def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
-    """Show everything from the first selected line on, as it arrives on disk, whichever process writes it there."""
+    """Show everything from the first selected line on, as it arrives on disk, even if another process writes it."""
     context = session.context
     session.console.mode(record.mode)
     end = threading.Event()

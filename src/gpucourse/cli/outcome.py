@@ -39,7 +39,7 @@ class RunOutput(JsonDocument):
 
 
 class CommandDocument(JsonDocument):
-    """What one node starts."""
+    """The command that one node starts."""
 
     node_name: str = field(name="node")
     argv: list[str]
@@ -48,7 +48,7 @@ class CommandDocument(JsonDocument):
 
 
 class PlanDocument(JsonDocument):
-    """What a run would do. `batch` is what goes to Slurm, null elsewhere. `handed_on` are the variables whose values are this
+    """The plan of a run. `batch` is the part for Slurm, null without Slurm. `handed_on` are the variables whose values are this
     computer's own. An upload's `name` is its path on the node, `source` the file here."""
 
     exercise: str

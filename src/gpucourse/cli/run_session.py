@@ -50,9 +50,9 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
         with session.console.watch() as live:
             opened_session = stack.enter_context(act.open_session(context.watched_by(live), run))
         session.console.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
-        session.console.note(f"$ {opened_session.shown}")
+        session.console.note(f"$ {opened_session.command_line}")
         terminal = give(client, opened_session.argv)
-        transcript = f"$ {opened_session.shown}\n{readable(terminal.shown)}"
+        transcript = f"$ {opened_session.command_line}\n{readable(terminal.output)}"
         if terminal.closed:  # nothing can be shown any more, but the session counts
             act.close_session(context, opened_session, transcript)
             raise Interrupted(
@@ -111,7 +111,7 @@ class TerminalResult:
     """The result of a program that used the terminal: everything that it showed (the last 64 MiB), and whether the terminal was
     closed, or this process was signalled to end, before the program ended."""
 
-    shown: bytes
+    output: bytes
     closed: bool
 
 
@@ -178,13 +178,13 @@ def _write(target: int, data: bytes) -> None:
 @contextmanager
 def _raw() -> Iterator[None]:
     """Send every key to the program, also Ctrl-C; the terminal is restored after the block."""
-    before = termios.tcgetattr(sys.stdin.fileno())
+    attributes = termios.tcgetattr(sys.stdin.fileno())
     tty.setraw(sys.stdin.fileno())
     try:
         yield
     finally:
         with suppress(termios.error):  # a closed terminal cannot be restored
-            termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, before)
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, attributes)
 
 
 @contextmanager
@@ -194,11 +194,11 @@ def _follow_resizes(master: int) -> Iterator[None]:
     def handle_resize(_number: int, _frame: FrameType | None) -> None:
         _follow_size(master)
 
-    before = signal.signal(signal.SIGWINCH, handle_resize)
+    previous = signal.signal(signal.SIGWINCH, handle_resize)
     try:
         yield
     finally:
-        signal.signal(signal.SIGWINCH, before)
+        signal.signal(signal.SIGWINCH, previous)
 
 
 def _follow_size(master: int) -> None:

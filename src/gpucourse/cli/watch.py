@@ -236,10 +236,10 @@ def _single_keys() -> Iterator[int]:
     """Make the terminal send keys at once, without showing them; Ctrl-C still interrupts. The terminal is restored after the
     block."""
     keys = sys.stdin.fileno()
-    before = termios.tcgetattr(keys)
+    attributes = termios.tcgetattr(keys)
     try:
         tty.setcbreak(keys, termios.TCSANOW)
         yield keys
     finally:
         with suppress(termios.error):  # a closed terminal cannot be restored
-            termios.tcsetattr(keys, termios.TCSANOW, before)
+            termios.tcsetattr(keys, termios.TCSANOW, attributes)

@@ -70,7 +70,7 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
 
 def starts_ranks_itself(script: Path) -> bool:
     """Return whether a script is written to start its own ranks: it starts processes, and puts MASTER_PORT into the
-    environment, where torchrun's ranks find theirs. Found by reading, as its imports are."""
+    environment, from which torchrun's ranks read theirs. Found by reading, as its imports are."""
     try:
         nodes = list(ast.walk(ast.parse(read_named(script, MAX_SOURCE_BYTES))))
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):

@@ -41,7 +41,7 @@ _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBatch:
-    """What a file requests in its #SBATCH lines, as far as that is shown or used.
+    """The requests in the #SBATCH lines of a file, as far as they are shown or used.
 
     `partition` is empty if it names none, and so are `error`, the file for what the job writes on standard error, and `export`,
     the variables that the job has. `processes` are those of the whole job; `tasks` the numbers of an array's tasks, of which

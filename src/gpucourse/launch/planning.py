@@ -1,4 +1,4 @@
-"""What the plans of several launchers share: how many nodes and processes there are, and one command for each node."""
+"""The common part of several launchers' plans: the numbers of nodes and processes, and one command for each node."""
 
 from __future__ import annotations
 

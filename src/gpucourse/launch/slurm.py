@@ -66,9 +66,9 @@ def partition_of(request: LaunchRequest, login: str = "") -> str:
     value = str(request.parameters.get(name, "")) if name else ""
     if name in request.typed:
         return value
-    if login or request.written is None:
+    if login or request.written_batch is None:
         return login or value
-    return read_sbatch_options(request.written.text).values.get("partition", "")
+    return read_sbatch_options(request.written_batch.text).values.get("partition", "")
 
 
 def nodes_of(request: LaunchRequest, requested: int | None) -> int:
@@ -123,13 +123,13 @@ def _files(
     text = sbatch.render(first)
     files = [BatchFile(name="array" if count else "job", text=text, copies=_whole(copies), tasks=count, flags=flags)]
     setup = ""
-    if request.written is not None:
+    if request.written_batch is not None:
         setup = sbatch.render_setup(first)
         files[0] = replace(
             files[0],
-            name=request.written.name,
-            text=request.written.text,
-            tasks=request.written.tasks,
+            name=request.written_batch.name,
+            text=request.written_batch.text,
+            tasks=request.written_batch.tasks,
             arguments=request.arguments,
         )
     if slurm.gather and request.script == exercise.script:
@@ -152,11 +152,13 @@ def _type_beside(request: LaunchRequest, slurm: SlurmLaunch, job: sbatch.SbatchJ
     """Return the options that the learner typed for this run, to be added after sbatch: there they overrule a file, and what
     the login sets for sbatch."""
     values = {"timeout": f"--time={sbatch.time_limit(job.time_s)}", slurm.partition: f"--partition={job.partition}"}
-    if request.written is not None:
+    if request.written_batch is not None:
         values |= {
             "nodes": f"--nodes={job.nodes}",
             request.exercise.launch.count_parameter: f"--ntasks-per-node={job.tasks}",
-            slurm.at_once: f"--array={_range(request, slurm, request.written.tasks)}" if request.written.tasks else "",
+            slurm.at_once: f"--array={_range(request, slurm, request.written_batch.tasks)}"
+            if request.written_batch.tasks
+            else "",
         }
     return tuple(flag for name, flag in values.items() if name in request.typed and flag)
 

@@ -54,7 +54,7 @@ class Repair:
 
     @property
     def is_right(self) -> bool:
-        """Whether the fault is gone and the exercise passes its checks."""
+        """Return whether the fault is gone and the exercise passes its checks."""
         checks = self.verdict.verdict if self.verdict else "failed"
         return self.judged is not None and self.judged.word == "passed" and checks not in {"failed", "error"}
 

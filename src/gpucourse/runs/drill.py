@@ -37,7 +37,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
     "wrong-world-size": (
         "All ranks began, and none of them got past the same call. Which?",
         "The ranks wait in init_process_group for somebody. The last number of the key that they wait for is a rank.",
-        "They wait for a rank whose number nobody was given: they were told a larger world than was started.",
+        "They wait for a rank that no process has: their world size is larger than the number of ranks started.",
     ),
     "slow-rank": (
         "Nothing failed. So compare times, rank by rank: gpucourse logs RUN --times shows when each line came.",

@@ -172,7 +172,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
         nccl=lab.nccl if lab is not None else {},
         processes=request.processes,
         typed=_list_typed(request),
-        written=batch,
+        written_batch=batch,
     )
 
 

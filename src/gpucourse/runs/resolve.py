@@ -164,7 +164,7 @@ class RunLocation:
 
 
 def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
-    """Return the place where a run would happen: on the lab that is on record, else where a new one would exist."""
+    """Return the place where a run would happen: on the lab that is on record, else on the target of a new one."""
     if not isinstance(run.deployment, MissingError):
         return RunLocation(run.deployment.mode, run.deployment.lacks)
     existing = deployments.of_module(context.paths, run.lab.id)  # the run is meant for it, also if it is stopped or not ready

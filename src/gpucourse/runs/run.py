@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpucourse.runs import follow
 
 Faults = dict[str, dict[str, object]]
-"""What the agent of a node has to break, by the node's name."""
+"""The faults that the agent of a node injects, by the node's name."""
 InjectFaults = Callable[[LaunchPlan], tuple[LaunchPlan, Faults]]
 
 

@@ -33,7 +33,7 @@ class ExerciseRun:
 
     @property
     def good(self) -> bool:
-        """Whether it ran to its end and no check failed, or was skipped."""
+        """Return whether it ran to its end and no check failed, or was skipped."""
         return self.state == "skipped" or (self.state == "succeeded" and self.verdict not in {"failed", "error"})
 
 

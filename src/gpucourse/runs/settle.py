@@ -56,7 +56,7 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run to its end, whichever process follows it; for `limit_s` at most if it is this process."""
+    """Follow a run to its end, even if another process follows it; for `limit_s` at most if it is this process."""
     while True:
         with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as has_lock:
             record = _reread(context, record) if has_lock else runs.reread(context.paths, record)

@@ -124,7 +124,7 @@ def _choose_partition(request: LaunchRequest, slurm_cluster: SlurmCluster) -> Pa
     exists and the file is the course's; else the cluster's own default. Raises UsageError if it does not exist, or is down."""
     is_terminal = find_launcher(request.launcher).is_terminal
     login = slurm_cluster.session_partition if is_terminal else slurm_cluster.batch_partition
-    is_written = request.written is not None
+    is_written = request.written_batch is not None
     name = batch.partition_of(request, login) or ("" if is_written else batch.PARTITION)
     partition = slurm_cluster.partition(name)
     if partition is None and (not name or (name == batch.PARTITION and not is_written)):

@@ -40,17 +40,17 @@ _LOOK_S = (0.3, 5.0)
 
 @dataclass
 class OpenSession:
-    """A session that is ready to begin: `argv` is for a terminal, `shown` is what a person would type on the head."""
+    """A session that is ready to begin: `argv` is for a terminal, `command_line` is what a person would type on the head."""
 
     plan: LaunchPlan
     record: RunRecord
     deployment: Deployment
     argv: tuple[str, ...]
-    shown: str
+    command_line: str
     fleet: Fleet
-    seen: list[JobRow] = field(default_factory=list)
+    rows: list[JobRow] = field(default_factory=list)
     gpus: int = 0
-    began: float = field(default_factory=time.monotonic)
+    start_s: float = field(default_factory=time.monotonic)
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
                 record=record,
                 deployment=deployment,
                 argv=_terminal(context.paths, deployment, named, place),
-                shown=shlex.join(named.commands[0].argv),
+                command_line=shlex.join(named.commands[0].argv),
                 fleet=fleet,
             )
             over = threading.Event()
@@ -104,11 +104,11 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
     record.slurm.held = SlurmSession(
         gpus_held=open_session.gpus,
         gpus_after=0 if over else open_session.gpus,
-        held_s=last.ran_s or time.monotonic() - open_session.began,
+        held_s=last.ran_s or time.monotonic() - open_session.start_s,
     )
     reason = slurm.ending_of(last)
     code = {"timed_out": 124, "lost": 137, "cancelled": 143}.get(reason, 0)
-    seconds = round(time.monotonic() - open_session.began, 3)
+    seconds = round(time.monotonic() - open_session.start_s, 3)
     node_exit = NodeExit(node=record.nodes[0], code=code, reason=reason, seconds=seconds)
     record.node_exits, record.ended = [node_exit], now_utc()
     return follow.conclude(context, open_session.fleet, record)
@@ -148,7 +148,7 @@ def _watch(open_session: OpenSession, over: threading.Event) -> None:
         except GpucourseError:
             continue
         if state.row is not None:
-            open_session.seen.append(state.row)
+            open_session.rows.append(state.row)
             open_session.gpus = max(open_session.gpus, state.gpus)
             if open_session.gpus:
                 return

@@ -158,8 +158,8 @@ def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> Non
         partition(node("g2"), name="gpu", default=False),
     )
     usual = request(partition="gpu")
-    own = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
-    bare = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
+    own = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
+    bare = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
     several = replace(here, batch_partition="gpu-short,gpu", session_partition="cpu")
     assert [slurm._choose_partition(wanted, here).name for wanted in (usual, own, bare)] == ["gpu", "gpu-short", "cpu"]
     assert [slurm._choose_partition(wanted, several).name for wanted in (usual, own)] == ["gpu-short,gpu"] * 2
@@ -168,7 +168,7 @@ def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> Non
     typed = replace(own, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
     assert slurm._choose_partition(typed, several).name == "cpu"
     assert enough(own, slurm._choose_partition(own, here), 1) == []
-    absent = replace(own, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
+    absent = replace(own, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
     with pytest.raises(UsageError, match="no partition 'gpu'"):
         slurm._choose_partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
 
