@@ -19,7 +19,7 @@ Completer = Callable[[typer.Context, str], list[str]]
 Words = Mapping[str, Any]  # the words of the line so far, by the parameter of the command
 
 
-def _quietly(names: Callable[[Session], Iterator[str]]) -> Completer:
+def _complete_from_workspace(names: Callable[[Session], Iterator[str]]) -> Completer:
     return _complete_with_line(lambda session, _line: names(session), names.__doc__)
 
 
@@ -43,20 +43,20 @@ def _read_line(ctx: typer.Context) -> Words:
     return {**ctx.params, **{str(name): word for name, word in zip(names, ctx.args, strict=False)}}
 
 
-@_quietly
+@_complete_from_workspace
 def modules(session: Session) -> Iterator[str]:
     """Yield the numbers of modules."""
     yield from (module.id for module in session.look().catalog.modules)
 
 
-@_quietly
+@_complete_from_workspace
 def exercises(session: Session) -> Iterator[str]:
     """Yield the numbers of exercises."""
     for module in session.look().catalog.modules:
         yield from (exercise.id for exercise in module.exercises)
 
 
-@_quietly
+@_complete_from_workspace
 def faults(session: Session) -> Iterator[str]:
     """Yield the words for faults that `break` injects."""
     from gpucourse.model.drill import HOWS
@@ -65,7 +65,7 @@ def faults(session: Session) -> Iterator[str]:
     yield from (*HOWS, *list_faults(session.look().catalog))
 
 
-@_quietly
+@_complete_from_workspace
 def lessons(session: Session) -> Iterator[str]:
     """Yield the numbers of modules, then those of exercises."""
     catalog = session.look().catalog
@@ -73,7 +73,7 @@ def lessons(session: Session) -> Iterator[str]:
     yield from (exercise.id for module in catalog.modules for exercise in module.exercises)
 
 
-@_quietly
+@_complete_from_workspace
 def list_trusted_folders(_session: Session) -> Iterator[str]:
     """Yield the folders of other users that this person trusts."""
     import os
@@ -83,7 +83,7 @@ def list_trusted_folders(_session: Session) -> Iterator[str]:
     yield from list_trusted_folders(os.environ)
 
 
-@_quietly
+@_complete_from_workspace
 def gpus(_session: Session) -> Iterator[str]:
     """Yield the GPUs that can be chosen."""
     from gpucourse.hardware import hardware
@@ -91,13 +91,13 @@ def gpus(_session: Session) -> Iterator[str]:
     yield from hardware().choices
 
 
-@_quietly
+@_complete_from_workspace
 def deployed_modules(session: Session) -> Iterator[str]:
     """Yield the numbers of the modules whose labs are deployed."""
     yield from dict.fromkeys(lab.module for lab in _labs(session))
 
 
-@_quietly
+@_complete_from_workspace
 def paid_modules(session: Session) -> Iterator[str]:
     """Yield the numbers of the modules whose deployed labs cost money, and so can be paused and extended."""
     yield from dict.fromkeys(lab.module for lab in _labs(session) if lab.costs)
@@ -136,7 +136,7 @@ def questions(session: Session, line: Words) -> Iterator[str]:
     yield from (f"{question.id}=" for question in session.look().catalog.exercise(str(line.get("exercise")))[1].questions)
 
 
-@_quietly
+@_complete_from_workspace
 def runs(session: Session) -> Iterator[str]:
     """Yield the ids of runs, newest first; the word of a run if no other run has it; the exercises and scripts that have
     runs."""
@@ -148,7 +148,7 @@ def runs(session: Session) -> Iterator[str]:
     yield from _name_runs([(folder.name, folder.parent.name) for folder in folders])
 
 
-@_quietly
+@_complete_from_workspace
 def active_runs(session: Session) -> Iterator[str]:
     """Yield the runs that have not ended, as `runs` names them."""
     from gpucourse.workspace import runs as records

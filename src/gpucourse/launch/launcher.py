@@ -1,4 +1,4 @@
-"""The interface of a launcher: it makes a launch plan from a request and facts about the nodes. Its subclasses are a file each."""
+"""The interface of a launcher: it makes a launch plan from a request and facts about the nodes. Each subclass has its file."""
 
 from __future__ import annotations
 
