@@ -30,13 +30,13 @@ def object_to_plan(plan: LaunchPlan) -> UsageError | None:
             hint="gpucourse deploy 3 --target local",
         )
     if not find_traits(plan.launcher).drills:
-        return no_ranks(plan.exercise, plan.launcher)
+        return make_ranks_error(plan.exercise, plan.launcher)
     if plan.world_size < 2:
         return UsageError(f"{plan.exercise} was to start one rank, and a drill needs at least two", hint=retry)
     return None
 
 
-def no_ranks(exercise: str, launcher: str, *, in_code: bool = False) -> UsageError:
+def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> UsageError:
     """Return the error for an exercise whose processes never meet, so that it cannot be a drill; `in_code`: whether an error
     can be put into its code."""
     ranks = "take an exercise of module 3: gpucourse break 3.2"

@@ -58,7 +58,7 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
     module, exercise = context.catalog.exercise(run_request.exercise)
     drills = exercise.launch.traits.drills
     if not drills:
-        raise launch_drill.no_ranks(exercise.id, exercise.launch.kind, in_code=bool(exercise.faults))
+        raise launch_drill.make_ranks_error(exercise.id, exercise.launch.kind, in_code=bool(exercise.faults))
     run_request = _choose_simulated_lab(context.paths, module, run_request)
     kind: How = secrets.choice(list(drills)) if requested_kind is None else requested_kind
     faults: list[InjectedFault] = []

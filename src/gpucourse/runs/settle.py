@@ -134,7 +134,7 @@ class ListedRun:
     detail: str = ""
 
 
-def every_run(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
+def list_settled_runs(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
     """Return every run, oldest first, and why others cannot be read; first collect those that ended unattended."""
     records, errors = runs.readable(context.paths, exercise)
     away = [record for record in records if not record.collected]
