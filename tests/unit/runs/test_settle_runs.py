@@ -7,7 +7,9 @@ from tests.learning import Learning, deploy
 from tests.unit.runs.test_connect import SilentNodes
 
 
-def test_every_run_has_a_reason_for_one_whose_nodes_are_silent_and_for_one_that_cannot_be_read(learning: Learning) -> None:
+def test_list_settled_runs_has_a_reason_for_one_whose_nodes_are_silent_and_for_one_that_cannot_be_read(
+    learning: Learning,
+) -> None:
     deploy(learning)
     done, away, damaged = learning.record(), learning.record(state="running", collected=False), learning.record()
     (learning.folder(damaged) / "run.json").write_text("{")
