@@ -9,7 +9,7 @@ from functools import partial
 
 from benchmarks.lab import Lab, lab
 from benchmarks.measure import Row, medians, seconds
-from gpucourse.launch.torchrun import by_hand
+from gpucourse.launch.torchrun import format_typed
 
 ROUNDS = 12
 MAX_MORE_S = 0.7
@@ -39,7 +39,7 @@ def _run_by_hand(bench_lab: Lab, plan: dict) -> None:  # type: ignore[type-arg]
         node = command["node"]
         subprocess.run(["scp", "-q", "-F", str(config), *scripts, f"{node}:"], check=True)
     for command in plan["plan"]["commands"]:
-        words = by_hand(command["argv"])
+        words = format_typed(command["argv"])
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in command["env"].items())
         line = f"{settings} {shlex.join(words)}"
         started.append(subprocess.Popen(["ssh", "-F", str(config), command["node"], line], stdout=subprocess.DEVNULL))

@@ -102,28 +102,28 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
     )
     if first:
         session.console.note(f"Question {first + 1} is the first one to answer; --set NAME=ANSWER changes an earlier answer.")
-    for number, asked in enumerate(questions, 1):
-        if asked.kind == "mutation":
+    for number, item in enumerate(questions, 1):
+        if item.kind == "mutation":
             if results[number - 1].verdict != "passed":
-                session.console.show(mutation(asked, number, len(questions), answering.exercise.mutation_command))
+                session.console.show(mutation(item, number, len(questions), answering.exercise.mutation_command))
             continue
         if number <= first:
             continue
-        before = answering.answers.get(asked.id)
-        session.console.show(question(asked, number, len(questions), now=None if before is None else str(before)))
+        earlier = answering.answers.get(item.id)
+        session.console.show(question(item, number, len(questions), now=None if earlier is None else str(earlier)))
         while True:
-            line = ask(session, f"{asked.unit or 'answer'}> ")
+            line = ask(session, f"{item.unit or 'answer'}> ")
             if line is None:
                 return answers_of(context, answering.exercise)
             if not line:
                 break
             try:
-                act.judge_answer(context.paths, answering, asked, line)
+                act.judge_answer(context.paths, answering, item, line)
             except ValueError as error:
                 session.console.warn(str(error))
                 continue
-            results = act.take(context, answering, {asked.id: line})
-            session.console.show(judgement(next(result for result in results if result.id == asked.id)))
+            results = act.take(context, answering, {item.id: line})
+            session.console.show(judgement(next(result for result in results if result.id == item.id)))
             break
     return answers_of(context, answering.exercise)
 
@@ -133,7 +133,7 @@ def find_first_open(results: Sequence[AnswerResult]) -> int:
     else 0. Questions that a run answers are skipped."""
     questions = [(place, result.verdict) for place, result in enumerate(results) if result.kind != "mutation"]
     for verdict in ("open", "failed"):
-        if places := [place for place, given in questions if given == verdict]:
+        if places := [place for place, answer in questions if answer == verdict]:
             return places[0]
     return 0
 

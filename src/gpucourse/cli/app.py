@@ -45,8 +45,8 @@ def name_in_python(command: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) else name
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"gpucourse {__version__}")
         raise typer.Exit
 

@@ -33,15 +33,15 @@ def ask(session: Session, prompt: str) -> str | None:
     return line.strip() if line else None
 
 
-def confirm(session: Session, question: str, *, yes: bool, command: str, why: str = "") -> bool:
+def confirm(session: Session, question: str, *, yes: bool, command: str, reason: str = "") -> bool:
     """Return whether the person agrees; `yes` answers for them, and any answer but yes means no.
 
-    `command` is the typed command, for the hint, and `why` what the person must agree to, in case the screen does not show it.
+    `command` is the typed command, for the hint, and `reason` what the person must agree to, if the screen does not show it.
     Raises UsageError if no person can answer: no terminal, or --json.
     """
     if yes:
         return True
     if session.options.json or not sys.stdin.isatty() or not session.console.err.terminal:
-        about = f"{why}: " if why else ""
+        about = f"{reason}: " if reason else ""
         raise UsageError(f"{about}this needs a confirmation, and there is no terminal", hint=f"{command} --yes")
     return session.console.ask(question, sys.stdin)

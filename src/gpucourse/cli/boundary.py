@@ -27,10 +27,10 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. Never raises."""
     session = _session(Options(json="--json" in arguments))
     try:
-        options, rest = split(arguments)
+        options, words = split(arguments)
         session = _session(options)
         with _signals(), closing(session):
-            return _dispatch(rest, session)
+            return _dispatch(words, session)
     except GpucourseError as error:
         session.console.error(error)
         return int(error.exit_code)
@@ -97,8 +97,8 @@ def _complete_shell(option: str, shell: str = "", *_more: str) -> int:
     except OSError as error:
         if error.filename is None:  # an error of the screen, not of a file
             raise
-        what = f"cannot write {printable(str(error.filename), 4096)}: {error.strerror}"
-        raise StorageError(what, hint=f"gpucourse {_SHOW} {name} prints what belongs there") from error
+        problem = f"cannot write {printable(str(error.filename), 4096)}: {error.strerror}"
+        raise StorageError(problem, hint=f"gpucourse {_SHOW} {name} prints what belongs there") from error
     sys.stdout.write(f"Completion for {name} is installed in {file}. It works in every new terminal.\n")
     return int(ExitCode.DONE)
 
@@ -122,11 +122,11 @@ def _signals() -> Iterator[None]:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    handlers = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
@@ -136,15 +136,15 @@ def _explain(error: OSError) -> GpucourseError | None:
     if error.errno == errno.EMFILE:
         import resource
 
-        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return MissingError(f"this takes more than {allowed} open files, the limit of this shell", hint="ulimit -n 4096")
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return MissingError(f"this takes more than {limit} open files, the limit of this shell", hint="ulimit -n 4096")
     if error.errno == errno.ENAMETOOLONG:
         return UsageError(f"a name is too long for a file: {printable(str(error.filename), 80)}", hint="gpucourse --help")
     if isinstance(error, FileNotFoundError) and error.filename is None:  # then the system means the current folder
         try:
             find_current_folder()
-        except MissingError as gone:
-            return gone
+        except MissingError as missing:
+            return missing
     return None
 
 

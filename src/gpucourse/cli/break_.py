@@ -29,7 +29,7 @@ class JudgedRepair(JsonDocument):
 def break_(
     ctx: typer.Context,
     exercise: Annotated[str, typer.Argument(help="An exercise with several ranks: 3.2", autocompletion=complete.exercises)],
-    how: Annotated[
+    kind: Annotated[
         Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank", "code"] | None,
         typer.Option(
             "--how", help="Which fault (default: a random one); code: an error in a copy of the script.", show_default=False
@@ -52,16 +52,16 @@ def break_(
     context = session.context
     session.console.mode(context.settings.target)
     if repaired:
-        if how not in {None, "code"}:
+        if kind not in {None, "code"}:
             raise UsageError(
-                f"--repaired is for a copy with a fault in its code, not for {how}",
+                f"--repaired is for a copy with a fault in its code, not for {kind}",
                 hint=f"gpucourse break {exercise} --repaired",
             )
         return _judge_repair(session, run_request, json=json)
-    if how == "code":
+    if kind == "code":
         return _break_code(session, run_request, json=json)
     with session.console.watch() as live:
-        record = break_exercise(context.watched_by(live), run_request, how).record
+        record = break_exercise(context.watched_by(live), run_request, kind).record
     if json:
         folder = context.paths.run(record.exercise, record.id).folder
         session.console.document(OneRun(run=RunDocument.of(record), folder=folder))

@@ -153,9 +153,9 @@ def _check_script(session: Session, name: str, run: str | None, *, json: bool) -
     from gpucourse.ui.views.result import check_result
 
     record, verdict = check_script(session.context, name, run)
-    if others := find_namesakes(session.context.paths, record):
+    if namesakes := find_namesakes(session.context.paths, record):
         session.console.note(
-            f"run {record.id} is of {record.own_script}; {', '.join(others)} has runs too: --run RUN names one"
+            f"run {record.id} is of {record.own_script}; {', '.join(namesakes)} has runs too: --run RUN names one"
         )
     if json:
         session.console.document(RunCheck(run=record.id, verdict=verdict))
@@ -202,11 +202,11 @@ def _diagnose_code(session: Session, exercise: str, word: str, *, json: bool) ->
     return ExitCode.DONE
 
 
-def _diagnose_drill(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
+def _diagnose_drill(session: Session, exercise: str, diagnosis: str, rank: int | None, *, json: bool) -> int:
     from gpucourse.runs.drill import judge_diagnosis
     from gpucourse.ui.views.drill import diagnosis_result
 
-    record, verdict = judge_diagnosis(session.context, exercise, how, rank)
+    record, verdict = judge_diagnosis(session.context, exercise, diagnosis, rank)
     if json:
         session.console.document(DiagnosedRun(run=RunDocument.of(record), verdict=verdict))
     bad = [check for check in verdict.checks if check.verdict != "passed"]

@@ -25,8 +25,8 @@ def cost(
     session = session_of(ctx)
     if billed:
         session.console.note("asking Cost Explorer, which costs $0.01 a request")
-    known = act(session.context, ask_aws=billed)
+    costs = act(session.context, ask_aws=billed)
     if json:
-        session.console.document(known)
-    session.console.show(view(known))
+        session.console.document(costs)
+    session.console.show(view(costs))
     return ExitCode.DONE

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BuiltLab(JsonDocument):
-    """What `deploy` did, or would do, for one lab. `changes` are pairs of an action and a Terraform address."""
+    """The result of `deploy` for one lab, or the preview of it. `changes` are pairs of an action and a Terraform address."""
 
     deployment: LabDocument
     changes: list[tuple[str, str]]
@@ -123,7 +123,7 @@ def deploy(
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option("--size", help="On AWS: smaller nodes, where the module allows them: xlarge.", show_default=False),
+        typer.Option("--size", help="On AWS: smaller nodes, if the module allows them: xlarge.", show_default=False),
     ] = None,
     spot: Annotated[
         bool | None,
@@ -185,16 +185,16 @@ def deploy(
         trust=tuple(trust or ()),
         on_login_node=on_login_node,
     )
-    meant = choose_target(session.context.settings, request)
-    request = replace(request, target=meant.name)
-    session.console.mode(meant.name)
+    chosen_target = choose_target(session.context.settings, request)
+    request = replace(request, target=chosen_target.name)
+    session.console.mode(chosen_target.name)
     try:
-        return _deploy(session, meant, request, yes=yes, json=json)
+        return _deploy(session, chosen_target, request, yes=yes, json=json)
     except UnknownHosts as error:
         if session.options.json or not sys.stdin.isatty() or not _is_vouched(session, error):
             raise
         trusted = (*request.trust, *(stranger.fingerprint for stranger in error.strangers))
-        return _deploy(session, meant, replace(request, trust=trusted), yes=yes, json=json)
+        return _deploy(session, chosen_target, replace(request, trust=trusted), yes=yes, json=json)
 
 
 def _parts(text: str | None) -> tuple[str, ...]:
@@ -205,10 +205,10 @@ def _parts(text: str | None) -> tuple[str, ...]:
 def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool, json: bool) -> int:
     from gpucourse.labs.results import PricedProposal
 
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with session.console.watch() as live:
             context = session.context.watched_by(live)
-            proposal = held.enter_context(target.propose(context, request))
+            proposal = stack.enter_context(target.propose(context, request))
             priced = proposal if isinstance(proposal, PricedProposal) else None
             stops = priced is not None or request.dry_run or proposal.ends
             built = None if stops else target.build(context, proposal)
@@ -233,8 +233,8 @@ def _agree(session: Session, request: DeployRequest, runs: Sequence[RunRecord], 
     if request.dry_run:
         return
     named, command = ", ".join(run.id for run in runs), request.command
-    why = f"nodes of {runs[0].stack} go away or are made again, and run {named} is still on them"
-    if not confirm(session, "Stop what runs there and change the lab?", yes=yes, command=command, why=why):
+    reason = f"nodes of {runs[0].stack} go away or are made again, and run {named} is still on them"
+    if not confirm(session, "Stop what runs there and change the lab?", yes=yes, command=command, reason=reason):
         raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it to its end\n{command}")
 
 
@@ -294,8 +294,8 @@ def _show_built(session: Session, built: BuildResult, *, prices: QuoteList | Non
         offer_line(session, built.labs[0].deployment.module, ask=ask)
     if not built.errors:
         return ExitCode.DONE
-    *others, worst = sorted(built.errors, key=lambda error: error.exit_code)
-    for error in others:
+    *milder, worst = sorted(built.errors, key=lambda error: error.exit_code)
+    for error in milder:
         console.error(error)
     raise worst
 

@@ -68,9 +68,9 @@ def destroy(
     session = session_of(ctx)
     context = session.context
     with session.console.watch() as live:
-        wanted = DestroyRequest(module=module, target=target, gpu=gpu, forget_unreachable=forget_unreachable)
-        survey_result = survey(context.watched_by(live), wanted)
-    command = _format_command(wanted, discard=discard)
+        request = DestroyRequest(module=module, target=target, gpu=gpu, forget_unreachable=forget_unreachable)
+        survey_result = survey(context.watched_by(live), request)
+    command = _format_command(request, discard=discard)
     _agree(session, survey_result, yes=yes, discard=discard, command=command)
     if any(lab.is_simulated for lab in survey_result.labs):
         session.console.mode(SIMULATED)
@@ -84,21 +84,21 @@ def destroy(
         error = describe_errors(result.errors) if result.errors else UNSET
         session.console.document(Destroyed(receipts=result.receipts, error=error))
     if result.receipts or not result.errors:
-        asked = _not_deployed(module, target, gpu)
-        others, whole = survey_result.others, session.console.verbose
+        subject = _describe_missing(module, target, gpu)
+        other_labs, whole = survey_result.others, session.console.verbose
         session.console.show(
-            destroy_result(result.receipts, context.paths.receipts, not_deployed=asked, deployed_labs=others, whole=whole)
+            destroy_result(result.receipts, context.paths.receipts, not_deployed=subject, deployed_labs=other_labs, whole=whole)
         )
     return _worst(session, result.errors)
 
 
-def _format_command(wanted: DestroyRequest, *, discard: bool) -> str:
+def _format_command(request: DestroyRequest, *, discard: bool) -> str:
     """Return the typed command with its options: without them it would remove more than the person meant."""
-    words = ["gpucourse", "destroy", wanted.module or "--all"]
-    words += ["--target", wanted.target] if wanted.target else []
-    words += ["--gpu", wanted.gpu] if wanted.gpu else []
+    words = ["gpucourse", "destroy", request.module or "--all"]
+    words += ["--target", request.target] if request.target else []
+    words += ["--gpu", request.gpu] if request.gpu else []
     words += ["--discard"] if discard else []
-    words += ["--forget-unreachable"] if wanted.forget_unreachable else []
+    words += ["--forget-unreachable"] if request.forget_unreachable else []
     return shlex.join(words)
 
 
@@ -110,25 +110,25 @@ def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool,
     from gpucourse.labs.destroy import preview_destroy
     from gpucourse.ui.views.destroy_preview import destroy_preview as view
 
-    paid = preview_destroy(session.context, survey_result.labs)
+    preview = preview_destroy(session.context, survey_result.labs)
     session.console.show(
-        view(paid, untracked=survey_result.all_untracked, free_labs=len(survey_result.labs) - len(paid), discard=discard)
+        view(preview, untracked=survey_result.all_untracked, free_labs=len(survey_result.labs) - len(preview), discard=discard)
     )
     if not confirm(session, "Take this down?", yes=yes, command=command):
         raise Interrupted("nothing was changed", hint=f"when you are done with it: {command}")
 
 
-def _not_deployed(module: str | None, target: str | None, gpu: str | None) -> str:
+def _describe_missing(module: str | None, target: str | None, gpu: str | None) -> str:
     """Return the message for labs that are not deployed."""
-    what = f"Module {module} is not deployed" if module else "No such lab is deployed"
-    return what + (f" on {target}" if target else "") + (f" with {gpu}" if gpu else "")
+    text = f"Module {module} is not deployed" if module else "No such lab is deployed"
+    return text + (f" on {target}" if target else "") + (f" with {gpu}" if gpu else "")
 
 
 def _worst(session: Session, errors: list[GpucourseError]) -> int:
     """Show all errors but the worst, and raise that one: it decides the exit code."""
     if not errors:
         return ExitCode.DONE
-    *others, worst = sorted(errors, key=lambda error: error.exit_code)
-    for error in others:
+    *milder, worst = sorted(errors, key=lambda error: error.exit_code)
+    for error in milder:
         session.console.error(error)
     raise worst

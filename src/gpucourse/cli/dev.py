@@ -34,7 +34,7 @@ class CourseFiles(JsonDocument):
 
 def dev(
     ctx: typer.Context,
-    what: Annotated[
+    action: Annotated[
         Literal["new", "check", "schema"],
         typer.Argument(
             help="new: a small course to begin with, in an empty folder. check: everything that is wrong with a course. "
@@ -55,14 +55,14 @@ def dev(
     json: JsonFlag = False,
 ) -> int:
     """Begin a course of your own, or check one."""
-    if run and what != "check":
+    if run and action != "check":
         raise UsageError("--run goes with dev check", hint="gpucourse dev check --run")
     if module and not run:
         raise UsageError("--module goes with --run", hint="gpucourse dev check --run --module 3")
     session = session_of(ctx)
-    if what == "new":
+    if action == "new":
         return _start(session, folder, json=json)
-    if what == "schema":
+    if action == "schema":
         return _write_schemas(session, folder, json=json)
     return _check(session, folder, run=run, modules=module or [], json=json)
 

@@ -112,12 +112,12 @@ def doctor(
         text = accounts[0].policy(place) if policy else accounts[0].setup(place)
         content = parse(text)
         return _print_file(session, text, Policy(policy=content) if policy else Setup(setup=content), json=json)
-    meant = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
-    if not isinstance(meant, HasAccount):
+    selected = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
+    if not isinstance(selected, HasAccount):
         typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}
-        given = {name: value is not None for name, value in typed.items()}
-        _only_on_aws(**given, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
-        return _machine(session, meant.name, module, json=json)
+        flags = {name: value is not None for name, value in typed.items()}
+        _refuse_aws_options(**flags, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
+        return _machine(session, selected.name, module, json=json)
     look = PreflightRequest(
         module=module,
         gpu=tuple(dict.fromkeys(filter(None, (gpu or "").lower().replace(" ", "").split(",")))),
@@ -127,15 +127,15 @@ def doctor(
         ssh_cidr=ssh_cidr,
     )
     if request_quota:
-        return _request(session, meant, look, yes=yes, json=json)
-    return _account(session, meant, look, json=json)
+        return _request(session, selected, look, yes=yes, json=json)
+    return _account(session, selected, look, json=json)
 
 
-def _machine(session: Session, meant: str, module: str | None, *, json: bool) -> int:
+def _machine(session: Session, target: str, module: str | None, *, json: bool) -> int:
     from gpucourse.labs.doctor import doctor as act
     from gpucourse.ui.views.doctor import machine
 
-    findings = act(session.context, meant, module)
+    findings = act(session.context, target, module)
     if json:
         session.console.document(Examination(findings=findings))
     session.console.show(machine(findings, session.find_step(), module or ""))
@@ -160,18 +160,18 @@ def _request(session: Session, target: HasAccount, look: PreflightRequest, *, ye
     context = session.context
     with session.console.watch() as live:
         short = target.short_quotas(context.watched_by(live), look)
-    asking = [short_quota for short_quota in short if short_quota.to_ask]
+    quota_gaps = [short_quota for short_quota in short if short_quota.to_ask]
     session.console.show(quotas(short, look.region or context.settings.region))
-    many = f"{len(asking)} higher quota{'s' if len(asking) > 1 else ''}"
-    again = target.request_command(look)
-    again += " --spot" if look.spot else ""
-    agreed = bool(asking) and confirm(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=again)
-    requests = target.request_quotas(context, look, asking) if agreed else []
+    many = f"{len(quota_gaps)} higher quota{'s' if len(quota_gaps) > 1 else ''}"
+    command = target.request_command(look)
+    command += " --spot" if look.spot else ""
+    agreed = bool(quota_gaps) and confirm(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=command)
+    requests = target.request_quotas(context, look, quota_gaps) if agreed else []
     if json:
         session.console.document(Quotas(quotas=short, requests=requests))
     if requests:
         session.console.show(quota_requests(requests))
-    elif asking:
+    elif quota_gaps:
         session.console.note("Nothing was asked.")
     return ExitCode.MISSING if any(short_quota.quota.enough is None for short_quota in short) else ExitCode.DONE
 
@@ -185,8 +185,8 @@ def _print_file(session: Session, text: str, document: JsonDocument, *, json: bo
     return ExitCode.DONE
 
 
-def _only_on_aws(**given: bool) -> None:
-    flags = [f"--{name.replace('_', '-')}" for name, there in given.items() if there]
+def _refuse_aws_options(**usage: bool) -> None:
+    flags = [f"--{name.replace('_', '-')}" for name, is_set in usage.items() if is_set]
     if flags:
         raise UsageError(
             f"{' and '.join(flags)}: only with --target aws",

@@ -57,7 +57,7 @@ def gpu_option() -> OptionInfo:
     """Return the option --gpu of a command about one lab of a module."""
     option: OptionInfo = typer.Option(
         "--gpu",
-        help=f"Which lab, where the module has several: {any_gpu()}.",
+        help=f"Which lab, if the module has several: {any_gpu()}.",
         callback=check_gpu,
         autocompletion=complete.gpus,
         show_default=False,

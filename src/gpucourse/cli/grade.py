@@ -56,7 +56,7 @@ class NewBundle(JsonDocument):
 
 
 class EditsDocument(JsonDocument):
-    """What was edited for one exercise: `lines` of the course's own scripts, and the names of the files."""
+    """The edits for one exercise: `lines` of the course's own scripts, and the names of the files."""
 
     exercise: str
     lines: int
@@ -168,9 +168,9 @@ def _check_subject(subject: str, *, alone: bool) -> None:
         )
 
 
-def _check_alone(option: str, path: Path, *others: object) -> None:
+def _check_alone(option: str, path: Path, *values: object) -> None:
     """Raise UsageError if one of the other options was used, too."""
-    if any(others):
+    if any(values):
         raise UsageError(f"{option} cannot be combined with other options", hint=f"gpucourse grade {option} {_quote(path)}")
 
 
@@ -273,8 +273,8 @@ def _worst(session: Session, errors: list[GpucourseError]) -> int:
     """Show all errors but the worst, and raise that one: it decides the exit code."""
     if not errors:
         return ExitCode.DONE
-    *others, worst = sorted(errors, key=lambda error: error.exit_code)
-    for error in others:
+    *milder, worst = sorted(errors, key=lambda error: error.exit_code)
+    for error in milder:
         session.console.error(error)
     raise worst
 
@@ -297,16 +297,16 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         session.console.note(
             "your own judgement is not counted; an instructor judges your bundle: gpucourse grade --bundle work.zip"
         )
-    made = []
-    for given in judgements:
-        place, equals, percent = given.partition("=")
+    reviews = []
+    for judgement in judgements:
+        place, equals, percent = judgement.partition("=")
         exercise, slash, question = place.partition("/")
         number = percent.strip().removesuffix("%")
         if not (equals and slash and number.isascii() and number.isdecimal()):
-            raise UsageError(f"--judge {given}: not of the form 3.2/why=80", hint="80 is how good it is, in percent")
+            raise UsageError(f"--judge {judgement}: not of the form 3.2/why=80", hint="80 is how good it is, in percent")
         name = by if by is not None else act.name_learner(session.context.settings)
-        made.append(act.judgement(context, exercise, question, int(number) / 100, by=name))
-    act.keep(context, made)  # all of them, or none
+        reviews.append(act.judgement(context, exercise, question, int(number) / 100, by=name))
+    act.keep(context, reviews)  # all of them, or none
     if judgements:
         return
     waiting = act.list_pending(context)

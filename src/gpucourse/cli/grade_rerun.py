@@ -41,13 +41,13 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
         if not confirm(session, f"run the scripts of {bundle.path.name}?", yes=yes, command=named):
             console.note("nothing was run")
             return ExitCode.DONE
-        done = list(rerun(bundle.context, (exercise,) if exercise else (), original=original))
+        reruns = list(rerun(bundle.context, (exercise,) if exercise else (), original=original))
     if session.options.json:
-        console.document(Reruns(bundle=path, card=CardDocument.of(bundle.card), original=original, exercises=done))
-    console.show(views.reruns(bundle.card, done, original=original))
-    if different := [item.exercise for item in done if item.verdict == "differs"]:
+        console.document(Reruns(bundle=path, card=CardDocument.of(bundle.card), original=original, exercises=reruns))
+    console.show(views.reruns(bundle.card, reruns, original=original))
+    if different := [item.exercise for item in reruns if item.verdict == "differs"]:
         raise CheckFailed(f"came out otherwise: {', '.join(different)}", hint=f"{named} --exercise {different[0]} --json")
-    if not any(item.verdict == "agrees" or item.figures for item in done):
-        why = next((f": {item.exercise}: {item.why}" for item in done), "")
-        raise MissingError(f"nothing of {path.name} could be run again{why}", hint="gpucourse doctor")
+    if not any(item.verdict == "agrees" or item.figures for item in reruns):
+        reason = next((f": {item.exercise}: {item.why}" for item in reruns), "")
+        raise MissingError(f"nothing of {path.name} could be run again{reason}", hint="gpucourse doctor")
     return ExitCode.DONE

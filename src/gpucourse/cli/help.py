@@ -95,15 +95,15 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
     if option is not None and (command := _set_instead(option, arguments, session)) is not None:
         return UsageError(f"{option} is a parameter of the exercise, not an option", hint=command)
     if option is not None and not hasattr(error, "param"):
-        known = [name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")]
+        options = [name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")]
         if (named := _name_with_dash(option, arguments, error.ctx)) is not None:
             return named
         return UsageError(
-            f"there is no option {option}.{suggest(option, [*known, *_OF_ALL], least=0.65)}", hint=f"{path} --help"
+            f"there is no option {option}.{suggest(option, [*options, *_OF_ALL], least=0.65)}", hint=f"{path} --help"
         )
     if (missing := getattr(error, "param", None)) is not None and type(error).__name__ == "MissingParameter" and missing.help:
-        needed = missing.help[0].lower() + missing.help[1:].rstrip(".")
-        return UsageError(f"{path.removeprefix('gpucourse ')} needs {needed}", hint=f"{path} --help")
+        subject = missing.help[0].lower() + missing.help[1:].rstrip(".")
+        return UsageError(f"{path.removeprefix('gpucourse ')} needs {subject}", hint=f"{path} --help")
     message = error.format_message().replace("Value error, ", "").removesuffix(", unable to parse string as an integer")
     if wrong_choice := re.search(r"'([^']*)' is not one of (.*)", message):
         message += suggest(wrong_choice[1], re.findall(r"'([^']*)'", wrong_choice[2]))
@@ -116,13 +116,13 @@ def _name_with_dash(option: str, arguments: Sequence[str], context: Any) -> Usag
     takes_name = any(parameter.param_type_name == "argument" for parameter in context.command.params)
     if name is None or not takes_name:
         return None
-    rest = [word for word in arguments if word != name]
+    words = [word for word in arguments if word != name]
     return UsageError(
-        f"{name} begins with a dash, so it is taken for an option", hint=shlex.join(["gpucourse", *rest, "--", name])
+        f"{name} begins with a dash, so it is taken for an option", hint=shlex.join(["gpucourse", *words, "--", name])
     )
 
 
-def _explain_command(word: str, rest: Sequence[str]) -> UsageError:
+def _explain_command(word: str, arguments: Sequence[str]) -> UsageError:
     """Return the error for a word that is not a command; the hint shows an exercise's number, or the line with a similar
     command."""
     import difflib
@@ -130,7 +130,7 @@ def _explain_command(word: str, rest: Sequence[str]) -> UsageError:
     if _NUMBER.fullmatch(word) or word.isdecimal():
         return UsageError(f"there is no command '{word}'", hint=f"gpucourse show {word}")
     near = difflib.get_close_matches(word, COMMANDS, n=2)  # stricter than `suggest`: these words are short
-    hint = shlex.join(["gpucourse", near[0], *rest]) if near else "gpucourse --help"
+    hint = shlex.join(["gpucourse", near[0], *arguments]) if near else "gpucourse --help"
     return UsageError(f"there is no command '{word}'" + (f". Did you mean {' or '.join(near)}?" if near else ""), hint=hint)
 
 
@@ -145,7 +145,7 @@ def _set_instead(option: str, arguments: Sequence[str], session: Session) -> str
         return None
     place = next(index for index, word in enumerate(arguments) if word.partition("=")[0] == option)
     _, equals, value = arguments[place].partition("=")
-    after = list(arguments[place + 1 :])
+    remaining = list(arguments[place + 1 :])
     if not equals:
-        value = after.pop(0) if after and not after[0].startswith("--") else "VALUE"
-    return shlex.join(["gpucourse", *arguments[:place], "--set", f"{name}={value}", *after])
+        value = remaining.pop(0) if remaining and not remaining[0].startswith("--") else "VALUE"
+    return shlex.join(["gpucourse", *arguments[:place], "--set", f"{name}={value}", *remaining])

@@ -37,7 +37,7 @@ def init(
 
         if folder is not None:
             session.root = find_new_root(folder, os.environ)
-        decide(session, wanted=ssh_include)
+        decide(session, included=ssh_include)
         return ExitCode.DONE
     if folder is not None and session.options.workspace is not None:
         raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
@@ -45,7 +45,7 @@ def init(
     context = session.context
     copies = copy_exercises(context)
     session.console.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")
-    if (other := find_other(session.root, os.environ)) is not None:
-        session.console.note(f"commands that you type outside {session.root} use your other workspace, {other}")
+    if (existing := find_other(session.root, os.environ)) is not None:
+        session.console.note(f"commands that you type outside {session.root} use your other workspace, {existing}")
     session.console.note(f"settings: {context.paths.settings}. Next: {session.find_step()}")
     return ExitCode.DONE

@@ -55,35 +55,36 @@ def leaks(
     session = session_of(ctx)
     context, console = session.context, session.console
     with console.watch() as live:
-        held = act.scan_account(context.watched_by(live), everyone=everyone)
-    if not clean or not held.leaks:
+        holdings = act.scan_account(context.watched_by(live), everyone=everyone)
+    if not clean or not holdings.leaks:
         if json:
             things = [
-                ExplainedResource(**vars(thing.resource), explained_by=thing.state, stack=thing.stack) for thing in held.things
+                ExplainedResource(**vars(thing.resource), explained_by=thing.state, stack=thing.stack)
+                for thing in holdings.things
             ]
-            console.document(Leaks.of(held, things=things))
-        console.show(views.holdings(held))
-        return _verdict(held.possible_leaks)
-    console.show(views.holdings(held, clean=True))
+            console.document(Leaks.of(holdings, things=things))
+        console.show(views.holdings(holdings))
+        return _verdict(holdings.possible_leaks)
+    console.show(views.holdings(holdings, clean=True))
     from gpucourse.cli.asking import confirm
 
     if not confirm(session, "Remove these for good?", yes=yes, command="gpucourse leaks --clean"):
         raise Interrupted("nothing was removed")
     with console.watch() as live:
-        receipts, left = act.clean(context.watched_by(live), held, everyone=everyone)
+        receipts, leftovers = act.clean(context.watched_by(live), holdings, everyone=everyone)
     if json:
-        console.document(Cleanup(receipts=receipts, left=left))
-    console.show(views.clean_result(len(held.leaks) - len(left), left))
-    return _verdict(left)
+        console.document(Cleanup(receipts=receipts, left=leftovers))
+    console.show(views.clean_result(len(holdings.leaks) - len(leftovers), leftovers))
+    return _verdict(leftovers)
 
 
-def _verdict(left: list[CloudResource]) -> int:
+def _verdict(leftovers: list[CloudResource]) -> int:
     """Return exit code 0 if nothing is left. Raises LeftoverError if something may still be billed."""
-    if not left:
+    if not leftovers:
         return ExitCode.DONE
-    seen = [resource for resource in left if resource.seen]
-    if not seen:
-        kinds = ", ".join(sorted({resource.kind for resource in left}))
+    visible = [resource for resource in leftovers if resource.seen]
+    if not visible:
+        kinds = ", ".join(sorted({resource.kind for resource in leftovers}))
         raise LeftoverError(
             f"not everything could be checked ({kinds}), so something may be left",
             hint="the permissions it needs: gpucourse doctor --policy",
@@ -91,7 +92,7 @@ def _verdict(left: list[CloudResource]) -> int:
     from gpucourse.ui.text import format_count
 
     raise LeftoverError(
-        f"{format_count(len(seen), 'thing')} of the course {'is' if len(seen) == 1 else 'are'} in the account, "
-        f"and no lab on record explains {'it' if len(seen) == 1 else 'them'}",
+        f"{format_count(len(visible), 'thing')} of the course {'is' if len(visible) == 1 else 'are'} in the account, "
+        f"and no lab on record explains {'it' if len(visible) == 1 else 'them'}",
         hint="gpucourse leaks --clean removes them",
     )

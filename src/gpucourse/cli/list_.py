@@ -27,7 +27,7 @@ class ListedExercise(JsonDocument):
 
 
 class ListedModule(JsonDocument):
-    """A module of the syllabus; without points where the course has no rubric that can be read."""
+    """A module of the syllabus; without points if the course has no rubric that can be read."""
 
     id: str
     title: str

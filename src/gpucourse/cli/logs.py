@@ -77,14 +77,14 @@ def _parse_pattern(pattern: str | None) -> re.Pattern[bytes] | None:
 
 
 def show_logs(
-    session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool, part: LogPart
+    session: Session, run_id: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool, part: LogPart
 ) -> int:
     """Show the logs of a run, or a part of them; with `follow` continue until it has ended, and then show its result.
 
     A run that was collected without being followed has no captured screen yet: it is followed as if it had just ended.
     """
     context = session.context
-    record = runs.find(context.paths, wanted)
+    record = runs.find(context.paths, run_id)
     unseen = record.state == "succeeded" and not runs.files_of(context.paths, record).screen.exists()
     if follow and (unseen or not record.collected):
         return _follow(session, record, rank, part)
@@ -93,8 +93,8 @@ def show_logs(
             record = collect_later(context, settle(context, record, connections), connections)
     except GpucourseError as error:  # the nodes do not answer: the copied part can still be read
         session.console.warn(f"this may be incomplete: {error.what}")
-    if told := describe_later(record):
-        session.console.warn(f"{told}; the same command collects what they write")
+    if text := describe_later(record):
+        session.console.warn(f"{text}; the same command collects what they write")
     logs = select_logs(context.paths, record, rank, part)
     try:
         if times:
@@ -106,28 +106,28 @@ def show_logs(
         else:
             _print(session, logs)
     except OSError as error:
-        if error.filename is None and (known := storage_error(error, Path("/dev/stdout"))) is not None:
-            raise known from error  # an error of the screen, not of a log
+        if error.filename is None and (screen_error := storage_error(error, Path("/dev/stdout"))) is not None:
+            raise screen_error from error  # an error of the screen, not of a log
         raise
     return ExitCode.DONE
 
 
 def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
-    """Show everything from the first selected line on, as it arrives on disk, whichever process writes it there."""
+    """Show everything from the first selected line on, as it arrives on disk, even if another process writes it."""
     context = session.context
     session.console.mode(record.mode)
-    ended = threading.Event()
+    end = threading.Event()
     with session.console.watch() as live:
-        hidden = LogBytes | Stage if rank is None else LogBytes | Stage | SilentRanks
-        followed = context.watched_by(lambda event: None if isinstance(event, hidden) else live(event))
+        ignored = LogBytes | Stage if rank is None else LogBytes | Stage | SilentRanks
+        followed = context.watched_by(lambda event: None if isinstance(event, ignored) else live(event))
         tail = Tail(context.paths, live, record, rank, part)
-        thread = threading.Thread(target=tail.until, args=(ended.is_set, context.stop), daemon=True)
+        thread = threading.Thread(target=tail.follow_until, args=(end.is_set, context.stop), daemon=True)
         thread.start()
         try:
             with Connections(followed) as connections:
                 attended = follow_on(followed, record, connections)
         finally:
-            ended.set()
+            end.set()
             thread.join()
     return tell(session, attended, live, json=False)
 
@@ -156,10 +156,10 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
 
     def show(pieces: list[tuple[float, StoredLog, bytes]]) -> str:
         """Format short pieces, the lines of all at once, because most have only one line."""
-        before = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in pieces]
+        labels = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in pieces]
         blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in pieces]
         lines = visible_block(b"".join(blocks)[:-1]).split("\n")
-        starts = chain.from_iterable(map(repeat, before, [block.count(b"\n") for block in blocks]))
+        starts = chain.from_iterable(map(repeat, labels, [block.count(b"\n") for block in blocks]))
         return "\n".join(map(add, starts, lines)) + "\n"
 
     def texts() -> Iterator[str]:
@@ -234,7 +234,7 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
             if out.closed:
                 return
             if out.terminal:
-                if shown := cut(log, piece):
-                    out.write(visible_block(shown.removesuffix(b"\n")) + "\n")
+                if block := cut(log, piece):
+                    out.write(visible_block(block.removesuffix(b"\n")) + "\n")
             else:
                 out.write_bytes(piece)

@@ -12,7 +12,7 @@ from gpucourse.model.score import Signs
 
 
 class Next(JsonDocument):
-    """`next`: what to do, in words and as a command; `exercise` is null where all are done."""
+    """The next step, in words and as a command; `exercise` is null if all are done."""
 
     exercise: str | None
     signs: Signs | None

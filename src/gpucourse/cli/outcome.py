@@ -39,7 +39,7 @@ class RunOutput(JsonDocument):
 
 
 class CommandDocument(JsonDocument):
-    """What one node starts."""
+    """The command that one node starts."""
 
     node_name: str = field(name="node")
     argv: list[str]
@@ -48,7 +48,7 @@ class CommandDocument(JsonDocument):
 
 
 class PlanDocument(JsonDocument):
-    """What a run would do. `batch` is what goes to Slurm, null elsewhere. `handed_on` are the variables whose values are this
+    """The plan of a run. `batch` is the part for Slurm, null without Slurm. `handed_on` are the variables whose values are this
     computer's own. An upload's `name` is its path on the node, `source` the file here."""
 
     exercise: str
@@ -161,7 +161,7 @@ def _store_screen(context: Context, record: RunRecord, live: Live, view: View) -
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
     seal_screen(files)
     _, exercise = context.catalog.exercise(record.exercise)
-    if any(files.screen.match(wanted.source) for wanted in exercise.deliverables):  # others are handed in already
+    if any(files.screen.match(deliverable.source) for deliverable in exercise.deliverables):  # others are handed in already
         deliver(context.paths, exercise, record)
 
 

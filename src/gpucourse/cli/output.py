@@ -1,4 +1,4 @@
-"""What `--json` prints: a document is a class whose fields are the keys, in this order; `docs/json.schema.json` is made of
+"""The documents of `--json`: each is a class whose fields are the keys, in this order; `docs/json.schema.json` is made of
 them. A document that only one command prints is in the file of the command."""
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class JsonDocument(Struct):
 class RunDocument(JsonDocument):
     """One run. `script` is the learner's own, null for the exercise's. `seconds` is from start to end. `failed_rank` is the
     rank to look at first, null if none failed. `environment` are the variables that were typed, `handed_on` the names of
-    those whose values are not stored. `group_sizes` has the size of the process group that each rank made, where torch
-    reported it; 0 where it made none."""
+    those whose values are not stored. `group_sizes` has the size of the process group that each rank made, if torch
+    reported it; 0 if it made none."""
 
     id: str
     exercise: str
@@ -95,7 +95,7 @@ class OneRun(JsonDocument):
 
 
 class CardDocument(JsonDocument):
-    """Who made a bundle, when, and how many files are in it."""
+    """The origin of a bundle: its author, its time and its number of files."""
 
     by: str
     made: str

@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
     """Read the prediction after --predict, as `NAME=VALUE`. Raises UsageError, UnknownName."""
-    asked = exercise.predict
-    if asked is None:
-        why = f": {exercise.no_predict}" if exercise.no_predict else ""
-        raise UsageError(f"{exercise.id} asks for no prediction{why}", hint=f"gpucourse run {exercise.id}")
+    question = exercise.predict
+    if question is None:
+        reason = f": {exercise.no_predict}" if exercise.no_predict else ""
+        raise UsageError(f"{exercise.id} asks for no prediction{reason}", hint=f"gpucourse run {exercise.id}")
     name, equals, value = (word.strip() for word in typed.partition("="))
-    example = f"gpucourse run {exercise.id} --predict {asked.id}={'a' if asked.choices else 'NUMBER'}"
+    example = f"gpucourse run {exercise.id} --predict {question.id}={'a' if question.choices else 'NUMBER'}"
     if not equals or not value:
-        raise UsageError(f"--predict {typed}: not of the form {asked.id}=VALUE", hint=example)
-    if name != asked.id:
-        raise UnknownName("prediction", name, [asked.id], hint=example)
+        raise UsageError(f"--predict {typed}: not of the form {question.id}=VALUE", hint=example)
+    if name != question.id:
+        raise UnknownName("prediction", name, [question.id], hint=example)
     try:
-        check_prediction(asked, value)
+        check_prediction(question, value)
     except ValueError as error:
         raise UsageError(f"--predict {name}: {error}", hint=example) from error
-    return GivenPrediction(id=asked.id, answer=value)
+    return GivenPrediction(id=question.id, answer=value)
 
 
-def check_prediction(asked: Prediction, answer: str) -> None:
+def check_prediction(question: Prediction, answer: str) -> None:
     """Check that an answer is a number, or an option, of the kind that the prediction needs. Raises ValueError with the
     reason."""
     from gpucourse.grading.answers import compare
 
-    compare(asked, answer, None, on_gpu=False)
+    compare(question, answer, None, on_gpu=False)
 
 
 def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction | None:
@@ -53,20 +53,20 @@ def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction
     from gpucourse.ui.views.answers import prediction as view
 
     module, exercise = session.context.catalog.exercise(run_request.exercise)
-    asked = exercise.predict
-    if asked is None or run_request.script is not None or not (somebody_there(session) and session.console.out.terminal):
+    question = exercise.predict
+    if question is None or run_request.script is not None or not (somebody_there(session) and session.console.out.terminal):
         return None
     try:
         lab = find_deployed_lab(session.context.paths, module, target=run_request.target, gpu=run_request.gpu)
     except MissingError:  # the run reports it
         return None
     parameters = resolve(exercise, run_request.settings, local=lab.is_simulated)
-    session.console.show(view(asked, run_request.nodes or exercise.launch.nodes, parameters))
-    while line := ask(session, f"{asked.unit or 'prediction'}> "):
+    session.console.show(view(question, run_request.nodes or exercise.launch.nodes, parameters))
+    while line := ask(session, f"{question.unit or 'prediction'}> "):
         try:
-            check_prediction(asked, line)
+            check_prediction(question, line)
         except ValueError as error:
             session.console.warn(str(error))
             continue
-        return GivenPrediction(id=asked.id, answer=line)
+        return GivenPrediction(id=question.id, answer=line)
     return None

@@ -50,7 +50,7 @@ class QuizState(JsonDocument):
 
 def quiz(
     ctx: typer.Context,
-    again: Annotated[bool, typer.Option("--again", help="Start a new attempt.")] = False,
+    restart: Annotated[bool, typer.Option("--again", help="Start a new attempt.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set blocks=40")] = None,
     end: Annotated[bool, typer.Option("--end", help="Finish the attempt; unanswered counts as wrong.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List every question, and stop.")] = False,
@@ -64,7 +64,7 @@ def quiz(
     context, console = session.context, session.console
     if list_:
         return _list(session, json=json)
-    sitting = act.sit(context, again=again)
+    sitting = act.sit(context, again=restart)
     if sitting is None:
         if settings or end:
             raise UsageError("the last attempt is finished", hint="gpucourse quiz --again starts another")
@@ -102,15 +102,15 @@ def _ask(session: Session, sitting: Sitting) -> None:
 
     questions = sitting.quiz.questions
     session.console.note("Type the letter, or the number. Enter leaves a question for later, Ctrl-D ends; nothing is lost.")
-    for asked in sitting.open_questions:
-        session.console.show(views.question(sitting.quiz, asked, questions.index(asked) + 1))
-        while (line := ask(session, f"{asked.unit or 'answer'}> ")) is not None and line:
+    for question in sitting.open_questions:
+        session.console.show(views.question(sitting.quiz, question, questions.index(question) + 1))
+        while (line := ask(session, f"{question.unit or 'answer'}> ")) is not None and line:
             try:
-                act.judge_answer(asked, line)
+                act.judge_answer(question, line)
             except ValueError as error:
                 session.console.warn(str(error))
                 continue
-            session.console.show(views.judgement(act.take(session.context.paths, sitting, {asked.id: line})[0]))
+            session.console.show(views.judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
             break
         if line is None:
             return

@@ -31,8 +31,8 @@ def reset(
     from gpucourse.ui.views.parts import reset as view
 
     session = session_of(ctx)
-    done = act(session.context, exercise)
+    result = act(session.context, exercise)
     if json:
-        session.console.document(ResetFiles(exercise=done.exercise.id, files=done.files))
-    session.console.show(view(done))
+        session.console.document(ResetFiles(exercise=result.exercise.id, files=result.files))
+    session.console.show(view(result))
     return ExitCode.DONE

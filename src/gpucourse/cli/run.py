@@ -170,7 +170,7 @@ def run(
         silence_s=parse_seconds(silence, f"gpucourse run {exercise} --silence 10m", flag="--silence"),
         extra=tuple(extra or ()),
         profile=profile,
-        **_read_start_options(env, torchrun, checks, script=script, here=session.context.environ),
+        **_read_start_options(env, torchrun, checks, script=script, local=session.context.environ),
         processes=procs,
         target=target,
         gpu=gpu,
@@ -179,8 +179,8 @@ def run(
     if python_module and profile:
         raise UsageError("--profile is for a script, not for --module", hint="gpucourse run --script FILE --profile")
     if sweep is None and not every:
-        run_request = _with_expectation(session, run_request, expect_red)
-        run_request = _with_prediction(session, run_request, predict, never=no_predict, ask=not (detach or dry_run))
+        run_request = _add_expectation(session, run_request, expect_red)
+        run_request = _add_prediction(session, run_request, predict, no_predict=no_predict, ask=not (detach or dry_run))
         return _run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
     _refuse_foretold(exercise, predict, expect_red)
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
@@ -230,14 +230,14 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
     def run_point(value: object, number: int, go: Callable[[Context], RunResult]) -> RunResult:
         return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
 
-    done = act.sweep(context, run_request, parameter, values, run_point)
+    result = act.sweep(context, run_request, parameter, values, run_point)
     if json:
-        session.console.document(SweepOutput.of(done))
-    step = "" if done.own_script else session.find_step()
-    session.console.show(view(done, whole=session.console.verbose, next_step=step))
-    if (error := act.make_failure(done.sweep)) is not None:
+        session.console.document(SweepOutput.of(result))
+    step = "" if result.own_script else session.find_step()
+    session.console.show(view(result, whole=session.console.verbose, next_step=step))
+    if (error := act.make_failure(result.sweep)) is not None:
         raise error
-    bad = [point for point in done.sweep.points if point.verdict in {"failed", "error"}]
+    bad = [point for point in result.sweep.points if point.verdict in {"failed", "error"}]
     if bad:
         subject = run_request.script.name if run_request.script else run_request.exercise
         words = f"checks did not pass for {parameter.name}={', '.join(str(point.value) for point in bad)}"
@@ -285,9 +285,9 @@ class _StartOptions(TypedDict):
 
 
 def _read_start_options(
-    env: Sequence[str] | None, torchrun: str | None, checks: Path | None, *, script: Path | None, here: Mapping[str, str]
+    env: Sequence[str] | None, torchrun: str | None, checks: Path | None, *, script: Path | None, local: Mapping[str, str]
 ) -> _StartOptions:
-    """Read the values of --env, --torchrun and --checks; `here` is this computer's environment.
+    """Read the values of --env, --torchrun and --checks; `local` is this computer's environment.
 
     Raises UsageError, ManifestError.
     """
@@ -300,7 +300,7 @@ def _read_start_options(
             "--checks is for a script of your own: an exercise has its own checks",
             hint="gpucourse run --script FILE --checks FILE",
         )
-    environment, handed_on = read_variables(env or (), here)
+    environment, handed_on = read_variables(env or (), local)
     if script is None:
         _refuse_code(*environment, *handed_on)
     read_options(torchrun or "")  # raises before anything else is read
@@ -322,14 +322,16 @@ def _refuse_code(*names: str) -> None:
             )
 
 
-def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:
+def _add_prediction(
+    session: Session, run_request: RunRequest, predict: str | None, *, no_predict: bool, ask: bool
+) -> RunRequest:
     """Return the request with the learner's prediction: from the option, or by a question. Raises UsageError, UnknownName."""
     from gpucourse.cli.prediction import ask_prediction, read_prediction
 
     exercise = session.context.catalog.exercise(run_request.exercise)[1]
     if predict is None:
-        return replace(run_request, prediction=ask_prediction(session, run_request) if ask and not never else None)
-    if never:
+        return replace(run_request, prediction=ask_prediction(session, run_request) if ask and not no_predict else None)
+    if no_predict:
         raise UsageError("--predict and --no-predict cannot be combined", hint=f"gpucourse run {exercise.id} --no-predict")
     if run_request.script is not None:
         raise UsageError("--predict is about an exercise, not about a script of your own", hint="gpucourse list shows them")
@@ -343,7 +345,7 @@ def _refuse_foretold(exercise: str, predict: str | None, expect_red: str | None)
         raise UsageError(f"{option.split(maxsplit=1)[0]} is about one run", hint=f"gpucourse run {exercise} {option}")
 
 
-def _with_expectation(session: Session, run_request: RunRequest, check: str | None) -> RunRequest:
+def _add_expectation(session: Session, run_request: RunRequest, check: str | None) -> RunRequest:
     """Return the request with the check that the learner predicts to fail, if any. Raises UsageError, UnknownName."""
     from gpucourse.runs.mutations import check_expectation
 
@@ -367,10 +369,10 @@ def _find_module(name: str, script: Path | None) -> Path:
 
 def _choose_batch_launcher(script: Path, launcher: str | None) -> str:
     """Return the launcher of a file for sbatch. Raises UsageError if another kind of launcher was chosen."""
-    known = list_launchers(lambda traits: traits.takes_batch_files)
-    if launcher is not None and launcher not in known:
+    launchers = list_launchers(lambda traits: traits.takes_batch_files)
+    if launcher is not None and launcher not in launchers:
         raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
-    return launcher or known[0]
+    return launcher or launchers[0]
 
 
 def _refuse_bytes(*words: str) -> None:

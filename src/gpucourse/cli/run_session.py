@@ -50,10 +50,10 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
         with session.console.watch() as live:
             opened_session = stack.enter_context(act.open_session(context.watched_by(live), run))
         session.console.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
-        session.console.note(f"$ {opened_session.shown}")
-        given = give(client, opened_session.argv)
-        transcript = f"$ {opened_session.shown}\n{readable(given.shown)}"
-        if given.closed:  # nothing can be shown any more, but the session counts
+        session.console.note(f"$ {opened_session.command_line}")
+        terminal = give(client, opened_session.argv)
+        transcript = f"$ {opened_session.command_line}\n{readable(terminal.output)}"
+        if terminal.closed:  # nothing can be shown any more, but the session counts
             act.close_session(context, opened_session, transcript)
             raise Interrupted(
                 f"the terminal of run {opened_session.record.id} was closed; its session has ended, and its record is complete",
@@ -64,15 +64,15 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
     return tell(session, attended, live, json=json)
 
 
-def readable(shown: bytes) -> str:
+def readable(data: bytes) -> str:
     """Return what a terminal showed, as text: the final form of each line, after typing, deleting and overwriting."""
-    done: list[str] = []
+    lines: list[str] = []
     line: list[str] = []
     at = 0
-    for token in _TOKEN.finditer(shown.decode("utf-8", "replace").replace("\r\n", "\n")):
+    for token in _TOKEN.finditer(data.decode("utf-8", "replace").replace("\r\n", "\n")):
         word, count = token[0], int(token["count"] or 1)
         if word == "\n":
-            done.append("".join(line))
+            lines.append("".join(line))
             line, at = [], 0
         elif word == "\r":
             at = 0
@@ -90,7 +90,7 @@ def readable(shown: bytes) -> str:
             line += " " * (at - len(line))
             line[at : at + 1] = word
             at += 1
-    return clean("\n".join([*done, "".join(line)]))
+    return clean("\n".join([*lines, "".join(line)]))
 
 
 def find_ssh(exercise: str) -> str:
@@ -111,7 +111,7 @@ class TerminalResult:
     """The result of a program that used the terminal: everything that it showed (the last 64 MiB), and whether the terminal was
     closed, or this process was signalled to end, before the program ended."""
 
-    shown: bytes
+    output: bytes
     closed: bool
 
 
@@ -121,19 +121,19 @@ def give(program: str, arguments: Sequence[str]) -> TerminalResult:
     child, master = pty.fork()
     if child == 0:
         os.execv(program, [program, *arguments])
-    shown = bytearray()
+    output = bytearray()
     closed = False
     try:
         with _raw(), _follow_resizes(master):
             _follow_size(master)
             for data in _pump(master):
-                shown += data
-                del shown[: max(0, len(shown) - _KEPT)]
+                output += data
+                del output[: max(0, len(output) - _KEPT)]
     except KeyboardInterrupt:
         closed = True
     os.close(master)
     os.waitpid(child, 0)
-    return TerminalResult(bytes(shown), closed)
+    return TerminalResult(bytes(output), closed)
 
 
 def _pump(master: int) -> Iterator[bytes]:
@@ -170,21 +170,21 @@ def _show(screen: int, data: bytes) -> None:
 
 
 def _write(target: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(target, rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(target, remaining) :]
 
 
 @contextmanager
 def _raw() -> Iterator[None]:
     """Send every key to the program, also Ctrl-C; the terminal is restored after the block."""
-    before = termios.tcgetattr(sys.stdin.fileno())
+    attributes = termios.tcgetattr(sys.stdin.fileno())
     tty.setraw(sys.stdin.fileno())
     try:
         yield
     finally:
         with suppress(termios.error):  # a closed terminal cannot be restored
-            termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, before)
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, attributes)
 
 
 @contextmanager
@@ -194,11 +194,11 @@ def _follow_resizes(master: int) -> Iterator[None]:
     def handle_resize(_number: int, _frame: FrameType | None) -> None:
         _follow_size(master)
 
-    before = signal.signal(signal.SIGWINCH, handle_resize)
+    previous = signal.signal(signal.SIGWINCH, handle_resize)
     try:
         yield
     finally:
-        signal.signal(signal.SIGWINCH, before)
+        signal.signal(signal.SIGWINCH, previous)
 
 
 def _follow_size(master: int) -> None:

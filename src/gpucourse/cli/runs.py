@@ -31,11 +31,11 @@ def runs(
     json: JsonFlag = False,
 ) -> int:
     """List the records of all runs."""
-    from gpucourse.runs.settle import every_run
+    from gpucourse.runs.settle import list_settled_runs
     from gpucourse.ui.views.run import runs as view
 
     session = session_of(ctx)
-    listed, damaged = every_run(session.look(), exercise)
+    listed, damaged = list_settled_runs(session.look(), exercise)
     if json:
         session.console.document(Runs(runs=[ListedRunDocument.of(item.record, detail=item.detail) for item in listed]))
     session.console.show(view(listed))

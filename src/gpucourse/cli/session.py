@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpucourse.figures.plot_worker import PlotWorker
 
 
-_LONGEST_WORD = 4096  # no path can be longer
+_MAX_WORD_LENGTH = 4096  # no path can be longer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,19 +127,19 @@ def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
 
     `--json` is not removed: only some commands accept it. Raises UsageError.
     """
-    own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
-    foreign = list(arguments[len(own) :])
-    if any(len(word) > _LONGEST_WORD for word in own):
-        raise UsageError(f"an argument is longer than {_LONGEST_WORD} characters", hint="gpucourse --help")
-    rest: list[str] = []
+    words = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    foreign = list(arguments[len(words) :])
+    if any(len(word) > _MAX_WORD_LENGTH for word in words):
+        raise UsageError(f"an argument is longer than {_MAX_WORD_LENGTH} characters", hint="gpucourse --help")
+    passed: list[str] = []
     workspace: Path | None = None
     quiet = verbose = json = False
-    while own:
-        word = own.pop(0)
+    while words:
+        word = words.pop(0)
         if word == "--workspace":
-            if not own:
+            if not words:
                 raise UsageError("--workspace needs a folder", hint="gpucourse --workspace DIR ...")
-            workspace = Path(own.pop(0))
+            workspace = Path(words.pop(0))
         elif word.startswith("--workspace="):
             workspace = Path(word.partition("=")[2])
         elif word in {"--quiet", "-q"}:
@@ -148,6 +148,6 @@ def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
             verbose = True
         else:
             json = json or word == "--json"
-            rest.append(word)
+            passed.append(word)
     options = Options(workspace=workspace, quiet=quiet, verbose=verbose, json=json, passed_on=tuple(foreign[1:]))
-    return options, rest + foreign
+    return options, passed + foreign

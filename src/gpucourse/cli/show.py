@@ -99,12 +99,12 @@ def show(
     if run is not None:
         return _show_run(session, number, run, json=json)
     catalog = session.context.catalog
-    done = progress(session.context.paths)
+    verdicts = progress(session.context.paths)
     if "." in number:
         if part != 1:
             raise UsageError(f"{number} is an exercise; only a lesson has parts", hint=f"gpucourse show {number}")
         module, exercise = catalog.exercise(number)
-        verdict = done.get(exercise.id)
+        verdict = verdicts.get(exercise.id)
         lines, answers, signs = still_open(session.context, exercise)
         results = read_part_results(session.context, exercise)
         if json:
@@ -132,19 +132,19 @@ def show(
     if not 1 <= part <= len(lessons):
         parts = format_count(len(lessons), "part")
         raise UsageError(f"the lesson of module {number} has {parts}, not {part}", hint=f"gpucourse show {number}")
-    first = course.module(module, lessons, done)
+    first = course.module(module, lessons, verdicts)
     session.console.show(first if part == 1 else course.lesson_part(module, lessons, part))
     return ExitCode.DONE
 
 
-def _show_run(session: Session, number: str, wanted: str, *, json: bool) -> int:
+def _show_run(session: Session, number: str, run: str, *, json: bool) -> int:
     """Show the result of one run in the form that it had when the run ended. Raises UsageError if the run is of another
     exercise or script."""
     from gpucourse.cli.outcome import show_result
     from gpucourse.runs.follow import read_run_verdict
     from gpucourse.workspace import runs
 
-    record = runs.find(session.context.paths, wanted)
+    record = runs.find(session.context.paths, run)
     if record.subject != number:
         raise UsageError(
             f"run {record.id} is a run of {record.subject}, not of {number}",

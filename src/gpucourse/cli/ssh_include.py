@@ -14,29 +14,29 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
 
     context, console = session.context, session.console
     try:
-        wanted = ssh.read_answer(context.paths)
-        if wanted is None:
+        consent = ssh.read_answer(context.paths)
+        if consent is None:
             if not ask or not somebody_there(session) or not console.err.terminal:
                 return
             try:
                 ssh.find_config(context.environ)
             except GpucourseError:  # no question about what cannot be done; `init --ssh-include` says why
                 return
-            wanted = _ask(session, module)
-            ssh.keep_answer(context.paths, wanted=wanted)
-        if wanted and ssh.add_line(context):
+            consent = _ask(session, module)
+            ssh.keep_answer(context.paths, wanted=consent)
+        if consent and ssh.add_line(context):
             console.note(f"~/.ssh/config includes this workspace's nodes now: ssh gpucourse-{module}-node0")
     except GpucourseError as error:
         console.warn(f"{error.what}; {error.hint}")
 
 
-def decide(session: Session, *, wanted: bool) -> None:
+def decide(session: Session, *, included: bool) -> None:
     """Add the line or remove it, and store that decision. Raises MissingError, UsageError if the file cannot be changed."""
     from gpucourse.labs import ssh
 
-    changed = (ssh.add_line if wanted else ssh.remove_line)(session.context)
-    ssh.keep_answer(session.context.paths, wanted=wanted)
-    state = "includes this workspace's nodes" if wanted else "does not include this workspace's nodes"
+    changed = (ssh.add_line if included else ssh.remove_line)(session.context)
+    ssh.keep_answer(session.context.paths, wanted=included)
+    state = "includes this workspace's nodes" if included else "does not include this workspace's nodes"
     session.console.note(f"~/.ssh/config {state}{' now' if changed else ', as before'}")
 
 

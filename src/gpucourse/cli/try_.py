@@ -37,18 +37,18 @@ def try_(
 
     session = session_of(ctx)
     context = session.context
-    _, chosen = context.catalog.exercise(exercise)
+    _, subject = context.catalog.exercise(exercise)
     with session.console.watch() as live:
-        tried = try_parts(context.watched_by(live), chosen)
+        tried_parts = try_parts(context.watched_by(live), subject)
     if json:
-        session.console.document(JudgedParts(exercise=chosen.id, parts=[item.result for item in tried]))
-    code = code_of(tried)
-    step = "" if code or any(item.result.verdict == "open" for item in tried) else session.find_step()
-    session.console.show(view(chosen, tried, step))
+        session.console.document(JudgedParts(exercise=subject.id, parts=[item.result for item in tried_parts]))
+    code = code_of(tried_parts)
+    step = "" if code or any(item.result.verdict == "open" for item in tried_parts) else session.find_step()
+    session.console.show(view(subject, tried_parts, step))
     return code
 
 
-def code_of(tried: Sequence[TriedPart]) -> int:
+def code_of(tried_parts: Sequence[TriedPart]) -> int:
     """Return the exit code: 5 if a part is wrong, or could not be judged; 0 if all are right, or open."""
-    bad = any(item.result.verdict in {"failed", "error"} for item in tried)
+    bad = any(item.result.verdict in {"failed", "error"} for item in tried_parts)
     return ExitCode.CHECK_FAILED if bad else ExitCode.DONE

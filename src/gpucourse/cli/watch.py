@@ -45,13 +45,13 @@ def watch(
 
     session = session_of(ctx)
     context = session.context
-    chosen = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
+    subject = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
     keys = can_read_keys(session)
     try:
-        following: Exercise | None = chosen
+        following: Exercise | None = subject
         while following is not None:
             # The settings are for the named exercise: another one has its own parameters.
-            typed = pairs(settings or [], f"gpucourse show {chosen.id} lists its parameters") if following == chosen else {}
+            typed = pairs(settings or [], f"gpucourse show {subject.id} lists its parameters") if following == subject else {}
             request = RunRequest(exercise=following.id, nodes=nodes, settings=typed)
             resolve(following, request.settings, local=_is_simulated(session, following))
             following = _watch_one(ctx, following, request, keys=keys)
@@ -71,9 +71,10 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
     context = session.context
     files = act.list_watched_files(context, exercise)
     stamps = act.read_stamps(files)  # before the note, so that a save right after it is detected
-    what = "your part to have it judged, another file to run the exercise" if exercise.yours else "one to run the exercise"
+    purpose = "your part to have it judged, another file to run the exercise" if exercise.yours else "one to run the exercise"
     session.console.note(
-        f"watching {format_count(len(files), 'file')} of {exercise.id} in {context.paths.exercises}: save {what}. Ctrl-C ends."
+        f"watching {format_count(len(files), 'file')} of {exercise.id} in {context.paths.exercises}: "
+        f"save {purpose}. Ctrl-C ends."
     )
     if keys:
         _begin(ctx, exercise)
@@ -89,7 +90,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
                 _answer_key(ctx, event, exercise, run_request)
             else:
                 session.console.note(f"saved: {', '.join(path.name for path in event)}")
-                _again(session, exercise, run_request, event)
+                _handle_saved(session, exercise, run_request, event)
         except Interrupted as error:
             session.console.error(error)
             return None
@@ -162,7 +163,7 @@ def _is_simulated(session: Session, exercise: Exercise) -> bool:
         return True
 
 
-def _again(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
+def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
     """Act on saved files: judge new answers, judge a part, run and check a changed script."""
     from gpucourse.learning.answer import take_sheet
     from gpucourse.learning.try_ import try_parts
@@ -177,8 +178,8 @@ def _again(session: Session, exercise: Exercise, run_request: RunRequest, change
     judged = list_judged_files(context, exercise)
     if parts := [path for path in changed if path in judged]:
         with session.console.watch() as live:
-            tried = try_parts(context.watched_by(live), exercise, parts)
-        session.console.show(show_tried(exercise, tried, watched=True))
+            tried_parts = try_parts(context.watched_by(live), exercise, parts)
+        session.console.show(show_tried(exercise, tried_parts, watched=True))
     scripts = tuple(path for path in changed if path not in {sheet, *judged})
     if not scripts:
         return
@@ -235,10 +236,10 @@ def _single_keys() -> Iterator[int]:
     """Make the terminal send keys at once, without showing them; Ctrl-C still interrupts. The terminal is restored after the
     block."""
     keys = sys.stdin.fileno()
-    before = termios.tcgetattr(keys)
+    attributes = termios.tcgetattr(keys)
     try:
         tty.setcbreak(keys, termios.TCSANOW)
         yield keys
     finally:
         with suppress(termios.error):  # a closed terminal cannot be restored
-            termios.tcsetattr(keys, termios.TCSANOW, before)
+            termios.tcsetattr(keys, termios.TCSANOW, attributes)

@@ -30,13 +30,13 @@ def object_to_plan(plan: LaunchPlan) -> UsageError | None:
             hint="gpucourse deploy 3 --target local",
         )
     if not find_traits(plan.launcher).drills:
-        return no_ranks(plan.exercise, plan.launcher)
+        return make_ranks_error(plan.exercise, plan.launcher)
     if plan.world_size < 2:
         return UsageError(f"{plan.exercise} was to start one rank, and a drill needs at least two", hint=retry)
     return None
 
 
-def no_ranks(exercise: str, launcher: str, *, in_code: bool = False) -> UsageError:
+def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> UsageError:
     """Return the error for an exercise whose processes never meet, so that it cannot be a drill; `in_code`: whether an error
     can be put into its code."""
     ranks = "take an exercise of module 3: gpucourse break 3.2"
@@ -54,7 +54,7 @@ def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
     commands = [
         replace(
             command,
-            argv=command.argv if keeps_restarts else _without_restarts(command.argv),
+            argv=command.argv if keeps_restarts else _remove_restarts(command.argv),
             env={**command.env, "GPUCOURSE_COLLECTIVE_TIMEOUT_S": f"{timeout_s:g}"},
         )
         for command in plan.commands
@@ -80,7 +80,7 @@ def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> di
     return {}
 
 
-def _without_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
+def _remove_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command without torchrun's restarts, which would repair what the learner should see. Everything after the
     place of the wrapper is the script's own."""
     place = argv.index(RANK)

@@ -65,8 +65,8 @@ def make_thread_variables(cores: int, *, sharing: int) -> dict[str, str]:
     return {"OMP_NUM_THREADS": str(max(1, cores // max(1, sharing)))}
 
 
-def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Read what was typed after each --env: return the values, by name, and the names whose values are copied from `here`, this
+def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Read the words after each --env: return the values, by name, and the names whose values are copied from `local`, this
     computer's environment, when the run starts.
 
     Raises UsageError for what is not a name, for a name that is given twice or is ours, for one that is not set here, and for a
@@ -81,7 +81,7 @@ def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[
             raise UsageError(f"--env {name} was given twice", hint=f"give {name} once")
         if equals:
             values[name] = _check_text(name, value)
-        elif name in here:
+        elif name in local:
             names.append(name)
         else:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""What a launcher is: from a request and what was looked up on the nodes to a launch plan. Its subclasses are a file each."""
+"""The interface of a launcher: it makes a launch plan from a request and facts about the nodes. Each subclass has its file."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class TorchrunOptions:
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
     """The learner's request, resolved: typed parameters and the script's arguments in order. `typed` are the names that were
-    typed, of parameters and of the options nodes and timeout. `written` is submitted in place of the course's own file.
+    typed, of parameters and of the options nodes and timeout. `written_batch` is submitted in place of the course's own file.
     `environment` overrules what would be set otherwise; the variables `handed_on` get their values when the run starts."""
 
     exercise: Exercise
@@ -87,7 +87,7 @@ class LaunchRequest:
     nccl: dict[str, str] = field(default_factory=dict)
     processes: int | None = None
     typed: frozenset[str] = frozenset()
-    written: WrittenBatch | None = None
+    written_batch: WrittenBatch | None = None
 
 
 F = TypeVar("F", LabFacts, ClusterFacts)
@@ -101,7 +101,7 @@ class Launcher(LauncherTraits, ABC, Generic[F]):
 
     @abstractmethod
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: F, *, run_id: str) -> LaunchPlan:
-        """Return what these nodes will do, the first of which is the head. Asks nobody, so that `--dry-run` prints it."""
+        """Return the plan for these nodes, the first of which is the head. Asks no node, so that `--dry-run` can print it."""
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
         """Return why this launcher cannot do what was typed; None if it can. The options: `torchrun`'s own, the variables whose

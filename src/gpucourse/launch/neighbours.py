@@ -13,9 +13,9 @@ from gpucourse.model.plan import Upload
 from gpucourse.outside.files import read_named
 from gpucourse.outside.names import OutsideError
 
-MOST_FILES = 5000
-MOST_BYTES = 1 << 20
-MOST_SOURCE = 16 << 20
+MAX_FILES = 5000
+MAX_BYTES = 1 << 20
+MAX_SOURCE_BYTES = 16 << 20
 """A larger file is not searched: no person wrote it."""
 _WORD = re.compile(r"[\w./+@-]+")
 _READ = {"", ".sh", ".bash", ".sbatch", ".slurm", ".sl"}
@@ -40,8 +40,8 @@ def find_module(name: str, root: Path) -> Path:
 def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
     """Return the folder that becomes the node's working folder: the script's own, or the largest folder of `--with`, in the
     current folder or further down, that holds the script."""
-    folder, here = script.resolve().parent, Path.cwd()
-    named = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(here)]
+    folder, current = script.resolve().parent, Path.cwd()
+    named = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(current)]
     return min([folder, *named], key=lambda place: len(place.parts))
 
 
@@ -70,9 +70,9 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
 
 def starts_ranks_itself(script: Path) -> bool:
     """Return whether a script is written to start its own ranks: it starts processes, and puts MASTER_PORT into the
-    environment, where torchrun's ranks find theirs. Found by reading, as its imports are."""
+    environment, from which torchrun's ranks read theirs. Found by reading, as its imports are."""
     try:
-        nodes = list(ast.walk(ast.parse(read_named(script, MOST_SOURCE))))
+        nodes = list(ast.walk(ast.parse(read_named(script, MAX_SOURCE_BYTES))))
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return False
     calls = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in nodes if isinstance(node, ast.Call)}
@@ -92,57 +92,57 @@ def find_mentioned_files(script: Path) -> list[Upload]:
     """Return the files in the script's folder and below whose paths are words in a shell script, as in `python train.py` and
     `sbatch next.sh`, and those that these need in turn.
 
-    A file larger than MOST_BYTES must be named with `--with`: it may be data that is on the nodes already.
+    A file larger than MAX_BYTES must be named with `--with`: it may be data that is on the nodes already.
     """
     root = script.resolve().parent
     mentioned: dict[str, Path] = {}
     waiting = [script.resolve()]
-    while waiting and len(mentioned) < MOST_FILES:
+    while waiting and len(mentioned) < MAX_FILES:
         path = waiting.pop()
-        for needed in _local_imports(path, path.parent) if path.suffix == ".py" else _mentions(path, root):
-            name = needed.relative_to(root).as_posix()
-            if name not in mentioned and needed != script.resolve():
-                mentioned[name] = needed
-                waiting.append(needed)
+        for file in _local_imports(path, path.parent) if path.suffix == ".py" else _mentions(path, root):
+            name = file.relative_to(root).as_posix()
+            if name not in mentioned and file != script.resolve():
+                mentioned[name] = file
+                waiting.append(file)
     return [Upload(name=name, source=path) for name, path in sorted(mentioned.items())]
 
 
-def find_named_files(extra: tuple[Path, ...], base: Path, most: int = MOST_FILES) -> list[Upload]:
+def find_named_files(extra: tuple[Path, ...], base: Path, most: int = MAX_FILES) -> list[Upload]:
     """Return the files and folders of `--with`: those under `base` at the same place, others under their own name.
 
     Raises UsageError for a path that does not exist, and for a folder with too many files.
     """
     uploads: list[Upload] = []
-    for wanted in extra:
-        if not wanted.exists():
-            raise UsageError(f"--with {wanted}: there is no such file or folder", hint="name a file or folder on this computer")
-        source = _locate(wanted)
+    for named in extra:
+        if not named.exists():
+            raise UsageError(f"--with {named}: there is no such file or folder", hint="name a file or folder on this computer")
+        source = _locate(named)
         place = source.relative_to(base) if source.is_relative_to(base) else Path(source.name)
         if source.is_file():
             uploads.append(Upload(name=place.as_posix(), source=source))
             continue
         if not source.is_dir():
             raise UsageError(
-                f"--with {wanted}: it is neither a file nor a folder", hint="name a file or folder on this computer"
+                f"--with {named}: it is neither a file nor a folder", hint="name a file or folder on this computer"
             )
         for path in list_files(source):
             uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
             if len(uploads) > most:
                 raise UsageError(
-                    f"--with {wanted}: more than {most} files",
+                    f"--with {named}: more than {most} files",
                     hint="pack them into one file, and unpack it in the script",
                 )
     return uploads
 
 
-def _locate(wanted: Path) -> Path:
+def _locate(path: Path) -> Path:
     """Return the whole path of what was typed. It is not resolved: a link leads to its target, under its own name."""
-    return Path(os.path.normpath(Path.cwd() / wanted))
+    return Path(os.path.normpath(Path.cwd() / path))
 
 
 def _local_imports(path: Path, root: Path) -> Iterator[Path]:
     try:
-        tree = ast.parse(read_named(path, MOST_SOURCE))
+        tree = ast.parse(read_named(path, MAX_SOURCE_BYTES))
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
@@ -166,13 +166,13 @@ def _mentions(path: Path, root: Path) -> Iterator[Path]:
     if path.suffix not in _READ:
         return
     try:
-        text = read_named(path, MOST_SOURCE).decode("utf-8", "replace")
+        text = read_named(path, MAX_SOURCE_BYTES).decode("utf-8", "replace")
     except (OSError, OutsideError):
         return
     for word in dict.fromkeys(_WORD.findall(text)):
         try:
             file = (root / word).resolve()
-            if file.is_relative_to(root) and file.is_file() and file.stat().st_size <= MOST_BYTES:
+            if file.is_relative_to(root) and file.is_file() and file.stat().st_size <= MAX_BYTES:
                 yield file
         except OSError:  # a word that is too long for a name
             continue
@@ -198,9 +198,9 @@ def is_in_checkout(folder: Path) -> bool:
 
 def list_files(folder: Path) -> Iterator[Path]:
     """Yield the files that `--with` uploads of a folder."""
-    for where, folders, names in os.walk(folder, followlinks=False):
+    for parent, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in sorted(names):
-            path = Path(where, name)
+            path = Path(parent, name)
             if path.is_file() and path.suffix != ".pyc":
                 yield path

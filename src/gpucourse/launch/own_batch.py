@@ -21,10 +21,10 @@ from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions
 
 SUFFIXES = (".sbatch", ".slurm")
 SHELL_SUFFIXES = (".sh", ".bash")
-MOST_TASKS = 10_000
+MAX_TASKS = 10_000
 """The most tasks of an array that are followed; Slurm itself accepts 1,001 unless MaxArraySize is set higher."""
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """sbatch itself accepts no larger file (max_script_size)."""
 
 _PLACE = "--chdir=."
@@ -41,7 +41,7 @@ _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBatch:
-    """What a file requests in its #SBATCH lines, as far as that is shown or used.
+    """The requests in the #SBATCH lines of a file, as far as they are shown or used.
 
     `partition` is empty if it names none, and so are `error`, the file for what the job writes on standard error, and `export`,
     the variables that the job has. `processes` are those of the whole job; `tasks` the numbers of an array's tasks, of which
@@ -92,10 +92,10 @@ def make_shell_script_error(script: Path) -> UsageError:
 
 
 def read(script: Path) -> OwnBatch:
-    """Read the file and its requests. Raises UsageError for a heterogeneous job, for an array with more than MOST_TASKS tasks,
+    """Read the file and its requests. Raises UsageError for a heterogeneous job, for an array with more than MAX_TASKS tasks,
     and for a file that cannot be read."""
     try:
-        content = read_named(script, MOST_BYTES)
+        content = read_named(script, MAX_BYTES)
         text = content.decode()
     except UnicodeDecodeError as error:
         place = content[: error.start].count(b"\n") + 1
@@ -117,9 +117,9 @@ def read(script: Path) -> OwnBatch:
             )
     options = slurm_options.read_sbatch_options(text)
     tasks, at_once = _read_array(options)
-    if len(tasks) > MOST_TASKS:
+    if len(tasks) > MAX_TASKS:
         raise UsageError(
-            f"{script.name} is an array of {len(tasks):,} tasks, and at most {MOST_TASKS:,} can be followed",
+            f"{script.name} is an array of {len(tasks):,} tasks, and at most {MAX_TASKS:,} can be followed",
             hint="a smaller --array; or by hand: gpucourse ssh 2, then sbatch there",
         )
     return OwnBatch(
@@ -139,7 +139,7 @@ def read(script: Path) -> OwnBatch:
 def plan(
     request: LaunchRequest,
     head: Node,
-    own: OwnBatch,
+    batch_file: OwnBatch,
     *,
     nodes: int | None,
     partition: str,
@@ -155,72 +155,72 @@ def plan(
         f"--partition={partition}" if partition else "",
         f"--time={sbatch.time_limit(time_s)}" if time_s else "",
     )
-    error, followed = _follow_output(own)
-    export = _export_also(own, (*request.environment, *request.handed_on))
+    error, followed = _follow_output(batch_file)
+    export = _export_also(batch_file, (*request.environment, *request.handed_on))
     flags = (*filter(None, typed), *export, *followed)
     file = BatchFile(
         name="job",
-        text=own.text,
-        numbers=own.tasks,
+        text=batch_file.text,
+        numbers=batch_file.tasks,
         flags=flags,
         arguments=request.arguments,
         error=error,
         script=request.script,
     )
-    where = partition or login or own.partition or default
-    per_node = -(-own.processes // (nodes or own.nodes))
+    target = partition or login or batch_file.partition or default
+    per_node = -(-batch_file.processes // (nodes or batch_file.nodes))
     batch = Batch(
-        partition=where,
-        nodes=nodes or own.nodes,
+        partition=target,
+        nodes=nodes or batch_file.nodes,
         tasks=per_node,
-        gpus=own.gpus,
+        gpus=batch_file.gpus,
         files=(file,),
         module=module,
         own=True,
-        asks=_describe(own, nodes or own.nodes, where),
+        asks=_describe(batch_file, nodes or batch_file.nodes, target),
     )
     argv = (*slurm.SUBMIT, *flags, file.file_name, *request.arguments)
-    chosen = {"SBATCH_PARTITION": partition} if partition else {}  # also for jobs that the job itself submits
-    env = {**chosen, **request.environment}
+    selection = {"SBATCH_PARTITION": partition} if partition else {}  # also for jobs that the job itself submits
+    env = {**selection, **request.environment}
     command = NodeCommand(node=head, argv=argv, env=env, ranks=tuple(range(file.rows)))
     return make_plan(request, [command], "dry-run", batch=batch)
 
 
-def _export_also(own: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
+def _export_also(batch: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the option that passes a job these variables of its submitter, if its file lists the variables that it has: by
     default sbatch passes all of them."""
-    words = own.export.split(",")
-    if not own.export or not names or "ALL" in words:
+    words = batch.export.split(",")
+    if not batch.export or not names or "ALL" in words:
         return ()
-    kept = [word for word in words if word not in {"NONE", "NIL"}]
-    return (f"--export={','.join([*kept, *names])}",)
+    exported = [word for word in words if word not in {"NONE", "NIL"}]
+    return (f"--export={','.join([*exported, *names])}",)
 
 
-def _describe(own: OwnBatch, nodes: int, partition: str) -> str:
+def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:
     """Return the requests of the file, in words."""
-    many = len(own.tasks)
-    at_once = f" ({own.at_once:,} at once)" if own.at_once else ""
+    many = len(batch.tasks)
+    at_once = f" ({batch.at_once:,} at once)" if batch.at_once else ""
     parts = [
         f"an array of {many:,} task{'s' if many > 1 else ''}{at_once}, each on" if many else "",
         f"{nodes} node{'s' if nodes > 1 else ''}{f' of the partition {partition}' if partition else ''}",
     ]
-    told = " ".join(filter(None, parts))
-    processes = f", {own.processes} process{'es' if own.processes > 1 else ''} in all"
-    gpus = f", {own.gpus} GPU{'s' if own.gpus > 1 else ''} on each node" if own.gpus else ""
-    return f"{told}{processes}{gpus}"
+    text = " ".join(filter(None, parts))
+    processes = f", {batch.processes} process{'es' if batch.processes > 1 else ''} in all"
+    gpus = f", {batch.gpus} GPU{'s' if batch.gpus > 1 else ''} on each node" if batch.gpus else ""
+    return f"{text}{processes}{gpus}"
 
 
-def _follow_output(own: OwnBatch) -> tuple[str, tuple[str, ...]]:
+def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
     """Return the error file to look for when the job has ended, and the options by which its output can be followed.
 
     Errors join the output if the file puts both into one, or if it names a place outside of the run's folder: such a folder may
     not exist, and then Slurm ends the job without a message.
     """
-    log = f"../logs/{'%A_%a' if own.tasks else '%j'}-%N.out"
+    log = f"../logs/{'%A_%a' if batch.tasks else '%j'}-%N.out"
     followed = (_PLACE, f"--output={log}", _APPEND)
-    path = PurePosixPath(own.error)
-    if not own.error or (own.error != own.output and not path.is_absolute() and ".." not in path.parts):
-        return own.error, followed
+    path = PurePosixPath(batch.error)
+    if not batch.error or (batch.error != batch.output and not path.is_absolute() and ".." not in path.parts):
+        return batch.error, followed
     return "", (*followed, f"--error={log}")
 
 

@@ -1,4 +1,4 @@
-"""What the plans of several launchers share: how many nodes and processes there are, and one command for each node."""
+"""The common part of several launchers' plans: the numbers of nodes and processes, and one command for each node."""
 
 from __future__ import annotations
 
@@ -111,10 +111,10 @@ def check_count(exercise: Exercise, nodes: int) -> None:
         )
 
 
-def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, module: str) -> tuple[Node, ...]:
+def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None, module: str) -> tuple[Node, ...]:
     """Return the nodes that take part, head first. Raises UsageError with the command that fixes it."""
     launch, deployed = exercise.launch, len(inventory.nodes)
-    count = wanted if wanted is not None else min(launch.nodes, deployed)
+    count = requested if requested is not None else min(launch.nodes, deployed)
     check_count(exercise, count)
     if count > deployed:
         raise UsageError(
@@ -129,10 +129,10 @@ def max_restarts_of(request: LaunchRequest) -> int:
     """Return how often torchrun may restart all ranks. For a script of the learner it is the number that was typed, or 0."""
     if request.torchrun_options.max_restarts is not None:
         return request.torchrun_options.max_restarts
-    wanted: object = request.exercise.launch.restarts
+    restarts: object = request.exercise.launch.restarts
     if name := request.exercise.launch.restart_parameter:
-        wanted = request.parameters.get(name, 0)
-    return wanted if isinstance(wanted, int) else 0
+        restarts = request.parameters.get(name, 0)
+    return restarts if isinstance(restarts, int) else 0
 
 
 def _count_processes(request: LaunchRequest, node: Node) -> int:

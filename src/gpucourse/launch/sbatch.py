@@ -62,8 +62,8 @@ def time_limit(seconds: float) -> str:
     """Return the time in the form of --time. Slurm counts in minutes, so it is rounded up to the next one: `00:10:00`,
     `1-02:00:00`."""
     minutes = max(1, math.ceil(seconds / 60))
-    days, rest = divmod(minutes, 24 * 60)
-    return f"{f'{days}-' if days else ''}{rest // 60:02d}:{rest % 60:02d}:00"
+    days, day_minutes = divmod(minutes, 24 * 60)
+    return f"{f'{days}-' if days else ''}{day_minutes // 60:02d}:{day_minutes % 60:02d}:00"
 
 
 def _head(job: SbatchJob) -> str:
@@ -101,7 +101,7 @@ def _requests(job: SbatchJob) -> str:
             "--open-mode=append",
         ),
     ]
-    return "".join(f"\n# {why}\n#SBATCH {option}" for why, option in requests) + "\n"
+    return "".join(f"\n# {reason}\n#SBATCH {option}" for reason, option in requests) + "\n"
 
 
 def _time(job: SbatchJob) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
     from gpucourse.model.launching import SlurmLaunch
 
 PARTITION = "gpu"
-MOST_TASKS = 64
+MAX_TASKS = 64
 SUBMIT = ("sbatch", "--parsable")
 
 
@@ -38,17 +38,17 @@ class Slurm(Launcher[ClusterFacts]):
 
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts, *, run_id: str) -> LaunchPlan:
         """Return the launch plan: one command on the node that accepts jobs, and the files that it passes to sbatch."""
-        asked, head = request.exercise.launch.slurm_request, nodes[0]
-        tasks = 1 if asked.array or asked.jobs else tasks_of(request, facts.gpus)
-        files, setup = _files(request, asked, head, tasks, facts)
+        slurm, head = request.exercise.launch.slurm_request, nodes[0]
+        tasks = 1 if slurm.array or slurm.jobs else tasks_of(request, facts.gpus)
+        files, setup = _files(request, slurm, head, tasks, facts)
         batch = Batch(
             partition=facts.partition,
             nodes=facts.nodes,
             tasks=tasks,
             gpus=facts.gpus,
             files=files,
-            show_queue=asked.show_queue and files[0].rows > 1,
-            cancel_last=asked.cancel_last and files[0].copies > 1,
+            show_queue=slurm.show_queue and files[0].rows > 1,
+            cancel_last=slurm.cancel_last and files[0].copies > 1,
             module=facts.module,
             setup=setup,
             max_restarts=max_restarts_of(request),
@@ -66,14 +66,14 @@ def partition_of(request: LaunchRequest, login: str = "") -> str:
     value = str(request.parameters.get(name, "")) if name else ""
     if name in request.typed:
         return value
-    if login or request.written is None:
+    if login or request.written_batch is None:
         return login or value
-    return read_sbatch_options(request.written.text).values.get("partition", "")
+    return read_sbatch_options(request.written_batch.text).values.get("partition", "")
 
 
-def nodes_of(request: LaunchRequest, wanted: int | None) -> int:
+def nodes_of(request: LaunchRequest, requested: int | None) -> int:
     """Return how many nodes each job gets. Raises UsageError with the command that fixes it."""
-    count = wanted if wanted is not None else request.exercise.launch.nodes
+    count = requested if requested is not None else request.exercise.launch.nodes
     check_count(request.exercise, count)
     return count
 
@@ -86,10 +86,10 @@ def tasks_of(request: LaunchRequest, gpus: int) -> int:
         return 1
     if request.processes is not None:
         return request.processes
-    wanted: object = launch.procs_per_node
+    tasks: object = launch.procs_per_node
     if name := launch.count_parameter:
-        wanted = request.parameters.get(name, 1)
-    return wanted if isinstance(wanted, int) else max(1, gpus)
+        tasks = request.parameters.get(name, 1)
+    return tasks if isinstance(tasks, int) else max(1, gpus)
 
 
 def gpus_of(request: LaunchRequest) -> int:
@@ -98,12 +98,12 @@ def gpus_of(request: LaunchRequest) -> int:
 
 
 def _files(
-    request: LaunchRequest, asked: SlurmLaunch, head: Node, tasks: int, place: ClusterFacts
+    request: LaunchRequest, slurm: SlurmLaunch, head: Node, tasks: int, place: ClusterFacts
 ) -> tuple[tuple[BatchFile, ...], str]:
     """Return the files in the order they are submitted, and the text of setup.sh if the first is the learner's."""
     exercise = request.exercise
-    count = _values(request, asked.array) if asked.array and asked.array in request.parameters else 0
-    copies = request.parameters.get(asked.jobs, 1) if asked.jobs else 1
+    count = _values(request, slurm.array) if slurm.array and slurm.array in request.parameters else 0
+    copies = request.parameters.get(slurm.jobs, 1) if slurm.jobs else 1
     first = sbatch.SbatchJob(
         title=f"{exercise.id} {exercise.title}",
         name=exercise.id,
@@ -111,7 +111,7 @@ def _files(
         nodes=place.nodes,
         tasks=tasks,
         gpus=place.gpus,
-        array=_range(request, asked, count) if count else "",
+        array=_range(request, slurm, count) if count else "",
         time_s=request.timeout_s,
         environment=make_environment(request, head.mode, place.gpus, tasks),
         handed_on=request.handed_on,
@@ -119,20 +119,20 @@ def _files(
         max_restarts=max_restarts_of(request),
         command=(place.python or head.python, "-u", request.script, *request.arguments),
     )
-    flags = _type_beside(request, asked, first)
+    flags = _type_beside(request, slurm, first)
     text = sbatch.render(first)
     files = [BatchFile(name="array" if count else "job", text=text, copies=_whole(copies), tasks=count, flags=flags)]
     setup = ""
-    if request.written is not None:
+    if request.written_batch is not None:
         setup = sbatch.render_setup(first)
         files[0] = replace(
             files[0],
-            name=request.written.name,
-            text=request.written.text,
-            tasks=request.written.tasks,
+            name=request.written_batch.name,
+            text=request.written_batch.text,
+            tasks=request.written_batch.tasks,
             arguments=request.arguments,
         )
-    if asked.gather and request.script == exercise.script:
+    if slurm.gather and request.script == exercise.script:
         gather = sbatch.SbatchJob(
             title=f"{exercise.id} {exercise.title}: what all tasks found",
             name=f"{exercise.id}-gather",
@@ -142,21 +142,23 @@ def _files(
             environment=make_environment(request, head.mode, 0),
             handed_on=request.handed_on,
             threads=place.threads,
-            command=(place.python or head.python, "-u", asked.gather, *request.arguments),
+            command=(place.python or head.python, "-u", slurm.gather, *request.arguments),
         )
         files.append(BatchFile(name="gather", text=sbatch.render(gather), after=files[0].name))
     return tuple(files), setup
 
 
-def _type_beside(request: LaunchRequest, asked: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
+def _type_beside(request: LaunchRequest, slurm: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
     """Return the options that the learner typed for this run, to be added after sbatch: there they overrule a file, and what
     the login sets for sbatch."""
-    values = {"timeout": f"--time={sbatch.time_limit(job.time_s)}", asked.partition: f"--partition={job.partition}"}
-    if request.written is not None:
+    values = {"timeout": f"--time={sbatch.time_limit(job.time_s)}", slurm.partition: f"--partition={job.partition}"}
+    if request.written_batch is not None:
         values |= {
             "nodes": f"--nodes={job.nodes}",
             request.exercise.launch.count_parameter: f"--ntasks-per-node={job.tasks}",
-            asked.at_once: f"--array={_range(request, asked, request.written.tasks)}" if request.written.tasks else "",
+            slurm.at_once: f"--array={_range(request, slurm, request.written_batch.tasks)}"
+            if request.written_batch.tasks
+            else "",
         }
     return tuple(flag for name, flag in values.items() if name in request.typed and flag)
 
@@ -179,16 +181,16 @@ def _values(request: LaunchRequest, parameter: str) -> int:
     """Return how many values the learner wants to try."""
     text = str(request.parameters.get(parameter, ""))
     values = [value.strip() for value in text.split(",")]
-    if "" in values or not 1 <= len(values) <= MOST_TASKS:
+    if "" in values or not 1 <= len(values) <= MAX_TASKS:
         raise UsageError(
-            f"--set {parameter}={text}: not 1 to {MOST_TASKS} values with a comma between each",
+            f"--set {parameter}={text}: not 1 to {MAX_TASKS} values with a comma between each",
             hint=f"gpucourse run {request.exercise.id} --set {parameter}=16,32,64,128",
         )
     return len(values)
 
 
-def _range(request: LaunchRequest, asked: SlurmLaunch, count: int) -> str:
-    at_once = _whole(request.parameters.get(asked.at_once, 0)) if asked.at_once else 0
+def _range(request: LaunchRequest, slurm: SlurmLaunch, count: int) -> str:
+    at_once = _whole(request.parameters.get(slurm.at_once, 0)) if slurm.at_once else 0
     return f"0-{count - 1}{f'%{at_once}' if 0 < at_once < count else ''}"
 
 

@@ -52,6 +52,6 @@ class SlurmPty(Launcher[ClusterFacts]):
         )
         partition = (f"--partition={facts.partition}",) if facts.partition else ()
         argv = ("srun", *partition, *((f"--gres=gpu:{facts.gpus}",) if facts.gpus else ()), "--pty", "bash")
-        there = replace(head, python=facts.python or head.python)  # `python` in the session is the one of the GPU nodes
-        command = NodeCommand(node=there, argv=argv, env=env, ranks=(0,))
+        node = replace(head, python=facts.python or head.python)  # `python` in the session is the one of the GPU nodes
+        command = NodeCommand(node=node, argv=argv, env=env, ranks=(0,))
         return make_plan(request, [command], run_id, batch=batch)

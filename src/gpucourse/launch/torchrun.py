@@ -125,14 +125,14 @@ def _name_option(option: str) -> str:
         )
     name = option.replace("_", "-")
     long = name.startswith("--")
-    ours = _OURS.get(name) or (_OURS.get(name[:2]) if not long else None)
-    if ours is None and long and name not in _WITH_VALUE:
-        short = [known for known in (*_OURS, *_WITH_VALUE) if known.startswith(name)]
+    explanation = _OURS.get(name) or (_OURS.get(name[:2]) if not long else None)
+    if explanation is None and long and name not in _WITH_VALUE:
+        short = [candidate for candidate in (*_OURS, *_WITH_VALUE) if candidate.startswith(name)]
         if len(short) == 1 and short[0] in _WITH_VALUE:
             return short[0]
-        ours = next((_OURS[known] for known in short if known in _OURS), None)
-    if ours is not None:
-        raise UsageError(f"--torchrun: {option} is given by gpucourse itself", hint=ours)
+        explanation = next((_OURS[candidate] for candidate in short if candidate in _OURS), None)
+    if explanation is not None:
+        raise UsageError(f"--torchrun: {option} is given by gpucourse itself", hint=explanation)
     return name
 
 
@@ -142,7 +142,7 @@ def _read_restarts(value: str) -> int:
     raise UsageError(f"--torchrun: --max-restarts={value} is not a whole number from 0 to {MOST_RESTARTS}", hint=_EXAMPLE)
 
 
-def by_hand(argv: Sequence[str]) -> tuple[str, ...]:
+def format_typed(argv: Sequence[str]) -> tuple[str, ...]:
     """Return the argument list that a person would type: without the wrapper's place. A later `{rank}` belongs to the
     script."""
     words = list(argv)

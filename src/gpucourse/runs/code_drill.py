@@ -54,7 +54,7 @@ class Repair:
 
     @property
     def is_right(self) -> bool:
-        """Whether the fault is gone and the exercise passes its checks."""
+        """Return whether the fault is gone and the exercise passes its checks."""
         checks = self.verdict.verdict if self.verdict else "failed"
         return self.judged is not None and self.judged.word == "passed" and checks not in {"failed", "error"}
 
@@ -72,7 +72,7 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     if not exercise.faults:
-        ids = sorted({item.id for other in context.catalog.modules for item in other.exercises if item.faults})
+        ids = sorted({item.id for course_module in context.catalog.modules for item in course_module.exercises if item.faults})
         raise UsageError(
             f"{exercise.id} has no faults in code to find",
             hint=f"these have: {', '.join(ids)}" if ids else "gpucourse list",

@@ -42,9 +42,9 @@ def reach(watch: Watcher, fleet: Fleet) -> None:
     """Connect to every node at the same time. Raises UnreachableError that names every node that does not answer."""
     from gpucourse.remote.fleet import values
 
-    began = time.monotonic()
+    start_s = time.monotonic()
     outcomes = fleet.connect()
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start_s
     for outcome in outcomes:
         detail = outcome.error.what if outcome.error else ""
         watch(NodeEvent(node=outcome.node.name, step="ssh", ok=outcome.ok, seconds=seconds, detail=detail))
@@ -133,9 +133,9 @@ class Connections:
     def find_states(self, record: RunRecord) -> dict[str, JobState] | None:
         """Return the states of a run on its nodes if it was under way or had ended on each of them at the time of `ask_states`;
         None for any other: only the process that holds its lock can find out whether it has begun, with a new request."""
-        told = self._states.get(record.id, {})
-        begun = set(told) == set(record.nodes) and all(state.state in {"running", "ended"} for state in told.values())
-        return told if begun else None
+        states = self._states.get(record.id, {})
+        has_begun = set(states) == set(record.nodes) and all(state.state in {"running", "ended"} for state in states.values())
+        return states if has_begun else None
 
     def _ask_lab(self, records: Sequence[RunRecord]) -> None:
         from gpucourse.remote import jobs
@@ -179,14 +179,14 @@ def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
 
 def find_interface(link: Link, peer: Node) -> str:
     """Return the interface that leads from a node to another one. Raises MissingError if there is no route."""
-    done = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
-    if done.code == _NO_PROGRAM:
+    output = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
+    if output.code == _NO_PROGRAM:
         raise MissingError(f"{link.node.label} has no program ip", hint="install it there: sudo apt-get install iproute2")
-    match = _DEVICE.search(done.stdout)
-    if not done.ok or match is None:
-        said = printable((done.stderr or done.stdout).decode(errors="replace").strip()[-200:])
+    match = _DEVICE.search(output.stdout)
+    if not output.ok or match is None:
+        message = printable((output.stderr or output.stdout).decode(errors="replace").strip()[-200:])
         raise MissingError(
-            f"{link.node.label} has no route to {peer.label} at {peer.private_address}: {said or 'ip route says nothing'}",
+            f"{link.node.label} has no route to {peer.label} at {peer.private_address}: {message or 'ip route says nothing'}",
             hint="the nodes must share a network",
         )
     from gpucourse.remote import answers

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
-from gpucourse.launch.neighbours import MOST_FILES, is_in_checkout, list_files
+from gpucourse.launch.neighbours import MAX_FILES, is_in_checkout, list_files
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.record import RunRecord, find_end_state
 from gpucourse.workspace import runs
@@ -83,8 +83,8 @@ def _plan(files: RunPaths) -> _Plan | None:
         return None
 
 
-def diagnose(paths: WorkspacePaths, record: RunRecord, *, lost: str = "") -> list[Diagnosis]:
-    """Return the symptoms that a run shows, the likeliest first. `lost`: why nodes are out of reach, if they are."""
+def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> list[Diagnosis]:
+    """Return the symptoms that a run shows, the likeliest first. `loss`: why nodes are out of reach, if they are."""
     from gpucourse.coach import jobs
     from gpucourse.coach.evidence import Evidence
     from gpucourse.coach.recognise import recognise
@@ -108,7 +108,7 @@ def diagnose(paths: WorkspacePaths, record: RunRecord, *, lost: str = "") -> lis
             node_exits=tuple(record.node_exits),
             silences=tuple(silence for silence in record.silences if silence.rank not in ended_well),
             skew_s=record.clock_skew_s,
-            lost=lost,
+            lost=loss,
             typed=_join_command(plan),
             python={command.node.name: command.node.python for command in plan.commands} if plan else {},
         )
@@ -129,16 +129,16 @@ def _suggest_folder(record: RunRecord, plan: _Plan | None, diagnosis: Diagnosis)
     checkout and has files that were not uploaded."""
     if record.own_script is None or plan is None or "--with " not in diagnosis.next:
         return diagnosis
-    script, here = Path(record.own_script).resolve(), Path.cwd()
-    folders = [here, script.parent] if script.is_relative_to(here) else [script.parent]
+    script, current = Path(record.own_script).resolve(), Path.cwd()
+    folders = [current, script.parent] if script.is_relative_to(current) else [script.parent]
     folder = next((folder for folder in folders if is_in_checkout(folder)), None)
     if folder is None:
         return diagnosis
     uploaded = {upload.source for upload in plan.uploads}
-    files = list(islice(list_files(folder), MOST_FILES + 1))
-    if len(files) > MOST_FILES or all(str(file) in uploaded for file in files):
+    files = list(islice(list_files(folder), MAX_FILES + 1))
+    if len(files) > MAX_FILES or all(str(file) in uploaded for file in files):
         return diagnosis
-    place = "." if folder == here else shlex.quote(os.path.relpath(folder, here))
+    place = "." if folder == current else shlex.quote(os.path.relpath(folder, current))
     return replace(diagnosis, next=f"--with {place} uploads the whole folder of the checkout at once; or {diagnosis.next}")
 
 

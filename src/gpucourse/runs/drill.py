@@ -37,7 +37,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
     "wrong-world-size": (
         "All ranks began, and none of them got past the same call. Which?",
         "The ranks wait in init_process_group for somebody. The last number of the key that they wait for is a rank.",
-        "They wait for a rank whose number nobody was given: they were told a larger world than was started.",
+        "They wait for a rank that no process has: their world size is larger than the number of ranks started.",
     ),
     "slow-rank": (
         "Nothing failed. So compare times, rank by rank: gpucourse logs RUN --times shows when each line came.",
@@ -50,7 +50,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
 }
 
 
-def break_exercise(context: Context, run_request: RunRequest, how: How | None) -> RunResult:
+def break_exercise(context: Context, run_request: RunRequest, requested_kind: How | None) -> RunResult:
     """Run the exercise with a fault in it; with None, one at random. No log and no file of the run shows which fault it is.
 
     Raises UsageError if there is nothing to break, ExerciseFailed if the fault came too late; and what `run` raises.
@@ -58,14 +58,14 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
     module, exercise = context.catalog.exercise(run_request.exercise)
     drills = exercise.launch.traits.drills
     if not drills:
-        raise launch_drill.no_ranks(exercise.id, exercise.launch.kind, in_code=bool(exercise.faults))
-    run_request = _at_home(context.paths, module, run_request)
-    chosen: How = secrets.choice(list(drills)) if how is None else how
+        raise launch_drill.make_ranks_error(exercise.id, exercise.launch.kind, in_code=bool(exercise.faults))
+    run_request = _choose_simulated_lab(context.paths, module, run_request)
+    kind: How = secrets.choice(list(drills)) if requested_kind is None else requested_kind
     faults: list[InjectedFault] = []
 
     def inject_faults(plan: LaunchPlan) -> tuple[LaunchPlan, dict[str, dict[str, object]]]:
-        rank = secrets.randbelow(plan.world_size) if chosen in BY_RANK else None
-        faults.append(InjectedFault(run=plan.run_id, exercise=plan.exercise, how=chosen, rank=rank))
+        rank = secrets.randbelow(plan.world_size) if kind in BY_RANK else None
+        faults.append(InjectedFault(run=plan.run_id, exercise=plan.exercise, how=kind, rank=rank))
         write_record(context.paths.drill(plan.run_id), faults[0])
         after_s = 0.1 + secrets.randbelow(400) / 1000
         return launch_drill.prepare_drill(plan, faults[0]), launch_drill.plan_faults(plan, faults[0], after_s=after_s)
@@ -82,7 +82,7 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
     return ran
 
 
-def _at_home(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> RunRequest:
+def _choose_simulated_lab(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> RunRequest:
     """Return the request for the simulated lab, if there is one; else unchanged, and the plan is refused with a reason."""
     labs = (lab for lab in deployments.of_module(paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
@@ -97,7 +97,7 @@ def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
     return any(exit_.code or exit_.reason != "exited" for exit_ in record.node_exits)
 
 
-def judge_diagnosis(context: Context, exercise_id: str, how: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
+def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
     """Judge the learner's diagnosis of the newest drill of an exercise. A right one shows the coach's diagnosis of the run.
 
     Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
@@ -113,9 +113,9 @@ def judge_diagnosis(context: Context, exercise_id: str, how: str, rank: int | No
             f"--rank {rank}: run {record.id} has ranks 0 to {record.world_size - 1}",
             hint=f"gpucourse logs {record.id} shows them",
         )
-    verdict = _compare_with_fault(record, fault, how, rank)
+    verdict = _compare_with_fault(record, fault, answer, rank)
     right = verdict.verdict == "passed"
-    fault.attempts.append(Attempt(how=how, rank=rank, right=right, at=now_utc()))
+    fault.attempts.append(Attempt(how=answer, rank=rank, right=right, at=now_utc()))
     write_record(context.paths.drill(record.id), fault)
     write_record(runs.files_of(context.paths, record).verdict, verdict)
     record.verdict = verdict.verdict
@@ -134,17 +134,17 @@ def open_drill(paths: WorkspacePaths, exercise_id: str) -> RunRecord | None:
     return drills[-1] if fault is not None and not fault.is_solved else None
 
 
-def _compare_with_fault(record: RunRecord, fault: InjectedFault, how: str, rank: int | None) -> ExerciseVerdict:
+def _compare_with_fault(record: RunRecord, fault: InjectedFault, answer: str, rank: int | None) -> ExerciseVerdict:
     hints = _HINTS[fault.how]
     hint = hints[min(len(fault.attempts), len(hints) - 1)]
-    kind_right = how == fault.how
+    kind_right = answer == fault.how
     checks = [
         CheckResult(
             id="diagnosis",
             title="What was broken",
             verdict="passed" if kind_right else "failed",
             evidence="logic",
-            observed=how,
+            observed=answer,
             expected=MEANING[fault.how] if kind_right else "another fault than this",
             hint="" if kind_right else hint,
         )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.unpack import MissingOutputs
 
-_MOST_NOTES = 20
+_MAX_NOTES = 20
 """The most files that were not collected that are named on the screen."""
 
 _JUDGING = threading.Lock()
@@ -52,7 +52,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     runs.save(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     with _JUDGING:
-        written = (
+        has_code = (
             not record.drill
             and find_end_state(record.node_exits) == "succeeded"
             and parts.prepare_judge(context, exercise, record)
@@ -60,14 +60,14 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
         digests = _collect(context, fleet, record, exercise, files, until)
     with _JUDGING:
-        return _judge_and_hand_in(context, record, exercise, files, digests, written=written)
+        return _judge_and_hand_in(context, record, exercise, files, digests, has_code=has_code)
 
 
 def _judge_and_hand_in(
-    context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str], *, written: bool
+    context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str], *, has_code: bool
 ) -> ExerciseVerdict | None:
     """Judge a run, seal it and hand it in once its outputs are collected. `digests`: the SHA-256 of files that are known
-    already, by their path; `written`: whether a part that the learner wrote has to be judged."""
+    already, by their path; `has_code`: whether a part that the learner wrote has to be judged."""
     record.state = "broken" if record.drill else find_end_state(record.node_exits)
     record.diagnoses = []
     if not record.drill:  # a drill is the learner's to diagnose
@@ -77,7 +77,7 @@ def _judge_and_hand_in(
     if metrics is not None and exercise.plots and not record.own_script:
         with stage(context.watch, "draw", "drawing", record.phases_s), context.guard("draw the pictures"):
             _draw(context, exercise, metrics, record, files)
-    with stage(context.watch, "judge", "judging your part", record.phases_s) if written else nullcontext():
+    with stage(context.watch, "judge", "judging your part", record.phases_s) if has_code else nullcontext():
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
     # First the seal: what cannot be handed in, for want of space, is evidence all the same.
@@ -111,16 +111,16 @@ def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> Exer
     return replace(verdict, parts=results)
 
 
-def seal(files: RunPaths, mode: str, known: Mapping[str, str] = {}) -> None:
-    """Write the SHA-256 of every file of the run, so that a change made later shows. `known`: those of files that were hashed
+def seal(files: RunPaths, mode: str, digests: Mapping[str, str] = {}) -> None:
+    """Write the SHA-256 of every file of the run, so that a change made later shows. `digests`: those of files that were hashed
     as they came, by path relative to the run's folder."""
-    write_record(files.hashes, _make_seal(files, mode, known))
+    write_record(files.hashes, _make_seal(files, mode, digests))
 
 
-def _make_seal(files: RunPaths, mode: str, known: Mapping[str, str]) -> dict[str, object]:
+def _make_seal(files: RunPaths, mode: str, known_digests: Mapping[str, str]) -> dict[str, object]:
     paths = sorted(path for path in files.folder.rglob("*") if _is_plain(path) and path != files.hashes)
     names = {path.relative_to(files.folder).as_posix(): path for path in paths if not path.name.startswith(".")}
-    digests = {name: known.get(name) or _sha256(path) for name, path in names.items()}
+    digests = {name: known_digests.get(name) or _sha256(path) for name, path in names.items()}
     return {"version": 1, "mode": mode, "sha256": digests}
 
 
@@ -136,11 +136,11 @@ def deliver(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> Non
     Files that an earlier run left there and this one does not have are removed; files that the learner put there stay.
     """
     files, target = runs.files_of(paths, record), paths.deliverables(exercise.id)
-    there = read_handed_in_verdict(paths, exercise.id)
-    newer = there is not None and runs.is_newer(paths, there.run, record)
+    earlier = read_handed_in_verdict(paths, exercise.id)
+    newer = earlier is not None and runs.is_newer(paths, earlier.run, record)
     if not record.is_evidence or record.verdict in {None, "failed", "error"} or newer:
         return
-    sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]
+    sources = [source for deliverable in exercise.deliverables for source in sorted(files.folder.glob(deliverable.source))]
     named = {source.relative_to(files.folder).as_posix(): source for source in sources if _is_plain(source)}
     with changing(paths, paths.delivery_list) as delivered:
         for old in set(delivered.get(exercise.id, ())) - set(named):
@@ -162,9 +162,9 @@ def _collect(
     """Collect the outputs; return their digests, by path relative to the run's folder."""
     from gpucourse.remote.collect import collect
 
-    wanted = _list_wanted(exercise, record)
+    patterns = _list_patterns(exercise, record)
     limit = context.settings.output_limit
-    home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until)
+    home = collect(fleet, record.id, patterns, files, exercise.max_output, context.watch, output_limit=limit, until=until)
     record.outputs, record.refused = home.outputs[:MOST_LISTED], list(home.refused)
     record.output_files, record.output_bytes = len(home.outputs), sum(output.bytes for output in home.outputs)
     for error in home.unreachable:
@@ -174,23 +174,23 @@ def _collect(
     record.collected = not missed
     environments = {node: {"mode": record.mode, **facts} for node, facts in home.environments.items()}
     write_record(files.environment, {"version": 1, "mode": record.mode, "nodes": environments})
-    for refused in home.refused[:_MOST_NOTES]:
-        context.watch(Note(text=f"{refused.node}: {refused.name} was not collected: {refused.reason}", level="warning"))
-    if (more := len(home.refused) - _MOST_NOTES) > 0:
+    for refusal in home.refused[:_MAX_NOTES]:
+        context.watch(Note(text=f"{refusal.node}: {refusal.name} was not collected: {refusal.reason}", level="warning"))
+    if (more := len(home.refused) - _MAX_NOTES) > 0:
         _warn(context.watch, f"{more} more files were not collected; {files.record} has their names")
     if missed:
         runs.save(context.paths, record)
-        raise _not_home(missed)
+        raise _make_collect_error(missed)
     return {output.path: output.sha256 for output in home.outputs}
 
 
-def _list_wanted(exercise: Exercise, record: RunRecord) -> tuple[str, ...]:
+def _list_patterns(exercise: Exercise, record: RunRecord) -> tuple[str, ...]:
     """Return the patterns for what is collected of the work folder."""
     # A script of the learner does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
     return (*exercise.outputs, "**") if record.own_script else tuple(exercise.outputs)
 
 
-def _not_home(missed: list[MissingOutputs]) -> UnreachableError:
+def _make_collect_error(missed: list[MissingOutputs]) -> UnreachableError:
     """Return one error that names every node whose outputs are not collected, with the reason."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
     return kind("; ".join(node.error.tell_of(node.node) for node in missed), hint=missed[0].error.hint)
@@ -231,8 +231,8 @@ def _is_plain(path: Path) -> bool:
 
 def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record: RunRecord, files: RunPaths) -> None:
     device = str(metrics.get("device") or "device unknown")
-    where = f"{device}, simulated nodes (mode: local)" if is_simulated(record.mode) else device
-    subtitle = f"{exercise.id} · {where} · {record.id}"
+    origin = f"{device}, simulated nodes (mode: local)" if is_simulated(record.mode) else device
+    subtitle = f"{exercise.id} · {origin} · {record.id}"
     with_gpu = on_gpu(metrics, record.mode)
     records = {} if with_gpu else list_recorded_plots(context, exercise)
     plots = [plot for plot in exercise.plots if with_gpu or plot.evidence != "gpu" or plot.file in records]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, NodeUntrusted, StorageError, UnreachableError
-from gpucourse.launch.neighbours import MOST_SOURCE
+from gpucourse.launch.neighbours import MAX_SOURCE_BYTES
 from gpucourse.model.event import SilentRanks, stage
 from gpucourse.model.node import Node, is_simulated
 from gpucourse.model.record import RunRecord, RunState
@@ -72,18 +72,18 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
     Raises Interrupted when the person presses Ctrl-C, UnreachableError if a node's outputs are not collected: the next command
     about the run then tries again.
     """
-    what, hint = (
+    problem, hint = (
         f"run {record.id} has ended, but not all of its outputs are collected yet",
         f"gpucourse logs {record.id} collects the rest",
     )
     try:
         verdict = finish(context, fleet, record)
     except KeyboardInterrupt as error:
-        raise Interrupted(what, hint=hint) from error
+        raise Interrupted(problem, hint=hint) from error
     except UnreachableError as error:
         kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
         discard = f"gpucourse destroy {record.module} --discard gives it up"
-        raise kind(f"{what}: {error.what}", hint=f"{hint}; {discard}") from error
+        raise kind(f"{problem}: {error.what}", hint=f"{hint}; {discard}") from error
     return FollowedRun(record=record, verdict=verdict)
 
 
@@ -97,11 +97,11 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     if limit_s is None and (own_limit := diagnose.time_limit(record, files)) is not None:
         limit_s = own_limit + AFTER_LIMIT_S
     try:
-        what = f"running {record.subject} on {name_nodes(record.nodes)}"
+        activity = f"running {record.subject} on {name_nodes(record.nodes)}"
         silence = ""
         with context.guard("tell why nothing is printed yet"):
             silence = _explain_silence(context.catalog, record)
-        with stage(context.watch, "run", what, record.phases_s, silence=silence):
+        with stage(context.watch, "run", activity, record.phases_s, silence=silence):
             with context.guard("tell which ranks have printed nothing"):
                 context.watch(find_silent_ranks(record, files))
             give_up_s = GIVE_UP_SIMULATED_S if is_simulated(record.mode) else GIVE_UP_S
@@ -149,9 +149,9 @@ def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
     """Return the ranks that have no output here yet; none under Slurm, since jobs wait in the queue for a good reason."""
     if record.slurm is not None:
         return SilentRanks(ranks={})
-    spoken = {whose for whose, log in files.all_logs().items() if log.lstat().st_size}
+    speakers = {speaker for speaker, log in files.all_logs().items() if log.lstat().st_size}
     planned = diagnose.read_planned_ranks(files)
-    return SilentRanks(ranks={node: [r for r in ranks if (node, r) not in spoken] for node, ranks in planned.items()})
+    return SilentRanks(ranks={node: [r for r in ranks if (node, r) not in speakers] for node, ranks in planned.items()})
 
 
 def name_nodes(names: Sequence[str]) -> str:
@@ -167,7 +167,7 @@ def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
         imports = "torch" in catalog.exercise(record.exercise)[1].packages
     else:
         try:
-            imports = _IMPORTS_TORCH.search(read_named(Path(record.own_script), MOST_SOURCE)) is not None
+            imports = _IMPORTS_TORCH.search(read_named(Path(record.own_script), MAX_SOURCE_BYTES)) is not None
         except (OSError, OutsideError):  # moved since: unknown
             imports = False
     return "importing torch" if imports else ""
@@ -189,12 +189,12 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
         record.ended = later(record.started, max(end.seconds or 0.0 for end in result.node_exits))
 
 
-def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunState, why: str) -> None:
+def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunState, reason: str) -> None:
     """End a run that did not start as a whole: nothing of it stays on any node that answers."""
     from gpucourse.remote.execute import cancel
 
     cancel(fleet, record.id)
-    record.state, record.error, record.ended, record.collected = state, why, now_utc(), True
+    record.state, record.error, record.ended, record.collected = state, reason, now_utc(), True
     runs.save(paths, record)
 
 
@@ -206,7 +206,7 @@ def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> Unreac
     record.first_failure, record.error = error.result.first_failure, error.what
     record.silences = list(error.result.silences)
     with context.guard("name the cause of the failure"):
-        record.diagnoses = diagnose.diagnose(context.paths, record, lost=error.what)
+        record.diagnoses = diagnose.diagnose(context.paths, record, loss=error.what)
     runs.save(context.paths, record)
     return UnreachableError(
         f"run {record.id} could not be followed to its end: {error.what}",

@@ -68,15 +68,15 @@ class StoredLog:
         begin = 0 if self.part.since is None else self._find_moment(self.newest - self.part.since)
         if self.part.tail is None:
             return begin
-        wanted, after = self.part.tail, self.path.stat().st_size
-        for place, line in _read_backwards(self.path) if wanted else ():
+        remaining, start = self.part.tail, self.path.stat().st_size
+        for place, line in _read_backwards(self.path) if remaining else ():
             if place < begin:
                 break
             if self._choose(line):
-                after, wanted = place, wanted - 1
-            if not wanted:
+                start, remaining = place, remaining - 1
+            if not remaining:
                 break
-        return after
+        return start
 
     def read(self) -> Iterator[bytes]:
         """Yield the selected part in pieces of whole lines; a line that is longer than a piece comes in parts."""
@@ -92,23 +92,23 @@ class StoredLog:
                 stream.flush()
                 with suppress(OSError, AttributeError):  # Linux only, and only for a pipe: a small one needs four times as long
                     fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, _PIPE)
-                sent = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
+                count = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
             except BrokenPipeError:
                 raise
             except OSError:
                 return False
-            while sent:
-                place += sent
+            while count:
+                place += count
                 while True:
                     try:
-                        sent = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
+                        count = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
                         break
                     except BlockingIOError:  # another program has made the pipe non-blocking
                         select.select([], [stream], [])
         return True
 
-    def read_timed(self, began: float) -> Iterator[tuple[float, StoredLog, bytes]]:
-        """Yield the selected part in pieces of lines that came together: seconds since `began`, this log, the lines. What
+    def read_timed(self, start_s: float) -> Iterator[tuple[float, StoredLog, bytes]]:
+        """Yield the selected part in pieces of lines that came together: seconds since `start_s`, this log, the lines. What
         arrived after the last note of a time has the time of that note."""
         times = self._read_times()
         place, end, at, choose = self.begin, 0, 0.0, self._choose
@@ -116,13 +116,13 @@ class StoredLog:
             start = 0
             while end < place + len(block):
                 if (cut := block.rfind(b"\n", start, max(end - place, start)) + 1) > start:
-                    if kept := choose(block[start:cut]):
-                        yield at, self, kept
+                    if piece := choose(block[start:cut]):
+                        yield at, self, piece
                     start = cut
-                end, moment = next(times, (sys.maxsize, began))
-                at = max(at, moment - began)
-            if kept := choose(block[start:]):
-                yield at, self, kept
+                end, moment = next(times, (sys.maxsize, start_s))
+                at = max(at, moment - start_s)
+            if piece := choose(block[start:]):
+                yield at, self, piece
             place += len(block)
 
     def find_newest(self) -> float | None:
@@ -207,8 +207,8 @@ def merge_by_time(record: RunRecord, logs: list[StoredLog]) -> Iterator[tuple[fl
 
     One clock for all ranks, this computer's. What was collected later has the time at which it was collected.
     """
-    began = datetime.fromisoformat(record.created).timestamp()
-    return heapq.merge(*(log.read_timed(began) for log in logs), key=itemgetter(0))
+    start_s = datetime.fromisoformat(record.created).timestamp()
+    return heapq.merge(*(log.read_timed(start_s) for log in logs), key=itemgetter(0))
 
 
 def _list_files(paths: WorkspacePaths, record: RunRecord, rank: int | None) -> dict[tuple[str, int | None], Path]:
@@ -219,26 +219,26 @@ def _list_files(paths: WorkspacePaths, record: RunRecord, rank: int | None) -> d
     ordered = dict(sorted(files_by_rank.items(), key=lambda item: (item[0][1] is None, item[0][1] or 0, item[0][0])))
     if rank is None:
         return ordered
-    chosen = {key: path for key, path in ordered.items() if key[1] == rank}
-    if not chosen and record.has_ended:
+    files = {key: path for key, path in ordered.items() if key[1] == rank}
+    if not files and record.has_ended:
         ranks = ", ".join(str(key[1]) for key in ordered if key[1] is not None)
         raise UsageError(f"run {record.id} has no log of rank {rank}", hint=f"its ranks: {ranks or 'none'}")
-    return chosen
+    return files
 
 
 def _read_lines(path: Path, begin: int) -> Iterator[bytes]:
     """Yield the file from `begin` on, in pieces that end with a line. A line of more than `CHUNK` bytes comes in parts."""
     with path.open("rb") as file:
         file.seek(begin)
-        rest = b""
+        remainder = b""
         while chunk := file.read(CHUNK):
-            block = rest + chunk
+            block = remainder + chunk
             cut = block.rfind(b"\n") + 1 or (len(block) if len(block) > CHUNK else 0)
             if cut:
                 yield block[:cut]
-            rest = block[cut:]
-        if rest:
-            yield rest
+            remainder = block[cut:]
+        if remainder:
+            yield remainder
 
 
 def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, bytes]]:
@@ -247,12 +247,12 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         place = size if end is None else min(end, size)
-        rest = b""
+        remainder = b""
         while place:
             step = min(CHUNK, place)
             place -= step
             file.seek(place)
-            block = file.read(step) + rest
+            block = file.read(step) + remainder
             cut = block.find(b"\n") + 1 if place else 0  # what is before belongs to a line that begins further ahead
             if place and cut in {0, len(block)}:
                 cut = len(block) if len(block) <= CHUNK else 0
@@ -261,7 +261,7 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
                 begin = block.rfind(b"\n", cut, at - 1) + 1 or cut
                 yield place + begin, block[begin:at]
                 at = begin
-            rest = block[:cut]
+            remainder = block[:cut]
 
 
 class Tail:
@@ -285,10 +285,10 @@ class Tail:
                 self.offsets[path] = file.tell()
         return moved
 
-    def until(self, ended: Callable[[], bool], stop: threading.Event) -> None:
+    def follow_until(self, has_ended: Callable[[], bool], stop: threading.Event) -> None:
         """Pass on what is new until the run has ended or the person stops it."""
         while not stop.is_set():
-            over = ended()  # called first, so that the last lines are not missed
+            over = has_ended()  # called first, so that the last lines are not missed
             if not self.advance() and over:
                 return
             stop.wait(0.1)

@@ -18,9 +18,9 @@ from gpucourse.workspace.files import copy_file
 def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> None:
     """Check that the exercise has this check, and that one of its files is edited. Raises UnknownName if it lacks the check,
     UsageError if no file is edited."""
-    known = [item.id for item in exercise.checks]
-    if check not in known:
-        raise UnknownName("check", check, known, hint=f"checks of {exercise.id}: {', '.join(known)}")
+    checks = [item.id for item in exercise.checks]
+    if check not in checks:
+        raise UnknownName("check", check, checks, hint=f"checks of {exercise.id}: {', '.join(checks)}")
     if not find_edited_files(context, module, exercise):
         raise UsageError(
             f"every file of {exercise.id} is as it was delivered, so no check will fail",
@@ -66,8 +66,8 @@ def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> s
     red = list_red_checks(verdict)
     if red == [record.expected_red]:
         return f"as you predicted: {record.expected_red} failed, and no other check"
-    what = f"{', '.join(red)} failed" if red else "no check failed"
+    outcome = f"{', '.join(red)} failed" if red else "no check failed"
     raise CheckFailed(
-        f"you predicted that {record.expected_red} would fail; {what}",
+        f"you predicted that {record.expected_red} would fail; {outcome}",
         hint=f"look at the edit again, then: gpucourse run {record.exercise} --expect-red CHECK",
     )

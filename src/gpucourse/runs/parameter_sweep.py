@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from gpucourse.course.catalog import Catalog
 
 
-MOST_VALUES = 32
-MOST_ROWS = 6
+MAX_VALUES = 32
+MAX_ROWS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,24 +57,24 @@ def values_of(catalog: Catalog, run_request: RunRequest, typed: str) -> tuple[Pa
     from gpucourse.course.parameters import read_value, resolve
 
     _, exercise = catalog.exercise(run_request.exercise)
-    name, equals, rest = typed.partition("=")
+    name, equals, listing = typed.partition("=")
     name = name.strip().removeprefix("--").replace("-", "_")
-    texts = [text.strip() for text in rest.split(",")]
+    texts = [text.strip() for text in listing.split(",")]
     example = f"gpucourse run {exercise.id} --sweep {name or 'size'}=1,2,3"
     if exercise.launch.traits.is_terminal:
         raise UsageError(f"{exercise.id} is a session at your own terminal: no --sweep", hint=f"gpucourse run {exercise.id}")
     if not equals or not name:
         raise UsageError(f"--sweep {typed}: not of the form name=1,2,3", hint=example)
-    known = [parameter.name for parameter in exercise.parameters]
+    names = [parameter.name for parameter in exercise.parameters]
     parameter = exercise.parameter(name)
     if parameter is None:
-        raise UnknownName("parameter", name, known, hint=f"parameters of {exercise.id}: {', '.join(known) or 'none'}")
+        raise UnknownName("parameter", name, names, hint=f"parameters of {exercise.id}: {', '.join(names) or 'none'}")
     if name in {key.removeprefix("--").replace("-", "_") for key in run_request.settings}:
         raise UsageError(f"{name} is both swept and set", hint=example)
     if len(texts) < 2 or not all(texts):
         raise UsageError(f"--sweep {typed}: at least two values are needed, with commas between them", hint=example)
-    if len(texts) > MOST_VALUES:
-        raise UsageError(f"--sweep {name}: {len(texts)} values are more than {MOST_VALUES}", hint="sweep in several parts")
+    if len(texts) > MAX_VALUES:
+        raise UsageError(f"--sweep {name}: {len(texts)} values are more than {MAX_VALUES}", hint="sweep in several parts")
     resolve(exercise, run_request.settings, local=True)
     values = tuple(read_value(exercise, parameter, text, option="--sweep") for text in texts)
     if len(set(values)) < len(values):
@@ -121,16 +121,16 @@ def sweep(
         record.state, record.ended = "stopped", now_utc()
         _write(context.paths, exercise, record, files)
         if isinstance(error, (KeyboardInterrupt, Interrupted)):
-            why = error.what if isinstance(error, Interrupted) else "interrupted"
+            reason = error.what if isinstance(error, Interrupted) else "interrupted"
             raise Interrupted(
-                f"the sweep stopped after {len(record.points)} of {len(values)} values; saved in {files.folder}: {why}",
+                f"the sweep stopped after {len(record.points)} of {len(values)} values; saved in {files.folder}: {reason}",
                 hint=error.hint if isinstance(error, Interrupted) else f"gpucourse runs {exercise.id}",
             ) from error
         raise
     record.state, record.ended = "done", now_utc()
     own_script = run_request.script.name if run_request.script else ""
-    made = _finish(context, exercise, record, files, own_script)
-    return SweepResult(sweep=record, folder=files.folder, files=made, own_script=own_script)
+    outputs = _finish(context, exercise, record, files, own_script)
+    return SweepResult(sweep=record, folder=files.folder, files=outputs, own_script=own_script)
 
 
 def _point(
@@ -166,8 +166,8 @@ def _point(
 def _write(paths: WorkspacePaths, exercise: Exercise, record: Sweep, files: RunPaths) -> None:
     """Store the record with the table as it is now."""
     by_value = _metrics(paths, record)
-    for known, metrics in by_value.values():
-        record.mode, record.device = known.mode, str(metrics.get("device") or "")
+    for measured, metrics in by_value.values():
+        record.mode, record.device = measured.mode, str(metrics.get("device") or "")
     labels = {str(value): metrics for value, (_, metrics) in by_value.items()}
     first = _table(exercise, labels)
     summary = [(str(point.value), point.state, point.verdict or "", point.run or "") for point in record.points]
@@ -191,7 +191,7 @@ def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid
         rows = {value: grids.rows_of(table.rows, content) for value, content in metrics.items()}
         if not any(rows.values()):
             continue
-        if max(map(len, rows.values())) <= MOST_ROWS:
+        if max(map(len, rows.values())) <= MAX_ROWS:
             return grids.merge_into_grid(table, metrics)
         short = table.model_copy(update={"rows": "metrics.rows", "title": f"{table.title} (the last row of each run)"})
         return grids.merge_into_grid(short, {value: {"rows": content[-1:]} for value, content in rows.items()})
@@ -211,14 +211,14 @@ def _finish(context: Context, exercise: Exercise, record: Sweep, files: RunPaths
         numeric=tuple(record.numeric),
     )
     about = f"# {own_script or f'{exercise.id} {exercise.title}'}, by {record.parameter}"
-    where = f"{record.device} · mode: {record.mode} · sweep {record.id}"
-    write_text(files.sweep_table, f"{about}\n\n{where}\n\n{as_markdown(grid)}\n")
+    origin = f"{record.device} · mode: {record.mode} · sweep {record.id}"
+    write_text(files.sweep_table, f"{about}\n\n{origin}\n\n{as_markdown(grid)}\n")
     finish.seal(context.paths.run(record.folder, record.id), str(record.mode))
-    made = (files.sweep, files.sweep_table, *drawn)
+    outputs = (files.sweep, files.sweep_table, *drawn)
     if own_script:
-        return made
+        return outputs
     copies: list[Path] = []
-    for source in made:
+    for source in outputs:
         target = context.paths.sweep_deliverable(exercise.id, record.parameter, source.suffix)
         copy_file(source, target)
         copies.append(target)
@@ -235,9 +235,9 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
         if sum(bool(value_rows) for _, value_rows in rows) < 2:
             continue
         changed, combined = make_sweep_plot(plot, record.parameter, record.unit, rows)
-        where = f"{record.device}, simulated nodes (mode: local)" if is_simulated(record.mode or "") else record.device
+        origin = f"{record.device}, simulated nodes (mode: local)" if is_simulated(record.mode or "") else record.device
         try:
-            return draw(changed, combined, subtitle=f"{exercise.id} · {where} · sweep {record.id}", folder=folder)
+            return draw(changed, combined, subtitle=f"{exercise.id} · {origin} · sweep {record.id}", folder=folder)
         except MissingError as error:
             context.watch(Note(text=f"no picture of the sweep: {error.what}", level="warning"))
     return []
@@ -248,9 +248,9 @@ def _metrics(paths: WorkspacePaths, record: Sweep) -> dict[Any, tuple[RunRecord,
     by_id = {run_record.id: run_record for run_record in runs.readable(paths, record.folder)[0]}
     by_value: dict[Any, tuple[RunRecord, Mapping[str, Any]]] = {}
     for point in record.points:
-        known = by_id.get(point.run or "")
-        if known is not None and point.state == "succeeded":
-            by_value[point.value] = (known, results.material(paths, known)["metrics"])
+        measured = by_id.get(point.run or "")
+        if measured is not None and point.state == "succeeded":
+            by_value[point.value] = (measured, results.material(paths, measured)["metrics"])
     return by_value
 
 

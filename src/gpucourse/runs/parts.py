@@ -37,21 +37,21 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
     A result counts only with the very file that was judged, if that is not the course's own. A part that passed gets `error` if
     the run that its result names did not have this file. No code of the learner runs. Raises NewerFormat.
     """
-    kept = _read_kept(context.paths, exercise.id).parts
+    stored = _read_kept(context.paths, exercise.id).parts
     results: list[PartResult] = []
     for part in exercise.yours:
-        result = _select_valid(context.paths, exercise.id, part, kept.get(part.id))
+        result = _select_valid(context.paths, exercise.id, part, stored.get(part.id))
         if result is None or is_as_delivered(context, exercise, part, context.paths.yours_file(exercise.id, part.file)):
             result = make_open(part)
-        elif result.verdict == "passed" and (why := _find_objection(context.paths, exercise, part, result)):
-            result = make_doubtful(result, why)
+        elif result.verdict == "passed" and (objection := _find_objection(context.paths, exercise, part, result)):
+            result = make_doubtful(result, objection)
         results.append(result)
     return tuple(results)
 
 
-def make_doubtful(result: PartResult, why: str) -> PartResult:
+def make_doubtful(result: PartResult, objection: str) -> PartResult:
     """Return a result with `passed` as one that could not be judged, for this reason."""
-    return replace(result, verdict="error", says=why)
+    return replace(result, verdict="error", says=objection)
 
 
 def _find_objection(paths: WorkspacePaths, exercise: Exercise, part: LearnerPart, result: PartResult) -> str:
@@ -151,8 +151,8 @@ def prepare_judge(context: Context, exercise: Exercise, record: RunRecord) -> bo
     """Start the process that will judge the parts of a run, if it will be needed, and return whether, at once. Its import of
     torch needs a processor for a second or two, so this waits for the end of the ranks."""
     files = runs.files_of(context.paths, record)
-    kept = [(part, file) for part in exercise.yours if part.judge and (file := files.yours_file(part.file)).is_file()]
-    edited = [part for part, file in kept if not is_as_delivered(context, exercise, part, file)]
+    judged = [(part, file) for part in exercise.yours if part.judge and (file := files.yours_file(part.file)).is_file()]
+    edited = [part for part, file in judged if not is_as_delivered(context, exercise, part, file)]
     if edited:
         with suppress(MissingError):  # reported when the part is judged
             context.judge.start(torch=any(part.torch for part in edited))
@@ -214,14 +214,14 @@ def add_stored_parts(context: Context, exercise: Exercise, record: RunRecord, ve
         stored = read_record(files.verdict, ExerciseVerdict)
     except MissingError:
         stored = None
-    known = {result.id: result for result in stored.parts} if stored else {}
+    by_id = {result.id: result for result in stored.parts} if stored else {}
     unused_parts: dict[str, LearnerPart] = {}
     for part in exercise.yours:
         file = files.yours_file(part.file)
         if file.is_file() and (is_as_delivered(context, exercise, part, file) or not _was_part_used(files, part)):
             unused_parts |= dict.fromkeys(part.checks, part)
     checks = tuple(_mark_not_measured(check, unused_parts.get(check.id)) for check in verdict.checks)
-    parts = [known.get(part.id) or make_open(part, run=record.id) for part in exercise.yours]
+    parts = [by_id.get(part.id) or make_open(part, run=record.id) for part in exercise.yours]
     return replace(verdict, checks=checks, parts=choose_needed(exercise.yours, parts))
 
 
@@ -231,18 +231,18 @@ def _mark_not_measured(check: CheckResult, part: LearnerPart | None) -> CheckRes
     return replace(check, verdict="not_measured", observed=f"your part {part.file} is open", hint=part.write)
 
 
-def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult, Path]], *, again: bool = False) -> None:
+def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult, Path]], *, rejudge: bool = False) -> None:
     """Hand in these results, each with the file that was judged. A part that has passed stays passed, with its file: later
-    attempts of the learner change nothing, unless the same file is judged `again`. An open part, or one that could not be
-    judged, replaces nothing; a part with checks of a run counts only after a run."""
+    attempts of the learner change nothing, unless the same file is judged again (`rejudge`). An open part, or one that could
+    not be judged, replaces nothing; a part with checks of a run counts only after a run."""
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
         stored = _read_kept(context.paths, exercise.id)
-        kept, tried = stored.parts, stored.tried
-        if not again and any(result.verdict != "open" and not result.run for result, _ in judged):
-            tried = now_utc("milliseconds")
+        results, try_time = stored.parts, stored.tried
+        if not rejudge and any(result.verdict != "open" and not result.run for result, _ in judged):
+            try_time = now_utc("milliseconds")
         new: dict[str, PartResult] = {}
         for part in exercise.yours:
-            stored_result = _select_valid(context.paths, exercise.id, part, kept.get(part.id))
+            stored_result = _select_valid(context.paths, exercise.id, part, results.get(part.id))
             if stored_result is not None and _find_objection(context.paths, exercise, part, stored_result):
                 stored_result = None  # such as after its run was removed: what is judged now replaces it
             result, file = next(((item, path) for item, path in judged if item.id == part.id), (None, None))
@@ -250,16 +250,16 @@ def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult
                 continue
             if part.checks and not result.run:
                 continue
-            if stored_result is not None and stored_result.verdict == "passed" and result.verdict == "failed" and not again:
+            if stored_result is not None and stored_result.verdict == "passed" and result.verdict == "failed" and not rejudge:
                 continue
-            if not again:
+            if not rejudge:
                 copy_file(file, context.paths.yours_file(exercise.id, part.file))
                 if result.verdict == "passed" and is_solution(context, exercise, part, file):
                     text = f"{part.file} is a solution of the course: it gives no points until an instructor accepts it"
                     context.watch(Note(text=text, level="warning"))
             new[part.id] = result
-        if new or tried != stored.tried:
-            write_record(context.paths.yours(exercise.id), KeptParts(parts={**kept, **new}, tried=tried))
+        if new or try_time != stored.tried:
+            write_record(context.paths.yours(exercise.id), KeptParts(parts={**results, **new}, tried=try_time))
 
 
 def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
@@ -273,15 +273,15 @@ def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
     """Judge the parts that are handed in again, with the course's current judges: a part that no longer passes loses its mark.
     A part that only checks of a run decide stays as that run left it. Raises MissingError."""
-    kept = _read_kept(context.paths, exercise.id).parts
+    results = _read_kept(context.paths, exercise.id).parts
     judged: list[tuple[PartResult, Path]] = []
     for part in exercise.yours:
-        stored_result = _select_valid(context.paths, exercise.id, part, kept.get(part.id))
+        stored_result = _select_valid(context.paths, exercise.id, part, results.get(part.id))
         if stored_result is None or part.checks or not part.judge:
             continue
         file = context.paths.yours_file(exercise.id, part.file)
         judged.append((replace(judge_part(context, exercise, part, file), run=stored_result.run), file))
-    keep(context, exercise, judged, again=True)
+    keep(context, exercise, judged, rejudge=True)
 
 
 def _course_folder(context: Context, exercise: Exercise) -> Path:

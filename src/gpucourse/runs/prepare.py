@@ -74,8 +74,8 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
     inventory = deployment.inventory
     if inventory is None:  # `find_deployed_lab` promises one
         raise AssertionError(deployment.stack)
-    written = slurm.find_written_batch(context, run) if scheduled and not is_drill else None
-    wanted = make_launch_request(context, run, local=deployment.is_simulated, written=written)
+    batch = slurm.find_written_batch(context, run) if scheduled and not is_drill else None
+    launch_request = make_launch_request(context, run, local=deployment.is_simulated, batch=batch)
     nodes = (inventory.head,) if scheduled else choose_nodes(run.exercise, inventory, request.nodes, run.module.id)
     phases_s: dict[str, float] = {}
     skew_s: dict[str, float] = {}
@@ -83,9 +83,9 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
         with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases_s):
             reach(context.watch, fleet)
             if scheduled:
-                plan = slurm.plan_on(context.watch, fleet, wanted, run, deployment)
+                plan = slurm.plan_on(context.watch, fleet, launch_request, run, deployment)
             else:
-                plan = plan_on(context, fleet, wanted, run.launcher, skew_s)
+                plan = plan_on(context, fleet, launch_request, run.launcher, skew_s)
         if request.script is not None:
             plan = replace(plan, own_script=request.script.name)
         plan = _limit(context.settings, plan)
@@ -105,10 +105,10 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
     target = (
         f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
     )
-    meant = target if run_request.script else run_request.exercise
+    subject = target if run_request.script else run_request.exercise
     return UsageError(
         f"{place} is the login node of a Slurm cluster, and this run would compute on it",
-        hint=f"hand it to Slurm: gpucourse run {meant} --launcher slurm",
+        hint=f"hand it to Slurm: gpucourse run {subject} --launcher slurm",
     )
 
 
@@ -127,10 +127,8 @@ def warn_of_shortage(context: Context) -> None:
         context.watch(Note(text=shortage, level="warning"))
 
 
-def make_launch_request(
-    context: Context, run: ResolvedRun, *, local: bool, written: WrittenBatch | None = None
-) -> LaunchRequest:
-    """Return the request with every parameter typed and checked, and the files to upload. `written` is the learner's own batch
+def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batch: WrittenBatch | None = None) -> LaunchRequest:
+    """Return the request with every parameter typed and checked, and the files to upload. `batch` is the learner's own batch
     file, if that has to be submitted."""
     from gpucourse.course.parameters import arguments
     from gpucourse.course.parameters import resolve as resolve_parameters
@@ -174,7 +172,7 @@ def make_launch_request(
         nccl=lab.nccl if lab is not None else {},
         processes=request.processes,
         typed=_list_typed(request),
-        written=written,
+        written_batch=batch,
     )
 
 
@@ -185,10 +183,11 @@ def _list_typed(run_request: RunRequest) -> frozenset[str]:
 
 def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
     """Warn if an exercise is meant for more nodes than are deployed, and name the command that deploys them."""
-    stand, meant = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
-    if stand < meant and not lab.uses_existing_machines:
-        more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {meant}"
-        text = f"{exercise.id} is meant for {meant} nodes, and {stand} {'is' if stand == 1 else 'are'} deployed; more: {more}"
+    deployed, intended = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
+    if deployed < intended and not lab.uses_existing_machines:
+        more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
+        verb = "is" if deployed == 1 else "are"
+        text = f"{exercise.id} is meant for {intended} nodes, and {deployed} {verb} deployed; more: {more}"
         watch(Note(text=text, level="warning"))
 
 
@@ -203,7 +202,7 @@ def _link_of(lab: Deployment) -> dict[str, str]:
 
 
 def plan_on(
-    context: Context, fleet: Fleet, wanted: LaunchRequest, launcher: Launcher[LabFacts], skew_s: dict[str, float] | None = None
+    context: Context, fleet: Fleet, request: LaunchRequest, launcher: Launcher[LabFacts], skew_s: dict[str, float] | None = None
 ) -> LaunchPlan:
     """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan.
 
@@ -212,7 +211,7 @@ def plan_on(
     from gpucourse.remote.execute import probe
 
     ports = context.settings.ports
-    findings = probe(fleet, modules=wanted.packages, programs=wanted.programs, ports=ports)
+    findings = probe(fleet, modules=request.packages, programs=request.programs, ports=ports)
     for node in fleet.nodes:
         if missing := findings.nodes[node.name].missing:
             raise MissingError(
@@ -220,10 +219,10 @@ def plan_on(
                 hint=advise_install(missing, node.python, on_this_computer=node.is_simulated),
             )
         if programs := findings.nodes[node.name].missing_programs:
-            where = "on this computer" if node.is_simulated else f"on {node.label}"
+            place = "on this computer" if node.is_simulated else f"on {node.label}"
             raise MissingError(
                 f"{', '.join(programs)} is not installed on {node.label}",
-                hint=f"{where}: sudo apt-get install {' '.join(programs)}",
+                hint=f"{place}: sudo apt-get install {' '.join(programs)}",
             )
     if skew_s is not None:
         skew_s.update({name: node_findings.clock_skew_s for name, node_findings in findings.nodes.items()})
@@ -237,17 +236,17 @@ def plan_on(
         )
     # Not the first one: two runs that start at the same moment would choose the same.
     port = random.choice(findings.nodes[fleet.nodes[0].name].free_ports)
-    return launcher.plan(wanted, fleet.nodes, LabFacts(nodes=facts, port=port), run_id=REHEARSAL)
+    return launcher.plan(request, fleet.nodes, LabFacts(nodes=facts, port=port), run_id=REHEARSAL)
 
 
 def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Upload]) -> None:
     """Refuse a file of --with that would replace one of the exercise's own. Raises UsageError."""
-    own = {upload.name: upload.source for upload in uploads}
+    sources = {upload.name: upload.source for upload in uploads}
     for upload in named:
-        if upload.name in own and upload.source.resolve() != own[upload.name].resolve():
+        if upload.name in sources and upload.source.resolve() != sources[upload.name].resolve():
             raise UsageError(
                 f"--with {upload.source}: {exercise.id} has a file of its own named {upload.name}",
-                hint=f"edit your copy of it: {own[upload.name]}",
+                hint=f"edit your copy of it: {sources[upload.name]}",
             )
 
 
@@ -259,9 +258,9 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     places = context.catalog.sources(run.module, exercise)
     for name in ensure_copies(context.paths, originals, places.values()):
         context.watch(Note(text=f"exercises/{name}: the course has a newer version; yours is kept and used"))
-    here = request.copies
+    folder = request.copies
     uploads = [
-        Upload(name=name, source=context.paths.exercises / place if here is None else here / name)
+        Upload(name=name, source=context.paths.exercises / place if folder is None else folder / name)
         for name, place in places.items()
     ]
     if script is None:
@@ -269,8 +268,8 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
         _refuse_same_names(exercise, uploads, named)
         return exercise.script, (*uploads, *named, *list_earlier_runs(context.paths, exercise))
     if not script.is_file():
-        why = "it is no plain file" if script.exists() else "there is no such file"
-        raise UsageError(f"--script {script}: {why}", hint="name a Python file on this computer")
+        problem = "it is no plain file" if script.exists() else "there is no such file"
+        raise UsageError(f"--script {script}: {problem}", hint="name a Python file on this computer")
     if script.suffix == ".ipynb":
         raise UsageError(
             f"--script {script}: a notebook is no Python script",
@@ -287,22 +286,22 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     beside = find_mentioned_files(script) if shell else find_imports(script, base, request.python_module)
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
-        how = "names" if shell else "imports"
-        context.watch(Note(text=f"{script.name} {how} files beside it, so they are uploaded too: {names}"))
+        verb = "names" if shell else "imports"
+        context.watch(Note(text=f"{script.name} {verb} files beside it, so they are uploaded too: {names}"))
     source = script if request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
     own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *beside]
-    taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}  # the learner's own replace the course's
-    return f"./{name}" if name.startswith("-") else name, tuple(taken.values())  # else it would be a flag of Python itself
+    by_name = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}  # the learner's own replace the course's
+    return f"./{name}" if name.startswith("-") else name, tuple(by_name.values())  # else it would be a flag of Python itself
 
 
 def list_earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
     """Return, for each exercise that this one builds on, its newest good run on each device and with each model, as
     `earlier-4.3-20260131-142501-otter.json`. A run that failed, or whose checks did, is left out."""
     uploads: list[Upload] = []
-    for wanted in exercise.builds_on:
-        taken: set[tuple[str, str]] = set()
-        for record in runs.iterate_newest_first(paths, wanted):
+    for earlier in exercise.builds_on:
+        kinds: set[tuple[str, str]] = set()
+        for record in runs.iterate_newest_first(paths, earlier):
             source = runs.files_of(paths, record).metrics
             if not record.is_evidence or record.verdict in {"failed", "error"} or not source.is_file():
                 continue
@@ -311,7 +310,7 @@ def list_earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]
             except MissingError:
                 continue
             kind = (str(metrics.get("device")), str(metrics.get("model"))) if isinstance(metrics, dict) else ("", "")
-            if kind[0] and kind not in taken and len(taken) < MAX_EARLIER_RUNS:
-                taken.add(kind)
-                uploads.append(Upload(name=f"earlier-{wanted}-{record.id}.json", source=source))
+            if kind[0] and kind not in kinds and len(kinds) < MAX_EARLIER_RUNS:
+                kinds.add(kind)
+                uploads.append(Upload(name=f"earlier-{earlier}-{record.id}.json", source=source))
     return uploads

@@ -117,21 +117,21 @@ def find_deployed_lab(
 
     Raises MissingError with the command that deploys it.
     """
-    standing = [
+    candidates = [
         deployment
         for deployment in deployments.of_module(paths, module.id)
         if (target is None or deployment.target == target) and gpu in {None, deployment.gpu}
     ]
-    for deployment in standing:
+    for deployment in candidates:
         if deployment.up:
             return deployment
-    where = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
-    if standing and standing[0].is_stopped:
-        raise MissingError(f"the lab of module {module.id}{where} is stopped", hint=f"gpucourse start {module.id}")
-    state = f"is not ready (its deployment says: {standing[0].phase})" if standing else "is not deployed"
+    place = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
+    if candidates and candidates[0].is_stopped:
+        raise MissingError(f"the lab of module {module.id}{place} is stopped", hint=f"gpucourse start {module.id}")
+    state = f"is not ready (its deployment says: {candidates[0].phase})" if candidates else "is not deployed"
     where_gpus_are_chosen = " --target aws" if gpu and not target else ""
     flags = "".join((f" --target {target}" if target else where_gpus_are_chosen, f" --gpu {gpu}" if gpu else ""))
-    raise MissingError(f"the lab of module {module.id}{where} {state}", hint=f"gpucourse deploy {module.id}{flags}")
+    raise MissingError(f"the lab of module {module.id}{place} {state}", hint=f"gpucourse deploy {module.id}{flags}")
 
 
 def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Module:
@@ -149,10 +149,10 @@ def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Mod
 
 def _find_slurm_module(catalog: Catalog, module: Module) -> Module:
     """Return the module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
-    found = next((item for item in (module, *catalog.modules) if item.lab.scheduler == "slurm"), None)
-    if found is None:
+    slurm_module = next((item for item in (module, *catalog.modules) if item.lab.scheduler == "slurm"), None)
+    if slurm_module is None:
         raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
-    return found
+    return slurm_module
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ class RunLocation:
 
 
 def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
-    """Return the place where a run would happen: on the lab that is on record, else where a new one would exist."""
+    """Return the place where a run would happen: on the lab that is on record, else on the target of a new one."""
     if not isinstance(run.deployment, MissingError):
         return RunLocation(run.deployment.mode, run.deployment.lacks)
-    known = deployments.of_module(context.paths, run.lab.id)  # the run is meant for it, also if it is stopped or not ready
-    return RunLocation(run.request.target or (known[0].mode if known else context.settings.target))
+    existing = deployments.of_module(context.paths, run.lab.id)  # the run is meant for it, also if it is stopped or not ready
+    return RunLocation(run.request.target or (existing[0].mode if existing else context.settings.target))

@@ -52,13 +52,13 @@ def read_prediction(paths: WorkspacePaths, exercise: Exercise, record: RunRecord
     from gpucourse.grading.answers import compare
     from gpucourse.grading.checks import on_gpu
 
-    asked, given = exercise.predict, record.prediction
-    if asked is None or given is None or given.id != asked.id or record.own_script:
+    question, prediction = exercise.predict, record.prediction
+    if question is None or prediction is None or prediction.id != question.id or record.own_script:
         return None
     documents = material(paths, record) if record.is_evidence else None
     gpu = documents is not None and on_gpu(documents["metrics"], record.mode)
     try:
-        return compare(asked, given.answer, documents, on_gpu=gpu)
+        return compare(question, prediction.answer, documents, on_gpu=gpu)
     except ValueError:  # the course's question under the same name is another one now
         return None
 
@@ -103,11 +103,11 @@ def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, .
     if not record.split_world or not about_all:
         return ()
     observed = record.split_world
-    expected = f"one process group of {record.world_size} ranks"
+    target = f"one process group of {record.world_size} ranks"
     hint = "init_process_group, once on every rank, with the RANK and WORLD_SIZE that torchrun sets"
     title = "All ranks are in one process group"
     check = CheckResult(
-        id="one-group", title=title, verdict="failed", evidence="logic", observed=observed, expected=expected, hint=hint
+        id="one-group", title=title, verdict="failed", evidence="logic", observed=observed, expected=target, hint=hint
     )
     return (check,)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpucourse.runs import follow
 
 Faults = dict[str, dict[str, object]]
-"""What the agent of a node has to break, by the node's name."""
+"""The faults that the agent of a node injects, by the node's name."""
 InjectFaults = Callable[[LaunchPlan], tuple[LaunchPlan, Faults]]
 
 
@@ -58,8 +58,8 @@ def run(
             raise objection
         warn_of_shortage(context)
         if (stamp := runs.from_the_future(context.paths)) is not None:
-            told = f"this computer's clock was set back: the newest run is dated {stamp}. The new run is dated after it"
-            context.watch(Note(text=told, level="warning"))
+            text = f"this computer's clock was set back: the newest run is dated {stamp}. The new run is dated after it"
+            context.watch(Note(text=text, level="warning"))
         if not resolved.launcher.by_slurm:
             _warn_of_others(context, planned.deployment, {node.name for node in planned.fleet.nodes})
         run_id = runs.new_run(context.paths, resolved.request.place)
@@ -81,10 +81,10 @@ def run(
 
 def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:
     """Warn of runs that may be under way on these nodes: they share the processors, and timings of both suffer."""
-    others = [record.id for record in runs.under_way(context.paths, deployment.stack) if nodes & set(record.nodes)]
-    if others:
-        told = f"{', '.join(others[-3:])} may still run on these nodes: the timings of both are then worth little"
-        context.watch(Note(text=f"{told}. Look: gpucourse runs; end it: gpucourse cancel {others[-1]}", level="warning"))
+    run_ids = [record.id for record in runs.under_way(context.paths, deployment.stack) if nodes & set(record.nodes)]
+    if run_ids:
+        text = f"{', '.join(run_ids[-3:])} may still run on these nodes: the timings of both are then worth little"
+        context.watch(Note(text=f"{text}. Look: gpucourse runs; end it: gpucourse cancel {run_ids[-1]}", level="warning"))
 
 
 def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan: LaunchPlan) -> RunRecord:
@@ -132,8 +132,8 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
     runs.save(context.paths, record)
     try:
         ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
-        what = f"starting {ranks}" if plan.batch is None else "submitting to Slurm"
-        with stage(context.watch, "launch", what, record.phases_s):
+        activity = f"starting {ranks}" if plan.batch is None else "submitting to Slurm"
+        with stage(context.watch, "launch", activity, record.phases_s):
             secrets = {name: context.environ[name] for name in plan.handed_on}
             collected = runs.list_collected(context.paths, record.stack)
             launch(fleet, plan, context.watch, faults=faults, secrets=secrets, collected=collected)

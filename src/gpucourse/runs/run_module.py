@@ -33,7 +33,7 @@ class ExerciseRun:
 
     @property
     def good(self) -> bool:
-        """Whether it ran to its end and no check failed, or was skipped."""
+        """Return whether it ran to its end and no check failed, or was skipped."""
         return self.state == "skipped" or (self.state == "succeeded" and self.verdict not in {"failed", "error"})
 
 
@@ -67,8 +67,8 @@ def run_all(
     steps: list[ExerciseRun] = []
     for lab in labs(paths, module, run_request):
         for exercise in module.exercises:
-            wanted = replace(run_request, exercise=exercise.id, target=lab.target, gpu=lab.gpu or None)
-            steps.append(_step(exercise, lab, wanted, run_one))
+            request = replace(run_request, exercise=exercise.id, target=lab.target, gpu=lab.gpu or None)
+            steps.append(_step(exercise, lab, request, run_one))
     return steps
 
 
@@ -91,5 +91,5 @@ def _step(
         return replace(planned, error=error.what)
     record = ran.followed_run.record if ran.followed_run else ran.record
     seconds = max((end.seconds or 0.0 for end in record.node_exits), default=None)
-    done = replace(planned, state=record.state, verdict=record.verdict, run=record.id, seconds=seconds)
-    return replace(done, error=record.error or "")
+    finished_step = replace(planned, state=record.state, verdict=record.verdict, run=record.id, seconds=seconds)
+    return replace(finished_step, error=record.error or "")

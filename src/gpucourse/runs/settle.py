@@ -27,8 +27,8 @@ def settle(context: Context, record: RunRecord, connections: Connections) -> Run
     """
     if record.collected:
         return record
-    with try_lock(runs.lock_of(context.paths, record.id), f"settle {record.id}") as mine:
-        if not mine:  # another process follows it
+    with try_lock(runs.lock_of(context.paths, record.id), f"settle {record.id}") as has_lock:
+        if not has_lock:  # another process follows it
             return runs.reread(context.paths, record)
         record = _reread(context, record)
         return record if record.collected else _take_up(context, record, connections)
@@ -40,9 +40,9 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
     answer."""
     if record.slurm is None or not record.slurm.later or not record.collected:
         return record
-    with try_lock(runs.lock_of(context.paths, record.id), f"collect {record.id}") as mine:
+    with try_lock(runs.lock_of(context.paths, record.id), f"collect {record.id}") as has_lock:
         record = runs.reread(context.paths, record)
-        if not mine or record.slurm is None:
+        if not has_lock or record.slurm is None:
             return record
         from gpucourse.remote.slurm_client import ask_later_jobs
 
@@ -56,13 +56,13 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run to its end, whichever process follows it; for `limit_s` at most if it is this process."""
+    """Follow a run to its end, even if another process follows it; for `limit_s` at most if it is this process."""
     while True:
-        with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as mine:
-            record = _reread(context, record) if mine else runs.reread(context.paths, record)
+        with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as has_lock:
+            record = _reread(context, record) if has_lock else runs.reread(context.paths, record)
             if record.collected:
                 return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context.paths, record))
-            if mine:
+            if has_lock:
                 return follow.follow_to_end(context, connections.reach_run(record), record, limit_s=limit_s)
         time.sleep(0.1)
 
@@ -85,22 +85,22 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
         return _mark_lost(context.paths, record, "its nodes are gone")
     fleet = connections.reach_run(record)
     node_states = connections.find_states(record) or states(fleet, record.id)
-    begun = [state for state in node_states.values() if state.state != "absent"]
-    if not begun:
+    active = [state for state in node_states.values() if state.state != "absent"]
+    if not active:
         return _mark_lost(context.paths, record, "it never started on any node")
-    if len(begun) < len(node_states):
+    if len(active) < len(node_states):
         follow.give_up(context.paths, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
         return record
     if record.state in {"planned", "starting"}:
         record.state, record.started = "running", record.started or record.created
         runs.save(context.paths, record)
-    if all(state.exit is not None for state in begun):
+    if all(state.exit is not None for state in active):
         follow.follow_to_end(context, fleet, record)
     return record
 
 
-def _mark_lost(paths: WorkspacePaths, record: RunRecord, why: str) -> RunRecord:
-    record.state, record.error, record.ended, record.collected = "lost", why, now_utc(), True
+def _mark_lost(paths: WorkspacePaths, record: RunRecord, reason: str) -> RunRecord:
+    record.state, record.error, record.ended, record.collected = "lost", reason, now_utc(), True
     runs.save(paths, record)
     return record
 
@@ -134,15 +134,15 @@ class ListedRun:
     detail: str = ""
 
 
-def every_run(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
+def list_settled_runs(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
     """Return every run, oldest first, and why others cannot be read; first collect those that ended unattended."""
     records, errors = runs.readable(context.paths, exercise)
     away = [record for record in records if not record.collected]
     with Connections(context) as connections:
         if len(away) > 1:
             connections.ask_states(away)
-        looked = run_all([partial(_look, context, record, connections) for record in away], limit=RUNS_AT_ONCE)
-    listed = {record.id: item for record, item in zip(away, looked, strict=True)}
+        looks = run_all([partial(_look, context, record, connections) for record in away], limit=RUNS_AT_ONCE)
+    listed = {record.id: item for record, item in zip(away, looks, strict=True)}
     return [listed.get(record.id) or ListedRun(record=record) for record in records], list(errors.values())
 
 

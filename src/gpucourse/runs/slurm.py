@@ -57,8 +57,8 @@ def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | Non
         )
     array = exercise.launch.slurm.array if exercise.launch.slurm else None
     if array in run.request.settings:
-        told = f"--set {array} was typed, so the course's own file is submitted: {part.file} has values of its own"
-        context.watch(Note(text=told, level="warning"))
+        text = f"--set {array} was typed, so the course's own file is submitted: {part.file} has values of its own"
+        context.watch(Note(text=text, level="warning"))
         return None
     context.watch(Note(text=f"{part.file} is right, and is submitted as it is"))
     return _read(part, file.read_text(encoding="utf-8"))
@@ -68,18 +68,18 @@ def _read(part: LearnerPart, text: str) -> WrittenBatch:
     return WrittenBatch(name=part.file.rpartition("/")[2].rpartition(".")[0], text=text, tasks=len(read_file(text).array[0]))
 
 
-def plan_on(watch: Watcher, fleet: Fleet, wanted: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> LaunchPlan:
+def plan_on(watch: Watcher, fleet: Fleet, request: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> LaunchPlan:
     """Ask the cluster of this deployment what it has, refuse what it can never provide, then plan."""
     from gpucourse.remote.slurm_client import cluster
 
     head = fleet.nodes[0]
     if run.is_own_batch and run.request.script is not None:
-        return _own(wanted, run, run.request.script, head, cluster(fleet.link(head)))
-    nodes = batch.nodes_of(wanted, run.request.nodes)
+        return _plan_own_batch(request, run, run.request.script, head, cluster(fleet.link(head)))
+    nodes = batch.nodes_of(request, run.request.nodes)
     slurm_cluster = cluster(fleet.link(head))
-    partition = _partition(wanted, slurm_cluster)
-    gpus = choose_gpus(wanted, partition, nodes)
-    _enough(watch, wanted, partition, nodes, gpus, deploy=_deploy(deployment))
+    partition = _choose_partition(request, slurm_cluster)
+    gpus = choose_gpus(request, partition, nodes)
+    _check_nodes(watch, request, partition, nodes, gpus, deploy=_deploy(deployment))
     facts = ClusterFacts(
         module=run.lab.id,
         partition=partition.name,
@@ -88,20 +88,22 @@ def plan_on(watch: Watcher, fleet: Fleet, wanted: LaunchRequest, run: ResolvedRu
         gpus=gpus,
         python=_python_of(deployment),
     )
-    return run.launcher.plan(wanted, (head,), facts, run_id=REHEARSAL)
+    return run.launcher.plan(request, (head,), facts, run_id=REHEARSAL)
 
 
-def _own(wanted: LaunchRequest, run: ResolvedRun, script: Path, head: Node, slurm_cluster: SlurmCluster) -> LaunchPlan:
+def _plan_own_batch(
+    request: LaunchRequest, run: ResolvedRun, script: Path, head: Node, slurm_cluster: SlurmCluster
+) -> LaunchPlan:
     """Return the plan for a batch file of the learner. Only its partition is checked here; sbatch checks the rest."""
-    own = own_batch.read(script)
-    typed = batch.partition_of(wanted)
-    chosen = typed or slurm_cluster.batch_partition or own.partition
-    if chosen and slurm_cluster.partition(chosen) is None:
-        raise _no_partition(chosen, slurm_cluster, f"gpucourse run --script {script}")
+    batch_file = own_batch.read(script)
+    typed = batch.partition_of(request)
+    partition = typed or slurm_cluster.batch_partition or batch_file.partition
+    if partition and slurm_cluster.partition(partition) is None:
+        raise _make_partition_error(partition, slurm_cluster, f"gpucourse run --script {script}")
     return own_batch.plan(
-        wanted,
+        request,
         head,
-        own,
+        batch_file,
         nodes=run.request.nodes,
         partition=typed,
         default=slurm_cluster.default.name if slurm_cluster.default else "",
@@ -111,37 +113,37 @@ def _own(wanted: LaunchRequest, run: ResolvedRun, script: Path, head: Node, slur
     )
 
 
-def _no_partition(name: str, slurm_cluster: SlurmCluster, again: str) -> UsageError:
-    known = ", ".join(partition.name for partition in slurm_cluster.partitions) or "none"
+def _make_partition_error(name: str, slurm_cluster: SlurmCluster, command: str) -> UsageError:
+    names = ", ".join(partition.name for partition in slurm_cluster.partitions) or "none"
     default = next((partition.name for partition in slurm_cluster.partitions if partition.default), "NAME")
-    return UsageError(f"the cluster has no partition '{name}'; it has: {known}", hint=f"{again} --set partition={default}")
+    return UsageError(f"the cluster has no partition '{name}'; it has: {names}", hint=f"{command} --set partition={default}")
 
 
-def _partition(wanted: LaunchRequest, slurm_cluster: SlurmCluster) -> Partition:
+def _choose_partition(request: LaunchRequest, slurm_cluster: SlurmCluster) -> Partition:
     """Return the partition that the job goes to: the one that was named; else gpu, which the course's files prefer, if it
     exists and the file is the course's; else the cluster's own default. Raises UsageError if it does not exist, or is down."""
-    is_terminal = find_launcher(wanted.launcher).is_terminal
+    is_terminal = find_launcher(request.launcher).is_terminal
     login = slurm_cluster.session_partition if is_terminal else slurm_cluster.batch_partition
-    written = wanted.written is not None
-    name = batch.partition_of(wanted, login) or ("" if written else batch.PARTITION)
-    chosen = slurm_cluster.partition(name)
-    if chosen is None and (not name or (name == batch.PARTITION and not written)):
-        chosen = slurm_cluster.default
-    if chosen is None:
-        raise _no_partition(name, slurm_cluster, f"gpucourse run {wanted.exercise.id}")
-    if not chosen.open:
-        raise UsageError(f"the partition {chosen.name} is down: it takes no jobs", hint="sinfo on the head shows the others")
-    return chosen
+    is_written = request.written_batch is not None
+    name = batch.partition_of(request, login) or ("" if is_written else batch.PARTITION)
+    partition = slurm_cluster.partition(name)
+    if partition is None and (not name or (name == batch.PARTITION and not is_written)):
+        partition = slurm_cluster.default
+    if partition is None:
+        raise _make_partition_error(name, slurm_cluster, f"gpucourse run {request.exercise.id}")
+    if not partition.open:
+        raise UsageError(f"the partition {partition.name} is down: it takes no jobs", hint="sinfo on the head shows the others")
+    return partition
 
 
-def choose_gpus(wanted: LaunchRequest, partition: Partition, nodes: int) -> int:
+def choose_gpus(request: LaunchRequest, partition: Partition, nodes: int) -> int:
     """Return the GPUs that the job gets on each node. An exercise that was not written for Slurm gets one for each of its
     processes, as far as the nodes have them."""
     has = sorted((node.gpus for node in partition.nodes), reverse=True)
-    if wanted.exercise.launch.slurm is None:
+    if request.exercise.launch.slurm is None:
         available = min(has[:nodes], default=0)
-        return min(available, batch.tasks_of(wanted, available))
-    return batch.gpus_of(wanted) if has and has[0] else 0
+        return min(available, batch.tasks_of(request, available))
+    return batch.gpus_of(request) if has and has[0] else 0
 
 
 def _python_of(deployment: Deployment) -> str:
@@ -157,19 +159,20 @@ def _deploy(deployment: Deployment) -> str:
     return "" if deployment.uses_existing_machines else f"gpucourse deploy {deployment.module}{deployment.flag}"
 
 
-def _enough(watch: Watcher, wanted: LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
+def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
     """Refuse a job that can never start. Nodes that are down are named with Slurm's reason; `deploy` is the command that
     repairs a lab."""
     name = partition.name
-    if not gpus and batch.gpus_of(wanted):
+    if not gpus and batch.gpus_of(request):
         text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
         watch(Note(text=text, level="warning"))
-    fitting = _large_enough(wanted, partition, gpus)
+    fitting = _select_large_nodes(request, partition, gpus)
     if nodes > len(fitting):
         has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
         raise UsageError(
             f"{nodes} nodes were asked for, and the partition {name} has {has}",
-            hint=f"{_again(wanted)} --nodes {len(fitting)}" + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""),
+            hint=f"{_format_command(request)} --nodes {len(fitting)}"
+            + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""),
         )
     down = [node for node in fitting if not node.usable]
     if down and nodes > len(fitting) - len(down):
@@ -180,14 +183,14 @@ def _enough(watch: Watcher, wanted: LaunchRequest, partition: Partition, nodes: 
             + f"on the head: scontrol update nodename={down[0].name} state=resume",
         )
     for node in down[:8]:
-        why = f" ({node.reason})" if node.reason else ""
-        watch(Note(text=f"{node.name} is {node.state}{why}; the others are enough", level="warning"))
+        reason = f" ({node.reason})" if node.reason else ""
+        watch(Note(text=f"{node.name} is {node.state}{reason}; the others are enough", level="warning"))
 
 
-def _large_enough(wanted: LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
+def _select_large_nodes(request: LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
     """Return the nodes with as many GPUs as each node of the job needs. Raises UsageError if no node has them, or the cores."""
-    exercise, name = wanted.exercise.id, partition.name
-    tasks, cores = batch.tasks_of(wanted, gpus), max((node.cores for node in partition.nodes), default=1)
+    exercise, name = request.exercise.id, partition.name
+    tasks, cores = batch.tasks_of(request, gpus), max((node.cores for node in partition.nodes), default=1)
     if tasks > cores:
         raise UsageError(
             f"{tasks} processes on each node were asked for, and no node of the partition {name} has more than {cores} cores",
@@ -203,10 +206,10 @@ def _large_enough(wanted: LaunchRequest, partition: Partition, gpus: int) -> lis
     return fitting
 
 
-def _again(wanted: LaunchRequest) -> str:
+def _format_command(request: LaunchRequest) -> str:
     """Return the command that was typed, as far as it chose the launcher."""
-    own = wanted.launcher != wanted.exercise.launch.kind
-    return f"gpucourse run {wanted.exercise.id}{f' --launcher {wanted.launcher}' if own else ''}"
+    differs = request.launcher != request.exercise.launch.kind
+    return f"gpucourse run {request.exercise.id}{f' --launcher {request.launcher}' if differs else ''}"
 
 
 def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
@@ -230,7 +233,7 @@ def ending_of(row: JobRow) -> Ending:
     from gpucourse.remote.agent.slurm.words import ending
 
     reason = "exited" if row.state == "FAILED" else ending(row.state)
-    return next((known for known in ENDINGS if known == reason), "lost")
+    return next((state for state in ENDINGS if state == reason), "lost")
 
 
 def make_slurm_record(plan: LaunchPlan) -> SlurmRun | None:
@@ -268,7 +271,7 @@ def add_metrics(
     waiting = [row for row in queue if row.get("state") == "PENDING"]
     several = len(record.slurm.jobs) > 1
     started_jobs = [job for job in jobs if job.get("node") and not job["asked"]]
-    told = {
+    slurm_metrics = {
         "jobs": jobs,
         "started_jobs": started_jobs,
         "most_at_once": _count_most_at_once([row for row in record.slurm.jobs if row.file == record.slurm.jobs[0].file]),
@@ -278,12 +281,12 @@ def add_metrics(
         "waiting_with_reason": sum(row.get("reason") not in (None, "", "None") for row in waiting) if queue else None,
         "cancelled_on_purpose": sum(row.asked and row.state == "CANCELLED" for row in record.slurm.jobs) if several else None,
     }
-    return {**(metrics or {}), "slurm": told}
+    return {**(metrics or {}), "slurm": slurm_metrics}
 
 
 def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
-    held = asdict(run.held) if run.held else {}
-    return {"accuracy_percent": None, **inference, "session": [{**_row_to_dict(row), **held} for row in run.jobs]}
+    allocation = asdict(run.held) if run.held else {}
+    return {"accuracy_percent": None, **inference, "session": [{**_row_to_dict(row), **allocation} for row in run.jobs]}
 
 
 def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
@@ -308,7 +311,7 @@ def _count_most_at_once(rows: list[JobRow]) -> int | None:
     """Return the largest number of jobs that ran at the same moment, by Slurm's clock, which counts whole seconds. None if none
     ran."""
     spans = [(row.started, row.ended) for row in rows if row.node and row.started and row.ended]
-    counts = (sum(begun <= moment < ended for begun, ended in spans) for moment, _ in spans)
+    counts = (sum(start <= moment < end for start, end in spans) for moment, _ in spans)
     return max((max(1, count) for count in counts), default=None)  # one that ran within a second counts as well
 
 

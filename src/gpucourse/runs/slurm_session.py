@@ -40,17 +40,17 @@ _LOOK_S = (0.3, 5.0)
 
 @dataclass
 class OpenSession:
-    """A session that is ready to begin: `argv` is for a terminal, `shown` is what a person would type on the head."""
+    """A session that is ready to begin: `argv` is for a terminal, `command_line` is what a person would type on the head."""
 
     plan: LaunchPlan
     record: RunRecord
     deployment: Deployment
     argv: tuple[str, ...]
-    shown: str
+    command_line: str
     fleet: Fleet
-    seen: list[JobRow] = field(default_factory=list)
+    rows: list[JobRow] = field(default_factory=list)
     gpus: int = 0
-    began: float = field(default_factory=time.monotonic)
+    start_s: float = field(default_factory=time.monotonic)
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
                 record=record,
                 deployment=deployment,
                 argv=_terminal(context.paths, deployment, named, place),
-                shown=shlex.join(named.commands[0].argv),
+                command_line=shlex.join(named.commands[0].argv),
                 fleet=fleet,
             )
             over = threading.Event()
@@ -104,11 +104,11 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
     record.slurm.held = SlurmSession(
         gpus_held=open_session.gpus,
         gpus_after=0 if over else open_session.gpus,
-        held_s=last.ran_s or time.monotonic() - open_session.began,
+        held_s=last.ran_s or time.monotonic() - open_session.start_s,
     )
     reason = slurm.ending_of(last)
     code = {"timed_out": 124, "lost": 137, "cancelled": 143}.get(reason, 0)
-    seconds = round(time.monotonic() - open_session.began, 3)
+    seconds = round(time.monotonic() - open_session.start_s, 3)
     node_exit = NodeExit(node=record.nodes[0], code=code, reason=reason, seconds=seconds)
     record.node_exits, record.ended = [node_exit], now_utc()
     return follow.conclude(context, open_session.fleet, record)
@@ -144,12 +144,12 @@ def _watch(open_session: OpenSession, over: threading.Event) -> None:
     while not over.wait(nap):
         nap = min(nap * 1.5, _LOOK_S[1])
         try:
-            held = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
+            state = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
         except GpucourseError:
             continue
-        if held.row is not None:
-            open_session.seen.append(held.row)
-            open_session.gpus = max(open_session.gpus, held.gpus)
+        if state.row is not None:
+            open_session.rows.append(state.row)
+            open_session.gpus = max(open_session.gpus, state.gpus)
             if open_session.gpus:
                 return
 
@@ -160,8 +160,8 @@ def _wait_until_gone(open_session: OpenSession) -> JobRow | None:
 
     deadline, nap = time.monotonic() + _GONE_S, 0.1
     while True:
-        held = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
-        if held.row is None or slurm.has_ended(held.row) or time.monotonic() > deadline:
-            return held.row
+        state = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
+        if state.row is None or slurm.has_ended(state.row) or time.monotonic() > deadline:
+            return state.row
         time.sleep(nap)
         nap = min(nap * 1.5, 2.0)

@@ -21,7 +21,7 @@ from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import LaterJob, SlurmRun
 from gpucourse.ports import CommandResult
-from gpucourse.runs.settle import every_run
+from gpucourse.runs.settle import list_settled_runs
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.lock import hold_lock
@@ -166,7 +166,7 @@ def test_bring_home_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> 
 
 def test_states_of_unattended_runs_take_one_request_per_node(lab: _Lab) -> None:
     lab.leaves_runs(3)
-    listed, errors = every_run(lab.context)
+    listed, errors = list_settled_runs(lab.context)
     assert not errors
     assert {(item.record.state, item.detail) for item in listed} == {("succeeded", "")}
     lab.check_whole()

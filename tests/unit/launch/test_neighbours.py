@@ -135,7 +135,7 @@ def test_batch_file_takes_along_the_files_it_names_and_their_imports(tmp_path: P
     )
     (tmp_path / "next.sh").write_text("#!/bin/bash\npython ./helper.py < list.txt\nsbatch job.sh\n")
     (tmp_path / "list.txt").write_text("unrelated.py\n")
-    (tmp_path / "large.bin").write_bytes(bytes(neighbours.MOST_BYTES + 1))
+    (tmp_path / "large.bin").write_bytes(bytes(neighbours.MAX_BYTES + 1))
     script = tmp_path / "job.sh"
     script.write_text(f"#!/bin/bash\nsrun python tools/train.py large.bin ../x {'y' * 5000}\nsbatch next.sh # not: none.sh\n")
     uploads = neighbours.find_mentioned_files(script)

@@ -96,7 +96,7 @@ def test_time_limit_is_whole_minutes_rounded_up(seconds: float, limit: str) -> N
 
 
 def test_render_setup_gives_a_file_of_the_learner_what_the_scripts_look_for(tmp_path: Path) -> None:
-    wanted = replace(request({"kind": "slurm"}), written=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
+    wanted = replace(request({"kind": "slurm"}), written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
     batch = batch_of(make_plan(wanted))
     (tmp_path / "setup.sh").write_text(batch.setup)
     script = 'source ./setup.sh; echo "$PATH" | cut -d: -f1; echo "$GPUCOURSE_OUT $GPUCOURSE_BACKEND $OMP_NUM_THREADS"; exit 3'
@@ -133,7 +133,7 @@ def test_render_setup_never_notes_a_success_of_a_job_that_a_signal_ends(tmp_path
     """The commands before succeeded, the one under way may end well in spite of the signal, and a note of an earlier start is
     there."""
     (tmp_path / "ended-7").write_text("0\n")
-    wanted = replace(request({"kind": "slurm"}), written=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
+    wanted = replace(request({"kind": "slurm"}), written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
     batch = batch_of(make_plan(wanted))
     (tmp_path / "setup.sh").write_text(batch.setup)
     script = f"source ./setup.sh; true; {command}; echo more >> begun"

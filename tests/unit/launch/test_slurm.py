@@ -147,12 +147,12 @@ def test_partition_of_is_the_one_that_was_named() -> None:
     launch: dict[str, object] = {"kind": "slurm", "slurm": {"partition": "queue"}}
     assert slurm.partition_of(request({"kind": "slurm"})) == ""
     usual = request(launch, queue="a100")
-    own = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH -p short\ntrue\n"))
+    own = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH -p short\ntrue\n"))
     assert slurm.partition_of(usual) == "a100"
     assert slurm.partition_of(own) == "short"
     assert slurm.partition_of(own, "long") == slurm.partition_of(usual, "long") == "long", "sbatch reads it last"
     assert slurm.partition_of(replace(own, typed=frozenset({"queue"})), "long") == "a100"
-    bare = replace(own, written=WrittenBatch(name="my_job", text="#!/bin/bash\ntrue\n"))
+    bare = replace(own, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\ntrue\n"))
     assert slurm.partition_of(bare) == "", "the cluster's default, whatever the course prefers"
 
 
@@ -186,7 +186,7 @@ def test_plan_submits_a_file_of_the_learner_as_it_is() -> None:
     }
     wanted = replace(
         request(launch, ("--values=1,2,3",), values="1,2,3", at_once=3, partition="gpu"),
-        written=WrittenBatch(name="my_array", text=text, tasks=4),
+        written_batch=WrittenBatch(name="my_array", text=text, tasks=4),
         typed=frozenset({"at_once", "timeout"}),
     )
     plan = make_plan(wanted)
@@ -196,7 +196,7 @@ def test_plan_submits_a_file_of_the_learner_as_it_is() -> None:
     assert first.flags == ("--time=00:10:00", "--array=0-3%3")  # what was typed, and nothing else
     assert gather.after == "my_array"
     assert plan.commands[0].argv[-2:] == ("my_array.sbatch", "--values=1,2,3")
-    assert batch_of(make_plan(replace(wanted, written=None))) != batch
+    assert batch_of(make_plan(replace(wanted, written_batch=None))) != batch
     assert not batch_of(ONE).setup
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gpucourse.errors import UsageError
 from gpucourse.launch.launcher import TorchrunOptions
-from gpucourse.launch.torchrun import by_hand, read_options
+from gpucourse.launch.torchrun import format_typed, read_options
 from tests.unit.launch.test_planning import make_plan, node
 
 LARGER_CLUSTERS = Path(__file__).parents[3] / "docs/larger-clusters.md"
@@ -62,7 +62,7 @@ def test_page_on_larger_clusters_shows_the_line_of_a_dry_run() -> None:
     plan = make_plan(node(0), node(1), arguments=("--epochs", "3"))
     shown = {"/opt/py/bin/python": ".../python", "ddp.py": "train.py", "--master-addr=10.0.0.0": "--master-addr=10.0.0.4",
              "--master-port=29501": "--master-port=29506"}  # fmt: skip
-    words = [shown.get(word, word) for word in by_hand(plan.commands[0].argv)]
+    words = [shown.get(word, word) for word in format_typed(plan.commands[0].argv)]
     page = LARGER_CLUSTERS.read_text(encoding="utf-8")
     assert f"\n{shlex.join(words)}\n" in page
     options = [word.partition("=")[0] for word in words if re.match(r"--[a-z-]+=", word)]
@@ -80,8 +80,8 @@ def test_start_gives_torchrun_these_lines_word_for_word() -> None:
         "--master-port=29501 --no-python {rank} /opt/py/bin/python -u ddp.py --batch-size 32",
     ]
     assert [command.ranks for command in plan.commands] == [(0,), (1,)]
-    assert " ".join(by_hand(plan.commands[0].argv)).endswith("--no-python /opt/py/bin/python -u ddp.py --batch-size 32")
-    assert by_hand(("{rank}", "python", "x.py", "{rank}")) == ("python", "x.py", "{rank}")
+    assert " ".join(format_typed(plan.commands[0].argv)).endswith("--no-python /opt/py/bin/python -u ddp.py --batch-size 32")
+    assert format_typed(("{rank}", "python", "x.py", "{rank}")) == ("python", "x.py", "{rank}")
 
 
 def test_start_has_typed_options_in_every_line() -> None:

@@ -145,5 +145,5 @@ def test_advance_passes_on_what_was_added_and_until_the_last_lines(learning: Lea
         log.write("more\n")
     assert tail.advance()
     files.rank_log("node1", 1).write_text("new\n")
-    tail.until(lambda: True, threading.Event())
+    tail.follow_until(lambda: True, threading.Event())
     assert events == [LogBytes(node="node0", rank=0, data=b"more\n"), LogBytes(node="node1", rank=1, data=b"new\n")]

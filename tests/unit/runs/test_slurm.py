@@ -135,19 +135,19 @@ def enough(wanted: LaunchRequest, where: Partition, nodes: int, gpus: int = 1, *
     context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
     record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
     lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
-    slurm._enough(context.watch, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
+    slurm._check_nodes(context.watch, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
     return told
 
 
 def test_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
     mine, other = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
-    assert slurm._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
-    assert slurm._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
+    assert slurm._choose_partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
+    assert slurm._choose_partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
     with pytest.raises(UsageError, match="no partition 'big'; it has: a100, cpu") as caught:
-        slurm._partition(request(partition="big"), cluster(mine, other))
+        slurm._choose_partition(request(partition="big"), cluster(mine, other))
     assert caught.value.hint == "gpucourse run 2.9 --set partition=a100"
     with pytest.raises(UsageError, match="it has: cpu"):
-        slurm._partition(request(partition="gpu"), cluster(other))
+        slurm._choose_partition(request(partition="gpu"), cluster(other))
 
 
 def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> None:
@@ -158,24 +158,24 @@ def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> Non
         partition(node("g2"), name="gpu", default=False),
     )
     usual = request(partition="gpu")
-    own = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
-    bare = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
+    own = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
+    bare = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
     several = replace(here, batch_partition="gpu-short,gpu", session_partition="cpu")
-    assert [slurm._partition(wanted, here).name for wanted in (usual, own, bare)] == ["gpu", "gpu-short", "cpu"]
-    assert [slurm._partition(wanted, several).name for wanted in (usual, own)] == ["gpu-short,gpu"] * 2
-    assert [node.name for node in slurm._partition(own, several).nodes] == ["g1", "g2"]
-    assert slurm._partition(replace(usual, launcher="slurm-pty"), several).name == "cpu"
+    assert [slurm._choose_partition(wanted, here).name for wanted in (usual, own, bare)] == ["gpu", "gpu-short", "cpu"]
+    assert [slurm._choose_partition(wanted, several).name for wanted in (usual, own)] == ["gpu-short,gpu"] * 2
+    assert [node.name for node in slurm._choose_partition(own, several).nodes] == ["g1", "g2"]
+    assert slurm._choose_partition(replace(usual, launcher="slurm-pty"), several).name == "cpu"
     typed = replace(own, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
-    assert slurm._partition(typed, several).name == "cpu"
-    assert enough(own, slurm._partition(own, here), 1) == []
-    absent = replace(own, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
+    assert slurm._choose_partition(typed, several).name == "cpu"
+    assert enough(own, slurm._choose_partition(own, here), 1) == []
+    absent = replace(own, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
     with pytest.raises(UsageError, match="no partition 'gpu'"):
-        slurm._partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
+        slurm._choose_partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
 
 
 def test_partition_that_is_down_is_refused() -> None:
     with pytest.raises(UsageError, match="gpu is down"):
-        slurm._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
+        slurm._choose_partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
 
 
 @pytest.mark.parametrize(

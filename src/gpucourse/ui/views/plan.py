@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from gpucourse.launch.torchrun import by_hand
+from gpucourse.launch.torchrun import format_typed
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Code, View, facts
@@ -72,7 +72,7 @@ def environment(values: Mapping[str, str], handed_on: Sequence[str]) -> str:
 
 def command_line(command: NodeCommand, handed_on: Sequence[str] = ()) -> str:
     """Return one node's command for a shell: the environment first, each variable on its own line, every word quoted."""
-    words = " ".join(quote_word(word) for word in by_hand(command.argv))
+    words = " ".join(quote_word(word) for word in format_typed(command.argv))
     variables = [f"  {quote_word(name)}={quote_word(value)}" for name, value in command.env.items()]
     variables += [f'  {name}="${name}"' for name in handed_on]
     if not variables:
