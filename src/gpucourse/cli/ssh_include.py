@@ -23,7 +23,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
             except GpucourseError:  # no question about what cannot be done; `init --ssh-include` says why
                 return
             wanted = _ask(session, module)
-            ssh.keep_answer(context.paths, wanted=wanted)
+            ssh.keep_answer(context.paths, answer=wanted)
         if wanted and ssh.add_line(context):
             console.note(f"~/.ssh/config includes this workspace's nodes now: ssh gpucourse-{module}-node0")
     except GpucourseError as error:
@@ -35,7 +35,7 @@ def decide(session: Session, *, wanted: bool) -> None:
     from gpucourse.labs import ssh
 
     changed = (ssh.add_line if wanted else ssh.remove_line)(session.context)
-    ssh.keep_answer(session.context.paths, wanted=wanted)
+    ssh.keep_answer(session.context.paths, answer=wanted)
     state = "includes this workspace's nodes" if wanted else "does not include this workspace's nodes"
     session.console.note(f"~/.ssh/config {state}{' now' if changed else ', as before'}")
 

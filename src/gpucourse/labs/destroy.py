@@ -74,28 +74,28 @@ class DestroyResult:
     errors: list[GpucourseError]
 
 
-def survey(context: Context, which: DestroyRequest) -> Survey:
+def survey(context: Context, request: DestroyRequest) -> Survey:
     """Return the requested labs. If all are requested, or a module without a record, also query targets for resources that are
     on no record.
 
     Raises UnknownName for a module that the course does not have, UsageError if every requested lab was to be forgotten and
     none of them may be.
     """
-    module = None if which.module is None else context.catalog.module(which.module).id
+    module = None if request.module is None else context.catalog.module(request.module).id
     records, errors = deployments.readable(context.paths)
     unreadable = [error for stack, error in errors.items() if module is None or deployments.is_of_module(stack, module)]
     labs = [
         lab
         for lab in records
-        if module in {None, lab.module} and which.target in {None, lab.target} and which.gpu in {None, lab.gpu}
+        if module in {None, lab.module} and request.target in {None, lab.target} and request.gpu in {None, lab.gpu}
     ]
-    if which.forget_unreachable:
-        _check_forgettable(context.watch, labs, everything=which.everything)
+    if request.forget_unreachable:
+        _check_forgettable(context.watch, labs, everything=request.everything)
     result = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
-    if not (which.everything or (not labs and which.gpu is None)):
+    if not (request.everything or (not labs and request.gpu is None)):
         return result
     for target in load_targets():
-        if isinstance(target, Searchable) and which.target in {None, target.name}:
+        if isinstance(target, Searchable) and request.target in {None, target.name}:
             try:
                 result.untracked[target.name] = target.find_untracked(context, module)
             except GpucourseError as error:
@@ -105,22 +105,22 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
     """Return the costs, now and so far, of those of these labs that cost money."""
-    return [paid for target in load_targets() if isinstance(target, HasClock) for paid in target.preview_destroy(context, labs)]
+    return [cost for target in load_targets() if isinstance(target, HasClock) for cost in target.preview_destroy(context, labs)]
 
 
 def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything: bool) -> None:
     """Report which labs are never forgotten. Raises UsageError if only such labs were named."""
-    kept = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
-    why = [
+    other_labs = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
+    reasons = [
         f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer, in reach")
-        for lab in kept
+        for lab in other_labs
     ]
-    if kept and len(kept) == len(labs) and not everything:
+    if other_labs and len(other_labs) == len(labs) and not everything:
         raise UsageError(
-            f"--forget-unreachable is for labs on machines of your own (--target hosts). {'; '.join(why)}",
-            hint=f"gpucourse destroy {kept[0].module}{kept[0].flag}",
+            f"--forget-unreachable is for labs on machines of your own (--target hosts). {'; '.join(reasons)}",
+            hint=f"gpucourse destroy {other_labs[0].module}{other_labs[0].flag}",
         )
-    for lab, reason in zip(kept, why, strict=True):
+    for lab, reason in zip(other_labs, reasons, strict=True):
         if lab.costs:
             watch(Note(text=f"{reason}. It is taken down as usual", level="warning"))
 
@@ -184,9 +184,9 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), stack), receipt)
         receipts.append(receipt)
         if receipt.leftovers:
-            still = _still_there(receipt)
-            deployments.save(context.paths, deployment, "destroying", error=still.what)
-            raise still
+            leftover_error = _still_there(receipt)
+            deployments.save(context.paths, deployment, "destroying", error=leftover_error.what)
+            raise leftover_error
         deployments.drop(context.paths, stack)
         if receipt.forgotten:
             raise _make_forgotten_error(receipt)
@@ -207,13 +207,13 @@ def _take_down(context: Context, deployment: Deployment, receipt: Receipt, unrea
 
 def _destroy_untracked(context: Context, name: str, things: list[CloudResource], receipts: list[Receipt]) -> None:
     target = find_target(name)
-    made = target.remove_untracked(context, things) if isinstance(target, Searchable) else []
-    for receipt in made:
+    new_receipts = target.remove_untracked(context, things) if isinstance(target, Searchable) else []
+    for receipt in new_receipts:
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack), receipt)
         receipts.append(receipt)
-    left = [receipt for receipt in made if receipt.leftovers]
-    if left:
-        raise _still_there(*left)
+    incomplete = [receipt for receipt in new_receipts if receipt.leftovers]
+    if incomplete:
+        raise _still_there(*incomplete)
 
 
 def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
@@ -230,14 +230,14 @@ def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
 
 def _still_there(*receipts: Receipt) -> LeftoverError:
     """Return the error with what is left, by name. The reasons, and the command that removes each, are in the receipts."""
-    left = [item for receipt in receipts for item in receipt.leftovers]
-    listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in left)
-    again = (
+    leftovers = [item for receipt in receipts for item in receipt.leftovers]
+    listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in leftovers)
+    command = (
         f"gpucourse destroy {receipts[0].module}" if len(receipts) == 1 and receipts[0].created else "gpucourse destroy --all"
     )
     return LeftoverError(
         f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {listed}",
-        hint=f"type it again: {again}; or remove them by hand, with the commands of the receipt",
+        hint=f"type it again: {command}; or remove them by hand, with the commands of the receipt",
     )
 
 

@@ -110,11 +110,11 @@ def follow_killed_commands(context: Context) -> None:
 
     If the account does not answer, the reservation of the command still counts, and a note says so.
     """
-    for known in deployments.readable(context.paths)[0]:
-        if not isinstance(known, AwsDeployment) or known.cloud.reservation is None:
+    for record in deployments.readable(context.paths)[0]:
+        if not isinstance(record, AwsDeployment) or record.cloud.reservation is None:
             continue
-        with try_lock(context.paths.lock(known.stack), "look at the budget") as free:
-            lab = deployments.load_as(context.paths, known.stack, AwsDeployment) if free else None
+        with try_lock(context.paths.lock(record.stack), "look at the budget") as free:
+            lab = deployments.load_as(context.paths, record.stack, AwsDeployment) if free else None
             if lab is None or lab.cloud.reservation is None:  # a command works on it, or did a moment ago
                 continue
             try:

@@ -41,18 +41,18 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
     """
     with lock_lab(context, module, gpu=gpu, verb="allow-ip") as deployment:
         cloud = deployment.cloud
-        given = cidr or context.settings.ssh_cidr
-        wanted = validate_cidr(given) if given else caller_cidr(context.environ)
-        with stage(context.watch, "allow", f"letting {wanted} in"):
-            opened = ingress.allow(account_of(context.environ, deployment), wanted, stack=deployment.uid)
-        cloud.ssh_cidr = wanted
+        setting = cidr or context.settings.ssh_cidr
+        address_range = validate_cidr(setting) if setting else caller_cidr(context.environ)
+        with stage(context.watch, "allow", f"letting {address_range} in"):
+            opened = ingress.allow(account_of(context.environ, deployment), address_range, stack=deployment.uid)
+        cloud.ssh_cidr = address_range
         deployments.save(context.paths, deployment)
         return ChangeResult(
             stack=deployment.stack,
             module=deployment.module,
-            title=f"SSH of {deployment.stack} is open to {wanted}",
+            title=f"SSH of {deployment.stack} is open to {address_range}",
             changed=[f"{rule.now} instead of {rule.before} in {rule.group}" for rule in opened]
-            or [f"{wanted} was allowed already"],
+            or [f"{address_range} was allowed already"],
             expires=cloud.expires,
             usd_per_hour=ledger.per_hour(context.paths, deployment),
             next=f"gpucourse ssh {deployment.module}",

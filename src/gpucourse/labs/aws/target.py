@@ -47,12 +47,12 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
         """Return what the account reports and, with `ask_nodes`, the idle agents on the nodes."""
         if not labs:
             return Health(warnings=_still_billed(context.paths))
-        seen = aws.status.look(context, labs, ask_nodes=ask_nodes)
+        view = aws.status.look(context, labs, ask_nodes=ask_nodes)
         return Health(
-            labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in seen.labs.items()},
+            labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in view.labs.items()},
             warnings=[
                 f"no record explains {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
-                for vm in seen.unrecorded
+                for vm in view.unrecorded
             ],
         )
 
@@ -67,7 +67,7 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
             "--ssh-cidr": request.ssh_cidr,
             "--yes-over-budget": request.over_budget,
         }
-        return [flag for flag, given in typed.items() if given]
+        return [flag for flag, value in typed.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
         """Return the error for these flags: they have no meaning on nodes that cost nothing."""

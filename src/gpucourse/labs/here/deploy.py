@@ -56,20 +56,20 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
 
     Raises UsageError for a module or a number of nodes that one computer cannot provide, MissingError without a GPU.
     """
-    began = time.monotonic()
+    start_s = time.monotonic()
     module = context.catalog.module(request.module)
     _refuse_more_than_one_computer(module, request.nodes)
     stack = deployments.stack_name(module.id, "here")
     with context.lock(stack, f"deploy {module.id}"):
-        before = deployments.load_as(context.paths, stack, HereDeployment)
+        existing = deployments.load_as(context.paths, stack, HereDeployment)
         python = context.settings.node_python or sys.executable
         with stage(context.watch, "look", "looking for a GPU"):
             gpus = require_gpus(python, context.environ, f"gpucourse deploy {module.id} --target local")
         _refuse_too_few_gpus(module, gpus)
-        deployment = before or make_record(context.workspace, HereDeployment, module, stack, template="here", nodes=1)
-        healthy = before is not None and all(node.healthy for node in open_here(context.paths, before).inspect())
+        deployment = existing or make_record(context.workspace, HereDeployment, module, stack, template="here", nodes=1)
+        healthy = existing is not None and all(node.healthy for node in open_here(context.paths, existing).inspect())
         changes = [] if healthy else [("create", NODE)]
-        proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, began=began)
+        proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, began=start_s)
         if request.dry_run:
             proposal.planned = _make_result(proposal, dry_run=True)
         yield proposal
@@ -92,8 +92,8 @@ def build(context: Context, proposal: HereProposal) -> BuildResult:
 def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
     simulated = f"gpucourse deploy {module.id} --target local"
     if module.lab.scheduler:
-        what = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, and this is one computer"
-        raise UsageError(what, hint=f"use simulated nodes: {simulated}")
+        problem = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, and this is one computer"
+        raise UsageError(problem, hint=f"use simulated nodes: {simulated}")
     if nodes not in {None, 1}:
         hint = f"gpucourse deploy {module.id} --target here; for more, simulated nodes: {simulated} --nodes {nodes}"
         raise UsageError(f"--nodes {nodes}: this computer is one node", hint=hint)
@@ -102,10 +102,10 @@ def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
 def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
     """Check that there are enough GPUs: work that uses several nodes elsewhere uses the GPUs of this computer. Raises
     MissingError."""
-    wanted = module.lab.local.nodes
-    if len(gpus) < wanted:
+    min_gpus = module.lab.local.nodes
+    if len(gpus) < min_gpus:
         raise MissingError(
-            f"module {module.id} spreads its work over {wanted} GPUs or more, and this computer has {len(gpus)}",
+            f"module {module.id} spreads its work over {min_gpus} GPUs or more, and this computer has {len(gpus)}",
             hint=f"use simulated nodes: gpucourse deploy {module.id} --target local",
         )
 

@@ -65,10 +65,10 @@ class HostsLab:
     def plan(self) -> list[tuple[str, str]]:
         """Return which machines are added, as ("create", address), and which are left alone from now on, as ("delete",
         address)."""
-        before = {_address(node) for node in self.deployment.inventory.nodes} if self.deployment.inventory else set()
-        now = {_address(node): node for node in self.offered}
-        taken = [("create", address) for address in now if address not in before]
-        return taken + [("delete", address) for address in sorted(before - set(now))]
+        former_addresses = {_address(node) for node in self.deployment.inventory.nodes} if self.deployment.inventory else set()
+        nodes_by_address = {_address(node): node for node in self.offered}
+        additions = [("create", address) for address in nodes_by_address if address not in former_addresses]
+        return additions + [("delete", address) for address in sorted(former_addresses - set(nodes_by_address))]
 
     def up(self, fleet: Fleet) -> None:
         """Leave the lab's mark on every machine that the fleet leads to."""
@@ -93,12 +93,12 @@ class HostsLab:
         Return the machines on which nothing is left. Raises UnreachableError if one does not answer: then nothing is proved
         about it.
         """
-        left = self._ask(self._clear)
-        for node, belongings in zip(self.nodes, left, strict=True):
+        answers = self._ask(self._clear)
+        for node, belongings in zip(self.nodes, answers, strict=True):
             if belongings.others:
                 text = f"{_address(node)}: another lab of yours uses it as well, so what they share in ~/.gpucourse stays"
                 watcher(Note(text=text))
-        return [_address(node) for node, belongings in zip(self.nodes, left, strict=True) if not belongings.found]
+        return [_address(node) for node, belongings in zip(self.nodes, answers, strict=True) if not belongings.found]
 
     def scan_leftovers(self) -> list[Leftover]:
         """Return what this program left on the machines."""

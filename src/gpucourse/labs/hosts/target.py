@@ -70,8 +70,8 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
 
     def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
         """Return advice: look at the machines again, or forget one that may never come back."""
-        again = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
-        return "", f"{again}; where one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
+        retry = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
+        return "", f"{retry}; if one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
 
     def is_meant_by(self, request: DeployRequest) -> bool:
         """Return whether machines are named."""
@@ -85,7 +85,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
             "--trust": request.trust,
             "--on-login-node": request.on_login_node,
         }
-        return [flag for flag, given in typed.items() if given]
+        return [flag for flag, value in typed.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
         """Return the error for these flags: they have no meaning on nodes that this program creates."""
