@@ -84,7 +84,12 @@ def bring_home(
     lost_nodes |= unreachable or {}
     with Connections(context) as connections:
         collecting = _Collecting(
-            context=context, deployment=deployment, gone=lost_nodes, until=until, connections=connections, labels=len(away) > 1
+            context=context,
+            deployment=deployment,
+            lost_nodes=lost_nodes,
+            until=until,
+            connections=connections,
+            labels=len(away) > 1,
         )
         if discard:
             ends = try_all(
@@ -105,25 +110,25 @@ def bring_home(
 
 @dataclass(kw_only=True)
 class _Collecting:
-    """Collects the runs of one stack. `gone`: nodes that cannot be reached, with the reason; `labels`: prefix messages about a
-    run with its id; `asked`: runs whose lock is held, and whose end was requested together; `ended`: those of them that have
-    ended."""
+    """Collects the runs of one stack. `lost_nodes`: nodes that cannot be reached, with the reason; `labels`: prefix messages
+    about a run with its id; `locked_ids`: runs whose lock is held, and whose end was requested together; `ended_ids`: those of
+    them that have ended."""
 
     context: Context
     deployment: Deployment
-    gone: Mapping[str, str]
+    lost_nodes: Mapping[str, str]
     until: float
     connections: Connections
     labels: bool
     home: CollectedRuns = field(default_factory=CollectedRuns)
-    asked: set[str] = field(default_factory=set)
-    ended: set[str] = field(default_factory=set)
+    locked_ids: set[str] = field(default_factory=set)
+    ended_ids: set[str] = field(default_factory=set)
 
     def discard(self, record: RunRecord) -> None:
         """End one run and give up what it left."""
         with hold_lock(runs.lock_of(self.context.paths, record.id), self._purpose, wait_s=0.0):
             context = self._label(record)
-            goes_on = _end_jobs(context.watch, self.deployment, record, self.gone, self.connections)
+            goes_on = _end_jobs(context.watch, self.deployment, record, self.lost_nodes, self.connections)
             _give_up(context.paths, record, self.home, f"discarded with --discard{goes_on}")
 
     def collect(self, records: Sequence[RunRecord]) -> list[GpucourseError | None]:
@@ -150,23 +155,23 @@ class _Collecting:
             return
         lock_of = partial(runs.lock_of, self.context.paths)
         locked_records = [record for record in records if locks.enter_context(try_lock(lock_of(record.id), self._purpose))]
-        self.asked |= {record.id for record in locked_records}
+        self.locked_ids |= {record.id for record in locked_records}
         nodes = {node.name: node for record in locked_records for node in nodes_of(self.deployment, record)}
         with suppress(UnreachableError):
             scheduled = locked_records[0].slurm is not None if locked_records else False
             fleet = self.connections.reach(self.deployment, tuple(nodes.values()), scheduled=scheduled)
             for record in locked_records:
                 _tell_of_end(self._label(record).watch, record)
-            self.ended |= cancel_all(fleet, {record.id: record.nodes for record in locked_records})
+            self.ended_ids |= cancel_all(fleet, {record.id: record.nodes for record in locked_records})
 
     def _is_whole(self, record: RunRecord) -> bool:
         """Return whether the run has started, on nodes that can all be reached."""
         nodes = nodes_of(self.deployment, record)
-        return bool(nodes) and record.state != "planned" and not any(node.name in self.gone for node in nodes)
+        return bool(nodes) and record.state != "planned" and not any(node.name in self.lost_nodes for node in nodes)
 
     def _bring(self, record: RunRecord) -> None:
         lock = hold_lock(runs.lock_of(self.context.paths, record.id), self._purpose, wait_s=10.0)
-        with nullcontext() if record.id in self.asked else lock:
+        with nullcontext() if record.id in self.locked_ids else lock:
             self._fetch(record)
 
     def _fetch(self, record: RunRecord) -> None:
@@ -178,8 +183,8 @@ class _Collecting:
         if not nodes or record.state == "planned":
             _give_up(context.paths, record, home, "it never started")
             return
-        reasons = [self.gone[node.name] for node in nodes if node.name in self.gone]
-        nodes = tuple(node for node in nodes if node.name not in self.gone)
+        reasons = [self.lost_nodes[node.name] for node in nodes if node.name in self.lost_nodes]
+        nodes = tuple(node for node in nodes if node.name not in self.lost_nodes)
         if not nodes:
             _give_up(context.paths, record, home, f"its outputs were lost with its nodes: {'; '.join(reasons)}")
             return
@@ -208,16 +213,16 @@ class _Collecting:
             if record.error and record.state != "collecting" and not deployment.costs:
                 _give_up(context.paths, record, home, error.what)
                 return
-            raise _not_home(context, deployment, record, error) from error
+            raise _make_uncollected_error(context, deployment, record, error) from error
 
     def _end(self, context: Context, fleet: Fleet, record: RunRecord) -> None:
         """Cancel the run on these nodes, unless that has been done. Raises if a job on a cluster that stays did not end."""
         from gpucourse.remote.execute import cancel
         from gpucourse.remote.fleet import values
 
-        if record.id not in self.asked:
+        if record.id not in self.locked_ids:
             _tell_of_end(context.watch, record)
-        if record.id not in self.ended:
+        if record.id not in self.ended_ids:
             results = cancel(fleet, record.id)
             if record.slurm is not None and self.deployment.uses_existing_machines:
                 values(results)
@@ -284,7 +289,9 @@ def _end_jobs(
     return ""
 
 
-def _not_home(context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError) -> UnreachableError:
+def _make_uncollected_error(
+    context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError
+) -> UnreachableError:
     """Return the error that says why the lab was left unchanged; in the cloud, also what that costs."""
     problem = f"the outputs of run {record.id} are not collected yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpucourse.labs.results import StackCost
 
 
-MOST_SHOWN = 600  # characters of commands in one hint
+MAX_SHOWN = 600  # characters of commands in one hint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class DestroyRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What a destroy will take down: labs on record, and, by target, untracked resources of this workspace, which are on no
+    """The selection for a destroy: labs on record, and, by target, untracked resources of this workspace, which are on no
     record.
 
     `others`: the other labs on record. `unreadable`: why records of requested labs cannot be read. `trouble`: why a target
@@ -68,7 +68,7 @@ class Survey:
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyResult:
-    """What `destroy` did: a receipt for every stack that it worked on, an error for every one that is not gone."""
+    """The result of `destroy`: a receipt for every stack that it worked on, an error for every one that is not gone."""
 
     receipts: list[Receipt]
     errors: list[GpucourseError]
@@ -184,7 +184,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), stack), receipt)
         receipts.append(receipt)
         if receipt.leftovers:
-            leftover_error = _still_there(receipt)
+            leftover_error = _make_leftover_error(receipt)
             deployments.save(context.paths, deployment, "destroying", error=leftover_error.what)
             raise leftover_error
         deployments.drop(context.paths, stack)
@@ -213,7 +213,7 @@ def _destroy_untracked(context: Context, name: str, things: list[CloudResource],
         receipts.append(receipt)
     incomplete = [receipt for receipt in new_receipts if receipt.leftovers]
     if incomplete:
-        raise _still_there(*incomplete)
+        raise _make_leftover_error(*incomplete)
 
 
 def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
@@ -221,14 +221,14 @@ def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
     short."""
     listed = "; ".join(item.id for item in receipt.forgotten)
     commands = " and ".join(item.remove for item in receipt.forgotten)
-    few = commands if len(commands) <= MOST_SHOWN else "the commands of the receipt remove it"
+    few = commands if len(commands) <= MAX_SHOWN else "the commands of the receipt remove it"
     return LeftoverError(
         f"{receipt.stack} is forgotten, and this may be left where nobody could look: {listed}",
         hint=f"once a machine can be reached again: {few}",
     )
 
 
-def _still_there(*receipts: Receipt) -> LeftoverError:
+def _make_leftover_error(*receipts: Receipt) -> LeftoverError:
     """Return the error with what is left, by name. The reasons, and the command that removes each, are in the receipts."""
     leftovers = [item for receipt in receipts for item in receipt.leftovers]
     listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in leftovers)
@@ -242,7 +242,7 @@ def _still_there(*receipts: Receipt) -> LeftoverError:
 
 
 class Removable(Protocol):
-    """What exists of a lab, and how to remove it."""
+    """The existing parts of a lab, and the way to remove them."""
 
     def list_existing(self) -> list[str]:
         """Return what exists, for the receipt."""

@@ -81,7 +81,7 @@ def _has_python(watch: Watcher, link: Link) -> None:
 
 _PATIENCE_S, _POLL_S = 30.0, 0.1
 _AT_WORK, _FLAGS = slurm_words.AT_WORK, slurm_words.NODE_FLAGS
-_LINES, _MOST_LOGS = 12, 3
+_LINES, _MAX_LOGS = 12, 3
 
 
 def wait_for_slurm(
@@ -108,7 +108,7 @@ def wait_for_slurm(
         while True:
             listed = values(fleet.do_on_each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
             wrong = (
-                _not_ready(inventory, listed.stdout.decode(errors="replace"), removed_nodes)
+                _list_unready(inventory, listed.stdout.decode(errors="replace"), removed_nodes)
                 if listed.ok
                 else {inventory.head.name: listed.stderr.decode(errors="replace").strip()[-200:]}
             )
@@ -122,7 +122,7 @@ def wait_for_slurm(
                 raise InfrastructureError(f"Slurm has not every node after {wait_s:.0f} s: {states}{logs}", hint=hint)
             if context.stop.wait(poll_s):
                 raise Interrupted("stopped while Slurm was taking its nodes")
-        [reasons] = values(fleet.do_on_each(lambda link: _of_log(link, _WRONG_REASONS)))
+        [reasons] = values(fleet.do_on_each(lambda link: _read_log(link, _WRONG_REASONS)))
     for node in inventory.nodes:
         context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - start_s))
     if reasons.isdecimal() and int(reasons):
@@ -132,7 +132,7 @@ def wait_for_slurm(
         )
 
 
-def _not_ready(inventory: Inventory, listed: str, removed_nodes: Collection[str] = ()) -> dict[str, str]:
+def _list_unready(inventory: Inventory, listed: str, removed_nodes: Collection[str] = ()) -> dict[str, str]:
     rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listed.splitlines() if line.count("|") >= 3}
     wrong = {name: "taken away, and still in its lists" for name in removed_nodes if name in rows}
     for node in inventory.nodes:
@@ -150,13 +150,15 @@ def _logs(transport: Transport, inventory: Inventory, names: Collection[str]) ->
     """Return the end of the daemon's log on each of these nodes, as lines; nothing for a node that does not answer."""
     from gpucourse.remote.fleet import Fleet
 
-    nodes = [node for node in inventory.nodes if node.name in names][:_MOST_LOGS]
+    nodes = [node for node in inventory.nodes if node.name in names][:_MAX_LOGS]
     with Fleet(transport, nodes) as fleet:
-        ends = [(outcome.node, outcome.value) for outcome in fleet.do_on_each(lambda link: _of_log(link, f"tail -n {_LINES}"))]
+        ends = [
+            (outcome.node, outcome.value) for outcome in fleet.do_on_each(lambda link: _read_log(link, f"tail -n {_LINES}"))
+        ]
     return "".join(f"\n{node.name}, the end of {_log(node)}:\n{text}" for node, text in ends if text)
 
 
-def _of_log(link: Link, command: str) -> str:
+def _read_log(link: Link, command: str) -> str:
     """Return the output of a command on the log of the node's daemon, which on an instance belongs to root."""
     result = link.run(_AS_WHO_MAY.format(command=command, log=_log(link.node)), timeout_s=20.0)
     return result.stdout.decode(errors="replace").strip()

@@ -1,5 +1,5 @@
-"""What plain `ssh` needs to reach a node: the configuration that `deploy` wrote, the node's name in it, and, if the learner
-agrees, the line in ~/.ssh/config that includes it."""
+"""The files that plain `ssh` needs to reach a node: the configuration that `deploy` wrote, the node's name in it, and, if the
+learner agrees, the line in ~/.ssh/config that includes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpucourse.workspace import deployments
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.paths import WorkspacePaths
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 # Characters that OpenSSH would not read literally in the name of a file to include.
 _UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 
@@ -145,7 +145,7 @@ def _make_lines(paths: WorkspacePaths) -> bytes:
 
 def _read(config: Path) -> bytes:
     try:
-        return read_bounded(config, _MOST_BYTES)
+        return read_bounded(config, _MAX_BYTES)
     except FileNotFoundError:
         return b""
     except OutsideError as error:

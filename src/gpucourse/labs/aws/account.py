@@ -39,7 +39,7 @@ def check_identity(identity: AwsIdentity, deployment: AwsDeployment) -> None:
         )
 
 
-def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
+def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
     """Return the lab of a module on AWS that the command means. `verb` is the command that was typed.
 
     Raises MissingError if there is none, UsageError if it is not clear which one is meant.
@@ -48,10 +48,10 @@ def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) 
     labs = deployments.of_module(context.paths, module_id)
     matches = [deployment for deployment in labs if isinstance(deployment, AwsDeployment) and gpu in {None, deployment.gpu}]
     if len(matches) > 1:
-        named = ", ".join(deployment.stack for deployment in matches)
+        stacks = ", ".join(deployment.stack for deployment in matches)
         gpus = " or ".join(f"--gpu {deployment.cloud.gpu}" for deployment in matches)
         raise UsageError(
-            f"module {module_id} has several labs on AWS: {named}", hint=f"say which: gpucourse {verb} {module_id} {gpus}"
+            f"module {module_id} has several labs on AWS: {stacks}", hint=f"say which: gpucourse {verb} {module_id} {gpus}"
         )
     if matches:
         return matches[0]

@@ -62,7 +62,7 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What an existing lab is about to cost: USD per hour until a moment. `less`, `command`: see `Budget.check_usd`."""
+    """The coming cost of an existing lab: USD per hour until a moment. `less`, `command`: see `Budget.check_usd`."""
 
     per_hour: Decimal
     until: datetime

@@ -163,9 +163,11 @@ def _note(
         )
     if next_launch is None:
         return
-    on = f"{next_launch.attempt.instance_type} in {next_launch.attempt.zone}"
-    apart = " without a placement group" if launch.placement_group and not next_launch.placement_group else ""
-    text = f"{launch.attempt.instance_type} in {launch.attempt.zone}: {failure.tell} [{failure.code}]. Next: {on}{apart}"
+    place = f"{next_launch.attempt.instance_type} in {next_launch.attempt.zone}"
+    separation = " without a placement group" if launch.placement_group and not next_launch.placement_group else ""
+    text = (
+        f"{launch.attempt.instance_type} in {launch.attempt.zone}: {failure.tell} [{failure.code}]. Next: {place}{separation}"
+    )
     watch(Note(text=text, level="warning"))
 
 
@@ -176,14 +178,14 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     """
     stack = lab.deployment.stack
     with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed attempt left"):
-        take_down.with_terraform(context.watch, lab, lab.find_resources())
+        take_down.destroy_with_terraform(context.watch, lab, lab.find_resources())
         _resources, leftovers = take_down.clear(context, lab.account, lab.deployment.uid, [lab.cloud.region])
-    stays = [resource for resource in leftovers if resource.seen]
-    if stays:
-        names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in stays)
+    remaining = [resource for resource in leftovers if resource.seen]
+    if remaining:
+        names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in remaining)
         raise LeftoverError(
             f"what the failed attempt at {stack} left could not be removed, and nothing else is tried: {names}",
-            hint="by hand:\n" + "\n".join(resource.remove for resource in stays),
+            hint="by hand:\n" + "\n".join(resource.remove for resource in remaining),
         )
 
 

@@ -11,7 +11,7 @@ from gpucourse.aws.caller import caller_cidr, validate_cidr
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.labs.aws import ledger
-from gpucourse.labs.aws.account import account_of, on_aws
+from gpucourse.labs.aws.account import account_of, find_lab
 from gpucourse.labs.aws.budget import follow_account
 from gpucourse.labs.results import ChangeResult
 from gpucourse.model.deployment import AwsDeployment
@@ -21,9 +21,9 @@ from gpucourse.workspace import deployments
 
 @contextmanager
 def lock_lab(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[AwsDeployment]:
-    """Lock the lab on AWS that the command means, and yield its record. Raises the errors of `on_aws`; StackBusy."""
+    """Lock the lab on AWS that the command means, and yield its record. Raises the errors of `find_lab`; StackBusy."""
 
-    stack = on_aws(context, module, gpu=gpu, verb=verb).stack
+    stack = find_lab(context, module, gpu=gpu, verb=verb).stack
     with context.lock(stack, f"{verb} {module}"):
         deployment = deployments.load_as(context.paths, stack, AwsDeployment)
         if deployment is None:  # another command was faster

@@ -75,8 +75,8 @@ def replace_any_gpu(
             hint=f"gpucourse doctor --target aws --module {module.id}; without an account: --target here or --target hosts",
         )
     best, *alternatives = candidates
-    beaten = f"; then {', '.join(map(str, alternatives[:_LISTED]))}" if alternatives else ""
-    note = f"--gpu any: a node costs least today with {best} an hour{beaten}"
+    alternatives_text = f"; then {', '.join(map(str, alternatives[:_LISTED]))}" if alternatives else ""
+    note = f"--gpu any: a node costs least today with {best} an hour{alternatives_text}"
     return replace(request, gpu=(best.gpu,), spot=best.market == "spot", region=region), [note]
 
 

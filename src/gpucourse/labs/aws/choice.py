@@ -70,7 +70,7 @@ class Choice:
         """Return the type of a head without a GPU beside the nodes; empty if there is none."""
         return next(iter(self.with_types), "")
 
-    def with_nodes(self, nodes: int) -> Choice:
+    def resize(self, nodes: int) -> Choice:
         """Return the same lab with another number of nodes."""
         return replace(self, nodes=nodes, need=self.need.with_workers(count=nodes))
 
@@ -233,12 +233,12 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None,
 
 def validate_node_count(module: Module, nodes: int) -> int:
     """Return `nodes` if the module's lab may have so many. Raises UsageError."""
-    most = lab_of(module).max_nodes
-    if not 1 <= nodes <= most:
-        takes = f"1 to {most} nodes" if most > 1 else "1 node"
+    max_nodes = lab_of(module).max_nodes
+    if not 1 <= nodes <= max_nodes:
+        node_range = f"1 to {max_nodes} nodes" if max_nodes > 1 else "1 node"
         raise UsageError(
-            f"--nodes {nodes}: module {module.id} takes {takes} on AWS",
-            hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(most, nodes))}",
+            f"--nodes {nodes}: module {module.id} accepts {node_range} on AWS",
+            hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(max_nodes, nodes))}",
         )
     return nodes
 

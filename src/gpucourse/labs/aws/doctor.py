@@ -83,7 +83,7 @@ def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
 def request_quotas(context: Context, look: PreflightRequest, shortages: Sequence[ShortQuota]) -> list[QuotaRequest]:
     """Ask AWS for more, once for each; requests that are already open stay unchanged. Raises the errors of `Account.call`."""
     account = _account(context, look)
-    return [quota.request_increase(account, short.quota) for short in shortages if short.to_ask]
+    return [quota.request_increase(account, short.quota) for short in shortages if short.can_be_requested]
 
 
 def policy(region: str) -> str:

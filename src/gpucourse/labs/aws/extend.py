@@ -20,7 +20,7 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, UnreachableError, UsageError
 from gpucourse.labs.aws import ledger, node_files
-from gpucourse.labs.aws.account import account_of, on_aws
+from gpucourse.labs.aws.account import account_of, find_lab
 from gpucourse.labs.aws.budget import Spending, follow_account, follow_killed_commands, read_budget, reserve
 from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.results import ChangeResult, Extension
@@ -53,7 +53,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     if seconds < 60:
         raise UsageError("that adds no time", hint=f"gpucourse extend {module} 2h")
     follow_killed_commands(context)
-    deployment = on_aws(context, module, gpu=gpu, verb="extend")
+    deployment = find_lab(context, module, gpu=gpu, verb="extend")
     seconds = min(seconds, 10 * MAX_LAB_TIME.total_seconds())  # refused below, with the right value
     former_end, at = datetime.fromisoformat(deployment.cloud.expires), ledger.now()
     expires = max(former_end, at) + timedelta(seconds=seconds)
@@ -203,8 +203,10 @@ def _set_back(
     """Write the earlier end again on the nodes that accepted the later one, and on the tags; return the nodes that keep the
     later one."""
     failed_names = {failure.node.name for failure in failed}
-    took = [node for node in (deployment.inventory.nodes if deployment.inventory else ()) if node.name not in failed_names]
-    late = write_deadline(transport, deployment, extension.before, took)
+    updated_nodes = [
+        node for node in (deployment.inventory.nodes if deployment.inventory else ()) if node.name not in failed_names
+    ]
+    late = write_deadline(transport, deployment, extension.before, updated_nodes)
     if not late:
         _write_tags(account, deployment, extension.before)
     return late

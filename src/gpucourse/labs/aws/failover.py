@@ -1,4 +1,4 @@
-"""Where to build when AWS has no capacity: in another zone, then with a sibling type, and finally without a placement group.
+"""The places to try when AWS has no capacity: another zone, then a sibling type, and finally without a placement group.
 
 Pure: accepts what happened, and returns the next place to try. Any other failure than missing capacity is final at once.
 """

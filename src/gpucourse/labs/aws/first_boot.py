@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S, PAUSE_S = 1200.0, 3.0
 _LOST_LOOKS = 5
-_LONGEST = 4000
+_MAX_TEXT = 4000
 # One answer: a word, then its details. cloud-init is queried only if the course's set-up left no mark at all.
 _LOOK = """
 state="${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"
@@ -47,7 +47,7 @@ class NodeHardware:
 
 @dataclass(frozen=True, kw_only=True)
 class BootMark:
-    """What a node reports once it is set up. `simulated`: it is a stand-in, without the hardware of its type."""
+    """The report of a node that is set up. `simulated`: it is a stand-in, without the hardware of its type."""
 
     simulated: bool
     told: NodeHardware
@@ -84,7 +84,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
             context.watch(NodeEvent(node=node.name, step="set up", ok=True, seconds=now - start_s, detail=_summary(mark)))
             return mark
         if word in {"failed", "silent"} or now - start_s > patience_s:
-            detail = text.strip()[-_LONGEST:] or f"still at the step '{at}' after {now - start_s:.0f} s"
+            detail = text.strip()[-_MAX_TEXT:] or f"still at the step '{at}' after {now - start_s:.0f} s"
             context.watch(
                 NodeEvent(node=node.name, step="set up", ok=False, seconds=now - start_s, detail=detail.split("\n")[0])
             )
@@ -127,12 +127,12 @@ def _read_mark(link: Link) -> tuple[bool, str, str]:
             f"{link.node.name} cannot be asked about its set-up: {result.stderr.decode(errors='replace').strip()[-300:]}",
             hint="type gpucourse deploy again",
         )
-    return simulated == "simulated", word, text[-_LONGEST:]
+    return simulated == "simulated", word, text[-_MAX_TEXT:]
 
 
 def _document(text: str) -> NodeHardware:
     try:
-        return parse_typed(text, NodeHardware, max_bytes=_LONGEST)
+        return parse_typed(text, NodeHardware, max_bytes=_MAX_TEXT)
     except OutsideError:
         return NodeHardware()
 

@@ -53,8 +53,8 @@ class ScannedResource:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakScan:
-    """What the account contains of the course. `usd_per_hour` is the cost of the leaks, None if unknown; `course` is the tag of
-    this workspace; `unasked`: why other regions may contain something, empty if none does."""
+    """The resources of the course in the account. `usd_per_hour` is the cost of the leaks, None if unknown; `course` is the tag
+    of this workspace; `unasked`: why other regions may contain something, empty if none does."""
 
     account: str
     course: str

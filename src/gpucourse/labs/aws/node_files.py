@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpucourse.ports import Link
 
 FOLDER = '"${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"'
-_LONGEST = 1 << 16
+_MAX_BYTES = 1 << 16
 # Root owns the folder on a node. Written aside and renamed: a watcher looks each minute, and never reads half a number.
 _WRITE = "cd {folder} && if [ -w . ]; then sh -c {script}; else sudo -n sh -c {script}; fi"
 
@@ -42,7 +42,7 @@ def idle(link: Link) -> Idle | None:
     """Return what the idle agent saw last; None if it has not looked yet."""
     result = link.run(f"cat {FOLDER}/idle.json", timeout_s=5.0)
     try:
-        report = parse_typed(result.stdout, _IdleReport, max_bytes=_LONGEST)
+        report = parse_typed(result.stdout, _IdleReport, max_bytes=_MAX_BYTES)
     except OutsideError:
         return None
     busy = tuple(printable(reason) for reason in report.busy)

@@ -148,7 +148,7 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What the account says about the requested labs: its number, which of them fit, the zones with their types, the prices,
+    """The account's answers about the requested labs: its number, which of them fit, the zones with their types, the prices,
     the address for which SSH is opened, and the findings of the checks."""
 
     account: str
@@ -161,7 +161,7 @@ class Survey:
 
 @dataclass(kw_only=True)
 class AwsProposal(PricedProposal):
-    """What `deploy` is about to do. `over_budget`: allow more than is left. `command`: what was typed."""
+    """The plan of `deploy`. `over_budget`: allow more than is left. `command`: what was typed."""
 
     over_budget: bool
     command: str
@@ -429,8 +429,8 @@ def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota])
     workers = growth.machines[-1]
     kind = instance_type(workers.instance_type)
     free = next((item.free for item in assessed if item.code == kind.quota[workers.market(choice.market)]), None)
-    stands = choice.nodes - workers.count
-    return stands + free // kind.vcpus if free is not None else 0
+    running = choice.nodes - workers.count
+    return running + free // kind.vcpus if free is not None else 0
 
 
 def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
@@ -445,11 +445,7 @@ def _count_free_networks(account: Account, networks: Callable[[Account], tuple[i
 def _smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
     least = choice.lab.min_nodes or choice.nodes
     return next(
-        (
-            less
-            for count in range(choice.nodes - 1, least - 1, -1)
-            if _holds(remaining, less := choice.with_nodes(count), market)
-        ),
+        (less for count in range(choice.nodes - 1, least - 1, -1) if _holds(remaining, less := choice.resize(count), market)),
         None,
     )
 

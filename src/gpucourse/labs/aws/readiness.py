@@ -38,7 +38,7 @@ _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 
 @dataclass(frozen=True, kw_only=True)
 class ReadinessTimes:
-    """How long to wait for each readiness check, and the pause before it is repeated, in seconds."""
+    """The longest wait for each readiness check, and the pause before it is repeated, in seconds."""
 
     listed_s: float = instances.LISTED_S
     console_s: float = 900.0  # the console shows the host key minutes after the start, with a slow disk many minutes
@@ -86,7 +86,7 @@ def wait_until_ready(
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
                 collective_check.hold(context, fleet, with_gpu, simulated)
-    inventory = replace(inventory, nodes=tuple(_as_it_is(node, marks[node.name]) for node in inventory.nodes))
+    inventory = replace(inventory, nodes=tuple(_count_reported_gpus(node, marks[node.name]) for node in inventory.nodes))
     if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
         lab.deployment.shared = SHARED
         _slurm(context, lab, inventory, simulated, times)
@@ -101,7 +101,7 @@ def _gpus(node: Node) -> int:
     return instance_type.gpus if instance_type else 0
 
 
-def _as_it_is(node: Node, mark: first_boot.BootMark) -> Node:
+def _count_reported_gpus(node: Node, mark: first_boot.BootMark) -> Node:
     """Return the node with the GPUs that it counts if it reports that it is simulated; else unchanged."""
     return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
 

@@ -81,7 +81,7 @@ def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, wi
     if ask_nodes:
         _ask_nodes(context.transport, labs, views)
     recorded = {lab.uid for lab in labs}
-    every = [instance for region in places for instance in _as_instances(answers["instances", region])]
+    every = [instance for region in places for instance in _read_instances(answers["instances", region])]
     return AccountView(
         labs=views, unrecorded=[instance for instance in every if instance.alive and instance.stack not in recorded]
     )
@@ -91,7 +91,7 @@ def _outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str,
     cloud = lab.cloud
     answered = answers["instances", cloud.region]
     trouble = next((item for item in (answers["account", lab.stack], answered) if isinstance(item, GpucourseError)), None)
-    lab_instances = [item for item in _as_instances(answered) if item.stack == lab.uid]
+    lab_instances = [item for item in _read_instances(answered) if item.stack == lab.uid]
     alive = [item for item in lab_instances if item.alive]
     remaining_s = (datetime.fromisoformat(cloud.expires) - ledger.now()).total_seconds()
     return Outlook(
@@ -145,7 +145,7 @@ def _backstop(answer: object, recorded: str) -> str:
     return f"none: {recorded}" if recorded else "none: its schedules are gone"
 
 
-def _as_instances(answer: object) -> list[CloudInstance]:
+def _read_instances(answer: object) -> list[CloudInstance]:
     return answer if isinstance(answer, list) else []
 
 

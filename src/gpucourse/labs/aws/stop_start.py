@@ -57,7 +57,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
             instances.wait(account, [instance.id for instance in cloud_instances], "stopped", sleep=_pause(context.stop))
         ledger.settle_if_possible(context, account, deployment)
         rate = ledger.per_hour(context.paths, deployment)
-        was = f" instead of ${former_rate:.2f}" if former_rate and ids else ""
+        comparison = f" instead of ${former_rate:.2f}" if former_rate and ids else ""
         until = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
         return ChangeResult(
             stack=deployment.stack,
@@ -70,7 +70,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
                     else f"{instance.node} was stopped before"
                     for instance in cloud_instances
                 ),
-                f"its disks stay and cost ${rate or 0:.2f} an hour{was}; what was on the fast local disk is gone",
+                f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; what was on the fast local disk is gone",
             ],
             warnings=[_end_of_a_pause(module, until, alone=bool(cloud.backstop))],
             expires=cloud.expires,

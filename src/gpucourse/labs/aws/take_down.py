@@ -61,14 +61,14 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     """
     account = Account(deployment.cloud.region, context.environ)
     receipt.regions = list(places(context.paths, deployment))
-    lab = _at_rest(context, deployment)
+    lab = _settle_terraform(context, deployment)
     existing = _look_first(context, account, deployment, receipt)
     receipt.existed = [_line(resource) for resource in existing if resource.seen]
     with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
         deployments.save(context.paths, deployment, "destroying")
     try:
         if lab is not None:
-            with_terraform(context.watch, lab, existing)
+            destroy_with_terraform(context.watch, lab, existing)
         resources, leftovers = clear(context, account, deployment.uid, receipt.regions)
     except (KeyboardInterrupt, Interrupted) as error:
         raise Interrupted(
@@ -158,14 +158,14 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
             ) from error
     receipt.ended = [
         termination_reason.describe_termination(instance, cloud.expires)
-        for instance in termination_reason.of_its_nodes(deployment, own_instances)
+        for instance in termination_reason.select_lab_instances(deployment, own_instances)
         if not instance.alive
     ]
     ledger.settle_if_possible(context, account, deployment)
     return resources
 
 
-def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
+def _settle_terraform(context: Context, deployment: AwsDeployment) -> CloudLab | None:
     """Return the lab once the Terraform of a killed command has ended, so that a scan sees everything that it created; None if
     Terraform is not usable."""
     try:
@@ -174,12 +174,12 @@ def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
     except (Interrupted, StackBusy):
         raise
     except GpucourseError as error:
-        _without_terraform(context.watch, error)
+        _report_failed_terraform(context.watch, error)
         return None
     return lab
 
 
-def with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudResource]) -> None:
+def destroy_with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudResource]) -> None:
     """Let Terraform remove what it knows. If it cannot, only report that: the tags find what it leaves."""
     stack = lab.deployment.stack
     with stage(watch, f"destroy {stack}", f"taking down {stack}"):
@@ -190,10 +190,10 @@ def with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudResource])
         except (Interrupted, StackBusy):
             raise
         except GpucourseError as error:
-            _without_terraform(watch, error)
+            _report_failed_terraform(watch, error)
 
 
-def _without_terraform(watch: Watcher, error: GpucourseError) -> None:
+def _report_failed_terraform(watch: Watcher, error: GpucourseError) -> None:
     watch(Note(text=f"Terraform could not: {_short(error)}. Continuing without it, by tag.", level="warning"))
 
 
@@ -237,8 +237,8 @@ def _pause(stop: threading.Event) -> Callable[[float], None]:
 
 def _describe_untouched(paths: WorkspacePaths, deployment: AwsDeployment) -> str:
     ids = ledger.machines(paths, deployment.uid)
-    stands = f": {', '.join(ids)}" if ids else ""
-    return f"Nothing of {deployment.stack} was touched{ledger.describe_cost_meanwhile(paths, deployment)}{stands}"
+    machines = f": {', '.join(ids)}" if ids else ""
+    return f"Nothing of {deployment.stack} was touched{ledger.describe_cost_meanwhile(paths, deployment)}{machines}"
 
 
 def _again(error: GpucourseError, deployment: AwsDeployment) -> str:
@@ -276,9 +276,9 @@ def find_unmanaged(lab: CloudLab, existing: Sequence[CloudResource] | None = Non
     errors of `Account.call`.
     """
     managed_ids = state.values(lab.paths.state)
-    stands = lab.find_resources() if existing is None else existing
+    resources = lab.find_resources() if existing is None else existing
     return [
         resource
-        for resource in stands
+        for resource in resources
         if resource.seen and (not managed_ids or (resource.kind in BLOCKING and resource.id not in managed_ids))
     ]

@@ -1,5 +1,5 @@
-"""Why an instance no longer exists, in words for the user: its own deadline or idle watch, the spot market, or a person who
-ended it; and which nodes of a lab are gone."""
+"""The reason why an instance no longer exists, in words for the user: its own deadline or idle watch, the spot market, or a
+person who ended it; and which nodes of a lab are gone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
     return instance.reason or f"AWS says only that it is {instance.state}"
 
 
-def of_its_nodes(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
+def select_lab_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
     """Return the instances of nodes that the lab has. One that was removed with a smaller number of nodes did not end by
     itself."""
     names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
@@ -54,7 +54,7 @@ def describe_termination(instance: CloudInstance, expires: str) -> str:
 
 def find_lost_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
     """Return the ended instances of the lab's nodes that were not replaced, the last one of each node, by node."""
-    lab_instances = of_its_nodes(lab, instances)
+    lab_instances = select_lab_instances(lab, instances)
     alive = {instance.node for instance in lab_instances if instance.alive}
     return {instance.node: instance for instance in lab_instances if not instance.alive and instance.node not in alive}
 

@@ -36,7 +36,7 @@ SIMULATED = "gpucourse deploy 1 --target local"
 
 @dataclass(frozen=True)
 class Usable:
-    """What one Python can compute on: the version of its torch (empty if it has none), and the GPUs that torch sees."""
+    """The abilities of one Python: the version of its torch (empty if it has none), and the GPUs that torch sees."""
 
     torch: str
     gpus: tuple[str, ...]

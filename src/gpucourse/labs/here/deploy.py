@@ -41,13 +41,13 @@ _DRIVER_S = 300.0  # it gives up by itself before that, and reports why
 
 @dataclass(kw_only=True)
 class HereProposal(Proposal):
-    """The lab that is about to exist: the GPUs of this computer, and the Python that can use them. `began` is monotonic."""
+    """The lab that is about to exist: the GPUs of this computer, and the Python that can use them. `start_s` is monotonic."""
 
     deployment: HereDeployment
     python: str
     gpus: tuple[str, ...]
     changes: list[tuple[str, str]]
-    began: float
+    start_s: float
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
         deployment = existing or make_record(context.workspace, HereDeployment, module, stack, template="here", nodes=1)
         healthy = existing is not None and all(node.healthy for node in open_here(context.paths, existing).inspect())
         changes = [] if healthy else [("create", NODE)]
-        proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, began=start_s)
+        proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, start_s=start_s)
         if request.dry_run:
             proposal.planned = _make_result(proposal, dry_run=True)
         yield proposal
@@ -115,7 +115,7 @@ def _make_result(proposal: HereProposal, *, dry_run: bool) -> DeployResult:
         deployment=proposal.deployment,
         changes=proposal.changes,
         dry_run=dry_run,
-        seconds=time.monotonic() - proposal.began,
+        seconds=time.monotonic() - proposal.start_s,
         healed=[NODE] if proposal.changes and proposal.deployment.inventory and dry_run else [],
     )
 

@@ -19,7 +19,7 @@ from gpucourse.remote.fleet import Fleet, values
 from gpucourse.remote.patience import ANSWER_S
 
 PATIENCE_S = 10
-LONGEST_PORTS = len("65535 65535\n")
+MAX_PORTS_BYTES = len("65535 65535\n")
 # It ends when every other machine has reported that it tried all addresses, so that its shell can run other commands.
 _LISTEN = """
 import os, random, socket, sys, time
@@ -125,13 +125,13 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
     line = b""
     for piece in pieces:
         line += piece
-        if b"\n" in line or len(line) > LONGEST_PORTS:
+        if b"\n" in line or len(line) > MAX_PORTS_BYTES:
             break
     text = line.partition(b"\n")[0].decode("ascii", "replace")
-    open_ports = [int(port) for port in text[:LONGEST_PORTS].split() if port.isdecimal()]
+    open_ports = [int(port) for port in text[:MAX_PORTS_BYTES].split() if port.isdecimal()]
     if (
         len(open_ports) != 2
-        or len(text) > LONGEST_PORTS
+        or len(text) > MAX_PORTS_BYTES
         or not all(port == 0 or ports[0] <= port <= ports[1] for port in open_ports)
     ):
         raise UnreachableError(

@@ -42,7 +42,7 @@ CLOCK_S = 2.0
 @dataclass(kw_only=True)
 class HostsProposal(Proposal):
     """Examined machines that can be used, with connections to them. `meet`: a port of the first one that is free and that the
-    others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see; `began` is a monotonic time."""
+    others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see; `start_s` is a monotonic time."""
 
     fleet: Fleet
     deployment: HostsDeployment
@@ -52,7 +52,7 @@ class HostsProposal(Proposal):
     meet: int
     changes: list[tuple[str, str]]
     shared: str
-    began: float
+    start_s: float
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
     stack = deployments.stack_name(module.id, "hosts")
     with context.lock(stack, f"deploy {module.id}"):
         existing = deployments.load_as(context.paths, stack, HostsDeployment)
-        names = _choose_hosts(context.settings, module, request.hosts or _on_record(existing), request.nodes)
+        names = _choose_hosts(context.settings, module, request.hosts or _list_former_hosts(existing), request.nodes)
         former = existing.inventory.nodes if existing and existing.inventory else ()
         with stage(context.watch, "look", "looking at the machines"):
             entered, fleet = enter(context, names, key=request.key, trust=request.trust, former=former)
@@ -95,9 +95,9 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
                 nodes=nodes,
                 meet=meet,
                 changes=lab.plan(),
-                began=start_s,
+                start_s=start_s,
                 shared=shared,
-                leaving=removed_nodes,
+                removed_nodes=removed_nodes,
                 ends=find_ending(context.paths, deployment, removed_nodes),
             )
             if request.dry_run:
@@ -110,8 +110,8 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context.paths, deployment):
-        if proposal.leaving:
-            bring_home(context, deployment, discard=False, removed_nodes=proposal.leaving)
+        if proposal.removed_nodes:
+            bring_home(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
         _let_go(context, deployment, nodes if proposal.shared == deployment.shared else ())
         deployment.shared = proposal.shared
         deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
@@ -129,12 +129,12 @@ def _make_result(proposal: HostsProposal, *, dry_run: bool) -> DeployResult:
         deployment=proposal.deployment,
         changes=proposal.changes,
         dry_run=dry_run,
-        seconds=time.monotonic() - proposal.began,
+        seconds=time.monotonic() - proposal.start_s,
         healed=[],
     )
 
 
-def _on_record(existing: HostsDeployment | None) -> list[str]:
+def _list_former_hosts(existing: HostsDeployment | None) -> list[str]:
     """Return the machines by the names under which they were deployed."""
     return list(existing.variables.hosts) if existing else []
 

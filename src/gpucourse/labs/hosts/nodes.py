@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpucourse.workspace.settings import Settings
 
 
-MOST_KEYS = 4  # a server closes the connection after six keys that it does not accept
+MAX_KEYS = 4  # a server closes the connection after six keys that it does not accept
 
 T = TypeVar("T")
 
@@ -53,8 +53,8 @@ def enter(
     routes = [find_ssh_route(host, context.environ) for host in hosts]
     ensure_client_key(context.paths.client_key)
     former_by_address = {(node.user, node.address, node.port): node for node in former}
-    nodes = [_as_before(_node(context.settings, index, route), former_by_address) for index, route in enumerate(routes)]
-    nodes = with_host_keys(nodes, trust)
+    nodes = [_pin_former_key(_node(context.settings, index, route), former_by_address) for index, route in enumerate(routes)]
+    nodes = pin_host_keys(nodes, trust)
     routes_by_name = {node.name: route for node, route in zip(nodes, routes, strict=True)}
     opened = do_on_each(nodes, lambda node: _open(context, node, routes_by_name[node.name], key))
     links = {outcome.node.name: outcome.value for outcome in opened if outcome.value is not None}
@@ -115,7 +115,7 @@ def _node(settings: Settings, index: int, route: SshRoute) -> Node:
     )
 
 
-def _as_before(node: Node, former_by_address: Mapping[tuple[str, str, int], Node]) -> Node:
+def _pin_former_key(node: Node, former_by_address: Mapping[tuple[str, str, int], Node]) -> Node:
     former = former_by_address.get((node.user, node.address, node.port))
     if former is None:
         return node
@@ -127,7 +127,7 @@ def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
     """Return the private keys to try, in this order; an empty name is the workspace's own key."""
     if key is not None:
         return [str(key.expanduser().absolute())]
-    return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MOST_KEYS]
+    return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MAX_KEYS]
 
 
 def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Link:
@@ -195,7 +195,7 @@ def _words(name: str) -> str:
     return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
 
 
-def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
+def pin_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
     """Return the nodes, each with the host key that it must show from now on.
 
     Raises UnknownHosts for those whose key is not trusted, UnreachableError if one does not answer.
@@ -205,7 +205,7 @@ def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
     check_answers(outcomes)
     host_keys = {outcome.node.name: outcome.take() for outcome in outcomes}
     strangers = [
-        Stranger(said=node.typed, fingerprint=host_keys[node.name][1])
+        Stranger(typed=node.typed, fingerprint=host_keys[node.name][1])
         for node in unknown
         if host_keys[node.name][1] not in trust
     ]

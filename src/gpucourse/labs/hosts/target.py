@@ -63,7 +63,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
                 take_down(context, deployment, receipt, lab)
             except (UnreachableError, MissingError) as error:
                 forget = f"gpucourse destroy {deployment.module} --forget-unreachable"
-                error.hint = f"{error.hint}; where a machine is gone for good: {forget}"
+                error.hint = f"{error.hint}; if a machine is gone for good: {forget}"
                 raise
         with open_hosts(context, deployment) as lab:
             receipt.forgotten = lab.list_forgotten(unreachable)

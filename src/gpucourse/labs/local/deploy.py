@@ -28,11 +28,11 @@ _FILES_OF_A_NODE, _FILES_OF_A_HOST = 10, 20  # open files of the process that ho
 
 @dataclass(kw_only=True)
 class LocalProposal(Proposal):
-    """A lab of simulated nodes that is about to be built. `fresh`: it has no record yet; `began` is a monotonic time."""
+    """A lab of simulated nodes that is about to be built. `fresh`: it has no record yet; `start_s` is a monotonic time."""
 
     deployment: LocalDeployment
     fresh: bool
-    began: float
+    start_s: float
 
 
 @contextmanager
@@ -62,8 +62,8 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
         proposal = LocalProposal(
             deployment=deployment,
             fresh=existing is None,
-            began=start_s,
-            leaving=removed_nodes,
+            start_s=start_s,
+            removed_nodes=removed_nodes,
             ends=find_ending(context.paths, deployment, removed_nodes),
         )
         if request.dry_run:
@@ -78,8 +78,8 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     lab = open_simulated(context, deployment)
     changes, sick = _plan_fresh(context.watch, lab) if proposal.fresh else ([], [])
-    if proposal.leaving:
-        bring_home(context, deployment, discard=False, removed_nodes=proposal.leaving)
+    if proposal.removed_nodes:
+        bring_home(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
     with record_outcome(context.paths, deployment):
         if not proposal.fresh:
             changes, sick = _plan(context.watch, lab, fresh=False)
@@ -91,7 +91,7 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
             wait_until_ready(context, lab.paths, deployment.inventory)
             if deployment.has_slurm:
                 wait_for_slurm(context, deployment.inventory, looks=lab.inspect)
-    seconds = time.monotonic() - proposal.began
+    seconds = time.monotonic() - proposal.start_s
     return BuildResult(
         labs=[DeployResult(deployment=deployment, changes=changes, dry_run=False, seconds=seconds, healed=list(sick))]
     )
@@ -127,11 +127,11 @@ def _plan(watch: Watcher, lab: SimulatedLab, *, fresh: bool) -> tuple[list[tuple
 
 
 def _check_count(module: Module, nodes: int | None) -> None:
-    most = module.lab.local.max_nodes
-    if nodes is not None and not 1 <= nodes <= most:
+    max_nodes = module.lab.local.max_nodes
+    if nodes is not None and not 1 <= nodes <= max_nodes:
         raise UsageError(
-            f"--nodes {nodes}: module {module.id} takes 1 to {most} nodes",
-            hint=f"gpucourse deploy {module.id} --nodes {max(1, min(most, nodes))}",
+            f"--nodes {nodes}: module {module.id} accepts 1 to {max_nodes} nodes",
+            hint=f"gpucourse deploy {module.id} --nodes {max(1, min(max_nodes, nodes))}",
         )
 
 
@@ -157,5 +157,5 @@ def _plan_only(context: Context, proposal: LocalProposal) -> DeployResult:
     finally:
         if proposal.fresh:
             lab.terraform.discard_if_empty()
-    seconds = time.monotonic() - proposal.began
+    seconds = time.monotonic() - proposal.start_s
     return DeployResult(deployment=proposal.deployment, changes=changes, dry_run=True, seconds=seconds, healed=sick)

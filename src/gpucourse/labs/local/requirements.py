@@ -1,5 +1,5 @@
-"""What simulated nodes need of this computer. A simulated Slurm cluster needs programs, installed here or unpacked from
-packages into a folder; and machines of its own or, without namespaces, this computer alone."""
+"""The requirements of simulated nodes on this computer. A simulated Slurm cluster needs programs, installed here or unpacked
+from packages into a folder; and machines of its own or, without namespaces, this computer alone."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _slurm(context: Context) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Computer:
-    """What this computer has and can do for simulated nodes as separate machines. A test passes one with its own answers."""
+    """The abilities of this computer for simulated nodes as separate machines. A test passes one with its own answers."""
 
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable

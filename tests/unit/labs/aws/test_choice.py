@@ -49,7 +49,7 @@ def test_choices_keep_the_smaller_size_of_a_lab(context: Context) -> None:
     context.paths.settings.write_text("other_gpus: [l4]\n")
     [choice] = choices(context, DeployRequest(module="3", size="xlarge"))
     assert (choice.instance_type, choice.others) == ("g4dn.xlarge", ("g6.xlarge",))
-    workers = choice.with_nodes(4).need.machines[-1]
+    workers = choice.resize(4).need.machines[-1]
     assert (workers.instance_type, workers.count) == ("g4dn.xlarge", 4)
     stands(context, deployment_of(instance_type="g4dn.xlarge"))
     for size in (None, "xlarge"):
@@ -120,8 +120,8 @@ def test_choices_ignore_a_failed_try_that_left_nothing(context: Context) -> None
     ("wish", "words"),
     [
         (DeployRequest(module="0"), "needs no cloud"),
-        (DeployRequest(module="3", nodes=9), "takes 1 to 8 nodes"),
-        (DeployRequest(module="1", nodes=2), "takes 1 node on AWS"),
+        (DeployRequest(module="3", nodes=9), "accepts 1 to 8 nodes"),
+        (DeployRequest(module="1", nodes=2), "accepts 1 node on AWS"),
         (DeployRequest(module="3", size="4xlarge"), "nodes of module 3 are 2xlarge or xlarge"),
         (DeployRequest(module="1", size="2xlarge"), "nodes of module 1 are xlarge"),
         (DeployRequest(module="3", gpu=("v100",)), "AWS retired"),
