@@ -119,7 +119,7 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
     table."""
     deployment, lab = plan.deployment, plan.lab
     cloud = deployment.cloud
-    route = Route(zone_offers=plan.offers, allowed=plan.allowed, with_types=plan.choice.with_types)
+    route = Route(zone_offers=plan.offers, instance_types=plan.instance_types, with_types=plan.choice.with_types)
     while True:
         launch = LaunchAttempt(
             attempt=Placement(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group
@@ -132,7 +132,7 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
             if failure is None:
                 raise
             # Existing nodes keep their place: in another zone, the people who work on them would lose them.
-            next_launch = route.after(launch, failure) if plan.fresh else None
+            next_launch = route.choose_next(launch, failure) if plan.fresh else None
             _note(context.watch, deployment, launch, failure, next_launch)
             if next_launch is None:
                 raise failure_report.make_error(failure, cloud.tried, error) from error

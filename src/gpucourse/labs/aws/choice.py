@@ -33,7 +33,7 @@ HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as in ter
 class Choice:
     """One lab with one GPU. `others` are types to use if its own is sold out.
 
-    `standing` is its record if something of it exists; `former` is the record of a failed attempt that left nothing, whose name
+    `existing` is its record if something of it exists; `former` is the record of a failed attempt that left nothing, whose name
     it keeps.
     """
 
@@ -46,13 +46,13 @@ class Choice:
     region: str
     ttl_hours: float
     others: tuple[str, ...] = ()
-    standing: AwsDeployment | None = None
+    existing: AwsDeployment | None = None
     former: AwsDeployment | None = None
 
     @property
     def stack(self) -> str:
         """Return the name of its stack in the workspace."""
-        deployment = self.standing or self.former
+        deployment = self.existing or self.former
         return deployment.stack if deployment else deployments.stack_name(self.module.id, "aws", self.gpu)
 
     @property
@@ -143,7 +143,7 @@ def _choice(
             region=cloud.region,
             ttl_hours=cloud.ttl_hours,
             others=_others(context.settings, cloud.instance_type.rpartition(".")[2], used_gpus),
-            standing=existing,
+            existing=existing,
         )
     settings = context.settings
     return Choice(

@@ -50,7 +50,7 @@ class BootMark:
     """The report of a node that is set up. `simulated`: it is a stand-in, without the hardware of its type."""
 
     simulated: bool
-    told: NodeHardware
+    hardware: NodeHardware
 
 
 def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
@@ -80,7 +80,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
                 _tell(context.watch, node, step, "started", 0.0)
             at, since = step, now
         if word == "ready":
-            mark = BootMark(simulated=simulated, told=_document(text))
+            mark = BootMark(simulated=simulated, hardware=_document(text))
             context.watch(NodeEvent(node=node.name, step="set up", ok=True, seconds=now - start_s, detail=_summary(mark)))
             return mark
         if word in {"failed", "silent"} or now - start_s > patience_s:
@@ -138,7 +138,7 @@ def _document(text: str) -> NodeHardware:
 
 
 def _summary(mark: BootMark) -> str:
-    gpus, driver = mark.told.gpus, mark.told.driver
+    gpus, driver = mark.hardware.gpus, mark.hardware.driver
     parts = [f"{len(gpus)} x {gpus[0]}" if gpus else "", f"driver {driver}" if driver else ""]
     return printable(", ".join(filter(None, parts)))
 

@@ -150,7 +150,7 @@ def settle(
         costing = money.find_charges(account, read_prices(paths, account.region), stack=uid)
     at, bill = now(), read(paths.ledger)
     running = bill.of(uid).open()
-    costing = [_again(charge, bill.spans) for charge in costing]
+    costing = [_correct_start(charge, bill.spans) for charge in costing]
     items = {charge.item for charge in costing}
     ends: dict[str, tuple[datetime, str]] = {}
     if any(span.charge.item not in items for span in running):
@@ -224,7 +224,7 @@ def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) ->
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
 
 
-def _again(charge: Charge, spans: Iterable[Span]) -> Charge:
+def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
     """Return the charge with the right beginning: if the item cost before, was stopped, and costs again, it began just now."""
     last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge

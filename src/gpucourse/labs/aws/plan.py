@@ -63,14 +63,14 @@ class LabPlan:
     book: PriceBook
     hours: Decimal
     interrupted: bool
-    allowed: tuple[str, ...] = ()
+    instance_types: tuple[str, ...] = ()
     changes: list[tuple[str, str]] = field(default_factory=list)
     forgotten: bool = False
 
     @property
     def fresh(self) -> bool:
         """Return whether nothing of the lab exists yet."""
-        return self.choice.standing is None
+        return self.choice.existing is None
 
     def estimate(self, name: str, zone: str = "") -> tuple[Charge, ...]:
         """Return what the lab costs an hour with nodes of that type, in that zone if one is given."""
@@ -205,7 +205,7 @@ def _make_proposal(context: Context, request: DeployRequest, choices: list[Choic
         plan = make_plan(context, choice, facts)
         plans.append(plan)
         _plan_with_terraform(context.watch, plan)
-        plan.allowed += tuple(
+        plan.instance_types += tuple(
             sibling.instance_type
             for sibling in plan.siblings
             if request.over_budget or budget.allows(usd_over(sibling.usd_per_hour, plan.hours))
@@ -251,15 +251,15 @@ def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> S
     with stage(context.watch, "account", f"asking AWS about {region}"):
         identity, quotas = account.identity(), Quotas(account)
         for choice in choices:
-            if choice.standing is not None:
-                check_identity(identity, choice.standing)
-                check_growth(quotas, choice, choice.standing)
+            if choice.existing is not None:
+                check_identity(identity, choice.existing)
+                check_growth(quotas, choice, choice.existing)
         fitting = fit(quotas, choices, is_fixed=request.nodes is not None)
         types = {name for choice in fitting.now for name in (choice.instance_type, *choice.with_types, *choice.others)}
         book = refresh_prices(read_prices(context.paths, region), account, types, datetime.now(UTC))
         find_offers = cache(partial(offerings.offers, account, frozenset(types)))
         cidr, findings = "", list[Finding]()
-        if new := [choice for choice in fitting.now if choice.standing is None]:
+        if new := [choice for choice in fitting.now if choice.existing is None]:
             cidr_text = request.ssh_cidr or context.settings.ssh_cidr
             environment = make_environment(
                 context,
@@ -284,7 +284,7 @@ def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:
     or without Terraform."""
     deployment = _make_deployment(context, choice, facts)
     hours = Decimal(str(choice.ttl_hours))
-    if choice.standing is not None:
+    if choice.existing is not None:
         hours = max(Decimal(0), round(Decimal(str(-seconds_since(deployment.cloud.expires))) / 3600, 4))
     return LabPlan(
         choice=choice,
@@ -293,14 +293,14 @@ def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:
         offers=facts.offers,
         book=facts.book,
         hours=hours,
-        interrupted=choice.former is not None or (choice.standing is not None and deployment.phase != "ready"),
-        allowed=(deployment.cloud.instance_type,),
+        interrupted=choice.former is not None or (choice.existing is not None and deployment.phase != "ready"),
+        instance_types=(deployment.cloud.instance_type,),
     )
 
 
 def _make_deployment(context: Context, choice: Choice, facts: Survey) -> AwsDeployment:
-    if choice.standing is not None:
-        return _use_former_record(context, choice, choice.standing)
+    if choice.existing is not None:
+        return _use_former_record(context, choice, choice.existing)
     kind = instance_type(choice.instance_type)
     place = offerings.first_attempt(facts.offers, kind.name, with_types=choice.with_types)
     if place is None:
@@ -361,8 +361,8 @@ def fit(
     `is_fixed`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
     preflight says so. `networks` queries the account.
     """
-    result = Fit(now=[choice for choice in choices if choice.standing is not None])
-    new = [choice for choice in choices if choice.standing is None]
+    result = Fit(now=[choice for choice in choices if choice.existing is not None])
+    new = [choice for choice in choices if choice.existing is None]
     if not new:
         return result
     market = new[0].market
@@ -375,7 +375,7 @@ def fit(
             candidate = candidate or smaller
         elif smaller is not None:
             result.fewer = smaller.nodes
-        full = room is not None and sum(item.standing is None for item in result.now) >= room
+        full = room is not None and sum(item.existing is None for item in result.now) >= room
         if (candidate is None or full) and result.now:
             result.later.append(choice)
             continue

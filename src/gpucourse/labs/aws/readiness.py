@@ -103,7 +103,7 @@ def _gpus(node: Node) -> int:
 
 def _count_reported_gpus(node: Node, mark: first_boot.BootMark) -> Node:
     """Return the node with the GPUs that it counts if it reports that it is simulated; else unchanged."""
-    return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
+    return replace(node, gpus=len(mark.hardware.gpus)) if mark.simulated else node
 
 
 def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times: ReadinessTimes) -> dict[str, CloudInstance]:
@@ -234,7 +234,7 @@ def _driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[
 
     if real := [node for node in nodes if node.name not in simulated]:
         with stage(watch, "driver", "the driver sees the GPUs"):
-            _on(fleet, ask, real)
+            _run_on(fleet, ask, real)
     if skipped := [node.name for node in nodes if node.name in simulated]:
         text = f"{', '.join(skipped)}: simulated, as the machine itself says: no GPU, so no driver is looked for"
         watch(Note(text=text, level="warning"))
@@ -268,13 +268,13 @@ def _torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
         if not torch.found:
             missing.append(f"{link.node.name} ({link.node.python})")
 
-    _on(fleet, ask, nodes)
+    _run_on(fleet, ask, nodes)
     if missing:
         text = f"torch is not installed on {', '.join(sorted(missing))}: exercises that need it will not run there"
         watch(Note(text=text, level="warning"))
 
 
-def _on(fleet: Fleet, task: Callable[[Link], T], nodes: Sequence[Node]) -> list[T]:
+def _run_on(fleet: Fleet, task: Callable[[Link], T], nodes: Sequence[Node]) -> list[T]:
     from gpucourse.remote.fleet import values
 
     return values(fleet.do_on_each(partial(task), nodes))

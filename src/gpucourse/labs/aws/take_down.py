@@ -148,11 +148,11 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
             own_instances = _instances(account, deployment.uid)
         except CredentialsError as error:
             raise CredentialsError(
-                f"{error.what}. {_describe_untouched(context.paths, deployment)}", hint=_again(error, deployment)
+                f"{error.what}. {_describe_untouched(context.paths, deployment)}", hint=_advise_retry(error, deployment)
             ) from error
         except CloudError as error:
             problem = f"{error.what}. {_describe_untouched(context.paths, deployment)}"
-            hint = _again(error, deployment)
+            hint = _advise_retry(error, deployment)
             raise type(error)(
                 problem, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind
             ) from error
@@ -208,7 +208,7 @@ def _blind(paths: WorkspacePaths, deployment: AwsDeployment, existing: list[Clou
     raise LeftoverError(
         f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.describe_cost_meanwhile(paths, deployment)}. "
         f"At the beginning there was: {ids}",
-        hint=f"{_again(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
+        hint=f"{_advise_retry(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
     ) from error
 
 
@@ -241,7 +241,7 @@ def _describe_untouched(paths: WorkspacePaths, deployment: AwsDeployment) -> str
     return f"Nothing of {deployment.stack} was touched{ledger.describe_cost_meanwhile(paths, deployment)}{machines}"
 
 
-def _again(error: GpucourseError, deployment: AwsDeployment) -> str:
+def _advise_retry(error: GpucourseError, deployment: AwsDeployment) -> str:
     command = f"gpucourse destroy {deployment.module}"
     return f"{error.hint}; then: {command}" if error.hint else command
 

@@ -177,13 +177,15 @@ class HereLab:
             )
         except subprocess.TimeoutExpired as error:
             raise InfrastructureError(
-                f"the node could not be brought {verb} within {_DRIVER_S:.0f} s", hint=self._again
+                f"the node could not be brought {verb} within {_DRIVER_S:.0f} s", hint=self._retry_command
             ) from error
         if completed.returncode:
-            raise InfrastructureError(completed.stderr.strip() or f"the node could not be brought {verb}", hint=self._again)
+            raise InfrastructureError(
+                completed.stderr.strip() or f"the node could not be brought {verb}", hint=self._retry_command
+            )
 
     @property
-    def _again(self) -> str:
+    def _retry_command(self) -> str:
         return f"gpucourse destroy {self.deployment.module}, then gpucourse deploy {self.deployment.module} --target here"
 
 

@@ -74,8 +74,8 @@ def test_fit_takes_fewer_nodes_when_the_module_works_with_them(context: Context,
 
 def measure(choice: Choice, *listed: CloudInstance) -> LabNeed:
     """What the lab takes beside these instances."""
-    assert choice.standing is not None
-    return plan.measure_growth(ACCOUNT, choice.need, choice.standing, find=lambda *_args, **_more: list(listed))
+    assert choice.existing is not None
+    return plan.measure_growth(ACCOUNT, choice.need, choice.existing, find=lambda *_args, **_more: list(listed))
 
 
 def make_instances(kind: str, *states: str) -> list[CloudInstance]:
