@@ -341,6 +341,6 @@ def _make_quote_list(proposal: PricedProposal) -> QuoteList:
 def _is_vouched(session: Session, error: UnknownHosts) -> bool:
     """Return whether the person confirms every fingerprint. `--yes` does not confirm them."""
     return all(
-        session.console.ask(f"{host.said} shows the host key {host.fingerprint}. Is that the right machine?", sys.stdin)
+        session.console.ask(f"{host.typed} shows the host key {host.fingerprint}. Is that the right machine?", sys.stdin)
         for host in error.strangers
     )

@@ -160,7 +160,7 @@ def _request(session: Session, target: HasAccount, look: PreflightRequest, *, ye
     context = session.context
     with session.console.watch() as live:
         short = target.short_quotas(context.watched_by(live), look)
-    quota_gaps = [short_quota for short_quota in short if short_quota.to_ask]
+    quota_gaps = [short_quota for short_quota in short if short_quota.can_be_requested]
     session.console.show(quotas(short, look.region or context.settings.region))
     many = f"{len(quota_gaps)} higher quota{'s' if len(quota_gaps) > 1 else ''}"
     command = target.request_command(look)

@@ -23,7 +23,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
             except GpucourseError:  # no question about what cannot be done; `init --ssh-include` says why
                 return
             consent = _ask(session, module)
-            ssh.keep_answer(context.paths, wanted=consent)
+            ssh.keep_answer(context.paths, answer=consent)
         if consent and ssh.add_line(context):
             console.note(f"~/.ssh/config includes this workspace's nodes now: ssh gpucourse-{module}-node0")
     except GpucourseError as error:
@@ -35,7 +35,7 @@ def decide(session: Session, *, included: bool) -> None:
     from gpucourse.labs import ssh
 
     changed = (ssh.add_line if included else ssh.remove_line)(session.context)
-    ssh.keep_answer(session.context.paths, wanted=included)
+    ssh.keep_answer(session.context.paths, answer=included)
     state = "includes this workspace's nodes" if included else "does not include this workspace's nodes"
     session.console.note(f"~/.ssh/config {state}{' now' if changed else ', as before'}")
 

@@ -44,10 +44,10 @@ class CollectedRuns:
     given_up: list[str] = field(default_factory=list)
 
 
-def find_ending(paths: WorkspacePaths, deployment: Deployment, leaving: Collection[str]) -> tuple[RunRecord, ...]:
+def find_ending(paths: WorkspacePaths, deployment: Deployment, removed_nodes: Collection[str]) -> tuple[RunRecord, ...]:
     """Return the runs on nodes of these names whose end was not observed."""
-    going = runs.under_way(paths, deployment.stack)
-    return tuple(record for record in going if _is_on(record, leaving))
+    active = runs.under_way(paths, deployment.stack)
+    return tuple(record for record in active if _is_on(record, removed_nodes))
 
 
 def _is_on(record: RunRecord, nodes: Collection[str]) -> bool:
@@ -61,12 +61,12 @@ def bring_home(
     *,
     discard: bool,
     unreachable: Mapping[str, str] | None = None,
-    leaving: Collection[str] | None = None,
+    removed_nodes: Collection[str] | None = None,
 ) -> CollectedRuns:
     """End and collect every run of the stack that is not collected yet; with `discard`, only end them.
 
-    Outputs on nodes that are known to be `unreachable` (by name, with the reason) are given up. With `leaving`, only runs on
-    those nodes count.
+    Outputs on nodes that are known to be `unreachable` (by name, with the reason) are given up. With `removed_nodes`, only
+    runs on those nodes count.
 
     A cloud node that ended by itself lost its outputs: that is reported, and is not an error. Raises UnreachableError if
     outputs cannot be fetched and no warning was given before (NodeUntrusted if what the node sends cannot be used),
@@ -79,12 +79,17 @@ def bring_home(
     if not discard:
         _whole(deployment, errors)
     away = [record for record in records if record.stack == deployment.stack and (not record.collected or _count_later(record))]
-    away = [record for record in away if leaving is None or _is_on(record, leaving)]
-    gone = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
-    gone |= unreachable or {}
+    away = [record for record in away if removed_nodes is None or _is_on(record, removed_nodes)]
+    lost_nodes = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
+    lost_nodes |= unreachable or {}
     with Connections(context) as connections:
         collecting = _Collecting(
-            context=context, deployment=deployment, gone=gone, until=until, connections=connections, labels=len(away) > 1
+            context=context,
+            deployment=deployment,
+            lost_nodes=lost_nodes,
+            until=until,
+            connections=connections,
+            labels=len(away) > 1,
         )
         if discard:
             ends = try_all(
@@ -105,25 +110,25 @@ def bring_home(
 
 @dataclass(kw_only=True)
 class _Collecting:
-    """Collects the runs of one stack. `gone`: nodes that cannot be reached, with the reason; `labels`: prefix messages about a
-    run with its id; `asked`: runs whose lock is held, and whose end was requested together; `ended`: those of them that have
-    ended."""
+    """Collects the runs of one stack. `lost_nodes`: nodes that cannot be reached, with the reason; `labels`: prefix messages
+    about a run with its id; `locked_ids`: runs whose lock is held, and whose end was requested together; `ended_ids`: those of
+    them that have ended."""
 
     context: Context
     deployment: Deployment
-    gone: Mapping[str, str]
+    lost_nodes: Mapping[str, str]
     until: float
     connections: Connections
     labels: bool
     home: CollectedRuns = field(default_factory=CollectedRuns)
-    asked: set[str] = field(default_factory=set)
-    ended: set[str] = field(default_factory=set)
+    locked_ids: set[str] = field(default_factory=set)
+    ended_ids: set[str] = field(default_factory=set)
 
     def discard(self, record: RunRecord) -> None:
         """End one run and give up what it left."""
         with hold_lock(runs.lock_of(self.context.paths, record.id), self._purpose, wait_s=0.0):
             context = self._label(record)
-            goes_on = _end_jobs(context.watch, self.deployment, record, self.gone, self.connections)
+            goes_on = _end_jobs(context.watch, self.deployment, record, self.lost_nodes, self.connections)
             _give_up(context.paths, record, self.home, f"discarded with --discard{goes_on}")
 
     def collect(self, records: Sequence[RunRecord]) -> list[GpucourseError | None]:
@@ -149,24 +154,24 @@ class _Collecting:
         if len(records) < 2:
             return
         lock_of = partial(runs.lock_of, self.context.paths)
-        mine = [record for record in records if locks.enter_context(try_lock(lock_of(record.id), self._purpose))]
-        self.asked |= {record.id for record in mine}
-        nodes = {node.name: node for record in mine for node in nodes_of(self.deployment, record)}
+        locked_records = [record for record in records if locks.enter_context(try_lock(lock_of(record.id), self._purpose))]
+        self.locked_ids |= {record.id for record in locked_records}
+        nodes = {node.name: node for record in locked_records for node in nodes_of(self.deployment, record)}
         with suppress(UnreachableError):
-            scheduled = mine[0].slurm is not None if mine else False
+            scheduled = locked_records[0].slurm is not None if locked_records else False
             fleet = self.connections.reach(self.deployment, tuple(nodes.values()), scheduled=scheduled)
-            for record in mine:
+            for record in locked_records:
                 _tell_of_end(self._label(record).watch, record)
-            self.ended |= cancel_all(fleet, {record.id: record.nodes for record in mine})
+            self.ended_ids |= cancel_all(fleet, {record.id: record.nodes for record in locked_records})
 
     def _is_whole(self, record: RunRecord) -> bool:
         """Return whether the run has started, on nodes that can all be reached."""
         nodes = nodes_of(self.deployment, record)
-        return bool(nodes) and record.state != "planned" and not any(node.name in self.gone for node in nodes)
+        return bool(nodes) and record.state != "planned" and not any(node.name in self.lost_nodes for node in nodes)
 
     def _bring(self, record: RunRecord) -> None:
         lock = hold_lock(runs.lock_of(self.context.paths, record.id), self._purpose, wait_s=10.0)
-        with nullcontext() if record.id in self.asked else lock:
+        with nullcontext() if record.id in self.locked_ids else lock:
             self._fetch(record)
 
     def _fetch(self, record: RunRecord) -> None:
@@ -178,10 +183,10 @@ class _Collecting:
         if not nodes or record.state == "planned":
             _give_up(context.paths, record, home, "it never started")
             return
-        lost = [self.gone[node.name] for node in nodes if node.name in self.gone]
-        nodes = tuple(node for node in nodes if node.name not in self.gone)
+        reasons = [self.lost_nodes[node.name] for node in nodes if node.name in self.lost_nodes]
+        nodes = tuple(node for node in nodes if node.name not in self.lost_nodes)
         if not nodes:
-            _give_up(context.paths, record, home, f"its outputs were lost with its nodes: {'; '.join(lost)}")
+            _give_up(context.paths, record, home, f"its outputs were lost with its nodes: {'; '.join(reasons)}")
             return
         try:
             fleet = self.connections.reach(deployment, nodes, scheduled=record.slurm is not None)
@@ -197,7 +202,7 @@ class _Collecting:
                 record.slurm.later, record.collected = [], False  # after this, nothing of them is left to collect
             finish(context, fleet, record, until=self.until)
             home.fetched.append(record.id)
-            home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
+            home.given_up += [f"{record.id}, one node of it: {reason}" for reason in reasons]
         except StorageError as error:
             raise StorageError(
                 f"the outputs of run {record.id} are not collected yet, and {error.what}",
@@ -208,16 +213,16 @@ class _Collecting:
             if record.error and record.state != "collecting" and not deployment.costs:
                 _give_up(context.paths, record, home, error.what)
                 return
-            raise _not_home(context, deployment, record, error) from error
+            raise _make_uncollected_error(context, deployment, record, error) from error
 
     def _end(self, context: Context, fleet: Fleet, record: RunRecord) -> None:
         """Cancel the run on these nodes, unless that has been done. Raises if a job on a cluster that stays did not end."""
         from gpucourse.remote.execute import cancel
         from gpucourse.remote.fleet import values
 
-        if record.id not in self.asked:
+        if record.id not in self.locked_ids:
             _tell_of_end(context.watch, record)
-        if record.id not in self.ended:
+        if record.id not in self.ended_ids:
             results = cancel(fleet, record.id)
             if record.slurm is not None and self.deployment.uses_existing_machines:
                 values(results)
@@ -228,15 +233,15 @@ def _allow_locks(count: int) -> int:
     have as many. Raises the limit of open files if possible."""
     from gpucourse.remote.jobs import RUNS_IN_REQUEST
 
-    wanted = LABS_AT_ONCE * min(count, RUNS_IN_REQUEST) + _OTHER_FILES
+    required = LABS_AT_ONCE * min(count, RUNS_IN_REQUEST) + _OTHER_FILES
     with _ALLOWING:  # labs run in parallel: one that read the limit before another raised it would lower it again
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        now, most = (wanted if limit == resource.RLIM_INFINITY else limit for limit in limits)
-        if now < wanted:
+        soft_limit, hard_limit = (required if limit == resource.RLIM_INFINITY else limit for limit in limits)
+        if soft_limit < required:
             with suppress(ValueError, OSError):  # some systems allow less than they report
-                resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, most), limits[1]))
-                now = min(wanted, most)
-    return max(1, (min(now, wanted) - _OTHER_FILES) // LABS_AT_ONCE)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (min(required, hard_limit), limits[1]))
+                soft_limit = min(required, hard_limit)
+    return max(1, (min(soft_limit, required) - _OTHER_FILES) // LABS_AT_ONCE)
 
 
 def _count_later(record: RunRecord) -> int:
@@ -260,16 +265,16 @@ def _tell_of_end(watch: Watcher, record: RunRecord) -> None:
     if not record.has_ended and record.state != "collecting":
         watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
     if later := _count_later(record):
-        told = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
-        watch(Note(text=told, level="warning"))
+        text = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
+        watch(Note(text=text, level="warning"))
 
 
 def _end_jobs(
-    watch: Watcher, deployment: Deployment, record: RunRecord, gone: Mapping[str, str], connections: Connections
+    watch: Watcher, deployment: Deployment, record: RunRecord, lost_nodes: Mapping[str, str], connections: Connections
 ) -> str:
     """End what a remaining cluster still has of the run. If that fails, return what may still run, as an addition to a
     sentence."""
-    nodes = tuple(node for node in nodes_of(deployment, record) if node.name not in gone)
+    nodes = tuple(node for node in nodes_of(deployment, record) if node.name not in lost_nodes)
     over = record.has_ended and not _count_later(record)
     if record.slurm is None or over or not nodes or not deployment.uses_existing_machines:
         return ""
@@ -284,23 +289,25 @@ def _end_jobs(
     return ""
 
 
-def _not_home(context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError) -> UnreachableError:
+def _make_uncollected_error(
+    context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError
+) -> UnreachableError:
     """Return the error that says why the lab was left unchanged; in the cloud, also what that costs."""
-    what = f"the outputs of run {record.id} are not collected yet, and {error.what}"
+    problem = f"the outputs of run {record.id} are not collected yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
     kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
     meanwhile, mend = find_target(deployment.target).reach_again(context, deployment)
-    return kind(f"{what}{meanwhile}", hint=f"{mend}; {discard}")
+    return kind(f"{problem}{meanwhile}", hint=f"{mend}; {discard}")
 
 
-def _give_up(paths: WorkspacePaths, record: RunRecord, home: CollectedRuns, why: str) -> None:
+def _give_up(paths: WorkspacePaths, record: RunRecord, home: CollectedRuns, reason: str) -> None:
     if not record.has_ended:
         record.state, record.ended = (find_end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
-    record.collected, record.error = True, record.error or why
+    record.collected, record.error = True, record.error or reason
     if record.slurm is not None:
         record.slurm.later = []
     for node in record.nodes:  # what a killed command fetched, and no command will fetch again
         shutil.rmtree(runs.files_of(paths, record).transfer(node), ignore_errors=True)
     with suppress(StorageError):  # a full disk must not keep a lab alive
         runs.save(paths, record)
-    home.given_up.append(f"{record.id}: {why}")
+    home.given_up.append(f"{record.id}: {reason}")

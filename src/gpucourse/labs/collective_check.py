@@ -81,13 +81,13 @@ def hold(
     If another process takes a port between the check and the use, other ports are tried. Raises InfrastructureError with the
     nodes' messages if they cannot work together.
     """
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             port = meet or _find_port(context, fleet, nodes)
             _sum_up(context.watch, fleet, nodes, simulated, port, ways or interfaces(fleet, nodes))
         except _PortTaken:
             meet = 0
-            if not left:
+            if not tries_left:
                 raise
         else:
             return
@@ -98,7 +98,7 @@ def _find_port(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> int:
     from gpucourse.remote import jobs
     from gpucourse.remote.fleet import values
 
-    head, others = nodes[0], nodes[1:]
+    head, workers = nodes[0], nodes[1:]
     first, last = context.settings.ports
     free = values(fleet.do_on_each(lambda link: jobs.probe(link, (), (first, last)).ports, [head]))[0]
     if len(free) < 2:
@@ -110,7 +110,7 @@ def _find_port(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> int:
 
     def reach(link: Link) -> CommandResult:
         if link.node.name == head.name:
-            return _python(link, _LISTEN, str(door), str(len(others)), str(PORT_S + 5), patience_s=PORT_S + 15)
+            return _python(link, _LISTEN, str(door), str(len(workers)), str(PORT_S + 5), patience_s=PORT_S + 15)
         return _python(link, _CALL, head.private_address, str(door), str(PORT_S), patience_s=PORT_S + 15)
 
     _all(
@@ -153,17 +153,19 @@ def _all(
     from gpucourse.remote.fleet import values
 
     def run(link: Link) -> tuple[str, CommandResult]:
-        began = time.monotonic()
-        done = task(link)
-        seconds = time.monotonic() - began
-        watch(NodeEvent(node=link.node.label, step=step, ok=done.ok, seconds=seconds))
-        return link.node.label, done
+        start_s = time.monotonic()
+        result = task(link)
+        seconds = time.monotonic() - start_s
+        watch(NodeEvent(node=link.node.label, step=step, ok=result.ok, seconds=seconds))
+        return link.node.label, result
 
-    failed = [(name, done) for name, done in values(fleet.do_on_each(run, nodes)) if not done.ok]
+    failed = [(name, result) for name, result in values(fleet.do_on_each(run, nodes)) if not result.ok]
     if failed:
-        said = "\n".join(f"{name}: {_last(done)}" for name, done in failed)
-        kind = _PortTaken if any(word in said for word in _TAKEN) else InfrastructureError
-        raise kind(f"{wrong}\n{said}", hint="the nodes' security group lets all of them reach each other: has it been changed?")
+        messages = "\n".join(f"{name}: {_last(result)}" for name, result in failed)
+        kind = _PortTaken if any(word in messages for word in _TAKEN) else InfrastructureError
+        raise kind(
+            f"{wrong}\n{messages}", hint="the nodes' security group lets all of them reach each other: has it been changed?"
+        )
 
 
 def _python(link: Link, script: str, *words: str, patience_s: float, env: dict[str, str] | None = None) -> CommandResult:
@@ -171,7 +173,7 @@ def _python(link: Link, script: str, *words: str, patience_s: float, env: dict[s
     return link.run(shlex.join(["env", *variables, link.node.python, "-c", script, *words]), timeout_s=patience_s)
 
 
-def _last(done: CommandResult) -> str:
+def _last(result: CommandResult) -> str:
     """Return the last line that gives a reason."""
-    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].strip()[-300:] if lines else f"exit code {done.code}"
+    lines = [line for line in result.stderr.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip()[-300:] if lines else f"exit code {result.code}"

@@ -30,11 +30,11 @@ def choose_target(settings: Settings, request: DeployRequest) -> Target[Any, Any
     Raises UsageError for flags that only another target has, MissingError for a target that is not installed.
     """
     implied = next((target.name for target in load_targets() if target.is_meant_by(request)), None)
-    meant = find_target(request.target or implied or settings.target)
-    for other in load_targets():
-        if other.name != meant.name and (flags := other.own_flags(request)):
-            raise other.refuse_elsewhere(request, flags)
-    return meant
+    chosen_target = find_target(request.target or implied or settings.target)
+    for candidate in load_targets():
+        if candidate.name != chosen_target.name and (flags := candidate.own_flags(request)):
+            raise candidate.refuse_elsewhere(request, flags)
+    return chosen_target
 
 
 def make_record(workspace: Workspace, kind: Callable[..., D], module: Module, stack: str, *, template: str, nodes: int) -> D:
@@ -60,10 +60,10 @@ def record_outcome(paths: WorkspacePaths, deployment: Deployment) -> Iterator[No
     try:
         yield
     except BaseException as error:
-        what = error.what if isinstance(error, GpucourseError) else str(error) or type(error).__name__
+        problem = error.what if isinstance(error, GpucourseError) else str(error) or type(error).__name__
         # On a full disk the older record stays: its state is `creating`, and `destroy` accepts that as well.
         with suppress(StorageError):
-            deployments.save(paths, deployment, "failed", error=what)
+            deployments.save(paths, deployment, "failed", error=problem)
         if isinstance(error, Interrupted | KeyboardInterrupt):
             raise Interrupted(
                 f"deploying {deployment.stack} was interrupted; what was built so far is recorded",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpucourse.labs.results import StackCost
 
 
-MOST_SHOWN = 600  # characters of commands in one hint
+MAX_SHOWN = 600  # characters of commands in one hint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class DestroyRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What a destroy will take down: labs on record, and, by target, untracked resources of this workspace, which are on no
+    """The selection for a destroy: labs on record, and, by target, untracked resources of this workspace, which are on no
     record.
 
     `others`: the other labs on record. `unreadable`: why records of requested labs cannot be read. `trouble`: why a target
@@ -68,34 +68,34 @@ class Survey:
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyResult:
-    """What `destroy` did: a receipt for every stack that it worked on, an error for every one that is not gone."""
+    """The result of `destroy`: a receipt for every stack that it worked on, an error for every one that is not gone."""
 
     receipts: list[Receipt]
     errors: list[GpucourseError]
 
 
-def survey(context: Context, which: DestroyRequest) -> Survey:
+def survey(context: Context, request: DestroyRequest) -> Survey:
     """Return the requested labs. If all are requested, or a module without a record, also query targets for resources that are
     on no record.
 
     Raises UnknownName for a module that the course does not have, UsageError if every requested lab was to be forgotten and
     none of them may be.
     """
-    module = None if which.module is None else context.catalog.module(which.module).id
+    module = None if request.module is None else context.catalog.module(request.module).id
     records, errors = deployments.readable(context.paths)
     unreadable = [error for stack, error in errors.items() if module is None or deployments.is_of_module(stack, module)]
     labs = [
         lab
         for lab in records
-        if module in {None, lab.module} and which.target in {None, lab.target} and which.gpu in {None, lab.gpu}
+        if module in {None, lab.module} and request.target in {None, lab.target} and request.gpu in {None, lab.gpu}
     ]
-    if which.forget_unreachable:
-        _check_forgettable(context.watch, labs, everything=which.everything)
+    if request.forget_unreachable:
+        _check_forgettable(context.watch, labs, everything=request.everything)
     result = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
-    if not (which.everything or (not labs and which.gpu is None)):
+    if not (request.everything or (not labs and request.gpu is None)):
         return result
     for target in load_targets():
-        if isinstance(target, Searchable) and which.target in {None, target.name}:
+        if isinstance(target, Searchable) and request.target in {None, target.name}:
             try:
                 result.untracked[target.name] = target.find_untracked(context, module)
             except GpucourseError as error:
@@ -105,22 +105,22 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
     """Return the costs, now and so far, of those of these labs that cost money."""
-    return [paid for target in load_targets() if isinstance(target, HasClock) for paid in target.preview_destroy(context, labs)]
+    return [cost for target in load_targets() if isinstance(target, HasClock) for cost in target.preview_destroy(context, labs)]
 
 
 def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything: bool) -> None:
     """Report which labs are never forgotten. Raises UsageError if only such labs were named."""
-    kept = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
-    why = [
+    other_labs = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
+    reasons = [
         f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer, in reach")
-        for lab in kept
+        for lab in other_labs
     ]
-    if kept and len(kept) == len(labs) and not everything:
+    if other_labs and len(other_labs) == len(labs) and not everything:
         raise UsageError(
-            f"--forget-unreachable is for labs on machines of your own (--target hosts). {'; '.join(why)}",
-            hint=f"gpucourse destroy {kept[0].module}{kept[0].flag}",
+            f"--forget-unreachable is for labs on machines of your own (--target hosts). {'; '.join(reasons)}",
+            hint=f"gpucourse destroy {other_labs[0].module}{other_labs[0].flag}",
         )
-    for lab, reason in zip(kept, why, strict=True):
+    for lab, reason in zip(other_labs, reasons, strict=True):
         if lab.costs:
             watch(Note(text=f"{reason}. It is taken down as usual", level="warning"))
 
@@ -184,9 +184,9 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), stack), receipt)
         receipts.append(receipt)
         if receipt.leftovers:
-            still = _still_there(receipt)
-            deployments.save(context.paths, deployment, "destroying", error=still.what)
-            raise still
+            leftover_error = _make_leftover_error(receipt)
+            deployments.save(context.paths, deployment, "destroying", error=leftover_error.what)
+            raise leftover_error
         deployments.drop(context.paths, stack)
         if receipt.forgotten:
             raise _make_forgotten_error(receipt)
@@ -207,13 +207,13 @@ def _take_down(context: Context, deployment: Deployment, receipt: Receipt, unrea
 
 def _destroy_untracked(context: Context, name: str, things: list[CloudResource], receipts: list[Receipt]) -> None:
     target = find_target(name)
-    made = target.remove_untracked(context, things) if isinstance(target, Searchable) else []
-    for receipt in made:
+    new_receipts = target.remove_untracked(context, things) if isinstance(target, Searchable) else []
+    for receipt in new_receipts:
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack), receipt)
         receipts.append(receipt)
-    left = [receipt for receipt in made if receipt.leftovers]
-    if left:
-        raise _still_there(*left)
+    incomplete = [receipt for receipt in new_receipts if receipt.leftovers]
+    if incomplete:
+        raise _make_leftover_error(*incomplete)
 
 
 def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
@@ -221,28 +221,28 @@ def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
     short."""
     listed = "; ".join(item.id for item in receipt.forgotten)
     commands = " and ".join(item.remove for item in receipt.forgotten)
-    few = commands if len(commands) <= MOST_SHOWN else "the commands of the receipt remove it"
+    few = commands if len(commands) <= MAX_SHOWN else "the commands of the receipt remove it"
     return LeftoverError(
         f"{receipt.stack} is forgotten, and this may be left where nobody could look: {listed}",
         hint=f"once a machine can be reached again: {few}",
     )
 
 
-def _still_there(*receipts: Receipt) -> LeftoverError:
+def _make_leftover_error(*receipts: Receipt) -> LeftoverError:
     """Return the error with what is left, by name. The reasons, and the command that removes each, are in the receipts."""
-    left = [item for receipt in receipts for item in receipt.leftovers]
-    listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in left)
-    again = (
+    leftovers = [item for receipt in receipts for item in receipt.leftovers]
+    listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in leftovers)
+    command = (
         f"gpucourse destroy {receipts[0].module}" if len(receipts) == 1 and receipts[0].created else "gpucourse destroy --all"
     )
     return LeftoverError(
         f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {listed}",
-        hint=f"type it again: {again}; or remove them by hand, with the commands of the receipt",
+        hint=f"type it again: {command}; or remove them by hand, with the commands of the receipt",
     )
 
 
 class Removable(Protocol):
-    """What exists of a lab, and how to remove it."""
+    """The existing parts of a lab, and the way to remove them."""
 
     def list_existing(self) -> list[str]:
         """Return what exists, for the receipt."""

@@ -21,14 +21,18 @@ from gpucourse.workspace.paths import WorkspacePaths
 ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes some megabytes; a full disk stops everything
 
 
-def doctor(context: Context, meant: str, module: str | None = None) -> list[Finding]:
-    """Check everything that the course needs on this computer, for labs on the target `meant`; with `module`, also the programs
-    and packages that its exercises use."""
+def doctor(context: Context, target_name: str, module: str | None = None) -> list[Finding]:
+    """Check everything that the course needs on this computer, for labs on the target `target_name`; with `module`, also the
+    programs and packages that its exercises use."""
     return [
         _python(),
         _terraform(context.environ),
         _tool("ssh", "gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
-        *(finding for target in load_targets() for finding in target.find_requirements(context, meant=target.name == meant)),
+        *(
+            finding
+            for target in load_targets()
+            for finding in target.find_requirements(context, is_selected=target.name == target_name)
+        ),
         _workspace(context.paths),
         check_course(context),
         *(list_programs(context.catalog.module(module)) if module is not None else ()),
@@ -38,20 +42,20 @@ def doctor(context: Context, meant: str, module: str | None = None) -> list[Find
 def list_programs(module: Module) -> list[Finding]:
     """Check the programs and rare packages of a module's exercises: without an optional one, figures are left out; without
     another, the exercise stops."""
-    needed = _users(module, lambda exercise: exercise.programs)
+    users_by_program = _users(module, lambda exercise: exercise.programs)
     optional = _users(module, lambda exercise: exercise.optional_programs)
-    findings = [_tool(name, _join(users), f"sudo apt-get install {name}") for name, users in needed.items()]
+    findings = [_tool(name, _join(users), f"sudo apt-get install {name}") for name, users in users_by_program.items()]
     for name, users in optional.items():
-        if name not in needed:
+        if name not in users_by_program:
             path = shutil.which(name)
             detail = path or f"not found: what it measures in {_join(users)} is not measured"
             findings.append(Finding(what=name, state="ok" if path else "warning", detail=detail))
     packages = _users(module, lambda exercise: [name for name in exercise.packages if advised_extra(name) != USUAL])
     for name, users in packages.items():
-        there = importlib.util.find_spec(name) is not None
-        detail = importlib.metadata.version(name) if there else f"not installed; needed for {_join(users)}"
-        mend = "" if there else advise_install([name], sys.executable, on_this_computer=True)
-        findings.append(Finding(what=name, state="ok" if there else "warning", detail=detail, mend=mend))
+        is_installed = importlib.util.find_spec(name) is not None
+        detail = importlib.metadata.version(name) if is_installed else f"not installed; needed for {_join(users)}"
+        mend = "" if is_installed else advise_install([name], sys.executable, on_this_computer=True)
+        findings.append(Finding(what=name, state="ok" if is_installed else "warning", detail=detail, mend=mend))
     return findings
 
 

@@ -69,10 +69,10 @@ def write_ssh_files(context: Context, paths: StackPaths, inventory: Inventory) -
 
 
 def _has_python(watch: Watcher, link: Link) -> None:
-    began = time.monotonic()
-    done = link.run(f"test -x {shlex.quote(link.node.python)}", timeout_s=20.0)
-    watch(NodeEvent(node=link.node.name, step="shell", ok=done.ok, seconds=time.monotonic() - began))
-    if not done.ok:
+    start_s = time.monotonic()
+    result = link.run(f"test -x {shlex.quote(link.node.python)}", timeout_s=20.0)
+    watch(NodeEvent(node=link.node.name, step="shell", ok=result.ok, seconds=time.monotonic() - start_s))
+    if not result.ok:
         raise InfrastructureError(
             f"{link.node.name}: there is no program {link.node.python}",
             hint="type gpucourse deploy again, from an environment that stays where it is",
@@ -81,50 +81,50 @@ def _has_python(watch: Watcher, link: Link) -> None:
 
 _PATIENCE_S, _POLL_S = 30.0, 0.1
 _AT_WORK, _FLAGS = slurm_words.AT_WORK, slurm_words.NODE_FLAGS
-_LINES, _MOST_LOGS = 12, 3
+_LINES, _MAX_LOGS = 12, 3
 
 
 def wait_for_slurm(
     context: Context,
     inventory: Inventory,
     *,
-    gone: Collection[str] = (),
+    removed_nodes: Collection[str] = (),
     looks: Callable[[], Sequence[NodeHealth]] = lambda: (),
     patience_s: float = _PATIENCE_S,
     poll_s: float = _POLL_S,
     hint: str = _MENDS,
 ) -> None:
-    """Wait until Slurm has every node at work with its GPUs, and none of those that are `gone`; do not wait for a drained node,
-    which only a person can resume.
+    """Wait until Slurm has every node at work with its GPUs, and none of `removed_nodes`; do not wait for a drained node, which
+    only a person can resume.
 
     Raises InfrastructureError with `hint` that names each node that is not ready, with Slurm's reason, or with the detail of
     `looks`, which inspects nodes from outside, and with the end of its daemon's log.
     """
     from gpucourse.remote.fleet import Fleet, values
 
-    began = time.monotonic()
+    start_s = time.monotonic()
     with Fleet(context.transport, (inventory.head,)) as fleet:
         values(fleet.connect())
         while True:
             listed = values(fleet.do_on_each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
             wrong = (
-                _not_ready(inventory, listed.stdout.decode(errors="replace"), gone)
+                _list_unready(inventory, listed.stdout.decode(errors="replace"), removed_nodes)
                 if listed.ok
                 else {inventory.head.name: listed.stderr.decode(errors="replace").strip()[-200:]}
             )
             if not wrong:
                 break
-            waited = time.monotonic() - began
-            if waited > patience_s or all(what.startswith("drain") for what in wrong.values()):
+            wait_s = time.monotonic() - start_s
+            if wait_s > patience_s or all(state.startswith("drain") for state in wrong.values()):
                 wrong |= {health.node: health.detail for health in looks() if not health.healthy and health.detail}
-                told = "; ".join(f"{name}: {what}" for name, what in wrong.items())
+                states = "; ".join(f"{name}: {state}" for name, state in wrong.items())
                 logs = _logs(context.transport, inventory, wrong)
-                raise InfrastructureError(f"Slurm has not every node after {waited:.0f} s: {told}{logs}", hint=hint)
+                raise InfrastructureError(f"Slurm has not every node after {wait_s:.0f} s: {states}{logs}", hint=hint)
             if context.stop.wait(poll_s):
                 raise Interrupted("stopped while Slurm was taking its nodes")
-        [reasons] = values(fleet.do_on_each(lambda link: _of_log(link, _WRONG_REASONS)))
+        [reasons] = values(fleet.do_on_each(lambda link: _read_log(link, _WRONG_REASONS)))
     for node in inventory.nodes:
-        context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - began))
+        context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - start_s))
     if reasons.isdecimal() and int(reasons):
         raise InfrastructureError(
             "this Slurm gives wrong reasons for waiting jobs (InvalidAccount instead of Resources)",
@@ -132,9 +132,9 @@ def wait_for_slurm(
         )
 
 
-def _not_ready(inventory: Inventory, listed: str, gone: Collection[str] = ()) -> dict[str, str]:
+def _list_unready(inventory: Inventory, listed: str, removed_nodes: Collection[str] = ()) -> dict[str, str]:
     rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listed.splitlines() if line.count("|") >= 3}
-    wrong = {name: "taken away, and still in its lists" for name in gone if name in rows}
+    wrong = {name: "taken away, and still in its lists" for name in removed_nodes if name in rows}
     for node in inventory.nodes:
         if not node.gpus:
             continue
@@ -150,16 +150,18 @@ def _logs(transport: Transport, inventory: Inventory, names: Collection[str]) ->
     """Return the end of the daemon's log on each of these nodes, as lines; nothing for a node that does not answer."""
     from gpucourse.remote.fleet import Fleet
 
-    nodes = [node for node in inventory.nodes if node.name in names][:_MOST_LOGS]
+    nodes = [node for node in inventory.nodes if node.name in names][:_MAX_LOGS]
     with Fleet(transport, nodes) as fleet:
-        ends = [(outcome.node, outcome.value) for outcome in fleet.do_on_each(lambda link: _of_log(link, f"tail -n {_LINES}"))]
+        ends = [
+            (outcome.node, outcome.value) for outcome in fleet.do_on_each(lambda link: _read_log(link, f"tail -n {_LINES}"))
+        ]
     return "".join(f"\n{node.name}, the end of {_log(node)}:\n{text}" for node, text in ends if text)
 
 
-def _of_log(link: Link, command: str) -> str:
+def _read_log(link: Link, command: str) -> str:
     """Return the output of a command on the log of the node's daemon, which on an instance belongs to root."""
-    done = link.run(_AS_WHO_MAY.format(command=command, log=_log(link.node)), timeout_s=20.0)
-    return done.stdout.decode(errors="replace").strip()
+    result = link.run(_AS_WHO_MAY.format(command=command, log=_log(link.node)), timeout_s=20.0)
+    return result.stdout.decode(errors="replace").strip()
 
 
 def _log(node: Node) -> str:

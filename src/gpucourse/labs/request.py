@@ -1,4 +1,4 @@
-"""What the learner typed after `deploy` and `doctor`, before any target has processed it."""
+"""The options that the learner typed after `deploy` and `doctor`, before any target has processed it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class DeployRequest:
-    """What the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module.
+    """The options that the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module.
 
     `link` and `unpack_slurm` are about simulated nodes; `hosts`, `key`, `trust` (fingerprints of host keys that the learner
     trusts) and `on_login_node` about machines that exist already; the fields between them are about labs that cost money, for
@@ -60,7 +60,8 @@ class DeployRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightRequest:
-    """What the learner typed after `doctor` for an account. None and empty: the settings decide, and all modules count.
+    """The options that the learner typed after `doctor` for an account. None and empty: the settings decide, and all
+    modules count.
 
     Several GPUs mean several labs in parallel; `nodes` needs a `module`.
     """

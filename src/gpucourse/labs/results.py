@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployResult:
-    """What `deploy` did, or with `--dry-run` would do, for one lab. `changes` are (action, address)."""
+    """The result of `deploy` for one lab, or with `--dry-run` its plan. `changes` are (action, address)."""
 
     deployment: Deployment
     changes: list[tuple[str, str]]
@@ -34,12 +34,11 @@ class DeployResult:
 
 @dataclass(kw_only=True)
 class Proposal:
-    """What a deploy is about to do; nothing of it exists yet. `planned`, with `--dry-run`: what would change. `leaving`: the
-    nodes that are removed or created again; `ends`: the runs on them whose end was not observed, about which the user is
-    asked."""
+    """The plan of a deploy, before anything of it exists. `planned`, with `--dry-run`: the changes. `removed_nodes`: the nodes
+    that are removed or created again; `ends`: the runs on them whose end was not observed, about which the user is asked."""
 
     planned: DeployResult | None = None
-    leaving: frozenset[str] = frozenset()
+    removed_nodes: frozenset[str] = frozenset()
     ends: tuple[RunRecord, ...] = ()
 
 
@@ -80,7 +79,7 @@ class BuildResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeResult:
-    """What a command changed about an existing lab: sentences about what is different now, and what did not go well; the lab's
+    """The changes to an existing lab: sentences about what is different now, and what did not go well; the lab's
     end (ISO 8601, UTC) and cost (USD) now."""
 
     stack: str
@@ -95,7 +94,7 @@ class ChangeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
-    """What more time means: the old and the new end, USD for the added time and for everything to the new end. `command`: the
+    """More time for a lab: the old and the new end, USD for the added time and for everything to the new end. `command`: the
     command that requests it.
 
     `left` is the rest of the budget beside what other labs will cost until their deadlines; None without a budget.
@@ -128,7 +127,7 @@ class StackCost:
 
 @dataclass(frozen=True, kw_only=True)
 class ModulePrice:
-    """What the lab of one module costs while it exists, and for as long as the module usually takes."""
+    """The cost of the lab of one module while it exists, and for as long as the module usually takes."""
 
     module: str
     title: str
@@ -176,7 +175,7 @@ class ShortQuota:
     open: QuotaRequest | None = None
 
     @property
-    def to_ask(self) -> bool:
+    def can_be_requested(self) -> bool:
         """Return whether a request to AWS for more makes sense now."""
         return self.open is None and self.quota.enough is False
 
@@ -185,7 +184,7 @@ class ShortQuota:
 class Stranger:
     """A machine that is not in the learner's known hosts: its name as typed, and the fingerprint of the key that it shows."""
 
-    said: str
+    typed: str
     fingerprint: str
 
 
@@ -196,7 +195,7 @@ class UnknownHosts(MissingError):
 
     def __init__(self, strangers: Sequence[Stranger]) -> None:
         self.strangers = tuple(strangers)
-        listed = "; ".join(f"{stranger.said} shows {stranger.fingerprint}" for stranger in strangers)
+        listed = "; ".join(f"{stranger.typed} shows {stranger.fingerprint}" for stranger in strangers)
         flags = " ".join(f"--trust {stranger.fingerprint}" for stranger in strangers)
         super().__init__(
             f"your SSH does not know these machines: {listed}",

@@ -1,5 +1,5 @@
-"""What plain `ssh` needs to reach a node: the configuration that `deploy` wrote, the node's name in it, and, if the learner
-agrees, the line in ~/.ssh/config that includes it."""
+"""The files that plain `ssh` needs to reach a node: the configuration that `deploy` wrote, the node's name in it, and, if the
+learner agrees, the line in ~/.ssh/config that includes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpucourse.workspace import deployments
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.paths import WorkspacePaths
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 # Characters that OpenSSH would not read literally in the name of a file to include.
 _UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 
@@ -59,9 +59,9 @@ def read_answer(paths: WorkspacePaths) -> bool | None:
     return record.wanted if record else None
 
 
-def keep_answer(paths: WorkspacePaths, *, wanted: bool) -> None:
+def keep_answer(paths: WorkspacePaths, *, answer: bool) -> None:
     """Store the learner's answer."""
-    write_record(paths.ssh_include, SshIncludeAnswer(wanted=wanted))
+    write_record(paths.ssh_include, SshIncludeAnswer(wanted=answer))
 
 
 def find_config(environ: Mapping[str, str]) -> Path:
@@ -100,11 +100,11 @@ def add_line(context: Context) -> bool:
     config = find_config(context.environ)
     lines = _make_lines(context.paths)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
-        before = _read(config)
-        if lines in before:
+        text = _read(config)
+        if lines in text:
             return False
-        _require_readable(config, before)
-        _replace(config, lines + before)
+        _require_readable(config, text)
+        _replace(config, lines + text)
     return True
 
 
@@ -114,12 +114,12 @@ def remove_line(context: Context) -> bool:
     config = find_config(context.environ)
     lines = _make_lines(context.paths)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
-        before = _read(config)
-        if lines not in before:
+        text = _read(config)
+        if lines not in text:
             return False
-        after = before.replace(lines, b"", 1)
-        if after:
-            _replace(config, after)
+        remaining_text = text.replace(lines, b"", 1)
+        if remaining_text:
+            _replace(config, remaining_text)
         else:
             config.unlink()
     return True
@@ -127,8 +127,8 @@ def remove_line(context: Context) -> bool:
 
 def has_labs(paths: WorkspacePaths) -> bool:
     """Return whether any lab of this workspace is on record, including those whose record cannot be read."""
-    known, unreadable = deployments.readable(paths)
-    return bool(known or unreadable)
+    labs, unreadable = deployments.readable(paths)
+    return bool(labs or unreadable)
 
 
 def _make_lines(paths: WorkspacePaths) -> bytes:
@@ -145,7 +145,7 @@ def _make_lines(paths: WorkspacePaths) -> bytes:
 
 def _read(config: Path) -> bytes:
     try:
-        return read_bounded(config, _MOST_BYTES)
+        return read_bounded(config, _MAX_BYTES)
     except FileNotFoundError:
         return b""
     except OutsideError as error:
@@ -161,11 +161,11 @@ def _require_readable(config: Path, text: bytes) -> None:
         return
     words = [client, "-G", "-F", str(config), "--", "gpucourse-0-node0"]
     try:
-        said = subprocess.run(words, capture_output=True, text=True, timeout=ASK_S, check=False, stdin=subprocess.DEVNULL)
+        result = subprocess.run(words, capture_output=True, text=True, timeout=ASK_S, check=False, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired as error:
         raise _refuse(config, f"ssh did not read it within {ASK_S:g} s") from error
-    if said.returncode != 0:
-        raise _refuse(config, f"ssh does not understand it: {printable(said.stderr.strip(), 200)}")
+    if result.returncode != 0:
+        raise _refuse(config, f"ssh does not understand it: {printable(result.stderr.strip(), 200)}")
 
 
 def _replace(config: Path, text: bytes) -> None:
@@ -176,5 +176,5 @@ def _replace(config: Path, text: bytes) -> None:
     write_bytes(config, text, mode=mode)
 
 
-def _refuse(path: Path, why: str) -> UsageError:
-    return UsageError(f"{path} is left as it is: {why}", hint="gpucourse ssh 3 --node 0 works without it")
+def _refuse(path: Path, reason: str) -> UsageError:
+    return UsageError(f"{path} is left as it is: {reason}", hint="gpucourse ssh 3 --node 0 works without it")

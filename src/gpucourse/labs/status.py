@@ -49,19 +49,19 @@ class Status:
 
 def status(context: Context, *, ask_nodes: bool = True) -> Status:
     """Return every stack of the workspace. `ask_nodes`: also query the nodes themselves, if a target can do that."""
-    known, unreadable = deployments.readable(context.paths)
+    records, unreadable = deployments.readable(context.paths)
     active = runs.under_way(context.paths)
     warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]
-    seen: dict[str, LabHealth] = {}
-    for name in dict.fromkeys([*list_targets(), *(lab.target for lab in known)]):
-        labs = [lab for lab in known if lab.target == name]
+    health_by_stack: dict[str, LabHealth] = {}
+    for name in dict.fromkeys([*list_targets(), *(lab.target for lab in records)]):
+        labs = [lab for lab in records if lab.target == name]
         try:
             health = find_target(name).health(context, labs, ask_nodes=ask_nodes)
         except GpucourseError as error:  # also of a target that is not installed: the other labs are shown nevertheless
             health = Health(labs={lab.stack: _unknown(lab, error) for lab in labs})
-        seen |= health.labs
+        health_by_stack |= health.labs
         warnings += health.warnings
-    stacks = [_stack(lab, active, seen[lab.stack]) for lab in known]
+    stacks = [_stack(lab, active, health_by_stack[lab.stack]) for lab in records]
     return Status(stacks=stacks, warnings=warnings, unreadable=len(unreadable))
 
 

@@ -90,9 +90,9 @@ class Target(Protocol[P, D_contra]):
         """
         ...
 
-    def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
-        """Return what its labs need of this computer besides what every lab needs, and whether it is present. `meant`: labs are
-        to be on this target, so that nothing works without what is missing."""
+    def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
+        """Return what its labs need of this computer besides what every lab needs, and whether it is present. `is_selected`:
+        the user chose this target, so that nothing works without what is missing."""
         return []
 
     def is_meant_by(self, request: DeployRequest) -> bool:
@@ -200,7 +200,7 @@ class HasAccount(Protocol):
         """Return the quotas that are too small for the course."""
         ...
 
-    def request_quotas(self, context: Context, look: PreflightRequest, wanted: Sequence[ShortQuota]) -> list[QuotaRequest]:
+    def request_quotas(self, context: Context, look: PreflightRequest, shortages: Sequence[ShortQuota]) -> list[QuotaRequest]:
         """Request more of these quotas."""
         ...
 
@@ -227,8 +227,8 @@ def list_targets() -> tuple[str, ...]:
 def find_target(name: str) -> Target[Any, Any]:
     """Return the target of that name. Raises MissingError for one that this installation does not have."""
     if name not in TARGETS:
-        known = ", ".join(list_targets())
-        raise MissingError(f"there is no target {name} here", hint=f"these are known: {known}; install the package for it")
+        names = ", ".join(list_targets())
+        raise MissingError(f"there is no target {name} here", hint=f"these are known: {names}; install the package for it")
     module, _, kind = TARGETS[name].partition(":")
     target: Target[Any, Any] = getattr(importlib.import_module(module), kind)()
     return target
@@ -245,13 +245,13 @@ def find_clocked_target(context: Context, module: str, gpu: str | None) -> HasCl
     If no lab of the module is on record, return the first such target, which reports how to deploy one there. Raises UsageError
     if the module's labs are on targets without a clock.
     """
-    wanted = context.catalog.module(module).id
-    standing = deployments.of_module(context.paths, wanted)
-    for lab in standing:
+    module_id = context.catalog.module(module).id
+    labs = deployments.of_module(context.paths, module_id)
+    for lab in labs:
         if isinstance(target := find_target(lab.target), HasClock) and gpu in {None, lab.gpu}:
             return target
     clocked = [target for target in load_targets() if isinstance(target, HasClock)]
-    if standing and not isinstance(target := find_target(standing[0].target), HasClock):
-        what = f"{standing[0].stack} is not a lab on {' or '.join(able.label for able in clocked)}"
-        raise UsageError(f"{what}: {target.no_clock}", hint=f"gpucourse destroy {wanted}")
+    if labs and not isinstance(target := find_target(labs[0].target), HasClock):
+        problem = f"{labs[0].stack} is not a lab on {' or '.join(able.label for able in clocked)}"
+        raise UsageError(f"{problem}: {target.no_clock}", hint=f"gpucourse destroy {module_id}")
     return clocked[0]

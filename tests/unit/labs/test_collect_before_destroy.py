@@ -198,7 +198,7 @@ def test_find_ending_lists_only_runs_on_nodes_that_go(lab: _Lab) -> None:
     assert find("node0", "node1") == [alone.id, both.id, scheduled.id]
     scheduled.stack = "02-local"
     runs.save(lab.context.paths, scheduled)
-    home = bring_home(lab.context, lab.deployment, discard=False, leaving={"node1"})
+    home = bring_home(lab.context, lab.deployment, discard=False, removed_nodes={"node1"})
     assert home.fetched == [both.id]
     assert find("node0", "node1") == [alone.id]
 

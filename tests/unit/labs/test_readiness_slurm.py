@@ -57,7 +57,7 @@ def test_wait_for_slurm_ends_when_every_node_has_its_gpu(cluster: Cluster, gres:
 def test_wait_for_slurm_names_a_node_that_is_wrong_with_the_end_of_its_log(cluster: Cluster, line: str, words: str) -> None:
     cluster.sinfo, cluster.log = line, "error: Munge decode failed\n"
     with pytest.raises(InfrastructureError, match=words) as caught:
-        wait_for_slurm(cluster.context, LAB, gone={"node2"}, patience_s=0.0)
+        wait_for_slurm(cluster.context, LAB, removed_nodes={"node2"}, patience_s=0.0)
     if "node1:" in words:
         end_of_log = ["node1, the end of /var/log/slurm/slurmd.log:", "error: Munge decode failed"]
         assert caught.value.what.splitlines()[1:] == end_of_log

@@ -1,6 +1,6 @@
 """Labs on AWS: priced and confirmed before, limited in time, verified to be gone afterwards.
 
-A module that nobody has imported is imported when it is first used as an attribute of this package: `status` opens every
+A module that is not imported yet is imported when it is first used as an attribute of this package: `status` opens every
 target, and few commands need all of this one.
 """
 

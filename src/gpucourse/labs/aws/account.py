@@ -29,34 +29,34 @@ def check_account(account: Account, deployment: AwsDeployment) -> None:
         check_identity(account.identity(), deployment)
 
 
-def check_identity(who: AwsIdentity, deployment: AwsDeployment) -> None:
+def check_identity(identity: AwsIdentity, deployment: AwsDeployment) -> None:
     """Check that the lab is in this identity's account. Raises MissingError if not."""
-    held = deployment.cloud.account
-    if held and held != who.account:
+    account = deployment.cloud.account
+    if account and account != identity.account:
         raise MissingError(
-            f"{deployment.stack} is in the AWS account {held}, and these credentials belong to {who.account}",
+            f"{deployment.stack} is in the AWS account {account}, and these credentials belong to {identity.account}",
             hint="use the credentials that built it (AWS_PROFILE), or another workspace (--workspace DIR)",
         )
 
 
-def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
+def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
     """Return the lab of a module on AWS that the command means. `verb` is the command that was typed.
 
     Raises MissingError if there is none, UsageError if it is not clear which one is meant.
     """
-    wanted = context.catalog.module(module).id
-    standing = deployments.of_module(context.paths, wanted)
-    matches = [deployment for deployment in standing if isinstance(deployment, AwsDeployment) and gpu in {None, deployment.gpu}]
+    module_id = context.catalog.module(module).id
+    labs = deployments.of_module(context.paths, module_id)
+    matches = [deployment for deployment in labs if isinstance(deployment, AwsDeployment) and gpu in {None, deployment.gpu}]
     if len(matches) > 1:
-        named = ", ".join(deployment.stack for deployment in matches)
+        stacks = ", ".join(deployment.stack for deployment in matches)
         gpus = " or ".join(f"--gpu {deployment.cloud.gpu}" for deployment in matches)
         raise UsageError(
-            f"module {wanted} has several labs on AWS: {named}", hint=f"say which: gpucourse {verb} {wanted} {gpus}"
+            f"module {module_id} has several labs on AWS: {stacks}", hint=f"say which: gpucourse {verb} {module_id} {gpus}"
         )
     if matches:
         return matches[0]
-    which = f" with a GPU {gpu}" if gpu else ""
+    suffix = f" with a GPU {gpu}" if gpu else ""
     raise MissingError(
-        f"module {wanted} has no lab on AWS{which}",
-        hint=f"gpucourse deploy {wanted} --target aws" + (f" --gpu {gpu}" if gpu else ""),
+        f"module {module_id} has no lab on AWS{suffix}",
+        hint=f"gpucourse deploy {module_id} --target aws" + (f" --gpu {gpu}" if gpu else ""),
     )

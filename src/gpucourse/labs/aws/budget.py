@@ -62,7 +62,7 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What an existing lab is about to cost: USD per hour until a moment. `less`, `command`: see `Budget.check_usd`."""
+    """The coming cost of an existing lab: USD per hour until a moment. `less`, `command`: see `Budget.check_usd`."""
 
     per_hour: Decimal
     until: datetime
@@ -110,11 +110,11 @@ def follow_killed_commands(context: Context) -> None:
 
     If the account does not answer, the reservation of the command still counts, and a note says so.
     """
-    for known in deployments.readable(context.paths)[0]:
-        if not isinstance(known, AwsDeployment) or known.cloud.reservation is None:
+    for record in deployments.readable(context.paths)[0]:
+        if not isinstance(record, AwsDeployment) or record.cloud.reservation is None:
             continue
-        with try_lock(context.paths.lock(known.stack), "look at the budget") as free:
-            lab = deployments.load_as(context.paths, known.stack, AwsDeployment) if free else None
+        with try_lock(context.paths.lock(record.stack), "look at the budget") as free:
+            lab = deployments.load_as(context.paths, record.stack, AwsDeployment) if free else None
             if lab is None or lab.cloud.reservation is None:  # a command works on it, or did a moment ago
                 continue
             try:

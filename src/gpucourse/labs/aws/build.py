@@ -44,9 +44,9 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
     def build_one(plan: LabPlan) -> DeployResult:
         if len(plans) == 1:
             return _build(context, plan, proposal.command)
-        own = context.with_label(plan.deployment.stack)
+        stack_context = context.with_label(plan.deployment.stack)
         try:
-            return _build(own, plan, proposal.command)
+            return _build(stack_context, plan, proposal.command)
         except GpucourseError as error:
             errors.append(error)
             raise
@@ -82,9 +82,9 @@ def _reserve(context: Context, proposal: AwsProposal) -> None:
 
 def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
     """Build one lab. `command`: what the user typed."""
-    began = time.monotonic()
+    start_s = time.monotonic()
     deployment = plan.deployment
-    before = deployment.inventory
+    former = deployment.inventory
     regions.note(context.paths, deployment.cloud.region)
     if plan.ends or plan.forgotten:
         bring_home(context, deployment, discard=False)
@@ -93,7 +93,7 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
         if plan.interrupted or plan.forgotten:
             take_down.clear_unmanaged(context.watch, lab)
         try:
-            if plan.changes or before is None:
+            if plan.changes or former is None:
                 deployment.inventory = _build_with_failover(context, plan)
                 deployment.terraform = lab.terraform.binary.describe()
                 deployments.save(context.paths, deployment)
@@ -109,8 +109,8 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
         deployment=deployment,
         changes=plan.changes,
         dry_run=False,
-        seconds=time.monotonic() - began,
-        healed=_list_replaced_nodes(before, plan),
+        seconds=time.monotonic() - start_s,
+        healed=_list_replaced_nodes(former, plan),
     )
 
 
@@ -119,9 +119,9 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
     table."""
     deployment, lab = plan.deployment, plan.lab
     cloud = deployment.cloud
-    route = Route(zone_offers=plan.offers, allowed=plan.allowed, with_types=plan.choice.with_types)
+    route = Route(zone_offers=plan.offers, instance_types=plan.instance_types, with_types=plan.choice.with_types)
     while True:
-        here = LaunchAttempt(
+        launch = LaunchAttempt(
             attempt=Placement(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group
         )
         try:
@@ -132,12 +132,12 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
             if failure is None:
                 raise
             # Existing nodes keep their place: in another zone, the people who work on them would lose them.
-            there = route.after(here, failure) if plan.fresh else None
-            _note(context.watch, deployment, here, failure, there)
-            if there is None:
+            next_launch = route.choose_next(launch, failure) if plan.fresh else None
+            _note(context.watch, deployment, launch, failure, next_launch)
+            if next_launch is None:
                 raise failure_report.make_error(failure, cloud.tried, error) from error
         _remove_failed_attempt(context, lab)
-        plan.move(there.attempt, placement_group=there.placement_group)
+        plan.move(next_launch.attempt, placement_group=next_launch.placement_group)
         deployments.save(context.paths, deployment)
         lab = open_cloud(context, deployment)
         with stage(context.watch, f"plan {deployment.stack}", f"planning {deployment.stack} in {cloud.zone}"):
@@ -146,22 +146,28 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
 
 
 def _note(
-    watch: Watcher, deployment: AwsDeployment, here: LaunchAttempt, failure: Failure, there: LaunchAttempt | None
+    watch: Watcher, deployment: AwsDeployment, launch: LaunchAttempt, failure: Failure, next_launch: LaunchAttempt | None
 ) -> None:
     """Record a failed attempt, and report where the next one is made."""
     cloud = deployment.cloud
-    if failure.elsewhere or there is not None:
-        why = failure.tell + (", asked for close together (placement group)" if here.placement_group else "")
+    if failure.elsewhere or next_launch is not None:
+        reason = failure.tell + (", asked for close together (placement group)" if launch.placement_group else "")
         cloud.tried.append(
             PlacementAttempt(
-                zone=here.attempt.zone, instance_type=here.attempt.instance_type, code=failure.code, why=why, at=now_utc()
+                zone=launch.attempt.zone,
+                instance_type=launch.attempt.instance_type,
+                code=failure.code,
+                why=reason,
+                at=now_utc(),
             )
         )
-    if there is None:
+    if next_launch is None:
         return
-    on = f"{there.attempt.instance_type} in {there.attempt.zone}"
-    apart = " without a placement group" if here.placement_group and not there.placement_group else ""
-    text = f"{here.attempt.instance_type} in {here.attempt.zone}: {failure.tell} [{failure.code}]. Next: {on}{apart}"
+    place = f"{next_launch.attempt.instance_type} in {next_launch.attempt.zone}"
+    separation = " without a placement group" if launch.placement_group and not next_launch.placement_group else ""
+    text = (
+        f"{launch.attempt.instance_type} in {launch.attempt.zone}: {failure.tell} [{failure.code}]. Next: {place}{separation}"
+    )
     watch(Note(text=text, level="warning"))
 
 
@@ -172,14 +178,14 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     """
     stack = lab.deployment.stack
     with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed attempt left"):
-        take_down.with_terraform(context.watch, lab, lab.find_resources())
-        _found, left = take_down.clear(context, lab.account, lab.deployment.uid, [lab.cloud.region])
-    stays = [resource for resource in left if resource.seen]
-    if stays:
-        names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in stays)
+        take_down.destroy_with_terraform(context.watch, lab, lab.find_resources())
+        _resources, leftovers = take_down.clear(context, lab.account, lab.deployment.uid, [lab.cloud.region])
+    remaining = [resource for resource in leftovers if resource.seen]
+    if remaining:
+        names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in remaining)
         raise LeftoverError(
             f"what the failed attempt at {stack} left could not be removed, and nothing else is tried: {names}",
-            hint="by hand:\n" + "\n".join(resource.remove for resource in stays),
+            hint="by hand:\n" + "\n".join(resource.remove for resource in remaining),
         )
 
 
@@ -232,37 +238,37 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
     """
     spot = [instance.id for instance in alive if instance.market == "spot"]
     try:
-        kept = instances.survive_power_off(lab.account, spot)
+        survivors = instances.survive_power_off(lab.account, spot)
     except GpucourseError as error:
-        what = f"EC2 does not say whether powering off ends {', '.join(spot)}: {error.what}"
+        problem = f"EC2 does not say whether powering off ends {', '.join(spot)}: {error.what}"
         if not lab.cloud.backstop:
-            context.watch(Note(text=f"{what}; the backstop ends it, ten minutes after the deadline", level="warning"))
+            context.watch(Note(text=f"{problem}; the backstop ends it, ten minutes after the deadline", level="warning"))
             return
-        what = f"{what}; and there is no backstop: perhaps nothing would end a forgotten node for good"
+        problem = f"{problem}; and there is no backstop: perhaps nothing would end a forgotten node for good"
         commands = "; ".join(schedule.setup_commands())
         mend = f"; or have someone with administrator rights make the backstop's role: {commands}"
     else:
-        if not kept:
+        if not survivors:
             return
-        what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off: its disk would cost money"
+        problem = f"EC2 says that it keeps {', '.join(survivors)}, stopped, after powering off: its disk would cost money"
         mend = ""
     if fresh:
-        _remove_refused(context, lab, what)
-    raise InfrastructureError(what, hint=f"deploy without --spot{mend}")
+        _remove_refused(context, lab, problem)
+    raise InfrastructureError(problem, hint=f"deploy without --spot{mend}")
 
 
-def _remove_refused(context: Context, lab: CloudLab, what: str) -> None:
-    """Take down a new lab that must not remain, for the reason `what`. Raises LeftoverError with that reason."""
-    context.watch(Note(text=f"{what}. So it is taken down", level="warning"))
+def _remove_refused(context: Context, lab: CloudLab, problem: str) -> None:
+    """Take down a new lab that must not remain, for the reason `problem`. Raises LeftoverError with that reason."""
+    context.watch(Note(text=f"{problem}. So it is taken down", level="warning"))
     try:
         _remove_failed_attempt(context, lab)
     except LeftoverError as error:
-        raise LeftoverError(f"{what}\n{error.what}", hint=error.hint) from error
+        raise LeftoverError(f"{problem}\n{error.what}", hint=error.hint) from error
     lab.deployment.inventory = None
 
 
-def _list_replaced_nodes(before: Inventory | None, plan: LabPlan) -> list[str]:
+def _list_replaced_nodes(former: Inventory | None, plan: LabPlan) -> list[str]:
     """Return the existing nodes that are created again, as Terraform addresses; additional nodes are not among them."""
-    made = [address for action, address in plan.changes if action in {"create", "replace"} and "aws_instance" in address]
-    names = [node.name for node in before.nodes] if before else []
-    return [address for address in made if any(f'["{name}-' in address for name in names)]
+    addresses = [address for action, address in plan.changes if action in {"create", "replace"} and "aws_instance" in address]
+    names = [node.name for node in former.nodes] if former else []
+    return [address for address in addresses if any(f'["{name}-' in address for name in names)]

@@ -11,7 +11,7 @@ from gpucourse.aws.caller import caller_cidr, validate_cidr
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.labs.aws import ledger
-from gpucourse.labs.aws.account import account_of, on_aws
+from gpucourse.labs.aws.account import account_of, find_lab
 from gpucourse.labs.aws.budget import follow_account
 from gpucourse.labs.results import ChangeResult
 from gpucourse.model.deployment import AwsDeployment
@@ -21,9 +21,9 @@ from gpucourse.workspace import deployments
 
 @contextmanager
 def lock_lab(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[AwsDeployment]:
-    """Lock the lab on AWS that the command means, and yield its record. Raises the errors of `on_aws`; StackBusy."""
+    """Lock the lab on AWS that the command means, and yield its record. Raises the errors of `find_lab`; StackBusy."""
 
-    stack = on_aws(context, module, gpu=gpu, verb=verb).stack
+    stack = find_lab(context, module, gpu=gpu, verb=verb).stack
     with context.lock(stack, f"{verb} {module}"):
         deployment = deployments.load_as(context.paths, stack, AwsDeployment)
         if deployment is None:  # another command was faster
@@ -41,18 +41,18 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
     """
     with lock_lab(context, module, gpu=gpu, verb="allow-ip") as deployment:
         cloud = deployment.cloud
-        given = cidr or context.settings.ssh_cidr
-        wanted = validate_cidr(given) if given else caller_cidr(context.environ)
-        with stage(context.watch, "allow", f"letting {wanted} in"):
-            opened = ingress.allow(account_of(context.environ, deployment), wanted, stack=deployment.uid)
-        cloud.ssh_cidr = wanted
+        setting = cidr or context.settings.ssh_cidr
+        address_range = validate_cidr(setting) if setting else caller_cidr(context.environ)
+        with stage(context.watch, "allow", f"letting {address_range} in"):
+            opened = ingress.allow(account_of(context.environ, deployment), address_range, stack=deployment.uid)
+        cloud.ssh_cidr = address_range
         deployments.save(context.paths, deployment)
         return ChangeResult(
             stack=deployment.stack,
             module=deployment.module,
-            title=f"SSH of {deployment.stack} is open to {wanted}",
+            title=f"SSH of {deployment.stack} is open to {address_range}",
             changed=[f"{rule.now} instead of {rule.before} in {rule.group}" for rule in opened]
-            or [f"{wanted} was allowed already"],
+            or [f"{address_range} was allowed already"],
             expires=cloud.expires,
             usd_per_hour=ledger.per_hour(context.paths, deployment),
             next=f"gpucourse ssh {deployment.module}",

@@ -61,8 +61,8 @@ def replace_any_gpu(
     account = account or Account(region, context.environ)
     markets: list[Market] = ["on-demand", "spot"] if request.spot is None else ["spot" if request.spot else "on-demand"]
     needs = _list_needs(module, request)
-    offered = _find_offered(account, needs)
-    needs = {gpu: need for gpu, need in needs.items() if gpu in offered}
+    available = _find_offered(account, needs)
+    needs = {gpu: need for gpu, need in needs.items() if gpu in available}
     quotas = quota.Quotas(account)
     book = refresh_prices(read_prices(context.paths, region), account, map(_type_of, needs.values()), datetime.now(UTC))
     candidates = sorted(
@@ -74,9 +74,9 @@ def replace_any_gpu(
             f"no GPU of the course can be started for module {module.id} in {region}: none is offered there within your quota",
             hint=f"gpucourse doctor --target aws --module {module.id}; without an account: --target here or --target hosts",
         )
-    best, *others = candidates
-    beaten = f"; then {', '.join(map(str, others[:_LISTED]))}" if others else ""
-    note = f"--gpu any: a node costs least today with {best} an hour{beaten}"
+    best, *alternatives = candidates
+    alternatives_text = f"; then {', '.join(map(str, alternatives[:_LISTED]))}" if alternatives else ""
+    note = f"--gpu any: a node costs least today with {best} an hour{alternatives_text}"
     return replace(request, gpu=(best.gpu,), spot=best.market == "spot", region=region), [note]
 
 
@@ -113,7 +113,7 @@ def _list_candidates(quotas: quota.Quotas, needs: dict[str, LabNeed], market: Ma
         )
         for gpu, need in needs.items()
         if all(
-            replace(assessed[code], needed=sum(taken.values())).enough is not False
-            for (code, _market), taken in quota.needs([need], market).items()
+            replace(assessed[code], needed=sum(demand.values())).enough is not False
+            for (code, _market), demand in quota.needs([need], market).items()
         )
     ]

@@ -33,7 +33,7 @@ HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as in ter
 class Choice:
     """One lab with one GPU. `others` are types to use if its own is sold out.
 
-    `standing` is its record if something of it exists; `former` is the record of a failed attempt that left nothing, whose name
+    `existing` is its record if something of it exists; `former` is the record of a failed attempt that left nothing, whose name
     it keeps.
     """
 
@@ -46,14 +46,14 @@ class Choice:
     region: str
     ttl_hours: float
     others: tuple[str, ...] = ()
-    standing: AwsDeployment | None = None
+    existing: AwsDeployment | None = None
     former: AwsDeployment | None = None
 
     @property
     def stack(self) -> str:
         """Return the name of its stack in the workspace."""
-        known = self.standing or self.former
-        return known.stack if known else deployments.stack_name(self.module.id, "aws", self.gpu)
+        deployment = self.existing or self.former
+        return deployment.stack if deployment else deployments.stack_name(self.module.id, "aws", self.gpu)
 
     @property
     def instance_type(self) -> str:
@@ -70,7 +70,7 @@ class Choice:
         """Return the type of a head without a GPU beside the nodes; empty if there is none."""
         return next(iter(self.with_types), "")
 
-    def with_nodes(self, nodes: int) -> Choice:
+    def resize(self, nodes: int) -> Choice:
         """Return the same lab with another number of nodes."""
         return replace(self, nodes=nodes, need=self.need.with_workers(count=nodes))
 
@@ -82,38 +82,38 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     """
     module = context.catalog.module(request.module)
     lab = lab_of(module)
-    known = list_labs(context.paths, module.id)
-    wanted = list(dict.fromkeys(gpu.lower() for gpu in request.gpu)) or [usual_gpu(context, module)]
+    labs = list_labs(context.paths, module.id)
+    gpus = list(dict.fromkeys(gpu.lower() for gpu in request.gpu)) or [usual_gpu(context, module)]
     # A lab whose GPU is compared with others must not become one of them if its own is sold out.
-    taken = {*wanted, *(deployment.cloud.gpu for deployment in known if _stands(context.paths, deployment))}
-    result = [_choice(context, request, module, lab, gpu, _find_standing_lab(known, module, gpu), taken) for gpu in wanted]
+    used_gpus = {*gpus, *(deployment.cloud.gpu for deployment in labs if _stands(context.paths, deployment))}
+    result = [_choice(context, request, module, lab, gpu, _find_standing_lab(labs, module, gpu), used_gpus) for gpu in gpus]
     if len({(choice.region, choice.market) for choice in result}) > 1:
         places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in result)
         raise UsageError(
             f"these labs are not in one place: {places}",
-            hint=f"one at a time: gpucourse deploy {module.id} --target aws --gpu {wanted[0]}",
+            hint=f"one at a time: gpucourse deploy {module.id} --target aws --gpu {gpus[0]}",
         )
     return result
 
 
 def list_labs(paths: WorkspacePaths, module: str) -> list[AwsDeployment]:
     """Return the module's labs on AWS on record, ready ones first: a failed attempt is not the lab that is meant."""
-    known = [result for result in deployments.of_module(paths, module) if isinstance(result, AwsDeployment)]
-    return sorted(known, key=lambda result: result.phase != "ready")
+    labs = [result for result in deployments.of_module(paths, module) if isinstance(result, AwsDeployment)]
+    return sorted(labs, key=lambda result: result.phase != "ready")
 
 
 def usual_gpu(context: Context, module: Module) -> str:
     """Return the GPU of a lab if none was typed: that of the existing lab, else the one of the settings, else the module's."""
-    known = list_labs(context.paths, module.id)
-    return known[0].cloud.gpu if known else context.settings.gpu or lab_of(module).gpu
+    labs = list_labs(context.paths, module.id)
+    return labs[0].cloud.gpu if labs else context.settings.gpu or lab_of(module).gpu
 
 
-def _find_standing_lab(known: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
+def _find_standing_lab(labs: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
     """Return the record of the lab with that GPU, else of the lab that was requested with it: a stack keeps its name if its GPU
     was sold out and another was used."""
     name = deployments.stack_name(module.id, "aws", gpu)
-    return next((deployment for deployment in known if deployment.cloud.gpu == gpu), None) or next(
-        (deployment for deployment in known if deployment.stack == name), None
+    return next((deployment for deployment in labs if deployment.cloud.gpu == gpu), None) or next(
+        (deployment for deployment in labs if deployment.stack == name), None
     )
 
 
@@ -123,16 +123,16 @@ def _choice(
     module: Module,
     lab: AwsLab,
     gpu: str,
-    known: AwsDeployment | None,
-    taken: set[str],
+    record: AwsDeployment | None,
+    used_gpus: set[str],
 ) -> Choice:
-    former, standing = (None, known) if known and _stands(context.paths, known) else (known, None)
-    usual = standing.nodes_wanted if standing else lab.nodes
+    former, existing = (None, record) if record and _stands(context.paths, record) else (record, None)
+    usual = existing.nodes_wanted if existing else lab.nodes
     nodes = usual if request.nodes is None else validate_node_count(module, request.nodes)
     size = None if request.size is None else validate_size(module, request.size)
-    if standing:
-        _fits(request, module, standing, gpu)
-        cloud = standing.cloud
+    if existing:
+        _fits(request, module, existing, gpu)
+        cloud = existing.cloud
         return Choice(
             module=module,
             lab=lab,
@@ -142,8 +142,8 @@ def _choice(
             market=cloud.market,
             region=cloud.region,
             ttl_hours=cloud.ttl_hours,
-            others=_others(context.settings, cloud.instance_type.rpartition(".")[2], taken),
-            standing=standing,
+            others=_others(context.settings, cloud.instance_type.rpartition(".")[2], used_gpus),
+            existing=existing,
         )
     settings = context.settings
     return Choice(
@@ -155,7 +155,7 @@ def _choice(
         market="spot" if (settings.spot if request.spot is None else request.spot) else "on-demand",
         region=validate_region(request.region or settings.region),
         ttl_hours=_hours(module, settings.ttl if request.ttl_s is None else request.ttl_s),
-        others=_others(context.settings, size or lab.size, taken),
+        others=_others(context.settings, size or lab.size, used_gpus),
         former=former,
     )
 
@@ -165,35 +165,35 @@ def _stands(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
     return deployment.phase != "failed" or bool(addresses(paths.stack(deployment.stack).state))
 
 
-def _fits(request: DeployRequest, module: Module, standing: AwsDeployment, gpu: str) -> None:
+def _fits(request: DeployRequest, module: Module, existing: AwsDeployment, gpu: str) -> None:
     """Check that the request fits the existing lab. Raises UsageError or MissingError if it does not."""
-    cloud = standing.cloud
+    cloud = existing.cloud
     if cloud.gpu != gpu:
         raise UsageError(
-            f"{standing.stack} exists already, with {cloud.gpu.upper()}, because {gpu.upper()} was sold out then",
+            f"{existing.stack} exists already, with {cloud.gpu.upper()}, because {gpu.upper()} was sold out then",
             hint=f"continue with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or first: "
             f"gpucourse destroy {module.id} --gpu {cloud.gpu}",
         )
     if cloud.stopped:
-        raise MissingError(f"the lab {standing.stack} is stopped", hint=f"gpucourse start {module.id}")
+        raise MissingError(f"the lab {existing.stack} is stopped", hint=f"gpucourse start {module.id}")
     market = None if request.spot is None else "spot" if request.spot else "on-demand"
     differs = [
-        f"{said} instead of {now}"
-        for said, now in (
+        f"{requested} instead of {actual}"
+        for requested, actual in (
             (request.region, cloud.region),
             (market, cloud.market),
             (request.size and type_for(gpu, request.size).name, cloud.instance_type),
         )
-        if said is not None and said != now
+        if requested is not None and requested != actual
     ]
     if differs:
         raise UsageError(
-            f"{standing.stack} exists already; {' and '.join(differs)} would be another lab",
+            f"{existing.stack} exists already; {' and '.join(differs)} would be another lab",
             hint=f"gpucourse destroy {module.id}, then deploy again",
         )
     if request.ttl_s is not None:
         raise UsageError(
-            f"{standing.stack} exists already, until {cloud.expires}; --ttl is for a new lab",
+            f"{existing.stack} exists already, until {cloud.expires}; --ttl is for a new lab",
             hint=f"gpucourse extend {module.id} 2h",
         )
 
@@ -208,8 +208,8 @@ def _hours(module: Module, seconds: float) -> float:
     return round(hours, 4)
 
 
-def _others(settings: Settings, size: str, taken: set[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(type_for(gpu, size).name for gpu in settings.other_gpus if gpu not in taken))
+def _others(settings: Settings, size: str, used_gpus: set[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(type_for(gpu, size).name for gpu in settings.other_gpus if gpu not in used_gpus))
 
 
 def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None, size: str | None = None) -> LabNeed:
@@ -233,12 +233,12 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None,
 
 def validate_node_count(module: Module, nodes: int) -> int:
     """Return `nodes` if the module's lab may have so many. Raises UsageError."""
-    most = lab_of(module).max_nodes
-    if not 1 <= nodes <= most:
-        takes = f"1 to {most} nodes" if most > 1 else "1 node"
+    max_nodes = lab_of(module).max_nodes
+    if not 1 <= nodes <= max_nodes:
+        node_range = f"1 to {max_nodes} nodes" if max_nodes > 1 else "1 node"
         raise UsageError(
-            f"--nodes {nodes}: module {module.id} takes {takes} on AWS",
-            hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(most, nodes))}",
+            f"--nodes {nodes}: module {module.id} accepts {node_range} on AWS",
+            hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(max_nodes, nodes))}",
         )
     return nodes
 
@@ -246,7 +246,7 @@ def validate_node_count(module: Module, nodes: int) -> int:
 def validate_size(module: Module, size: str) -> str:
     """Return `size` if the module's lab may have nodes of that size. Raises UsageError."""
     lab = lab_of(module)
-    sizes = [known for known in (lab.size, lab.smaller) if known]
+    sizes = [option for option in (lab.size, lab.smaller) if option]
     if size not in sizes:
         raise UsageError(
             f"--size {size}: the nodes of module {module.id} are {' or '.join(sizes)}",

@@ -77,49 +77,49 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
     """
     labs = {item.uid: item for item in deployments.every(context.paths) if isinstance(item, AwsDeployment)}
     warnings = [] if offline else _settle_ledgers(context, labs)
-    known, at = ledger.read(context.paths.ledger), ledger.now()
-    if known.damaged:
-        warnings.append(f"{known.damaged} lines of the ledger cannot be read and are not counted")
-    running = _list_running(known, labs, at)
+    bill, at = ledger.read(context.paths.ledger), ledger.now()
+    if bill.damaged:
+        warnings.append(f"{bill.damaged} lines of the ledger cannot be read and are not counted")
+    running = _list_running(bill, labs, at)
     exercises: dict[str, CostPart] = {}
-    for exercise, stack, began, ended in _times(context.paths, known, at):
+    for exercise, stack, start, end in _times(context.paths, bill, at):
         earlier = exercises.get(exercise, CostPart(name=exercise, usd=Decimal(0), hours=0.0))
-        usd = earlier.usd + known.of(stack).total(at, began, ended)
-        exercises[exercise] = replace(earlier, usd=usd, hours=(earlier.hours or 0.0) + (ended - began).total_seconds() / 3600)
-    titles = {module.id: module.title for module in context.catalog.modules} if known.spans else {}
-    usd, budget = ledger.cents(known.total(at)), context.settings.budget_usd
+        usd = earlier.usd + bill.of(stack).total(at, start, end)
+        exercises[exercise] = replace(earlier, usd=usd, hours=(earlier.hours or 0.0) + (end - start).total_seconds() / 3600)
+    titles = {module.id: module.title for module in context.catalog.modules} if bill.spans else {}
+    usd, budget = ledger.cents(bill.total(at)), context.settings.budget_usd
     return Cost(
         usd=usd,
-        usd_per_hour=ledger.cents(known.per_hour()),
-        usd_to_end=ledger.cents(known.total(at) + sum((item.usd_to_end or Decimal(0) for item in running), Decimal(0))),
+        usd_per_hour=ledger.cents(bill.per_hour()),
+        usd_to_end=ledger.cents(bill.total(at) + sum((item.usd_to_end or Decimal(0) for item in running), Decimal(0))),
         budget_usd=budget,
         left_usd=None if budget is None else budget - usd,
         running=running,
-        modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(known.by("module", at))],
+        modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(bill.by("module", at))],
         exercises=[
             replace(part, usd=ledger.cents(part.usd), hours=round(part.hours or 0.0, 3))
             for _, part in sorted(exercises.items())
         ],
-        kinds=_parts(known.by("kind", at)),
-        sources=sorted({span.charge.rate.origin for span in known.spans}),
+        kinds=_parts(bill.by("kind", at)),
+        sources=sorted({span.charge.rate.origin for span in bill.spans}),
         warnings=warnings,
-        billed=_query_billed_cost(context, known) if ask_aws else None,
+        billed=_query_billed_cost(context, bill) if ask_aws else None,
     )
 
 
 def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[str]:
     """Bring the ledger in line with the account, stack by stack, including stacks without a record; return warnings."""
-    known = ledger.read(context.paths.ledger)
+    bill = ledger.read(context.paths.ledger)
     looks = {}
-    for uid in sorted({span.charge.stack for span in known.open()} | set(labs)):
-        region = labs[uid].cloud.region if uid in labs else _region(known.of(uid).open())
+    for uid in sorted({span.charge.stack for span in bill.open()} | set(labs)):
+        region = labs[uid].cloud.region if uid in labs else _region(bill.of(uid).open())
         if region:
             looks[uid] = partial(_settle, context.paths, Account(region, context.environ), uid, labs.get(uid))
-    said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
-    names = {uid: labs[uid].stack if uid in labs else uid for uid in said}
+    answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
+    names = {uid: labs[uid].stack if uid in labs else uid for uid in answers}
     return [
         f"{names[uid]}: the account did not say what it costs now, so this is the figure recorded last: {answer.what}"
-        for uid, answer in said.items()
+        for uid, answer in answers.items()
         if isinstance(answer, GpucourseError)
     ]
 
@@ -135,26 +135,26 @@ def _region(spans: Sequence[Span]) -> str:
     return next((span.charge.zone[:-1] for span in spans if span.charge.zone), "")
 
 
-def _list_running(known: Bill, labs: dict[str, AwsDeployment], at: datetime) -> list[Running]:
+def _list_running(bill: Bill, labs: dict[str, AwsDeployment], at: datetime) -> list[Running]:
     running = []
-    for uid in sorted({span.charge.stack for span in known.open()}):
-        mine = known.of(uid)
+    for uid in sorted({span.charge.stack for span in bill.open()}):
+        lab_bill = bill.of(uid)
         lab = labs.get(uid)
-        left = max(timedelta(), datetime.fromisoformat(lab.cloud.expires) - at) if lab else None
+        remaining = max(timedelta(), datetime.fromisoformat(lab.cloud.expires) - at) if lab else None
         running.append(
             Running(
                 stack=lab.stack if lab else uid,
-                module=mine.spans[0].charge.module,
-                usd_per_hour=ledger.cents(mine.per_hour()),
-                usd=ledger.cents(mine.total(at)),
+                module=lab_bill.spans[0].charge.module,
+                usd_per_hour=ledger.cents(lab_bill.per_hour()),
+                usd=ledger.cents(lab_bill.total(at)),
                 expires=lab.cloud.expires if lab else "",
-                usd_to_end=None if left is None else ledger.cents(usd_over(mine.per_hour(), left)),
+                usd_to_end=None if remaining is None else ledger.cents(usd_over(lab_bill.per_hour(), remaining)),
             )
         )
     return running
 
 
-def _times(paths: WorkspacePaths, known: Bill, now: datetime) -> list[tuple[str, str, datetime, datetime]]:
+def _times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tuple[str, str, datetime, datetime]]:
     """Return which exercise used which stack, from when until when.
 
     A run has its stack's name, the ledger its id: deployments and receipts connect them, or else the time at which both
@@ -165,14 +165,14 @@ def _times(paths: WorkspacePaths, known: Bill, now: datetime) -> list[tuple[str,
     for record in runs.readable(paths)[0]:
         if record.mode != "aws" or not record.started:
             continue
-        began = datetime.fromisoformat(record.started)
-        ended = datetime.fromisoformat(record.ended) if record.ended else None
-        if record.has_ended and ended is None:
+        start = datetime.fromisoformat(record.started)
+        end = datetime.fromisoformat(record.ended) if record.ended else None
+        if record.has_ended and end is None:
             continue
-        uid = next((uid for name, uid, since, until in ids if name == record.stack and since <= began < until), "")
-        uid = uid or next((span.charge.stack for span in known.spans if _covers(span, record.module, began)), "")
+        uid = next((uid for name, uid, since, until in ids if name == record.stack and since <= start < until), "")
+        uid = uid or next((span.charge.stack for span in bill.spans if _covers(span, record.module, start)), "")
         if uid:
-            run_times.append((record.exercise, uid, began, ended or now))
+            run_times.append((record.exercise, uid, start, end or at))
     return run_times
 
 
@@ -199,16 +199,16 @@ def _parts(totals: dict[str, Decimal]) -> list[CostPart]:
     return [CostPart(name=name, usd=ledger.cents(usd)) for name, usd in sorted(totals.items())]
 
 
-def _query_billed_cost(context: Context, known: Bill) -> BilledCost:
+def _query_billed_cost(context: Context, bill: Bill) -> BilledCost:
     today = ledger.now().date()
-    first = min((span.started.date() for span in known.spans), default=date(today.year, today.month, 1))
+    first = min((span.started.date() for span in bill.spans), default=date(today.year, today.month, 1))
     return query_billed_cost(Account(context.settings.region, context.environ), first, today)
 
 
 def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[StackCost]:
     """Return the labs among these that cost money."""
-    paid = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
-    if not paid:
+    cloud_labs = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
+    if not cloud_labs:
         return []
     active = runs.under_way(context.paths)
     return [
@@ -218,5 +218,5 @@ def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[Stac
             spent=ledger.sum_costs(context.paths, deployment.uid),
             runs=tuple(record.id for record in active if record.stack == deployment.stack),
         )
-        for deployment in paid
+        for deployment in cloud_labs
     ]

@@ -38,13 +38,13 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
     with stage(context.watch, "preflight", f"asking AWS about {account.region}"):
         book = _book(account, labs)
         ssh_cidr = look.ssh_cidr or context.settings.ssh_cidr
-        known = replace(
+        request = replace(
             make_environment(context, Quotas(account), labs, book, market, ssh_cidr),
             whole=True,
             growth=lambda labs: _measure_growth(context.paths, account, labs, market),
             request=request_command(look),
         )
-        findings = [*preflight(known), *([check_course(context)] if context.catalog.errors else [])]
+        findings = [*preflight(request), *([check_course(context)] if context.catalog.errors else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
     return PreflightReport(
         region=account.region,
@@ -80,10 +80,10 @@ def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
         ]
 
 
-def request_quotas(context: Context, look: PreflightRequest, wanted: Sequence[ShortQuota]) -> list[QuotaRequest]:
+def request_quotas(context: Context, look: PreflightRequest, shortages: Sequence[ShortQuota]) -> list[QuotaRequest]:
     """Ask AWS for more, once for each; requests that are already open stay unchanged. Raises the errors of `Account.call`."""
     account = _account(context, look)
-    return [quota.request_increase(account, short.quota) for short in wanted if short.to_ask]
+    return [quota.request_increase(account, short.quota) for short in shortages if short.can_be_requested]
 
 
 def policy(region: str) -> str:
@@ -110,12 +110,12 @@ def _measure_growth(paths: WorkspacePaths, account: Account, labs: Sequence[LabN
     growths: list[LabNeed] = []
     for need in labs:
         gpu = instance_type(need.machines[-1].instance_type).gpu.lower()
-        here = [
+        region_labs = [
             lab for lab in list_labs(paths, need.module) if (lab.cloud.region, lab.cloud.market) == (account.region, market)
         ]
-        standing = next((lab for lab in here if lab.cloud.gpu == gpu), None)
+        existing = next((lab for lab in region_labs if lab.cloud.gpu == gpu), None)
         try:
-            growths.append(need if standing is None else measure_growth(account, need, standing))
+            growths.append(need if existing is None else measure_growth(account, need, existing))
         except GpucourseError:  # then the use is unknown too, and that is reported
             growths.append(need)
     return growths

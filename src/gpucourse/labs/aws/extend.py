@@ -20,7 +20,7 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, UnreachableError, UsageError
 from gpucourse.labs.aws import ledger, node_files
-from gpucourse.labs.aws.account import account_of, on_aws
+from gpucourse.labs.aws.account import account_of, find_lab
 from gpucourse.labs.aws.budget import Spending, follow_account, follow_killed_commands, read_budget, reserve
 from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.results import ChangeResult, Extension
@@ -53,13 +53,13 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     if seconds < 60:
         raise UsageError("that adds no time", hint=f"gpucourse extend {module} 2h")
     follow_killed_commands(context)
-    deployment = on_aws(context, module, gpu=gpu, verb="extend")
+    deployment = find_lab(context, module, gpu=gpu, verb="extend")
     seconds = min(seconds, 10 * MAX_LAB_TIME.total_seconds())  # refused below, with the right value
-    before, at = datetime.fromisoformat(deployment.cloud.expires), ledger.now()
-    expires = max(before, at) + timedelta(seconds=seconds)
+    former_end, at = datetime.fromisoformat(deployment.cloud.expires), ledger.now()
+    expires = max(former_end, at) + timedelta(seconds=seconds)
     latest = datetime.fromisoformat(deployment.created) + MAX_LAB_TIME
     if expires > latest:
-        room = max(0.0, (latest - max(before, at)).total_seconds() / 3600)
+        room = max(0.0, (latest - max(former_end, at)).total_seconds() / 3600)
         raise UsageError(
             f"{deployment.stack} would exist until {expires:%Y-%m-%d %H:%M} UTC: more than {MAX_LAB_HOURS:.0f} hours"
             " after it was built",
@@ -71,10 +71,10 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     budget = read_budget(context, {deployment.stack})
     return Extension(
         deployment=deployment,
-        before=before,
+        before=former_end,
         expires=expires,
         usd_per_hour=rate,
-        usd_added=usd_over(rate or Decimal(0), max(timedelta(), expires - max(before, at))),
+        usd_added=usd_over(rate or Decimal(0), max(timedelta(), expires - max(former_end, at))),
         usd_to_end=usd_over(rate or Decimal(0), max(timedelta(), expires - at)),
         left=budget.remaining,
         command=f"gpucourse extend {module} {seconds / 60:.0f}m{f' --gpu {gpu}' if gpu else ''}",
@@ -130,7 +130,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             errors = [failure.error for failure in failed]
             raise _same(errors, f"not every node of {deployment.stack} was told: {_join(errors)}")
         deadline = datetime.fromisoformat(cloud.expires)
-        said = (
+        sentence = (
             f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC" if seconds else "the idle agents watch it again"
         )
         sooner = until > deadline
@@ -138,7 +138,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             stack=deployment.stack,
             module=deployment.module,
             title=f"{deployment.stack} is kept" if seconds else f"{deployment.stack} is kept no longer",
-            changed=[said],
+            changed=[sentence],
             warnings=[f"its deadline comes first, at {deadline:%Y-%m-%d %H:%M} UTC: gpucourse extend {module} 2h"]
             if sooner
             else [],
@@ -166,8 +166,8 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
     with stage(context.watch, "backstop", "moving the backstop"):
         finding = schedule.move(account, extension.expires, stack=deployment.uid)
         if finding.state != "ok" and not cloud.backstop:
-            when = extension.before + schedule.AFTER
-            warnings.append(f"AWS may still end it at {when:%Y-%m-%d %H:%M} UTC: {finding.detail}")
+            backstop_at = extension.before + schedule.AFTER
+            warnings.append(f"AWS may still end it at {backstop_at:%Y-%m-%d %H:%M} UTC: {finding.detail}")
     cloud.expires = extension.expires.isoformat(timespec="seconds")
     deployments.save(context.paths, deployment)
     return ChangeResult(
@@ -202,9 +202,11 @@ def _set_back(
 ) -> list[NodeFailure]:
     """Write the earlier end again on the nodes that accepted the later one, and on the tags; return the nodes that keep the
     later one."""
-    refused = {failure.node.name for failure in failed}
-    took = [node for node in (deployment.inventory.nodes if deployment.inventory else ()) if node.name not in refused]
-    late = write_deadline(transport, deployment, extension.before, took)
+    failed_names = {failure.node.name for failure in failed}
+    updated_nodes = [
+        node for node in (deployment.inventory.nodes if deployment.inventory else ()) if node.name not in failed_names
+    ]
+    late = write_deadline(transport, deployment, extension.before, updated_nodes)
     if not late:
         _write_tags(account, deployment, extension.before)
     return late
@@ -250,7 +252,7 @@ def _join(errors: Sequence[GpucourseError]) -> str:
     return "; ".join(error.what for error in errors)
 
 
-def _same(failed: Sequence[GpucourseError], what: str) -> GpucourseError:
+def _same(failed: Sequence[GpucourseError], problem: str) -> GpucourseError:
     """Return one error for all, unreachable if any node was."""
     first = next((error for error in failed if isinstance(error, UnreachableError)), failed[0])
-    return type(first)(what, hint=first.hint)
+    return type(first)(problem, hint=first.hint)

@@ -1,4 +1,4 @@
-"""Where to build when AWS has no capacity: in another zone, then with a sibling type, and finally without a placement group.
+"""The places to try when AWS has no capacity: another zone, then a sibling type, and finally without a placement group.
 
 Pure: accepts what happened, and returns the next place to try. Any other failure than missing capacity is final at once.
 """
@@ -25,15 +25,15 @@ class LaunchAttempt:
 
 @dataclass(kw_only=True)
 class Route:
-    """The places of one lab, in order. `allowed`: the requested type first, then the learner's others; `with_types` have to be
-    in the same zone."""
+    """The places of one lab, in order. `instance_types`: the requested type first, then the learner's others; `with_types` have
+    to be in the same zone."""
 
     zone_offers: Offers
-    allowed: tuple[str, ...]
+    instance_types: tuple[str, ...]
     with_types: tuple[str, ...] = ()
     _tried: set[Placement] = field(default_factory=set)
 
-    def after(self, place: LaunchAttempt, failure: Failure) -> LaunchAttempt | None:
+    def choose_next(self, place: LaunchAttempt, failure: Failure) -> LaunchAttempt | None:
         """Return where to try after this place failed; None if no other place would help, or all were tried."""
         if place.placement_group and about_group(failure):
             return LaunchAttempt(attempt=place.attempt, placement_group=False)
@@ -50,7 +50,7 @@ class Route:
 
     def _find_next(self, suggested: Sequence[str] = ()) -> Placement | None:
         """Return the first place that was not tried: of each type, the zones that AWS suggested come before the others."""
-        for kind in self.allowed:
+        for kind in self.instance_types:
             zones = self.zone_offers.find_common_zones(frozenset({kind, *self.with_types}))
             for zone in dict.fromkeys([*(zone for zone in suggested if zone in zones), *zones]):
                 attempt = Placement(zone=zone, instance_type=kind)

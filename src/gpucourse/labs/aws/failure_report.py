@@ -77,19 +77,19 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
     return f"{things} in {cloud.zone}{of_them}: together ${rate:.2f} an hour"
 
 
-def make_error(failure: Failure, tried: Sequence[PlacementAttempt], error: TerraformFailed) -> GpucourseError:
+def make_error(failure: Failure, attempts: Sequence[PlacementAttempt], error: TerraformFailed) -> GpucourseError:
     """Return the error of a failure that no other place solves: of a matching class, in the words of the table."""
-    what = failures.sentence(failure)
-    if len(tried) > 1:
-        places = "; ".join(f"{attempt.instance_type} in {attempt.zone}: {attempt.code}" for attempt in tried)
-        what = f"{what}\nTried {len(tried)} times: {places}"
+    problem = failures.sentence(failure)
+    if len(attempts) > 1:
+        places = "; ".join(f"{attempt.instance_type} in {attempt.zone}: {attempt.code}" for attempt in attempts)
+        problem = f"{problem}\nTried {len(attempts)} times: {places}"
     if failure.kind == "permission":
-        return PermissionRefused(what, hint=failure.cure, log=error.log, action=failure.action)
+        return PermissionRefused(problem, hint=failure.cure, log=error.log, action=failure.action)
     if failure.kind == "credentials":
-        return CredentialsError(what, hint=failure.cure, log=error.log)
-    told = CloudError(what, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
-    told.log = error.log
-    return told
+        return CredentialsError(problem, hint=failure.cure, log=error.log)
+    cloud_error = CloudError(problem, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
+    cloud_error.log = error.log
+    return cloud_error
 
 
 def format_deploy(deployment: AwsDeployment) -> str:
@@ -110,7 +110,7 @@ def _exists(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
         return True
 
 
-def _save_as_failed(paths: WorkspacePaths, deployment: AwsDeployment, why: str) -> None:
+def _save_as_failed(paths: WorkspacePaths, deployment: AwsDeployment, reason: str) -> None:
     # On a full disk the older record stays: its state is `creating`, and `destroy` accepts that as well.
     with suppress(StorageError):
-        deployments.save(paths, deployment, "failed", error=why)
+        deployments.save(paths, deployment, "failed", error=reason)

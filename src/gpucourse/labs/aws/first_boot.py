@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S, PAUSE_S = 1200.0, 3.0
 _LOST_LOOKS = 5
-_LONGEST = 4000
+_MAX_TEXT = 4000
 # One answer: a word, then its details. cloud-init is queried only if the course's set-up left no mark at all.
 _LOOK = """
 state="${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"
@@ -47,10 +47,10 @@ class NodeHardware:
 
 @dataclass(frozen=True, kw_only=True)
 class BootMark:
-    """What a node reports once it is set up. `simulated`: it is a stand-in, without the hardware of its type."""
+    """The report of a node that is set up. `simulated`: it is a stand-in, without the hardware of its type."""
 
     simulated: bool
-    told: NodeHardware
+    hardware: NodeHardware
 
 
 def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
@@ -67,7 +67,7 @@ def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, paus
 
 
 def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s: float) -> BootMark:
-    began = since = time.monotonic()
+    start_s = since = time.monotonic()
     at = ""
     while True:
         simulated, word, text = _look(context.stop, fleet, node, pause_s)
@@ -80,13 +80,15 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
                 _tell(context.watch, node, step, "started", 0.0)
             at, since = step, now
         if word == "ready":
-            mark = BootMark(simulated=simulated, told=_document(text))
-            context.watch(NodeEvent(node=node.name, step="set up", ok=True, seconds=now - began, detail=_summary(mark)))
+            mark = BootMark(simulated=simulated, hardware=_document(text))
+            context.watch(NodeEvent(node=node.name, step="set up", ok=True, seconds=now - start_s, detail=_summary(mark)))
             return mark
-        if word in {"failed", "silent"} or now - began > patience_s:
-            why = text.strip()[-_LONGEST:] or f"still at the step '{at}' after {now - began:.0f} s"
-            context.watch(NodeEvent(node=node.name, step="set up", ok=False, seconds=now - began, detail=why.split("\n")[0]))
-            what = (
+        if word in {"failed", "silent"} or now - start_s > patience_s:
+            detail = text.strip()[-_MAX_TEXT:] or f"still at the step '{at}' after {now - start_s:.0f} s"
+            context.watch(
+                NodeEvent(node=node.name, step="set up", ok=False, seconds=now - start_s, detail=detail.split("\n")[0])
+            )
+            problem = (
                 "the set-up failed"
                 if word == "failed"
                 else "the set-up left no message"
@@ -94,7 +96,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
                 else "not set up in time"
             )
             raise InfrastructureError(
-                f"{node.name}: {what}\n{why}",
+                f"{node.name}: {problem}\n{detail}",
                 hint=f"the whole log: gpucourse ssh MODULE --node {node.name} -- cat /var/log/gpucourse-setup.log",
             )
         if context.stop.wait(pause_s):
@@ -103,7 +105,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
 
 def _look(stop: threading.Event, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
     """Return the content of a node's marks; a connection that a busy boot loses is made again, at most five times in a row."""
-    for _lost in range(_LOST_LOOKS):
+    for _attempt in range(_LOST_LOOKS):
         try:
             return _read_mark(fleet.link(node))
         except (OtherHostKey, NodeUntrusted):
@@ -117,26 +119,26 @@ def _look(stop: threading.Event, fleet: Fleet, node: Node, pause_s: float) -> tu
 
 def _read_mark(link: Link) -> tuple[bool, str, str]:
     """Return whether it is a simulated node, the word, and its details."""
-    done = link.run(_LOOK, timeout_s=ANSWER_S)
-    simulated, _, rest = done.stdout.decode(errors="replace").partition("\n")
-    word, _, text = rest.partition("\n")
-    if not done.ok or not word:
+    result = link.run(_LOOK, timeout_s=ANSWER_S)
+    simulated, _, body = result.stdout.decode(errors="replace").partition("\n")
+    word, _, text = body.partition("\n")
+    if not result.ok or not word:
         raise InfrastructureError(
-            f"{link.node.name} cannot be asked about its set-up: {done.stderr.decode(errors='replace').strip()[-300:]}",
+            f"{link.node.name} cannot be asked about its set-up: {result.stderr.decode(errors='replace').strip()[-300:]}",
             hint="type gpucourse deploy again",
         )
-    return simulated == "simulated", word, text[-_LONGEST:]
+    return simulated == "simulated", word, text[-_MAX_TEXT:]
 
 
 def _document(text: str) -> NodeHardware:
     try:
-        return parse_typed(text, NodeHardware, max_bytes=_LONGEST)
+        return parse_typed(text, NodeHardware, max_bytes=_MAX_TEXT)
     except OutsideError:
         return NodeHardware()
 
 
 def _summary(mark: BootMark) -> str:
-    gpus, driver = mark.told.gpus, mark.told.driver
+    gpus, driver = mark.hardware.gpus, mark.hardware.driver
     parts = [f"{len(gpus)} x {gpus[0]}" if gpus else "", f"driver {driver}" if driver else ""]
     return printable(", ".join(filter(None, parts)))
 

@@ -74,7 +74,7 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
     from gpucourse.remote.keys import ensure_client_key
 
     cloud = deployment.cloud
-    asked: dict[str, object] = {
+    values: dict[str, object] = {
         "region": cloud.region,
         "zone": cloud.zone,
         "instance_type": cloud.instance_type,
@@ -88,9 +88,9 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
     }
     # A lab keeps the Terraform files that it was built with, and those of 0.1 have a variable for each value.
     if context.paths.stack(deployment.stack).declarations.is_file():
-        return asked
+        return values
     limits = {"min_ttl_hours": MIN_LAB_HOURS, "max_ttl_hours": MAX_LAB_HOURS}
-    return {"lab": asked | limits | {"gpus": instance_type(cloud.instance_type).gpus}}
+    return {"lab": values | limits | {"gpus": instance_type(cloud.instance_type).gpus}}
 
 
 def tags(workspace: Workspace, deployment: AwsDeployment) -> dict[str, str]:

@@ -53,8 +53,8 @@ class ScannedResource:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakScan:
-    """What the account contains of the course. `usd_per_hour` is the cost of the leaks, None if unknown; `course` is the tag of
-    this workspace; `unasked`: why other regions may contain something, empty if none does."""
+    """The resources of the course in the account. `usd_per_hour` is the cost of the leaks, None if unknown; `course` is the tag
+    of this workspace; `unasked`: why other regions may contain something, empty if none does."""
 
     account: str
     course: str
@@ -77,37 +77,44 @@ class LeakScan:
 def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
     """Scan every region. With `everyone`, the labs of other owners count as leaks too. Raises the errors of `Account.call`."""
     account = Account(context.settings.region, context.environ)
-    known = dict.fromkeys([context.settings.region, *REGIONS, *regions.read_used_regions(context.paths)])
+    usual_regions = dict.fromkeys([context.settings.region, *REGIONS, *regions.read_used_regions(context.paths)])
     with stage(context.watch, "elsewhere", "looking for the course in every other region"):
-        who = account.identity().account
-        elsewhere, unasked = resource_scan.find_regions_in_use(account, besides=known)
-    where = (*known, *elsewhere)
-    with stage(context.watch, "leaks", f"looking at everything in {', '.join(where)}"):
-        things = _classify(context, resource_scan.find(account, regions=where), everyone=everyone)
+        account_id = account.identity().account
+        elsewhere, unasked = resource_scan.find_regions_in_use(account, besides=usual_regions)
+    scanned_regions = (*usual_regions, *elsewhere)
+    with stage(context.watch, "leaks", f"looking at everything in {', '.join(scanned_regions)}"):
+        things = _classify(context, resource_scan.find(account, regions=scanned_regions), everyone=everyone)
         cost = _cost(context.paths, account, things)
-    return LeakScan(account=who, course=context.workspace.id, regions=where, things=things, usd_per_hour=cost, unasked=unasked)
+    return LeakScan(
+        account=account_id,
+        course=context.workspace.id,
+        regions=scanned_regions,
+        things=things,
+        usd_per_hour=cost,
+        unasked=unasked,
+    )
 
 
-def clean(context: Context, held: LeakScan, *, everyone: bool = False) -> tuple[list[Receipt], list[CloudResource]]:
+def clean(context: Context, scan: LeakScan, *, everyone: bool = False) -> tuple[list[Receipt], list[CloudResource]]:
     """Remove the leaks; return receipts of what was removed, and what still exists. Raises the errors of `Account.call`."""
-    account = Account(held.regions[0], context.environ)
+    account = Account(scan.regions[0], context.environ)
 
     def look() -> list[CloudResource]:
         return [
             thing.resource
-            for thing in _classify(context, resource_scan.find(account, regions=held.regions), everyone=everyone)
+            for thing in _classify(context, resource_scan.find(account, regions=scan.regions), everyone=everyone)
             if thing.state in {"leak", "unknown"}
         ]
 
-    left = remove_all(context, account, "leaks", held.leaks, look)
-    made = receipts(context.paths, account, held.leaks, left, held.regions)
-    for receipt in made:
+    leftovers = remove_all(context, account, "leaks", scan.leaks, look)
+    new_receipts = receipts(context.paths, account, scan.leaks, leftovers, scan.regions)
+    for receipt in new_receipts:
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack.replace("/", "_")), receipt)
-    return made, left
+    return new_receipts, leftovers
 
 
 def _classify(context: Context, resources: list[CloudResource], *, everyone: bool) -> list[ScannedResource]:
-    known = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
+    stacks_by_uid = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
     me = context.settings.owner or find_login()
     ends: dict[str, list[str]] = {}
     for resource in resources:
@@ -115,14 +122,14 @@ def _classify(context: Context, resources: list[CloudResource], *, everyone: boo
     over = {uid: all(map(_is_expired, stamps)) for uid, stamps in ends.items()}
     return [
         _classify_resource(
-            context.workspace, resource, known, "" if everyone else me, over=over[resource.tags.get("Stack", "")]
+            context.workspace, resource, stacks_by_uid, "" if everyone else me, over=over[resource.tags.get("Stack", "")]
         )
         for resource in resources
     ]
 
 
 def _classify_resource(
-    workspace: Workspace, resource: CloudResource, known: dict[str, str], me: str, *, over: bool
+    workspace: Workspace, resource: CloudResource, stacks_by_uid: dict[str, str], me: str, *, over: bool
 ) -> ScannedResource:
     """Classify one resource. `over`: the time of every resource of its stack is over.
 
@@ -132,11 +139,11 @@ def _classify_resource(
     uid = resource.tags.get("Stack", "")
     if not resource.seen:
         return ScannedResource(resource=resource, state="unknown", stack="")
-    if uid in known:
-        return ScannedResource(resource=resource, state="standing", stack=known[uid])
+    if uid in stacks_by_uid:
+        return ScannedResource(resource=resource, state="standing", stack=stacks_by_uid[uid])
     owner = resource.tags.get("Owner", "")
-    own = resource.tags.get("Course") == workspace.id or owner in {"", me} or not me
-    state: Standing = "leak" if own or over else "another's"
+    is_own = resource.tags.get("Course") == workspace.id or owner in {"", me} or not me
+    state: Standing = "leak" if is_own or over else "another's"
     return ScannedResource(resource=resource, state=state, stack=uid)
 
 
@@ -171,13 +178,15 @@ def find_untracked(context: Context, module: str | None = None) -> list[CloudRes
 
     Empty, without a request to AWS, if this workspace never built in a cloud. Raises the errors of `Account.call`.
     """
-    where = regions.read_used_regions(context.paths)
-    if not where:
+    used_regions = regions.read_used_regions(context.paths)
+    if not used_regions:
         return []
-    known = {deployment.uid for deployment in deployments.every(context.paths)}
-    with stage(context.watch, "untracked", f"looking for resources that no record explains in {', '.join(where)}"):
-        resources = resource_scan.find(Account(where[0], context.environ), course=context.workspace.id, regions=where)
-    return [resource for resource in resources if _is_untracked(resource, known, module)]
+    uids = {deployment.uid for deployment in deployments.every(context.paths)}
+    with stage(context.watch, "untracked", f"looking for resources that no record explains in {', '.join(used_regions)}"):
+        resources = resource_scan.find(
+            Account(used_regions[0], context.environ), course=context.workspace.id, regions=used_regions
+        )
+    return [resource for resource in resources if _is_untracked(resource, uids, module)]
 
 
 def remove_untracked(context: Context, resources: list[CloudResource]) -> list[Receipt]:
@@ -186,27 +195,31 @@ def remove_untracked(context: Context, resources: list[CloudResource]) -> list[R
     Raises the errors of `Account.call`.
     """
     account = Account(resources[0].region, context.environ)
-    wanted = {(resource.kind, resource.id) for resource in resources}
+    keys = {(resource.kind, resource.id) for resource in resources}
 
     def look() -> list[CloudResource]:
-        return [resource for resource in find_untracked(context) if (resource.kind, resource.id) in wanted]
+        return [resource for resource in find_untracked(context) if (resource.kind, resource.id) in keys]
 
-    left = remove_all(context, account, "untracked", resources, look)
-    return receipts(context.paths, account, resources, left, regions.read_used_regions(context.paths))
+    leftovers = remove_all(context, account, "untracked", resources, look)
+    return receipts(context.paths, account, resources, leftovers, regions.read_used_regions(context.paths))
 
 
 def receipts(
-    paths: WorkspacePaths, account: Account, resources: list[CloudResource], left: list[CloudResource], where: Sequence[str]
+    paths: WorkspacePaths,
+    account: Account,
+    resources: list[CloudResource],
+    leftovers: list[CloudResource],
+    scanned_regions: Sequence[str],
 ) -> list[Receipt]:
     """Return a receipt for each stack of these resources; what still exists of it is in its leftovers."""
-    stacks = sorted({resource.tags.get("Stack", "") for resource in [*resources, *left]})
-    return [_receipt(paths, account, uid, resources, left, where) for uid in stacks]
+    stacks = sorted({resource.tags.get("Stack", "") for resource in [*resources, *leftovers]})
+    return [_receipt(paths, account, uid, resources, leftovers, scanned_regions) for uid in stacks]
 
 
-def _is_untracked(resource: CloudResource, known: Collection[str], module: str | None) -> bool:
+def _is_untracked(resource: CloudResource, uids: Collection[str], module: str | None) -> bool:
     if not resource.seen:  # a kind that may not be listed may hide something
         return True
-    return resource.tags.get("Stack", "") not in known and module in {None, resource.tags.get("Module")}
+    return resource.tags.get("Stack", "") not in uids and module in {None, resource.tags.get("Module")}
 
 
 def _receipt(
@@ -214,28 +227,28 @@ def _receipt(
     account: Account,
     uid: str,
     resources: list[CloudResource],
-    left: list[CloudResource],
-    where: Sequence[str],
+    leftovers: list[CloudResource],
+    scanned_regions: Sequence[str],
 ) -> Receipt:
-    mine = [resource for resource in resources if resource.tags.get("Stack", "") == uid and resource.seen]
-    still = [resource for resource in left if resource.tags.get("Stack", "") == uid]
-    gone = {resource.id for resource in still}
+    stack_resources = [resource for resource in resources if resource.tags.get("Stack", "") == uid and resource.seen]
+    remaining = [resource for resource in leftovers if resource.tags.get("Stack", "") == uid]
+    remaining_ids = {resource.id for resource in remaining}
     cost = ""
     with suppress(GpucourseError):  # the ledger may be lost as well
-        if not still:
+        if not remaining:
             ledger.close(paths, account, uid)
         cost = f"{ledger.sum_costs(paths, uid):.4f}"
     return Receipt(
         stack=uid or "without a stack",
         uid=uid,
-        module=next((resource.tags["Module"] for resource in mine if "Module" in resource.tags), "?"),
+        module=next((resource.tags["Module"] for resource in stack_resources if "Module" in resource.tags), "?"),
         mode="aws",
         created="",
         destroyed=now_utc(),
-        existed=[f"{resource.kind} {resource.id}" for resource in mine],
-        removed=[f"{resource.kind} {resource.id}" for resource in mine if resource.id not in gone],
-        swept=[f"{resource.kind} {resource.id} in {resource.region}" for resource in mine],
-        leftovers=[resource.leftover for resource in still],
-        regions=list(where),
+        existed=[f"{resource.kind} {resource.id}" for resource in stack_resources],
+        removed=[f"{resource.kind} {resource.id}" for resource in stack_resources if resource.id not in remaining_ids],
+        swept=[f"{resource.kind} {resource.id} in {resource.region}" for resource in stack_resources],
+        leftovers=[resource.leftover for resource in remaining],
+        regions=list(scanned_regions),
         cost_usd=cost,
     )

@@ -42,18 +42,18 @@ _MAX_PRICE = Decimal(10_000)  # USD per hour: no correct price of one instance i
 
 
 def update(
-    path: Path, stack: str, charges: Sequence[Charge], at: datetime, ended: Mapping[str, tuple[datetime, str]] | None = None
+    path: Path, stack: str, charges: Sequence[Charge], at: datetime, ends: Mapping[str, tuple[datetime, str]] | None = None
 ) -> None:
     """Record the difference to what this stack costs right now: `charges` is the complete list.
 
     A new charge began at its own time if it has one, else at `at`; an open charge keeps its beginning. One that is no longer
-    among them ended, at the time and for the reason that `ended` has for its item, else at `at`. Raises StorageError.
+    among them ended, at the time and for the reason that `ends` has for its item, else at `at`. Raises StorageError.
     """
     bill, costing = read(path), {charge.item for charge in charges}
     lines = []
     for span in bill.of(stack).open():
         if span.charge.item not in costing:
-            moment, reason = (ended or {}).get(span.charge.item, (at, "gone"))
+            moment, reason = (ends or {}).get(span.charge.item, (at, "gone"))
             lines.append(_line("end", moment, item=span.charge.item, reason=reason))
     running = {span.charge.item for span in bill.open()}
     lines += [_line("start", charge.since or at, **_plain(charge)) for charge in charges if charge.item not in running]
@@ -83,10 +83,10 @@ def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> 
             running[charge.item] = len(spans)
             spans.append(Span(charge=charge, started=at))
     elif entry["event"] == "end":
-        where = running.pop(entry["item"], None)
-        if where is not None:
-            began = spans[where]
-            spans[where] = replace(began, ended=max(at, began.started), reason=str(entry.get("reason", "")))
+        index = running.pop(entry["item"], None)
+        if index is not None:
+            span = spans[index]
+            spans[index] = replace(span, ended=max(at, span.started), reason=str(entry.get("reason", "")))
 
 
 def _charge(entry: dict[str, Any]) -> Charge:
@@ -150,7 +150,7 @@ def settle(
         costing = money.find_charges(account, read_prices(paths, account.region), stack=uid)
     at, bill = now(), read(paths.ledger)
     running = bill.of(uid).open()
-    costing = [_again(charge, bill.spans) for charge in costing]
+    costing = [_correct_start(charge, bill.spans) for charge in costing]
     items = {charge.item for charge in costing}
     ends: dict[str, tuple[datetime, str]] = {}
     if any(span.charge.item not in items for span in running):
@@ -189,14 +189,14 @@ def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Dec
     Each counts with its current cost in the ledger; one that is being built with its quoted price, one that is being started or
     extended also with what it is about to cost.
     """
-    at, known = now(), read(paths.ledger)
+    at, bill = now(), read(paths.ledger)
     total = Decimal(0)
     for lab in deployments.every(paths):
         if not isinstance(lab, AwsDeployment) or lab.stack in without:
             continue
-        offered = Decimal(lab.cloud.usd_per_hour or 0) if lab.phase == "creating" else Decimal(0)
-        left = max(NO_TIME, datetime.fromisoformat(lab.cloud.expires) - at)
-        usd = usd_over(max(known.of(lab.uid).per_hour(), offered), left)
+        offer_usd = Decimal(lab.cloud.usd_per_hour or 0) if lab.phase == "creating" else Decimal(0)
+        remaining = max(NO_TIME, datetime.fromisoformat(lab.cloud.expires) - at)
+        usd = usd_over(max(bill.of(lab.uid).per_hour(), offer_usd), remaining)
         if booked := lab.cloud.reservation:
             usd = max(usd, usd_over(Decimal(booked.usd_per_hour), max(NO_TIME, datetime.fromisoformat(booked.until) - at)))
         total += usd
@@ -224,7 +224,7 @@ def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) ->
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
 
 
-def _again(charge: Charge, spans: Iterable[Span]) -> Charge:
+def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
     """Return the charge with the right beginning: if the item cost before, was stopped, and costs again, it began just now."""
     last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
@@ -237,21 +237,21 @@ def _ends(
 
     A terminated instance no longer says which disk was its own: it is the one that began with it.
     """
-    known: dict[str, tuple[datetime, str]] = {
+    ends: dict[str, tuple[datetime, str]] = {
         item: (instance.ended or latest, instance.reason or instance.state)
         for item, instance in money.match_ended_instances(cloud_instances).items()
     }
     spans = list(running)
-    hosts = [span for span in spans if span.charge.kind == "instance" and span.charge.item in known]
+    hosts = [span for span in spans if span.charge.kind == "instance" and span.charge.item in ends]
     for span in spans:
-        if span.charge.item in known:
+        if span.charge.item in ends:
             continue
-        known[span.charge.item] = latest, "gone"
+        ends[span.charge.item] = latest, "gone"
         if span.charge.kind == "disk" and hosts:
             host = min(hosts, key=lambda host_span: abs((host_span.started - span.started).total_seconds()))
             if abs((host.started - span.started).total_seconds()) < 60:
-                known[span.charge.item] = known[host.charge.item]
-    return known
+                ends[span.charge.item] = ends[host.charge.item]
+    return ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,10 +299,10 @@ def store_prices(context: Context, book: PriceBook) -> None:
     """Store what AWS reported, for the ledger and for commands while AWS does not answer. Raises StorageError, StackBusy."""
     with context.lock("prices", "store the prices"):
         try:
-            others = [price for price in _read_stored(context.paths).prices if price.region != book.region]
+            other_prices = [price for price in _read_stored(context.paths).prices if price.region != book.region]
         except MissingError:  # replaced by a readable file
-            others = []
-        own = [
+            other_prices = []
+        new_prices = [
             StoredPrice(
                 region=book.region,
                 instance_type=name,
@@ -314,7 +314,7 @@ def store_prices(context: Context, book: PriceBook) -> None:
             )
             for (name, market, zone), rate in book.fresh
         ]
-        write_record(context.paths.prices, StoredPrices(prices=[*others, *own]))
+        write_record(context.paths.prices, StoredPrices(prices=[*other_prices, *new_prices]))
 
 
 def _read_stored(paths: WorkspacePaths) -> StoredPrices:

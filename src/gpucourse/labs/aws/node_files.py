@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpucourse.ports import Link
 
 FOLDER = '"${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"'
-_LONGEST = 1 << 16
+_MAX_BYTES = 1 << 16
 # Root owns the folder on a node. Written aside and renamed: a watcher looks each minute, and never reads half a number.
 _WRITE = "cd {folder} && if [ -w . ]; then sh -c {script}; else sudo -n sh -c {script}; fi"
 
@@ -24,29 +24,29 @@ _WRITE = "cd {folder} && if [ -w . ]; then sh -c {script}; else sudo -n sh -c {s
 def write(link: Link, name: str, text: str) -> None:
     """Write one of the files. Raises InfrastructureError with the node's message, UnreachableError."""
     script = f"printf '%s\\n' {shlex.quote(text)} >{name}.new && mv {name}.new {name}"
-    done = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(script)), timeout_s=20.0)
-    if not done.ok:
-        said = printable(done.stderr.decode("utf-8", "replace").strip().split("\n")[-1])
-        raise InfrastructureError(f"{link.node.name}: its {name} could not be written: {said}", hint="gpucourse status")
+    result = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(script)), timeout_s=20.0)
+    if not result.ok:
+        message = printable(result.stderr.decode("utf-8", "replace").strip().split("\n")[-1])
+        raise InfrastructureError(f"{link.node.name}: its {name} could not be written: {message}", hint="gpucourse status")
 
 
 def remove(link: Link, name: str) -> None:
     """Remove one of the files, whether it exists or not. Raises the errors of `write`."""
-    done = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(f"rm -f {name}")), timeout_s=20.0)
-    if not done.ok:
-        said = printable(done.stderr.decode("utf-8", "replace").strip().split("\n")[-1])
-        raise InfrastructureError(f"{link.node.name}: its {name} could not be removed: {said}", hint="gpucourse status")
+    result = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(f"rm -f {name}")), timeout_s=20.0)
+    if not result.ok:
+        message = printable(result.stderr.decode("utf-8", "replace").strip().split("\n")[-1])
+        raise InfrastructureError(f"{link.node.name}: its {name} could not be removed: {message}", hint="gpucourse status")
 
 
 def idle(link: Link) -> Idle | None:
     """Return what the idle agent saw last; None if it has not looked yet."""
-    done = link.run(f"cat {FOLDER}/idle.json", timeout_s=5.0)
+    result = link.run(f"cat {FOLDER}/idle.json", timeout_s=5.0)
     try:
-        known = parse_typed(done.stdout, _IdleReport, max_bytes=_LONGEST)
+        report = parse_typed(result.stdout, _IdleReport, max_bytes=_MAX_BYTES)
     except OutsideError:
         return None
-    busy = tuple(printable(reason) for reason in known.busy)
-    return Idle(node=link.node.name, seen_at=known.now, busy=busy, ends_at=known.ends_at)
+    busy = tuple(printable(reason) for reason in report.busy)
+    return Idle(node=link.node.name, seen_at=report.now, busy=busy, ends_at=report.ends_at)
 
 
 @dataclass(frozen=True, kw_only=True)

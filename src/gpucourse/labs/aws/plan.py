@@ -63,14 +63,14 @@ class LabPlan:
     book: PriceBook
     hours: Decimal
     interrupted: bool
-    allowed: tuple[str, ...] = ()
+    instance_types: tuple[str, ...] = ()
     changes: list[tuple[str, str]] = field(default_factory=list)
     forgotten: bool = False
 
     @property
     def fresh(self) -> bool:
         """Return whether nothing of the lab exists yet."""
-        return self.choice.standing is None
+        return self.choice.existing is None
 
     def estimate(self, name: str, zone: str = "") -> tuple[Charge, ...]:
         """Return what the lab costs an hour with nodes of that type, in that zone if one is given."""
@@ -127,10 +127,10 @@ class LabPlan:
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
         cloud.priced = f"{charges[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in charges)}"
 
-    def move(self, there: Placement, *, placement_group: bool) -> None:
+    def move(self, placement: Placement, *, placement_group: bool) -> None:
         """Move the lab to another zone or type, at the price there."""
         cloud = self.deployment.cloud
-        cloud.zone, cloud.instance_type, cloud.placement_group = there.zone, there.instance_type, placement_group
+        cloud.zone, cloud.instance_type, cloud.placement_group = placement.zone, placement.instance_type, placement_group
         cloud.gpu = instance_type(cloud.instance_type).gpu.lower()
         self.record_price()
 
@@ -148,7 +148,7 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What the account says about the requested labs: its number, which of them fit, the zones with their types, the prices,
+    """The account's answers about the requested labs: its number, which of them fit, the zones with their types, the prices,
     the address for which SSH is opened, and the findings of the checks."""
 
     account: str
@@ -161,7 +161,7 @@ class Survey:
 
 @dataclass(kw_only=True)
 class AwsProposal(PricedProposal):
-    """What `deploy` is about to do. `over_budget`: allow more than is left. `command`: what was typed."""
+    """The plan of `deploy`. `over_budget`: allow more than is left. `command`: what was typed."""
 
     over_budget: bool
     command: str
@@ -182,9 +182,9 @@ def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
     """
     request, notes = replace_any_gpu(context, request)
     plans: list[LabPlan] = []
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for stack in sorted(choice.stack for choice in choices(context, request)):
-            held.enter_context(context.lock(stack, f"deploy {request.module}"))
+            locks.enter_context(context.lock(stack, f"deploy {request.module}"))
         try:
             proposal = _make_proposal(context, request, choices(context, request), plans)
             proposal.notes[:0] = notes
@@ -195,24 +195,24 @@ def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
                     plan.lab.terraform.discard_if_empty()
 
 
-def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice], plans: list[LabPlan]) -> AwsProposal:
+def _make_proposal(context: Context, request: DeployRequest, choices: list[Choice], plans: list[LabPlan]) -> AwsProposal:
     """Return the proposal; `plans` gets each plan before Terraform writes anything for it."""
-    facts = survey(context, request, wanted)
-    now, notes = facts.fit.now, list(facts.fit.notes)
+    facts = survey(context, request, choices)
+    selection, notes = facts.fit.now, list(facts.fit.notes)
     notes += [f"prices could not be refreshed: {reason}; those of an earlier day are used" for reason in facts.book.complaints]
-    budget = read_budget(context, {choice.stack for choice in now})
-    for choice in now:
+    budget = read_budget(context, {choice.stack for choice in selection})
+    for choice in selection:
         plan = make_plan(context, choice, facts)
         plans.append(plan)
         _plan_with_terraform(context.watch, plan)
-        plan.allowed += tuple(
+        plan.instance_types += tuple(
             sibling.instance_type
             for sibling in plan.siblings
             if request.over_budget or budget.allows(usd_over(sibling.usd_per_hour, plan.hours))
         )
         if plan.forgotten:
-            lost = "does not know all of it" if plan.lab.terraform.addresses() else "is lost"
-            text = f"Terraform's state {lost}, so what exists of it is removed and rebuilt; outputs are collected first"
+            trouble = "does not know all of it" if plan.lab.terraform.addresses() else "is lost"
+            text = f"Terraform's state {trouble}, so what exists of it is removed and rebuilt; outputs are collected first"
             notes.append(f"{choice.stack}: {text}")
     return AwsProposal(
         plans=plans,
@@ -241,28 +241,33 @@ def _is_forgotten(plan: LabPlan) -> bool:
     return makes_nodes and bool(find_unmanaged(plan.lab))
 
 
-def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Survey:
+def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> Survey:
     """Ask the account about these labs, which are in one region.
 
     Raises MissingError with everything that blocks them, and the errors of `Account.call`.
     """
-    region = wanted[0].region
+    region = choices[0].region
     account = Account(region, context.environ)
     with stage(context.watch, "account", f"asking AWS about {region}"):
-        who, quotas = account.identity(), Quotas(account)
-        for choice in wanted:
-            if choice.standing is not None:
-                check_identity(who, choice.standing)
-                check_growth(quotas, choice, choice.standing)
-        fitting = fit(quotas, wanted, chosen=request.nodes is not None)
+        identity, quotas = account.identity(), Quotas(account)
+        for choice in choices:
+            if choice.existing is not None:
+                check_identity(identity, choice.existing)
+                check_growth(quotas, choice, choice.existing)
+        fitting = fit(quotas, choices, is_fixed=request.nodes is not None)
         types = {name for choice in fitting.now for name in (choice.instance_type, *choice.with_types, *choice.others)}
         book = refresh_prices(read_prices(context.paths, region), account, types, datetime.now(UTC))
         find_offers = cache(partial(offerings.offers, account, frozenset(types)))
         cidr, findings = "", list[Finding]()
-        if new := [choice for choice in fitting.now if choice.standing is None]:
-            said = request.ssh_cidr or context.settings.ssh_cidr
+        if new := [choice for choice in fitting.now if choice.existing is None]:
+            cidr_text = request.ssh_cidr or context.settings.ssh_cidr
             environment = make_environment(
-                context, quotas, [choice.need for choice in new], book, new[0].market, validate_cidr(said) if said else ""
+                context,
+                quotas,
+                [choice.need for choice in new],
+                book,
+                new[0].market,
+                validate_cidr(cidr_text) if cidr_text else "",
             )
             special = bool(request.gpu or request.nodes)
             look = PreflightRequest(
@@ -271,7 +276,7 @@ def survey(context: Context, request: DeployRequest, wanted: list[Choice]) -> Su
             findings = preflight(replace(environment, find_offers=find_offers, request=request_command(look)))
             _refuse_if_blocked(new[0], findings, fitting)
             cidr = environment.ssh_cidr or caller_cidr(context.environ)
-        return Survey(account=who.account, fit=fitting, offers=find_offers(), book=book, ssh_cidr=cidr, findings=findings)
+        return Survey(account=identity.account, fit=fitting, offers=find_offers(), book=book, ssh_cidr=cidr, findings=findings)
 
 
 def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:
@@ -279,7 +284,7 @@ def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:
     or without Terraform."""
     deployment = _make_deployment(context, choice, facts)
     hours = Decimal(str(choice.ttl_hours))
-    if choice.standing is not None:
+    if choice.existing is not None:
         hours = max(Decimal(0), round(Decimal(str(-seconds_since(deployment.cloud.expires))) / 3600, 4))
     return LabPlan(
         choice=choice,
@@ -288,14 +293,14 @@ def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:
         offers=facts.offers,
         book=facts.book,
         hours=hours,
-        interrupted=choice.former is not None or (choice.standing is not None and deployment.phase != "ready"),
-        allowed=(deployment.cloud.instance_type,),
+        interrupted=choice.former is not None or (choice.existing is not None and deployment.phase != "ready"),
+        instance_types=(deployment.cloud.instance_type,),
     )
 
 
 def _make_deployment(context: Context, choice: Choice, facts: Survey) -> AwsDeployment:
-    if choice.standing is not None:
-        return _use_former_record(context, choice, choice.standing)
+    if choice.existing is not None:
+        return _use_former_record(context, choice, choice.existing)
     kind = instance_type(choice.instance_type)
     place = offerings.first_attempt(facts.offers, kind.name, with_types=choice.with_types)
     if place is None:
@@ -345,50 +350,51 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
 
 def fit(
     quotas: Quotas,
-    wanted: list[Choice],
+    choices: list[Choice],
     *,
-    chosen: bool,
+    is_fixed: bool,
     networks: Callable[[Account], tuple[int, int]] = networks,
 ) -> Fit:
     """Divide the labs by the rest of the quotas: all at once, or some now and others afterwards; with fewer nodes if necessary.
     An unknown limit counts as enough: the launch will show it.
 
-    `chosen`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
+    `is_fixed`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
     preflight says so. `networks` queries the account.
     """
-    result = Fit(now=[choice for choice in wanted if choice.standing is not None])
-    new = [choice for choice in wanted if choice.standing is None]
+    result = Fit(now=[choice for choice in choices if choice.existing is not None])
+    new = [choice for choice in choices if choice.existing is None]
     if not new:
         return result
     market = new[0].market
-    left = {(item.code, item.market): item.free for item in quotas.assess([choice.need for choice in new], market)}
+    remaining = {(item.code, item.market): item.free for item in quotas.assess([choice.need for choice in new], market)}
     room = _count_free_networks(quotas.account, networks) if len(new) > 1 else None
     for choice in new:
-        taken = choice if _holds(left, choice, market) else None
-        smaller = _smaller(left, choice, market) if taken is None else None
-        if not chosen:
-            taken = taken or smaller
+        candidate = choice if _holds(remaining, choice, market) else None
+        smaller = _smaller(remaining, choice, market) if candidate is None else None
+        if not is_fixed:
+            candidate = candidate or smaller
         elif smaller is not None:
             result.fewer = smaller.nodes
-        full = room is not None and sum(item.standing is None for item in result.now) >= room
-        if (taken is None or full) and result.now:
+        full = room is not None and sum(item.existing is None for item in result.now) >= room
+        if (candidate is None or full) and result.now:
             result.later.append(choice)
             continue
-        if taken is not None and taken.nodes < choice.nodes:
+        if candidate is not None and candidate.nodes < choice.nodes:
             result.notes.append(
-                f"the quota holds {taken.nodes} nodes, not {choice.nodes}: module {choice.module.id} works with them as well"
+                f"the quota holds {candidate.nodes} nodes, not {choice.nodes}: "
+                f"module {choice.module.id} works with them as well"
             )
-        for key, vcpus in _takes(taken or choice, market).items():
-            free = left[key]
-            left[key] = None if free is None else free - vcpus
-        result.now.append(taken or choice)
+        for key, vcpus in _takes(candidate or choice, market).items():
+            free = remaining[key]
+            remaining[key] = None if free is None else free - vcpus
+        result.now.append(candidate or choice)
     return result
 
 
-def check_growth(quotas: Quotas, choice: Choice, standing: AwsDeployment) -> None:
+def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> None:
     """Check that the quota allows an existing lab's additional instances beside what already runs. Raises MissingError if it
     does not."""
-    growth = measure_growth(quotas.account, choice.need, standing)
+    growth = measure_growth(quotas.account, choice.need, existing)
     assessed = quotas.assess([growth], choice.market)
     if all(item.enough is not False for item in assessed):
         return
@@ -404,16 +410,16 @@ def check_growth(quotas: Quotas, choice: Choice, standing: AwsDeployment) -> Non
 
 
 def measure_growth(
-    account: Account, need: LabNeed, standing: AwsDeployment, *, find: Callable[..., list[CloudInstance]] = instances.find
+    account: Account, need: LabNeed, existing: AwsDeployment, *, find: Callable[..., list[CloudInstance]] = instances.find
 ) -> LabNeed:
     """Return what an existing lab needs of the quota beside its running instances, in the type of its nodes: 0 machines if all
     run.
 
     Raises the errors of `Account.call`. `find` queries the account.
     """
-    listed = find(account, stack=standing.uid)
+    listed = find(account, stack=existing.uid)
     running = Counter(instance.instance_type for instance in listed if instance.state in {"pending", "running"})
-    whole = need.with_workers(instance_type=standing.cloud.instance_type)
+    whole = need.with_workers(instance_type=existing.cloud.instance_type)
     missing = (replace(machines, count=max(0, machines.count - running[machines.instance_type])) for machines in whole.machines)
     return replace(whole, machines=tuple(missing), smaller="")
 
@@ -423,29 +429,29 @@ def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota])
     workers = growth.machines[-1]
     kind = instance_type(workers.instance_type)
     free = next((item.free for item in assessed if item.code == kind.quota[workers.market(choice.market)]), None)
-    stands = choice.nodes - workers.count
-    return stands + free // kind.vcpus if free is not None else 0
+    running = choice.nodes - workers.count
+    return running + free // kind.vcpus if free is not None else 0
 
 
 def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
     """Return how many more labs the region has room for, since each has a network of its own; None if unknown."""
     try:
-        held, allowed = networks(account)
+        used, limit = networks(account)
     except GpucourseError:
         return None
-    return max(0, allowed - held)
+    return max(0, limit - used)
 
 
-def _smaller(left: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
+def _smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
     least = choice.lab.min_nodes or choice.nodes
     return next(
-        (less for count in range(choice.nodes - 1, least - 1, -1) if _holds(left, less := choice.with_nodes(count), market)),
+        (less for count in range(choice.nodes - 1, least - 1, -1) if _holds(remaining, less := choice.resize(count), market)),
         None,
     )
 
 
-def _holds(left: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> bool:
-    return all(free is None or vcpus <= free for key, vcpus in _takes(choice, market).items() for free in (left[key],))
+def _holds(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> bool:
+    return all(free is None or vcpus <= free for key, vcpus in _takes(choice, market).items() for free in (remaining[key],))
 
 
 def _takes(choice: Choice, market: Market) -> dict[tuple[str, Market], int]:

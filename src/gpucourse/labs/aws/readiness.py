@@ -38,7 +38,7 @@ _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 
 @dataclass(frozen=True, kw_only=True)
 class ReadinessTimes:
-    """How long to wait for each readiness check, and the pause before it is repeated, in seconds."""
+    """The longest wait for each readiness check, and the pause before it is repeated, in seconds."""
 
     listed_s: float = instances.LISTED_S
     console_s: float = 900.0  # the console shows the host key minutes after the start, with a slow disk many minutes
@@ -69,7 +69,7 @@ def wait_until_ready(
     inventory = lab.deployment.inventory
     if inventory is None:
         raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
-    wanted = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
+    gpus_by_node = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
     inventory = _pin_host_keys(context.watch, lab, inventory, _await_instances(context.watch, lab, inventory, times), times)
     write_ssh_files(context, lab.paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
@@ -79,14 +79,14 @@ def wait_until_ready(
         with stage(context.watch, "first boot", "the first boot is over"):
             marks = first_boot.wait(context, fleet, pause_s=times.boot_pause_s)
         simulated = {name for name, mark in marks.items() if mark.simulated}
-        with_gpu = [node for node in fleet.nodes if wanted[node.name]]
+        with_gpu = [node for node in fleet.nodes if gpus_by_node[node.name]]
         _driver(context.watch, fleet, with_gpu, simulated)
         with stage(context.watch, "torch", "torch is there"):
             _torch(context.watch, fleet, with_gpu)
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
                 collective_check.hold(context, fleet, with_gpu, simulated)
-    inventory = replace(inventory, nodes=tuple(_as_it_is(node, marks[node.name]) for node in inventory.nodes))
+    inventory = replace(inventory, nodes=tuple(_count_reported_gpus(node, marks[node.name]) for node in inventory.nodes))
     if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
         lab.deployment.shared = SHARED
         _slurm(context, lab, inventory, simulated, times)
@@ -97,18 +97,18 @@ def _gpus(node: Node) -> int:
     """Return how many GPUs the type of the instance has, even if an earlier check found a simulated node without any."""
     from gpucourse.aws.offerings import instance_types
 
-    known = instance_types().get(node.instance_type)
-    return known.gpus if known else 0
+    instance_type = instance_types().get(node.instance_type)
+    return instance_type.gpus if instance_type else 0
 
 
-def _as_it_is(node: Node, mark: first_boot.BootMark) -> Node:
+def _count_reported_gpus(node: Node, mark: first_boot.BootMark) -> Node:
     """Return the node with the GPUs that it counts if it reports that it is simulated; else unchanged."""
-    return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
+    return replace(node, gpus=len(mark.hardware.gpus)) if mark.simulated else node
 
 
 def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times: ReadinessTimes) -> dict[str, CloudInstance]:
     """Return the instance of each node once all of them run."""
-    began = time.monotonic()
+    start_s = time.monotonic()
     with stage(watch, "instances", "the instances run"):
         names = [node.name for node in inventory.nodes]
         listed = instances.find_nodes(lab.account, stack=lab.deployment.uid, names=names, timeout_s=times.listed_s)
@@ -126,7 +126,7 @@ def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times:
             )
         cloud_instances = instances.wait(lab.account, [alive[node.name].id for node in inventory.nodes], "running")
         for instance in cloud_instances:
-            seconds = time.monotonic() - began
+            seconds = time.monotonic() - start_s
             watch(
                 NodeEvent(
                     node=instance.node, step="running", ok=True, seconds=seconds, detail=f"{instance.id}, {instance.address}"
@@ -147,17 +147,17 @@ def _pin_host_keys(
         for node in inventory.nodes
     ]
     strangers = [
-        node for node, before in zip(nodes, inventory.nodes, strict=True) if not node.host_key or node.address != before.address
+        node for node, former in zip(nodes, inventory.nodes, strict=True) if not node.host_key or node.address != former.address
     ]
     if not strangers:
         return replace(inventory, nodes=tuple(nodes))
 
     def ask(node: Node) -> Node:
-        began = time.monotonic()
+        start_s = time.monotonic()
         waiting = partial(ResourceEvent, address=f"{node.name}: host key on its console", action="set-up")
         watch(waiting(state="started", seconds=0.0))
         key = console.host_key(lab.account, running[node.name].id, timeout_s=times.console_s)
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start_s
         watch(waiting(state="done", seconds=seconds))
         watch(NodeEvent(node=node.name, step="console", ok=key is not None, seconds=seconds))
         if key is None:
@@ -177,21 +177,21 @@ def _pin_host_keys(
 
 def _answers(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
     """Connect to every node; one that has just booted may refuse at first."""
-    began = time.monotonic()
+    start_s = time.monotonic()
 
     def connect(node: Node) -> None:
         while True:
             try:
                 fleet.link(node)
             except UnreachableError as error:
-                late = time.monotonic() - began > times.ssh_s
+                late = time.monotonic() - start_s > times.ssh_s
                 if isinstance(error, OtherHostKey) or late or context.stop.wait(times.ssh_pause_s):
                     context.watch(
-                        NodeEvent(node=node.name, step="ssh", ok=False, seconds=time.monotonic() - began, detail=error.what)
+                        NodeEvent(node=node.name, step="ssh", ok=False, seconds=time.monotonic() - start_s, detail=error.what)
                     )
                     raise _explain_moved_address(context, lab, error) from error
             else:
-                context.watch(NodeEvent(node=node.name, step="ssh", ok=True, seconds=time.monotonic() - began))
+                context.watch(NodeEvent(node=node.name, step="ssh", ok=True, seconds=time.monotonic() - start_s))
                 return
 
     from gpucourse.remote.fleet import values
@@ -204,13 +204,13 @@ def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableEr
     if context.settings.ssh_cidr:
         return error
     try:
-        now = caller_cidr(context.environ)
+        address = caller_cidr(context.environ)
     except GpucourseError:
         return error
-    if now == lab.cloud.ssh_cidr:
+    if address == lab.cloud.ssh_cidr:
         return error
     return UnreachableError(
-        f"{error.what} (SSH is open to {lab.cloud.ssh_cidr}, and this computer is {now} now)",
+        f"{error.what} (SSH is open to {lab.cloud.ssh_cidr}, and this computer is {address} now)",
         hint=f"gpucourse allow-ip {lab.deployment.module}",
     )
 
@@ -220,11 +220,11 @@ def _driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[
     note."""
 
     def ask(link: Link) -> None:
-        began = time.monotonic()
-        done = link.run(_DRIVER, timeout_s=ANSWER_S)
-        seen = [line for line in done.stdout.decode(errors="replace").splitlines() if line.strip()]
-        seconds, ok = time.monotonic() - began, done.ok and len(seen) == link.node.gpus
-        detail = seen[0] if ok else (done.stderr.decode(errors="replace").strip() or f"{len(seen)} GPUs")[-300:]
+        start_s = time.monotonic()
+        result = link.run(_DRIVER, timeout_s=ANSWER_S)
+        lines = [line for line in result.stdout.decode(errors="replace").splitlines() if line.strip()]
+        seconds, ok = time.monotonic() - start_s, result.ok and len(lines) == link.node.gpus
+        detail = lines[0] if ok else (result.stderr.decode(errors="replace").strip() or f"{len(lines)} GPUs")[-300:]
         watch(NodeEvent(node=link.node.name, step="nvidia-smi", ok=ok, seconds=seconds, detail=detail))
         if not ok:
             raise InfrastructureError(
@@ -234,7 +234,7 @@ def _driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[
 
     if real := [node for node in nodes if node.name not in simulated]:
         with stage(watch, "driver", "the driver sees the GPUs"):
-            _on(fleet, ask, real)
+            _run_on(fleet, ask, real)
     if skipped := [node.name for node in nodes if node.name in simulated]:
         text = f"{', '.join(skipped)}: simulated, as the machine itself says: no GPU, so no driver is looked for"
         watch(Note(text=text, level="warning"))
@@ -250,9 +250,9 @@ def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set
     ssh = f"gpucourse ssh {lab.deployment.module} --"
     hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume takes a drained node back"
     with stage(context.watch, "slurm", "Slurm has every node with its GPUs"):
-        gone = forget_others(context, inventory, stack=lab.deployment.uid)
+        removed_nodes = forget_others(context, inventory, stack=lab.deployment.uid)
         limit, pause = times.slurm_s, times.slurm_pause_s
-        wait_for_slurm(context, inventory, gone=gone, patience_s=limit, poll_s=pause, hint=hint)
+        wait_for_slurm(context, inventory, removed_nodes=removed_nodes, patience_s=limit, poll_s=pause, hint=hint)
 
 
 def _torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
@@ -261,20 +261,20 @@ def _torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
     missing: list[str] = []
 
     def ask(link: Link) -> None:
-        began = time.monotonic()
+        start_s = time.monotonic()
         torch = jobs.probe(link, ("torch",), (29500, 29500), versions=True).modules["torch"]
         detail = torch.version if torch.found else "not installed"
-        watch(NodeEvent(node=link.node.name, step="torch", ok=torch.found, seconds=time.monotonic() - began, detail=detail))
+        watch(NodeEvent(node=link.node.name, step="torch", ok=torch.found, seconds=time.monotonic() - start_s, detail=detail))
         if not torch.found:
             missing.append(f"{link.node.name} ({link.node.python})")
 
-    _on(fleet, ask, nodes)
+    _run_on(fleet, ask, nodes)
     if missing:
         text = f"torch is not installed on {', '.join(sorted(missing))}: exercises that need it will not run there"
         watch(Note(text=text, level="warning"))
 
 
-def _on(fleet: Fleet, task: Callable[[Link], T], nodes: Sequence[Node]) -> list[T]:
+def _run_on(fleet: Fleet, task: Callable[[Link], T], nodes: Sequence[Node]) -> list[T]:
     from gpucourse.remote.fleet import values
 
     return values(fleet.do_on_each(partial(task), nodes))
@@ -289,18 +289,18 @@ def forget_others(context: Context, inventory: Inventory, *, stack: str) -> froz
     from gpucourse.remote.fleet import Fleet, values
 
     folder = _SLURM_NODES.format(stack=shlex.quote(stack))
-    ours = {node.name for node in inventory.nodes}
+    node_names = {node.name for node in inventory.nodes}
 
     def forget(link: Link) -> frozenset[str]:
-        known = link.run(f"ls {folder}", timeout_s=20.0).stdout.decode(errors="replace").split()
-        others = frozenset(name for name in known if name not in ours and not name.endswith(".new"))
-        if not others:
-            return others
-        done = link.run(_REMOVE_NODES.format(folder=folder, names=shlex.join(sorted(others))), timeout_s=20.0)
-        if done.ok:
-            return others
-        said = done.stderr.decode(errors="replace").strip()[-200:]
-        text = f"Slurm still lists nodes of an earlier, larger lab as down: {', '.join(sorted(others))} ({said})"
+        files = link.run(f"ls {folder}", timeout_s=20.0).stdout.decode(errors="replace").split()
+        obsolete = frozenset(name for name in files if name not in node_names and not name.endswith(".new"))
+        if not obsolete:
+            return obsolete
+        result = link.run(_REMOVE_NODES.format(folder=folder, names=shlex.join(sorted(obsolete))), timeout_s=20.0)
+        if result.ok:
+            return obsolete
+        message = result.stderr.decode(errors="replace").strip()[-200:]
+        text = f"Slurm still lists nodes of an earlier, larger lab as down: {', '.join(sorted(obsolete))} ({message})"
         context.watch(Note(text=text, level="warning"))
         return frozenset()
 

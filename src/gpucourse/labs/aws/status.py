@@ -76,29 +76,29 @@ def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, wi
         looks["account", lab.stack] = partial(check_account, account, lab)
         looks["backstop", lab.stack] = partial(schedule.read_scheduled_ends, account, stack=lab.uid)
         looks["bill", lab.stack] = partial(ledger.settle, context.paths, account, lab.uid, expires=cloud.expires)
-    said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=within_s), strict=True))
-    views = {lab.stack: _outlook(context.paths, lab, said) for lab in labs}
+    answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=within_s), strict=True))
+    views = {lab.stack: _outlook(context.paths, lab, answers) for lab in labs}
     if ask_nodes:
         _ask_nodes(context.transport, labs, views)
     recorded = {lab.uid for lab in labs}
-    every = [instance for region in places for instance in _as_instances(said["instances", region])]
+    every = [instance for region in places for instance in _read_instances(answers["instances", region])]
     return AccountView(
         labs=views, unrecorded=[instance for instance in every if instance.alive and instance.stack not in recorded]
     )
 
 
-def _outlook(paths: WorkspacePaths, lab: AwsDeployment, said: dict[tuple[str, str], object]) -> Outlook:
+def _outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:
     cloud = lab.cloud
-    answered = said["instances", cloud.region]
-    trouble = next((item for item in (said["account", lab.stack], answered) if isinstance(item, GpucourseError)), None)
-    mine = [item for item in _as_instances(answered) if item.stack == lab.uid]
-    alive = [item for item in mine if item.alive]
-    left = (datetime.fromisoformat(cloud.expires) - ledger.now()).total_seconds()
+    answered = answers["instances", cloud.region]
+    trouble = next((item for item in (answers["account", lab.stack], answered) if isinstance(item, GpucourseError)), None)
+    lab_instances = [item for item in _read_instances(answered) if item.stack == lab.uid]
+    alive = [item for item in lab_instances if item.alive]
+    remaining_s = (datetime.fromisoformat(cloud.expires) - ledger.now()).total_seconds()
     return Outlook(
-        nodes=_unknown(lab) if trouble else _health(lab, mine),
+        nodes=_unknown(lab) if trouble else _health(lab, lab_instances),
         instances={item.node: item.id for item in alive},
         expires=cloud.expires,
-        seconds_left=left,
+        seconds_left=remaining_s,
         cost_usd=ledger.sum_costs(paths, lab.uid),
         usd_per_hour=ledger.per_hour(paths, lab),
         unknown=trouble.what if trouble else "",
@@ -107,9 +107,9 @@ def _outlook(paths: WorkspacePaths, lab: AwsDeployment, said: dict[tuple[str, st
         if trouble
         else [
             termination_reason.describe_termination(item, cloud.expires)
-            for item in termination_reason.find_lost_instances(lab, mine).values()
+            for item in termination_reason.find_lost_instances(lab, lab_instances).values()
         ],
-        backstop="" if trouble else _backstop(said["backstop", lab.stack], cloud.backstop),
+        backstop="" if trouble else _backstop(answers["backstop", lab.stack], cloud.backstop),
     )
 
 
@@ -145,7 +145,7 @@ def _backstop(answer: object, recorded: str) -> str:
     return f"none: {recorded}" if recorded else "none: its schedules are gone"
 
 
-def _as_instances(answer: object) -> list[CloudInstance]:
+def _read_instances(answer: object) -> list[CloudInstance]:
     return answer if isinstance(answer, list) else []
 
 

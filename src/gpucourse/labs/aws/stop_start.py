@@ -48,7 +48,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
         _nothing_runs(context, deployment)
         account = account_of(context.environ, deployment)
         cloud_instances = _find_alive(account, deployment)
-        before = ledger.per_hour(context.paths, deployment)
+        former_rate = ledger.per_hour(context.paths, deployment)
         ids = [instance.id for instance in cloud_instances if instance.state in {"pending", "running"}]
         with stage(context.watch, "stop", f"stopping {', '.join(instance.node for instance in cloud_instances)}"):
             instances.stop(account, ids)
@@ -56,8 +56,8 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
             deployments.save(context.paths, deployment)
             instances.wait(account, [instance.id for instance in cloud_instances], "stopped", sleep=_pause(context.stop))
         ledger.settle_if_possible(context, account, deployment)
-        now = ledger.per_hour(context.paths, deployment)
-        was = f" instead of ${before:.2f}" if before and ids else ""
+        rate = ledger.per_hour(context.paths, deployment)
+        comparison = f" instead of ${former_rate:.2f}" if former_rate and ids else ""
         until = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
         return ChangeResult(
             stack=deployment.stack,
@@ -70,11 +70,11 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
                     else f"{instance.node} was stopped before"
                     for instance in cloud_instances
                 ),
-                f"its disks stay and cost ${now or 0:.2f} an hour{was}; what was on the fast local disk is gone",
+                f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; what was on the fast local disk is gone",
             ],
             warnings=[_end_of_a_pause(module, until, alone=bool(cloud.backstop))],
             expires=cloud.expires,
-            usd_per_hour=now,
+            usd_per_hour=rate,
             next=f"gpucourse start {deployment.module}",
         )
 
@@ -89,9 +89,9 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
 
     with lock_lab(context, module, gpu=gpu, verb="start") as deployment:
         cloud = deployment.cloud
-        left = datetime.fromisoformat(cloud.expires) - ledger.now()
-        if left < SOONEST:
-            word = "is over" if left < timedelta() else f"is over in {left.total_seconds() / 60:.0f} minutes"
+        remaining = datetime.fromisoformat(cloud.expires) - ledger.now()
+        if remaining < SOONEST:
+            word = "is over" if remaining < timedelta() else f"is over in {remaining.total_seconds() / 60:.0f} minutes"
             raise UsageError(
                 f"the time of {deployment.stack} {word}: started now, it would end itself at once",
                 hint=f"gpucourse extend {module} 2h, then gpucourse start {module}",
@@ -105,7 +105,9 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
             try:
                 with stage(context.watch, "start", f"starting {', '.join(instance.node for instance in cloud_instances)}"):
                     running = _start_instances(context, account, deployment, cloud_instances)
-                before = {node.name: node.address for node in deployment.inventory.nodes} if deployment.inventory else {}
+                former_addresses = (
+                    {node.name: node.address for node in deployment.inventory.nodes} if deployment.inventory else {}
+                )
                 deployment.inventory = _update_addresses(deployment, running)
                 cloud.stopped = False
                 deployments.save(context.paths, deployment)
@@ -128,7 +130,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
             stack=deployment.stack,
             module=deployment.module,
             title=f"{deployment.stack} is back",
-            changed=[_address(instance, before.get(instance.node, "")) for instance in running],
+            changed=[_address(instance, former_addresses.get(instance.node, "")) for instance in running],
             warnings=late[0],
             expires=cloud.expires,
             usd_per_hour=ledger.per_hour(context.paths, deployment),
@@ -161,12 +163,12 @@ def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstan
     if alive:
         return alive
     cloud = deployment.cloud
-    said = (
+    reason = (
         "; ".join(termination_reason.describe_termination(instance, cloud.expires) for instance in cloud_instances)
         or "AWS no longer lists any"
     )
     raise MissingError(
-        f"{deployment.stack} has no instance left: {said}",
+        f"{deployment.stack} has no instance left: {reason}",
         hint=f"rebuild them: gpucourse deploy {deployment.module} --target aws; or clear up: gpucourse destroy "
         f"{deployment.module}",
     )
@@ -215,10 +217,12 @@ def _update_addresses(deployment: AwsDeployment, running: list[CloudInstance]) -
     stays."""
     if deployment.inventory is None:
         return None
-    where = {instance.node: instance for instance in running}
+    instances_by_node = {instance.node: instance for instance in running}
     nodes = (
-        replace(node, address=where[node.name].address, private_address=where[node.name].private_address)
-        if node.name in where
+        replace(
+            node, address=instances_by_node[node.name].address, private_address=instances_by_node[node.name].private_address
+        )
+        if node.name in instances_by_node
         else node
         for node in deployment.inventory.nodes
     )
@@ -233,8 +237,8 @@ def _move_deadline(transport: Transport, deployment: AwsDeployment) -> list[str]
     return [f"{failure.error.what}: it may end itself sooner" for failure in failed]
 
 
-def _address(instance: CloudInstance, before: str) -> str:
-    moved = f", {before} before" if before and before != instance.address else ""
+def _address(instance: CloudInstance, former: str) -> str:
+    moved = f", {former} before" if former and former != instance.address else ""
     return f"{instance.node} ({instance.id}) runs at {instance.address}{moved}"
 
 

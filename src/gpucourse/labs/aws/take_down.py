@@ -61,15 +61,15 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     """
     account = Account(deployment.cloud.region, context.environ)
     receipt.regions = list(places(context.paths, deployment))
-    lab = _at_rest(context, deployment)
-    before = _look_first(context, account, deployment, receipt)
-    receipt.existed = [_line(resource) for resource in before if resource.seen]
+    lab = _settle_terraform(context, deployment)
+    existing = _look_first(context, account, deployment, receipt)
+    receipt.existed = [_line(resource) for resource in existing if resource.seen]
     with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
         deployments.save(context.paths, deployment, "destroying")
     try:
         if lab is not None:
-            with_terraform(context.watch, lab, before)
-        resources, left = clear(context, account, deployment.uid, receipt.regions)
+            destroy_with_terraform(context.watch, lab, existing)
+        resources, leftovers = clear(context, account, deployment.uid, receipt.regions)
     except (KeyboardInterrupt, Interrupted) as error:
         raise Interrupted(
             f"destroying {deployment.stack} was interrupted; what is left of it still costs",
@@ -78,16 +78,16 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     except StackBusy:
         raise
     except GpucourseError as error:
-        _blind(context.paths, deployment, before, error)
-    gone = {resource.id for resource in left}
-    receipt.removed = [_line(resource) for resource in before if resource.seen and resource.id not in gone]
+        _blind(context.paths, deployment, existing, error)
+    leftover_ids = {resource.id for resource in leftovers}
+    receipt.removed = [_line(resource) for resource in existing if resource.seen and resource.id not in leftover_ids]
     receipt.swept = [
         f"{resource.kind} {resource.id} in {resource.region}"
         for resource in resources
         if resource.seen and resource.kind not in BACKSTOP
     ]
-    receipt.leftovers = [resource.leftover for resource in left]
-    if not left:
+    receipt.leftovers = [resource.leftover for resource in leftovers]
+    if not leftovers:
         _disarm(context.watch, account, deployment)
     settle_costs(context, account, deployment, receipt)
 
@@ -97,17 +97,17 @@ def places(paths: WorkspacePaths, deployment: AwsDeployment) -> tuple[str, ...]:
     return tuple(dict.fromkeys([deployment.cloud.region, *regions.read_used_regions(paths)]))
 
 
-def clear(context: Context, account: Account, uid: str, where: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
+def clear(context: Context, account: Account, uid: str, regions: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
     """Scan, remove what is found, scan again; return what the first scan found, and what the last one still found.
 
     Raises the errors of `Account.call`.
     """
-    with stage(context.watch, f"leak scan {uid}", f"looking for leftovers in {', '.join(where)}"):
-        resources = resource_scan.find(account, stack=uid, regions=where)
+    with stage(context.watch, f"leak scan {uid}", f"looking for leftovers in {', '.join(regions)}"):
+        resources = resource_scan.find(account, stack=uid, regions=regions)
     if not resources:
         return [], []
     return resources, remove_all(
-        context, account, uid, resources, lambda: resource_scan.find(account, stack=uid, regions=where)
+        context, account, uid, resources, lambda: resource_scan.find(account, stack=uid, regions=regions)
     )
 
 
@@ -118,11 +118,11 @@ def remove_all(
     Raises the errors of `Account.call`."""
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {name}", text):
-        refused = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context.stop))
+        blocked = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context.stop))
     with stage(context.watch, f"look again {name}", "looking once more"):
-        left = look()
-    notes = {(resource.kind, resource.id): resource.note for resource in refused}
-    return [replace(resource, note=resource.note or notes.get((resource.kind, resource.id), "")) for resource in left]
+        leftovers = look()
+    notes = {(resource.kind, resource.id): resource.note for resource in blocked}
+    return [replace(resource, note=resource.note or notes.get((resource.kind, resource.id), "")) for resource in leftovers]
 
 
 def settle_costs(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
@@ -145,25 +145,27 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
         try:
             check_account(account, deployment)
             resources = resource_scan.find(account, stack=deployment.uid, regions=receipt.regions)
-            known = _instances(account, deployment.uid)
+            own_instances = _instances(account, deployment.uid)
         except CredentialsError as error:
             raise CredentialsError(
-                f"{error.what}. {_describe_untouched(context.paths, deployment)}", hint=_again(error, deployment)
+                f"{error.what}. {_describe_untouched(context.paths, deployment)}", hint=_advise_retry(error, deployment)
             ) from error
         except CloudError as error:
-            what = f"{error.what}. {_describe_untouched(context.paths, deployment)}"
-            hint = _again(error, deployment)
-            raise type(error)(what, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind) from error
+            problem = f"{error.what}. {_describe_untouched(context.paths, deployment)}"
+            hint = _advise_retry(error, deployment)
+            raise type(error)(
+                problem, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind
+            ) from error
     receipt.ended = [
         termination_reason.describe_termination(instance, cloud.expires)
-        for instance in termination_reason.of_its_nodes(deployment, known)
+        for instance in termination_reason.select_lab_instances(deployment, own_instances)
         if not instance.alive
     ]
     ledger.settle_if_possible(context, account, deployment)
     return resources
 
 
-def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
+def _settle_terraform(context: Context, deployment: AwsDeployment) -> CloudLab | None:
     """Return the lab once the Terraform of a killed command has ended, so that a scan sees everything that it created; None if
     Terraform is not usable."""
     try:
@@ -172,41 +174,41 @@ def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
     except (Interrupted, StackBusy):
         raise
     except GpucourseError as error:
-        _without_terraform(context.watch, error)
+        _report_failed_terraform(context.watch, error)
         return None
     return lab
 
 
-def with_terraform(watch: Watcher, lab: CloudLab, before: list[CloudResource]) -> None:
+def destroy_with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudResource]) -> None:
     """Let Terraform remove what it knows. If it cannot, only report that: the tags find what it leaves."""
     stack = lab.deployment.stack
     with stage(watch, f"destroy {stack}", f"taking down {stack}"):
         try:
             if lab.terraform.addresses():  # an instance that Terraform does not know would block the network's removal
-                clear_unmanaged(watch, lab, before)
+                clear_unmanaged(watch, lab, existing)
             lab.terraform.down(watch)
         except (Interrupted, StackBusy):
             raise
         except GpucourseError as error:
-            _without_terraform(watch, error)
+            _report_failed_terraform(watch, error)
 
 
-def _without_terraform(watch: Watcher, error: GpucourseError) -> None:
+def _report_failed_terraform(watch: Watcher, error: GpucourseError) -> None:
     watch(Note(text=f"Terraform could not: {_short(error)}. Continuing without it, by tag.", level="warning"))
 
 
-def _blind(paths: WorkspacePaths, deployment: AwsDeployment, before: list[CloudResource], error: GpucourseError) -> NoReturn:
+def _blind(paths: WorkspacePaths, deployment: AwsDeployment, existing: list[CloudResource], error: GpucourseError) -> NoReturn:
     """Raise LeftoverError: AWS no longer answers in the middle, so only what existed at the beginning is known."""
-    known = [resource for resource in before if resource.seen]
+    seen_resources = [resource for resource in existing if resource.seen]
     ids = (
-        ", ".join(resource.id for resource in known if resource.kind in {"instance", "file system", "volume"})
+        ", ".join(resource.id for resource in seen_resources if resource.kind in {"instance", "file system", "volume"})
         or "no resource that costs money was found"
     )
-    commands = "\n".join(resource.remove for resource in known)
+    commands = "\n".join(resource.remove for resource in seen_resources)
     raise LeftoverError(
         f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.describe_cost_meanwhile(paths, deployment)}. "
         f"At the beginning there was: {ids}",
-        hint=f"{_again(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
+        hint=f"{_advise_retry(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
     ) from error
 
 
@@ -235,19 +237,19 @@ def _pause(stop: threading.Event) -> Callable[[float], None]:
 
 def _describe_untouched(paths: WorkspacePaths, deployment: AwsDeployment) -> str:
     ids = ledger.machines(paths, deployment.uid)
-    stands = f": {', '.join(ids)}" if ids else ""
-    return f"Nothing of {deployment.stack} was touched{ledger.describe_cost_meanwhile(paths, deployment)}{stands}"
+    machines = f": {', '.join(ids)}" if ids else ""
+    return f"Nothing of {deployment.stack} was touched{ledger.describe_cost_meanwhile(paths, deployment)}{machines}"
 
 
-def _again(error: GpucourseError, deployment: AwsDeployment) -> str:
+def _advise_retry(error: GpucourseError, deployment: AwsDeployment) -> str:
     command = f"gpucourse destroy {deployment.module}"
     return f"{error.hint}; then: {command}" if error.hint else command
 
 
 def _short(error: GpucourseError) -> str:
     """Return one line of Terraform's error: AWS's error if it names one."""
-    if isinstance(error, TerraformFailed) and (known := failures.from_text(f"{error.summary}\n{error.detail}")):
-        return failures.sentence(known)
+    if isinstance(error, TerraformFailed) and (failure := failures.from_text(f"{error.summary}\n{error.detail}")):
+        return failures.sentence(failure)
     return error.what.split("\n")[0]
 
 
@@ -255,10 +257,10 @@ def _line(resource: CloudResource) -> str:
     return f"{resource.kind} {resource.id}" + (f" ({resource.name})" if resource.name else "")
 
 
-def clear_unmanaged(watch: Watcher, lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
+def clear_unmanaged(watch: Watcher, lab: CloudLab, existing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
     """Remove what `find_unmanaged` finds, and return it. Raises the errors of `Account.call`; what cannot be removed is left
     for `destroy`."""
-    resources = find_unmanaged(lab, standing)
+    resources = find_unmanaged(lab, existing)
     if resources:
         count = f"{len(resources)} resource{'s' if len(resources) > 1 else ''}"
         watch(Note(text=f"removing {count} that an interrupted attempt left", level="warning"))
@@ -266,17 +268,17 @@ def clear_unmanaged(watch: Watcher, lab: CloudLab, standing: Sequence[CloudResou
     return resources
 
 
-def find_unmanaged(lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
-    """Return resources with this lab's tags that are not in Terraform's state. `standing`: the result of a recent scan of the
+def find_unmanaged(lab: CloudLab, existing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
+    """Return resources with this lab's tags that are not in Terraform's state. `existing`: the result of a recent scan of the
     lab, if there was one.
 
     If the state is empty, these are all resources; else only what would block Terraform, or the next attempt. Raises the
     errors of `Account.call`.
     """
-    known = state.values(lab.paths.state)
-    stands = lab.find_resources() if standing is None else standing
+    managed_ids = state.values(lab.paths.state)
+    resources = lab.find_resources() if existing is None else existing
     return [
         resource
-        for resource in stands
-        if resource.seen and (not known or (resource.kind in BLOCKING and resource.id not in known))
+        for resource in resources
+        if resource.seen and (not managed_ids or (resource.kind in BLOCKING and resource.id not in managed_ids))
     ]

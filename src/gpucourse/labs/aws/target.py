@@ -46,13 +46,13 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
     def health(self, context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
         """Return what the account reports and, with `ask_nodes`, the idle agents on the nodes."""
         if not labs:
-            return Health(warnings=_still_billed(context.paths))
-        seen = aws.status.look(context, labs, ask_nodes=ask_nodes)
+            return Health(warnings=_warn_of_billed(context.paths))
+        view = aws.status.look(context, labs, ask_nodes=ask_nodes)
         return Health(
-            labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in seen.labs.items()},
+            labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in view.labs.items()},
             warnings=[
                 f"no record explains {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
-                for vm in seen.unrecorded
+                for vm in view.unrecorded
             ],
         )
 
@@ -67,7 +67,7 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
             "--ssh-cidr": request.ssh_cidr,
             "--yes-over-budget": request.over_budget,
         }
-        return [flag for flag, given in typed.items() if given]
+        return [flag for flag, value in typed.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
         """Return the error for these flags: they have no meaning on nodes that cost nothing."""
@@ -78,13 +78,13 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
 
     def reach_again(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
         """Return the current cost, and the advice: start stopped nodes, or allow this computer's new address."""
-        mend = f"gpucourse allow-ip {deployment.module} lets this computer in where its address changed"
+        mend = f"gpucourse allow-ip {deployment.module} lets this computer in if its address changed"
         if deployment.is_stopped:
             mend = f"gpucourse start {deployment.module} starts them"
         return aws.ledger.describe_cost_meanwhile(context.paths, deployment), mend
 
 
-def _still_billed(paths: WorkspacePaths) -> list[str]:
+def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
     """Return a warning about instances that still cost according to the ledger although no lab is on record."""
     if not paths.ledger.exists():
         return []

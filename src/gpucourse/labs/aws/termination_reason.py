@@ -1,5 +1,5 @@
-"""Why an instance no longer exists, in words for the user: its own deadline or idle watch, the spot market, or a person who
-ended it; and which nodes of a lab are gone."""
+"""The reason why an instance no longer exists, in words for the user: its own deadline or idle watch, the spot market, or a
+person who ended it; and which nodes of a lab are gone."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ BY_A_CALL = {"Client.UserInitiatedShutdown", "Client.UserInitiatedHibernate"}
 
 def explain_end(instance: CloudInstance, expires: str) -> str:
     """Return why an instance ended or stopped, as far as AWS's code and the clock show. `expires`: the lab's deadline."""
-    code, ended = instance.reason_code, instance.ended
+    code, end = instance.reason_code, instance.ended
     deadline = datetime.fromisoformat(expires) if expires else None
-    late = deadline is not None and ended is not None and ended >= deadline - SLACK
+    late = deadline is not None and end is not None and end >= deadline - SLACK
     if code in TAKEN_BACK:
         return "AWS took the spot instance back"
     if code in FROM_INSIDE:
@@ -33,13 +33,13 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
     if code in BY_A_CALL:
         if instance.state in {"stopped", "stopping"}:
             return "somebody stopped it through the account"
-        if deadline is not None and ended is not None and ended >= deadline + BACKSTOP - SLACK:
+        if deadline is not None and end is not None and end >= deadline + BACKSTOP - SLACK:
             return "AWS ended it after its deadline (the backstop)"
         return "somebody ended it through the account"
     return instance.reason or f"AWS says only that it is {instance.state}"
 
 
-def of_its_nodes(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
+def select_lab_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
     """Return the instances of nodes that the lab has. One that was removed with a smaller number of nodes did not end by
     itself."""
     names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
@@ -48,15 +48,15 @@ def of_its_nodes(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list
 
 def describe_termination(instance: CloudInstance, expires: str) -> str:
     """Return one line: the node, its id, why and when it ended."""
-    when = f", {instance.ended:%Y-%m-%d %H:%M} UTC" if instance.ended else ""
-    return f"{instance.node or 'an instance'} ({instance.id}): {explain_end(instance, expires)}{when}"
+    moment = f", {instance.ended:%Y-%m-%d %H:%M} UTC" if instance.ended else ""
+    return f"{instance.node or 'an instance'} ({instance.id}): {explain_end(instance, expires)}{moment}"
 
 
 def find_lost_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
     """Return the ended instances of the lab's nodes that were not replaced, the last one of each node, by node."""
-    mine = of_its_nodes(lab, instances)
-    alive = {instance.node for instance in mine if instance.alive}
-    return {instance.node: instance for instance in mine if not instance.alive and instance.node not in alive}
+    lab_instances = select_lab_instances(lab, instances)
+    alive = {instance.node for instance in lab_instances if instance.alive}
+    return {instance.node: instance for instance in lab_instances if not instance.alive and instance.node not in alive}
 
 
 def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
@@ -68,10 +68,10 @@ def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, st
         listed = instances.find(account_of(context.environ, deployment), stack=deployment.uid)
     except GpucourseError:
         return {}
-    present, ended = {instance.node for instance in listed if instance.alive}, find_lost_instances(deployment, listed)
+    present, lost_instances = {instance.node for instance in listed if instance.alive}, find_lost_instances(deployment, listed)
     return {
-        node.name: describe_termination(ended[node.name], deployment.cloud.expires)
-        if node.name in ended
+        node.name: describe_termination(lost_instances[node.name], deployment.cloud.expires)
+        if node.name in lost_instances
         else f"{node.name}: AWS no longer lists it"
         for node in (deployment.inventory.nodes if deployment.inventory else ())
         if node.name not in present

@@ -36,7 +36,7 @@ SIMULATED = "gpucourse deploy 1 --target local"
 
 @dataclass(frozen=True)
 class Usable:
-    """What one Python can compute on: the version of its torch (empty if it has none), and the GPUs that torch sees."""
+    """The abilities of one Python: the version of its torch (empty if it has none), and the GPUs that torch sees."""
 
     torch: str
     gpus: tuple[str, ...]
@@ -87,14 +87,14 @@ def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tup
     )
 
 
-def find_requirements(context: Context, *, meant: bool) -> list[Finding]:
-    """Return the finding about this computer's GPU. If labs are not `meant` to be here, none is no error: simulated nodes need
-    none. Then torch is loaded only if the driver lists a GPU, since that takes seconds."""
-    if not (meant or list_cards(context.environ)):
+def find_requirements(context: Context, *, is_selected: bool) -> list[Finding]:
+    """Return the finding about this computer's GPU. Unless this target `is_selected`, a missing GPU is no error: simulated
+    nodes need none. Then torch is loaded only if the driver lists a GPU, since that takes seconds."""
+    if not (is_selected or list_cards(context.environ)):
         return [Finding(what="GPU", state="ok", detail="none in this computer; simulated nodes need none")]
     try:
         gpus = require_gpus(context.settings.node_python or sys.executable, context.environ, SIMULATED)
     except MissingError as error:
-        return [Finding(what="GPU", state="missing" if meant else "warning", detail=error.what, mend=error.hint)]
+        return [Finding(what="GPU", state="missing" if is_selected else "warning", detail=error.what, mend=error.hint)]
     more = f" ({len(gpus)} of them)" if len(gpus) > 1 else ""
     return [Finding(what="GPU", state="ok", detail=f"{gpus[0]}{more}; use it: gpucourse deploy 1 --target here")]

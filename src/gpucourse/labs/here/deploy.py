@@ -41,13 +41,13 @@ _DRIVER_S = 300.0  # it gives up by itself before that, and reports why
 
 @dataclass(kw_only=True)
 class HereProposal(Proposal):
-    """The lab that is about to exist: the GPUs of this computer, and the Python that can use them. `began` is monotonic."""
+    """The lab that is about to exist: the GPUs of this computer, and the Python that can use them. `start_s` is monotonic."""
 
     deployment: HereDeployment
     python: str
     gpus: tuple[str, ...]
     changes: list[tuple[str, str]]
-    began: float
+    start_s: float
 
 
 @contextmanager
@@ -56,20 +56,20 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
 
     Raises UsageError for a module or a number of nodes that one computer cannot provide, MissingError without a GPU.
     """
-    began = time.monotonic()
+    start_s = time.monotonic()
     module = context.catalog.module(request.module)
     _refuse_more_than_one_computer(module, request.nodes)
     stack = deployments.stack_name(module.id, "here")
     with context.lock(stack, f"deploy {module.id}"):
-        before = deployments.load_as(context.paths, stack, HereDeployment)
+        existing = deployments.load_as(context.paths, stack, HereDeployment)
         python = context.settings.node_python or sys.executable
         with stage(context.watch, "look", "looking for a GPU"):
             gpus = require_gpus(python, context.environ, f"gpucourse deploy {module.id} --target local")
         _refuse_too_few_gpus(module, gpus)
-        deployment = before or make_record(context.workspace, HereDeployment, module, stack, template="here", nodes=1)
-        healthy = before is not None and all(node.healthy for node in open_here(context.paths, before).inspect())
+        deployment = existing or make_record(context.workspace, HereDeployment, module, stack, template="here", nodes=1)
+        healthy = existing is not None and all(node.healthy for node in open_here(context.paths, existing).inspect())
         changes = [] if healthy else [("create", NODE)]
-        proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, began=began)
+        proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, start_s=start_s)
         if request.dry_run:
             proposal.planned = _make_result(proposal, dry_run=True)
         yield proposal
@@ -92,8 +92,8 @@ def build(context: Context, proposal: HereProposal) -> BuildResult:
 def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
     simulated = f"gpucourse deploy {module.id} --target local"
     if module.lab.scheduler:
-        what = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, and this is one computer"
-        raise UsageError(what, hint=f"use simulated nodes: {simulated}")
+        problem = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, and this is one computer"
+        raise UsageError(problem, hint=f"use simulated nodes: {simulated}")
     if nodes not in {None, 1}:
         hint = f"gpucourse deploy {module.id} --target here; for more, simulated nodes: {simulated} --nodes {nodes}"
         raise UsageError(f"--nodes {nodes}: this computer is one node", hint=hint)
@@ -102,10 +102,10 @@ def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
 def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
     """Check that there are enough GPUs: work that uses several nodes elsewhere uses the GPUs of this computer. Raises
     MissingError."""
-    wanted = module.lab.local.nodes
-    if len(gpus) < wanted:
+    min_gpus = module.lab.local.nodes
+    if len(gpus) < min_gpus:
         raise MissingError(
-            f"module {module.id} spreads its work over {wanted} GPUs or more, and this computer has {len(gpus)}",
+            f"module {module.id} spreads its work over {min_gpus} GPUs or more, and this computer has {len(gpus)}",
             hint=f"use simulated nodes: gpucourse deploy {module.id} --target local",
         )
 
@@ -115,7 +115,7 @@ def _make_result(proposal: HereProposal, *, dry_run: bool) -> DeployResult:
         deployment=proposal.deployment,
         changes=proposal.changes,
         dry_run=dry_run,
-        seconds=time.monotonic() - proposal.began,
+        seconds=time.monotonic() - proposal.start_s,
         healed=[NODE] if proposal.changes and proposal.deployment.inventory and dry_run else [],
     )
 
@@ -177,13 +177,15 @@ class HereLab:
             )
         except subprocess.TimeoutExpired as error:
             raise InfrastructureError(
-                f"the node could not be brought {verb} within {_DRIVER_S:.0f} s", hint=self._again
+                f"the node could not be brought {verb} within {_DRIVER_S:.0f} s", hint=self._retry_command
             ) from error
         if completed.returncode:
-            raise InfrastructureError(completed.stderr.strip() or f"the node could not be brought {verb}", hint=self._again)
+            raise InfrastructureError(
+                completed.stderr.strip() or f"the node could not be brought {verb}", hint=self._retry_command
+            )
 
     @property
-    def _again(self) -> str:
+    def _retry_command(self) -> str:
         return f"gpucourse destroy {self.deployment.module}, then gpucourse deploy {self.deployment.module} --target here"
 
 

@@ -52,8 +52,8 @@ class HereTarget(Target["HereProposal", HereDeployment]):
 
         take_down(context, deployment, receipt, open_here(context.paths, deployment))
 
-    def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
+    def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
         """Return what a lab on this computer needs: see labs.here.cards."""
         from gpucourse.labs.here.cards import find_requirements
 
-        return find_requirements(context, meant=meant)
+        return find_requirements(context, is_selected=is_selected)

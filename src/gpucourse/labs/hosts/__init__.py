@@ -1,1 +1,1 @@
-"""What is different on machines that exist already: they are examined first, never installed on, and never destroyed."""
+"""Labs on machines that exist already: they are examined first, never installed on, and never destroyed."""

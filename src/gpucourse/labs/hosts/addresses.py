@@ -19,7 +19,7 @@ from gpucourse.remote.fleet import Fleet, values
 from gpucourse.remote.patience import ANSWER_S
 
 PATIENCE_S = 10
-LONGEST_PORTS = len("65535 65535\n")
+MAX_PORTS_BYTES = len("65535 65535\n")
 # It ends when every other machine has reported that it tried all addresses, so that its shell can run other commands.
 _LISTEN = """
 import os, random, socket, sys, time
@@ -77,37 +77,37 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fle
 
     Raises InfrastructureError that names the machines that do not reach it.
     """
-    head, others = entered[0], entered[1:]
-    tried = _addresses(head)
-    if not others:
-        return [replace(head.node, private_address=tried[0])], 0
+    head, workers = entered[0], entered[1:]
+    candidates = _addresses(head)
+    if not workers:
+        return [replace(head.node, private_address=candidates[0])], 0
     word, ports = uuid.uuid4().hex, context.settings.ports
-    began = time.monotonic()
-    words = (word, PATIENCE_S * len(tried) + 10, len(others), *ports)
+    start_s = time.monotonic()
+    words = (word, PATIENCE_S * len(candidates) + 10, len(workers), *ports)
     listen = shlex.join([head.node.python, "-u", "-c", _LISTEN, *map(str, words)])
     with fleet.link(head.node).stream(listen, silence_s=ANSWER_S) as pieces:
         port, meet = _read_ports(head, pieces, ports)
 
         def call(link: Link) -> dict[str, str]:
-            done = link.run(shlex.join([link.node.python, "-c", _CALL, word, str(port), *tried]), timeout_s=ANSWER_S)
-            pairs = (line.split() for line in done.stdout.decode("utf-8", "replace").splitlines())
-            return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in tried and _is_address(pair[1])}
+            result = link.run(shlex.join([link.node.python, "-c", _CALL, word, str(port), *candidates]), timeout_s=ANSWER_S)
+            pairs = (line.split() for line in result.stdout.decode("utf-8", "replace").splitlines())
+            return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in candidates and _is_address(pair[1])}
 
-        reached = values(fleet.do_on_each(call, [host.node for host in others]))
-    shared = next((address for address in tried if all(address in addresses for addresses in reached)), None)
+        reached = values(fleet.do_on_each(call, [host.node for host in workers]))
+    shared = next((address for address in candidates if all(address in addresses for addresses in reached)), None)
     if shared is None:
-        silent = [host.node.typed for host, addresses in zip(others, reached, strict=True) if not addresses]
-        who = ", ".join(silent) if silent else "not all the others by the same one"
+        silent = [host.node.typed for host, addresses in zip(workers, reached, strict=True) if not addresses]
+        peers = ", ".join(silent) if silent else "not all the others by the same one"
         raise InfrastructureError(
-            f"{head.node.typed} cannot be reached from {who}; tried: {', '.join(tried)}",
+            f"{head.node.typed} cannot be reached from {peers}; tried: {', '.join(candidates)}",
             hint="the machines must share a network and accept each other's connections at the ports "
             f"{ports[0]} to {ports[1]}: ask whoever manages their firewall",
         )
     nodes = [replace(head.node, private_address=shared)]
-    for host, addresses in zip(others, reached, strict=True):
+    for host, addresses in zip(workers, reached, strict=True):
         nodes.append(replace(host.node, private_address=addresses[shared]))
     for node in nodes:
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start_s
         context.watch(NodeEvent(node=node.typed, step="address", ok=True, seconds=seconds, detail=node.private_address))
     return nodes, meet
 
@@ -125,27 +125,31 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
     line = b""
     for piece in pieces:
         line += piece
-        if b"\n" in line or len(line) > LONGEST_PORTS:
+        if b"\n" in line or len(line) > MAX_PORTS_BYTES:
             break
-    said = line.partition(b"\n")[0].decode("ascii", "replace")
-    told = [int(port) for port in said[:LONGEST_PORTS].split() if port.isdecimal()]
-    if len(told) != 2 or len(said) > LONGEST_PORTS or not all(port == 0 or ports[0] <= port <= ports[1] for port in told):
+    text = line.partition(b"\n")[0].decode("ascii", "replace")
+    open_ports = [int(port) for port in text[:MAX_PORTS_BYTES].split() if port.isdecimal()]
+    if (
+        len(open_ports) != 2
+        or len(text) > MAX_PORTS_BYTES
+        or not all(port == 0 or ports[0] <= port <= ports[1] for port in open_ports)
+    ):
         raise UnreachableError(
-            f"{head.node.typed}: {head.node.python} should listen, and instead of ports it printed {said.strip()[:100]!r}",
+            f"{head.node.typed}: {head.node.python} should listen, and instead of ports it printed {text.strip()[:100]!r}",
             hint="remove what makes its Python print at its start (sitecustomize.py, a script in its place)",
         )
-    if 0 in told:
+    if 0 in open_ports:
         raise InfrastructureError(
             f"every port from {ports[0]} to {ports[1]} is taken on {head.node.typed}",
             hint="set another range: rendezvous_ports in gpucourse.yaml",
         )
-    return told
+    return open_ports
 
 
 def _addresses(head: EnteredHost) -> list[str]:
     """Return the addresses of the first machine to try from the others: its own interfaces, then the learner's name for it."""
-    own = [address for name, address in head.facts.addresses.items() if not _inward(name, address)]
-    return list(dict.fromkeys([*own, head.node.address, "127.0.0.1"]))
+    node_addresses = [address for name, address in head.facts.addresses.items() if not _inward(name, address)]
+    return list(dict.fromkeys([*node_addresses, head.node.address, "127.0.0.1"]))
 
 
 def _inward(interface: str, address: str) -> bool:

@@ -42,7 +42,7 @@ CLOCK_S = 2.0
 @dataclass(kw_only=True)
 class HostsProposal(Proposal):
     """Examined machines that can be used, with connections to them. `meet`: a port of the first one that is free and that the
-    others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see; `began` is a monotonic time."""
+    others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see; `start_s` is a monotonic time."""
 
     fleet: Fleet
     deployment: HostsDeployment
@@ -52,7 +52,7 @@ class HostsProposal(Proposal):
     meet: int
     changes: list[tuple[str, str]]
     shared: str
-    began: float
+    start_s: float
 
 
 @contextmanager
@@ -62,13 +62,13 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
     Without `hosts` in the request: those on record, else those of the settings. Raises UsageError, MissingError (including
     UnknownHosts), UnreachableError, and InfrastructureError if the machines cannot reach each other.
     """
-    began = time.monotonic()
+    start_s = time.monotonic()
     module = context.catalog.module(request.module)
     stack = deployments.stack_name(module.id, "hosts")
     with context.lock(stack, f"deploy {module.id}"):
-        before = deployments.load_as(context.paths, stack, HostsDeployment)
-        names = _choose_hosts(context.settings, module, request.hosts or _on_record(before), request.nodes)
-        former = before.inventory.nodes if before and before.inventory else ()
+        existing = deployments.load_as(context.paths, stack, HostsDeployment)
+        names = _choose_hosts(context.settings, module, request.hosts or _list_former_hosts(existing), request.nodes)
+        former = existing.inventory.nodes if existing and existing.inventory else ()
         with stage(context.watch, "look", "looking at the machines"):
             entered, fleet = enter(context, names, key=request.key, trust=request.trust, former=former)
         with fleet:
@@ -80,13 +80,13 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
             with stage(context.watch, "sight", "finding how they reach each other"):
                 nodes, meet = find_private_addresses(context, entered, fleet)
             fleet.describe_again(nodes)
-            deployment = before or make_record(
+            deployment = existing or make_record(
                 context.workspace, HostsDeployment, module, stack, template="hosts", nodes=len(nodes)
             )
             deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
             lab = HostsLab(context.paths, context.transport, context.paths.stack(stack), deployment, tuple(nodes))
             shared = context.settings.shared_folder if module.lab.scheduler == "slurm" else ""
-            leaving = _find_leaving(deployment, nodes if shared == deployment.shared else ())
+            removed_nodes = _find_leaving(deployment, nodes if shared == deployment.shared else ())
             proposal = HostsProposal(
                 fleet=fleet,
                 deployment=deployment,
@@ -95,10 +95,10 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
                 nodes=nodes,
                 meet=meet,
                 changes=lab.plan(),
-                began=began,
+                start_s=start_s,
                 shared=shared,
-                leaving=leaving,
-                ends=find_ending(context.paths, deployment, leaving),
+                removed_nodes=removed_nodes,
+                ends=find_ending(context.paths, deployment, removed_nodes),
             )
             if request.dry_run:
                 proposal.planned = _make_result(proposal, dry_run=True)
@@ -110,8 +110,8 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context.paths, deployment):
-        if proposal.leaving:
-            bring_home(context, deployment, discard=False, leaving=proposal.leaving)
+        if proposal.removed_nodes:
+            bring_home(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
         _let_go(context, deployment, nodes if proposal.shared == deployment.shared else ())
         deployment.shared = proposal.shared
         deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
@@ -129,14 +129,14 @@ def _make_result(proposal: HostsProposal, *, dry_run: bool) -> DeployResult:
         deployment=proposal.deployment,
         changes=proposal.changes,
         dry_run=dry_run,
-        seconds=time.monotonic() - proposal.began,
+        seconds=time.monotonic() - proposal.start_s,
         healed=[],
     )
 
 
-def _on_record(before: HostsDeployment | None) -> list[str]:
+def _list_former_hosts(existing: HostsDeployment | None) -> list[str]:
     """Return the machines by the names under which they were deployed."""
-    return list(before.variables.hosts) if before else []
+    return list(existing.variables.hosts) if existing else []
 
 
 def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], nodes: int | None) -> list[str]:
@@ -148,10 +148,10 @@ def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], node
         raise UsageError(f"named twice: {', '.join(twice)}", hint=example)
     if nodes is not None and not 1 <= nodes <= len(names):
         raise UsageError(f"--nodes {nodes}: {len(names)} machines are named", hint=example)
-    chosen = names[:nodes] if nodes else names
-    if len(chosen) > MAX_NODES:
-        raise UsageError(f"{len(chosen)} machines: a lab has {MAX_NODES} at most", hint=example)
-    return chosen
+    selection = names[:nodes] if nodes else names
+    if len(selection) > MAX_NODES:
+        raise UsageError(f"{len(selection)} machines: a lab has {MAX_NODES} at most", hint=example)
+    return selection
 
 
 def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:
@@ -176,7 +176,7 @@ def _refuse_login_nodes(catalog: Catalog, module: Module, entered: Sequence[Ente
     machines themselves. Raises UsageError."""
     machines = {_machine(node) for node in former}
     login_nodes = [host.node.typed for host in entered if host.facts.login_node and _machine(host.node) not in machines]
-    slurm = next((other for other in catalog.modules if other.lab.scheduler == "slurm"), None)
+    slurm = next((candidate for candidate in catalog.modules if candidate.lab.scheduler == "slurm"), None)
     if login_nodes and slurm is not None:
         raise UsageError(
             f"{login_nodes[0]} is a login node of a Slurm cluster, and runs of this lab would compute on it",
@@ -204,27 +204,27 @@ def _warn(watch: Watcher, entered: Sequence[EnteredHost]) -> None:
             watch(Note(text=text, level="warning"))
 
 
-def _find_leaving(before: HostsDeployment, nodes: Sequence[Node]) -> frozenset[str]:
+def _find_leaving(deployment: HostsDeployment, nodes: Sequence[Node]) -> frozenset[str]:
     """Return the names that now refer to another machine or to none, by which runs on the former machines are found."""
-    after = {node.name: _machine(node) for node in nodes}
-    former = before.inventory.nodes if before.inventory else ()
-    return frozenset(node.name for node in former if after.get(node.name) != _machine(node))
+    machines_by_name = {node.name: _machine(node) for node in nodes}
+    former = deployment.inventory.nodes if deployment.inventory else ()
+    return frozenset(node.name for node in former if machines_by_name.get(node.name) != _machine(node))
 
 
 def _machine(node: Node) -> tuple[str, str, int]:
     return node.user, node.address, node.port
 
 
-def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) -> None:
+def _let_go(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]) -> None:
     """Remove this program's files from the machines that are not among `nodes`. One that does not answer is named and
     forgotten."""
-    wanted = {_machine(node) for node in nodes}
-    if before.inventory is None:
+    machines = {_machine(node) for node in nodes}
+    if deployment.inventory is None:
         return
-    for node in before.inventory.nodes:
-        if _machine(node) in wanted:
+    for node in deployment.inventory.nodes:
+        if _machine(node) in machines:
             continue
-        alone = replace(before, inventory=replace(before.inventory, nodes=(node,)))
+        alone = replace(deployment, inventory=replace(deployment.inventory, nodes=(node,)))
         try:
             with open_hosts(context, alone) as lab:
                 lab.down(context.watch)

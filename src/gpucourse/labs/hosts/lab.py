@@ -36,20 +36,20 @@ ANSWER_S = 5.0  # `status` has no time for a machine that is switched off
 class HostsLab:
     """Machines of the learner. A labs.destroy.Removable; its connections last until the end of its block.
 
-    `offered` are the nodes that a deploy has just examined, `without` the names of nodes to leave alone.
+    `candidate_nodes` are the nodes that a deploy has just examined, `without` the names of nodes to leave alone.
     """
 
     workspace: WorkspacePaths
     transport: Transport
     paths: StackPaths
     deployment: HostsDeployment
-    offered: tuple[Node, ...] = ()
+    candidate_nodes: tuple[Node, ...] = ()
     without: Collection[str] = field(default=())
 
     @property
     def nodes(self) -> tuple[Node, ...]:
         """Return the machines on record."""
-        nodes = self.deployment.inventory.nodes if self.deployment.inventory else self.offered
+        nodes = self.deployment.inventory.nodes if self.deployment.inventory else self.candidate_nodes
         return tuple(node for node in nodes if node.name not in self.without)
 
     @cached_property
@@ -65,10 +65,10 @@ class HostsLab:
     def plan(self) -> list[tuple[str, str]]:
         """Return which machines are added, as ("create", address), and which are left alone from now on, as ("delete",
         address)."""
-        before = {_address(node) for node in self.deployment.inventory.nodes} if self.deployment.inventory else set()
-        now = {_address(node): node for node in self.offered}
-        taken = [("create", address) for address in now if address not in before]
-        return taken + [("delete", address) for address in sorted(before - set(now))]
+        former_addresses = {_address(node) for node in self.deployment.inventory.nodes} if self.deployment.inventory else set()
+        nodes_by_address = {_address(node): node for node in self.candidate_nodes}
+        additions = [("create", address) for address in nodes_by_address if address not in former_addresses]
+        return additions + [("delete", address) for address in sorted(former_addresses - set(nodes_by_address))]
 
     def up(self, fleet: Fleet) -> None:
         """Leave the lab's mark on every machine that the fleet leads to."""
@@ -93,12 +93,12 @@ class HostsLab:
         Return the machines on which nothing is left. Raises UnreachableError if one does not answer: then nothing is proved
         about it.
         """
-        left = self._ask(self._clear)
-        for node, belongings in zip(self.nodes, left, strict=True):
+        answers = self._ask(self._clear)
+        for node, belongings in zip(self.nodes, answers, strict=True):
             if belongings.others:
                 text = f"{_address(node)}: another lab of yours uses it as well, so what they share in ~/.gpucourse stays"
                 watcher(Note(text=text))
-        return [_address(node) for node, belongings in zip(self.nodes, left, strict=True) if not belongings.found]
+        return [_address(node) for node, belongings in zip(self.nodes, answers, strict=True) if not belongings.found]
 
     def scan_leftovers(self) -> list[Leftover]:
         """Return what this program left on the machines."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpucourse.workspace.settings import Settings
 
 
-MOST_KEYS = 4  # a server closes the connection after six keys that it does not accept
+MAX_KEYS = 4  # a server closes the connection after six keys that it does not accept
 
 T = TypeVar("T")
 
@@ -52,11 +52,11 @@ def enter(
     """
     routes = [find_ssh_route(host, context.environ) for host in hosts]
     ensure_client_key(context.paths.client_key)
-    before = {(node.user, node.address, node.port): node for node in former}
-    nodes = [_as_before(_node(context.settings, index, route), before) for index, route in enumerate(routes)]
-    nodes = with_host_keys(nodes, trust)
-    known = {node.name: route for node, route in zip(nodes, routes, strict=True)}
-    opened = do_on_each(nodes, lambda node: _open(context, node, known[node.name], key))
+    former_by_address = {(node.user, node.address, node.port): node for node in former}
+    nodes = [_pin_former_key(_node(context.settings, index, route), former_by_address) for index, route in enumerate(routes)]
+    nodes = pin_host_keys(nodes, trust)
+    routes_by_name = {node.name: route for node, route in zip(nodes, routes, strict=True)}
+    opened = do_on_each(nodes, lambda node: _open(context, node, routes_by_name[node.name], key))
     links = {outcome.node.name: outcome.value for outcome in opened if outcome.value is not None}
     fleet = Fleet(context.transport, [link.node for link in links.values()], links=links)
     try:
@@ -70,14 +70,14 @@ def enter(
 
 
 def _look_around(context: Context, fleet: Fleet) -> list[EnteredHost]:
-    settings, began = context.settings, time.monotonic()
+    settings, start_s = context.settings, time.monotonic()
 
     def look_at(link: Link) -> HostFacts:
         python = settings.host_pythons.get(link.node.typed, settings.node_python)
         return look(link, (python,) if python else PYTHONS)
 
     facts = values(fleet.do_on_each(look_at))
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start_s
     _distinct(fleet.nodes, facts)
     entered: list[EnteredHost] = []
     for node, host_facts in zip(fleet.nodes, facts, strict=True):
@@ -85,14 +85,14 @@ def _look_around(context: Context, fleet: Fleet) -> list[EnteredHost]:
         detail = f"{host_facts.hostname}, {gpus} x {host_facts.gpus[0]}" if gpus else f"{host_facts.hostname}, no GPU"
         detail += f", {host_facts.python} ({host_facts.version}), {format_bytes(host_facts.disk_free_bytes)} free"
         context.watch(NodeEvent(node=node.typed, step="look", ok=True, seconds=seconds, detail=detail))
-        made = replace(
+        complete_node = replace(
             node,
             gpus=gpus,
             instance_type=host_facts.gpus[0] if gpus else "no GPU",
             python=host_facts.python,
             private_address="",
         )
-        entered.append(EnteredHost(node=made, facts=host_facts))
+        entered.append(EnteredHost(node=complete_node, facts=host_facts))
     return entered
 
 
@@ -115,29 +115,29 @@ def _node(settings: Settings, index: int, route: SshRoute) -> Node:
     )
 
 
-def _as_before(node: Node, before: Mapping[tuple[str, str, int], Node]) -> Node:
-    known = before.get((node.user, node.address, node.port))
-    if known is None:
+def _pin_former_key(node: Node, former_by_address: Mapping[tuple[str, str, int], Node]) -> Node:
+    former = former_by_address.get((node.user, node.address, node.port))
+    if former is None:
         return node
-    pinned = node if node.host_key else known
-    return replace(node, host_key=pinned.host_key, other_host_keys=pinned.other_host_keys, key=known.key)
+    pinned = node if node.host_key else former
+    return replace(node, host_key=pinned.host_key, other_host_keys=pinned.other_host_keys, key=former.key)
 
 
 def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
     """Return the private keys to try, in this order; an empty name is the workspace's own key."""
     if key is not None:
         return [str(key.expanduser().absolute())]
-    return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MOST_KEYS]
+    return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MAX_KEYS]
 
 
 def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Link:
     """Return the link to a machine by the first key that it accepts."""
     keys = _keys(node, route, key)
-    why, began = "", time.monotonic()
+    cause, start_s = "", time.monotonic()
     for used in keys:
-        own = replace(node, key=used)
+        candidate = replace(node, key=used)
         try:
-            link = context.transport.connect(own)
+            link = context.transport.connect(candidate)
         except OtherHostKey as error:
             raise explain_other_key(error, node, route) from error
         except KeyRefused:
@@ -145,9 +145,9 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
         except MissingError as error:  # a key with a passphrase, or of an odd kind
             if len(keys) == 1:
                 raise
-            why = f" ({error.what})"
+            cause = f" ({error.what})"
             continue
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start_s
         detail = used or "this workspace's own key"
         context.watch(NodeEvent(node=node.typed, step="ssh", ok=True, seconds=seconds, detail=detail))
         return link
@@ -155,25 +155,27 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
     give = f"ssh-copy-id -i '{context.paths.client_key}.pub'{port} {node.user}@{node.address}"
     agent = ". Keys that only ssh-agent holds are not used: later commands have to get in without it" if asks_agent else ""
     raise KeyRefused(
-        f"{node.typed} accepts none of the keys that were tried{why}",
+        f"{node.typed} accepts none of the keys that were tried{cause}",
         hint=f"give it this workspace's key: {give}; or name a key that it accepts: --key FILE{agent}",
     )
 
 
 def _distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
     """Check that the machines are distinct. Raises UsageError if one is named twice or if several share one home folder."""
-    seen: dict[tuple[str, str], str] = {}
+    names_by_identity: dict[tuple[str, str], str] = {}
     homes: dict[tuple[str, str], str] = {}
     for node, host_facts in zip(nodes, facts, strict=True):
         name = node.typed
-        if host_facts.identity in seen:
-            raise UsageError(f"{seen[host_facts.identity]} and {name} are the same machine", hint="name each machine once")
+        if host_facts.identity in names_by_identity:
+            raise UsageError(
+                f"{names_by_identity[host_facts.identity]} and {name} are the same machine", hint="name each machine once"
+            )
         if host_facts.home in homes and host_facts.home[1]:
             raise UsageError(
                 f"{homes[host_facts.home]} and {name} share the home folder {host_facts.home[0]}",
                 hint="each needs a home of its own for what its ranks write; on such a cluster use its Slurm head alone",
             )
-        seen[host_facts.identity] = homes[host_facts.home] = name
+        names_by_identity[host_facts.identity] = homes[host_facts.home] = name
 
 
 def check_answers(outcomes: Sequence[Outcome[T]]) -> None:
@@ -193,7 +195,7 @@ def _words(name: str) -> str:
     return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
 
 
-def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
+def pin_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
     """Return the nodes, each with the host key that it must show from now on.
 
     Raises UnknownHosts for those whose key is not trusted, UnreachableError if one does not answer.
@@ -201,13 +203,15 @@ def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
     unknown = [node for node in nodes if not node.host_key]
     outcomes = do_on_each(unknown, fetch_host_key)
     check_answers(outcomes)
-    shown = {outcome.node.name: outcome.take() for outcome in outcomes}
+    host_keys = {outcome.node.name: outcome.take() for outcome in outcomes}
     strangers = [
-        Stranger(said=node.typed, fingerprint=shown[node.name][1]) for node in unknown if shown[node.name][1] not in trust
+        Stranger(typed=node.typed, fingerprint=host_keys[node.name][1])
+        for node in unknown
+        if host_keys[node.name][1] not in trust
     ]
     if strangers:
         raise UnknownHosts(strangers)
-    return [replace(node, host_key=shown[node.name][0]) if node.name in shown else node for node in nodes]
+    return [replace(node, host_key=host_keys[node.name][0]) if node.name in host_keys else node for node in nodes]
 
 
 def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> OtherHostKey:

@@ -63,15 +63,15 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
                 take_down(context, deployment, receipt, lab)
             except (UnreachableError, MissingError) as error:
                 forget = f"gpucourse destroy {deployment.module} --forget-unreachable"
-                error.hint = f"{error.hint}; where a machine is gone for good: {forget}"
+                error.hint = f"{error.hint}; if a machine is gone for good: {forget}"
                 raise
         with open_hosts(context, deployment) as lab:
             receipt.forgotten = lab.list_forgotten(unreachable)
 
     def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
         """Return advice: look at the machines again, or forget one that may never come back."""
-        again = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
-        return "", f"{again}; where one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
+        retry = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
+        return "", f"{retry}; if one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
 
     def is_meant_by(self, request: DeployRequest) -> bool:
         """Return whether machines are named."""
@@ -85,7 +85,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
             "--trust": request.trust,
             "--on-login-node": request.on_login_node,
         }
-        return [flag for flag, given in typed.items() if given]
+        return [flag for flag, value in typed.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
         """Return the error for these flags: they have no meaning on nodes that this program creates."""

@@ -28,11 +28,11 @@ _FILES_OF_A_NODE, _FILES_OF_A_HOST = 10, 20  # open files of the process that ho
 
 @dataclass(kw_only=True)
 class LocalProposal(Proposal):
-    """A lab of simulated nodes that is about to be built. `fresh`: it has no record yet; `began` is a monotonic time."""
+    """A lab of simulated nodes that is about to be built. `fresh`: it has no record yet; `start_s` is a monotonic time."""
 
     deployment: LocalDeployment
     fresh: bool
-    began: float
+    start_s: float
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
 
     Raises UsageError for a wrong module or count, MissingError without Terraform or without what namespaces need.
     """
-    began = time.monotonic()
+    start_s = time.monotonic()
     if request.unpack_slurm and request.dry_run:
         hint = f"gpucourse deploy {request.module} --target local {FLAG}"
         raise UsageError(f"{FLAG}: --dry-run downloads nothing", hint=hint)
@@ -49,22 +49,22 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
     stack = deployments.stack_name(module.id, "local")
     _check_count(module, nodes)
     with context.lock(stack, f"deploy {module.id}"):
-        before = deployments.load_as(context.paths, stack, LocalDeployment)
-        deployment = before or make_record(
+        existing = deployments.load_as(context.paths, stack, LocalDeployment)
+        deployment = existing or make_record(
             context.workspace, LocalDeployment, module, stack, template=module.lab.local.template, nodes=module.lab.local.nodes
         )
-        if nodes or not before:
+        if nodes or not existing:
             deployment.nodes_wanted = nodes or module.lab.local.nodes
         _check_open_files(deployment)
-        made = _list_fixed(deployment)
+        fixed_values = _list_fixed(deployment)
         choose(context, deployment, module.lab.scheduler, request.link, unpack=request.unpack_slurm)
-        leaving = _find_leaving(deployment, again=made != _list_fixed(deployment))
+        removed_nodes = _find_leaving(deployment, is_rebuilt=fixed_values != _list_fixed(deployment))
         proposal = LocalProposal(
             deployment=deployment,
-            fresh=before is None,
-            began=began,
-            leaving=leaving,
-            ends=find_ending(context.paths, deployment, leaving),
+            fresh=existing is None,
+            start_s=start_s,
+            removed_nodes=removed_nodes,
+            ends=find_ending(context.paths, deployment, removed_nodes),
         )
         if request.dry_run:
             proposal.planned = _plan_only(context, proposal)
@@ -78,8 +78,8 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     lab = open_simulated(context, deployment)
     changes, sick = _plan_fresh(context.watch, lab) if proposal.fresh else ([], [])
-    if proposal.leaving:
-        bring_home(context, deployment, discard=False, leaving=proposal.leaving)
+    if proposal.removed_nodes:
+        bring_home(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
     with record_outcome(context.paths, deployment):
         if not proposal.fresh:
             changes, sick = _plan(context.watch, lab, fresh=False)
@@ -91,7 +91,7 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
             wait_until_ready(context, lab.paths, deployment.inventory)
             if deployment.has_slurm:
                 wait_for_slurm(context, deployment.inventory, looks=lab.inspect)
-    seconds = time.monotonic() - proposal.began
+    seconds = time.monotonic() - proposal.start_s
     return BuildResult(
         labs=[DeployResult(deployment=deployment, changes=changes, dry_run=False, seconds=seconds, healed=list(sick))]
     )
@@ -102,10 +102,10 @@ def _list_fixed(deployment: LocalDeployment) -> tuple[object, ...]:
     return deployment.link, deployment.variables.one_host, deployment.variables.layer
 
 
-def _find_leaving(deployment: LocalDeployment, *, again: bool) -> frozenset[str]:
-    """Return the existing nodes that go away; all of them if they are created `again`."""
-    standing = frozenset(node.name for node in deployment.inventory.nodes) if deployment.inventory else frozenset()
-    return standing if again else standing - set(machine_names(deployment))
+def _find_leaving(deployment: LocalDeployment, *, is_rebuilt: bool) -> frozenset[str]:
+    """Return the existing nodes that go away; all of them if the lab `is_rebuilt`."""
+    node_names = frozenset(node.name for node in deployment.inventory.nodes) if deployment.inventory else frozenset()
+    return node_names if is_rebuilt else node_names - set(machine_names(deployment))
 
 
 def _plan_fresh(watch: Watcher, lab: SimulatedLab) -> tuple[list[tuple[str, str]], list[str]]:
@@ -127,24 +127,24 @@ def _plan(watch: Watcher, lab: SimulatedLab, *, fresh: bool) -> tuple[list[tuple
 
 
 def _check_count(module: Module, nodes: int | None) -> None:
-    most = module.lab.local.max_nodes
-    if nodes is not None and not 1 <= nodes <= most:
+    max_nodes = module.lab.local.max_nodes
+    if nodes is not None and not 1 <= nodes <= max_nodes:
         raise UsageError(
-            f"--nodes {nodes}: module {module.id} takes 1 to {most} nodes",
-            hint=f"gpucourse deploy {module.id} --nodes {max(1, min(most, nodes))}",
+            f"--nodes {nodes}: module {module.id} accepts 1 to {max_nodes} nodes",
+            hint=f"gpucourse deploy {module.id} --nodes {max(1, min(max_nodes, nodes))}",
         )
 
 
 def _check_open_files(deployment: LocalDeployment) -> None:
     """Check the system's limit of open files, up to which the process that hosts the nodes raises its own. Raises MissingError
     if it is too low."""
-    count, allowed = len(machine_names(deployment)), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    needed = count * _FILES_OF_A_NODE + _FILES_OF_A_HOST
-    if allowed == resource.RLIM_INFINITY or needed <= allowed:
+    count, file_limit = len(machine_names(deployment)), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    file_count = count * _FILES_OF_A_NODE + _FILES_OF_A_HOST
+    if file_limit == resource.RLIM_INFINITY or file_count <= file_limit:
         return
-    fewer = max(1, (allowed - _FILES_OF_A_HOST) // _FILES_OF_A_NODE - deployment.has_slurm)
+    fewer = max(1, (file_limit - _FILES_OF_A_HOST) // _FILES_OF_A_NODE - deployment.has_slurm)
     raise MissingError(
-        f"{count} simulated nodes take {needed} open files, and the limit here is {allowed} (ulimit -Hn)",
+        f"{count} simulated nodes take {file_count} open files, and the limit here is {file_limit} (ulimit -Hn)",
         hint=f"raise that limit, or: gpucourse deploy {deployment.module} --nodes {fewer}",
     )
 
@@ -157,5 +157,5 @@ def _plan_only(context: Context, proposal: LocalProposal) -> DeployResult:
     finally:
         if proposal.fresh:
             lab.terraform.discard_if_empty()
-    seconds = time.monotonic() - proposal.began
+    seconds = time.monotonic() - proposal.start_s
     return DeployResult(deployment=proposal.deployment, changes=changes, dry_run=True, seconds=seconds, healed=sick)

@@ -54,18 +54,18 @@ def choose(
     from gpucourse.local.machines.requirements import Lacking, NoNamespaces
 
     computer = computer or requirements.Computer()
-    again = f"gpucourse deploy {deployment.module}"
+    command = f"gpucourse deploy {deployment.module}"
     if link is not None:
         try:
-            asked = "" if link == "none" else str(cable.parse(link))
+            link_text = "" if link == "none" else str(cable.parse(link))
         except ValueError as error:
-            raise UsageError(f"--link: {error}", hint=f"{again} --link 1gbit") from error
-        deployment.variables.link = asked
+            raise UsageError(f"--link: {error}", hint=f"{command} --link 1gbit") from error
+        deployment.variables.link = link_text
     if scheduler:
         deployment.variables.scheduler = scheduler
     slurm = deployment.has_slurm
     if unpack and not slurm:
-        raise UsageError(f"{requirements.FLAG}: module {deployment.module} has no Slurm", hint=again)
+        raise UsageError(f"{requirements.FLAG}: module {deployment.module} has no Slurm", hint=command)
     requirements.forget_one_host(deployment)
     if slurm or deployment.link:
         deployment.shared = "/shared"
@@ -76,9 +76,9 @@ def choose(
         except NoNamespaces as error:
             requirements.fall_back(context.paths, computer, deployment, error)
         except Lacking as error:
-            what = "a Slurm cluster" if slurm else "a link of its own"
-            way = requirements.way_without_root(context.environ, computer, again) if slurm else ""
-            raise MissingError(f"{what} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
+            subject = "a Slurm cluster" if slurm else "a link of its own"
+            way = requirements.way_without_root(context.environ, computer, command) if slurm else ""
+            raise MissingError(f"{subject} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
     else:
         deployment.shared = ""
 
@@ -93,10 +93,10 @@ class SimulatedLab:
 
     def sick(self) -> list[str]:
         """Return the Terraform addresses of nodes that exist in the state but do not answer: `up` has to replace them."""
-        known = set(self.terraform.addresses())
+        state_addresses = set(self.terraform.addresses())
         names = [report.node for report in self.inspect() if not report.healthy]
         addresses = [f"terraform_data.node[{name.removeprefix('node')}]" for name in names]
-        return [address for address in addresses if address in known]
+        return [address for address in addresses if address in state_addresses]
 
     def list_existing(self) -> list[str]:
         """Return what exists, as Terraform addresses."""

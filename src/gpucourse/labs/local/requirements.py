@@ -1,5 +1,5 @@
-"""What simulated nodes need of this computer. A simulated Slurm cluster needs programs, installed here or unpacked from
-packages into a folder; and machines of its own or, without namespaces, this computer alone."""
+"""The requirements of simulated nodes on this computer. A simulated Slurm cluster needs programs, installed here or unpacked
+from packages into a folder; and machines of its own or, without namespaces, this computer alone."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _slurm(context: Context) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Computer:
-    """What this computer has and can do for simulated nodes as separate machines. A test passes one with its own answers."""
+    """The abilities of this computer for simulated nodes as separate machines. A test passes one with its own answers."""
 
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable
@@ -89,41 +89,41 @@ def choose_programs(context: Context, computer: Computer, *, unpack: bool = Fals
     return packages.find_unpacked(context.environ) if lacking else None
 
 
-def way_without_root(environ: Mapping[str, str], computer: Computer, again: str) -> str:
-    """Return what to append to the command that installs Slurm, if the command `again` can work without it; else nothing."""
+def way_without_root(environ: Mapping[str, str], computer: Computer, command: str) -> str:
+    """Return what to append to the command that installs Slurm, if the command `command` can work without it; else nothing."""
     possible = computer.unpackable() and computer.can_unpack(environ)
-    return f"; or, without root's rights: {again} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
+    return f"; or, without root's rights: {command} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
 
 
 def fall_back(
-    paths: WorkspacePaths, computer: Computer, deployment: LocalDeployment, refused: requirements.NoNamespaces
+    paths: WorkspacePaths, computer: Computer, deployment: LocalDeployment, refusal: requirements.NoNamespaces
 ) -> None:
     """Record that Slurm's daemons run side by side on this computer, and what is missing for that reason.
 
     Raises MissingError if a link is requested as well, which only separate machines can have, if Slurm is not installed here,
     or if this user has no account.
     """
-    again = f"gpucourse deploy {deployment.module}"
+    command = f"gpucourse deploy {deployment.module}"
     if deployment.link:
         raise MissingError(
-            f"a link of its own on simulated nodes: {refused}", hint=f"{refused.remedy}; or: --target aws"
-        ) from refused
+            f"a link of its own on simulated nodes: {refusal}", hint=f"{refusal.remedy}; or: --target aws"
+        ) from refusal
     if missing := computer.slurm_missing():
         install = requirements.install_command(slurm=True, packages=missing)
         raise MissingError(
-            f"a Slurm cluster on simulated nodes: {refused}",
-            hint=f"{refused.remedy}; or, to have it without namespaces: {install}; or: --target aws",
-        ) from refused
+            f"a Slurm cluster on simulated nodes: {refusal}",
+            hint=f"{refusal.remedy}; or, to have it without namespaces: {install}; or: --target aws",
+        ) from refusal
     if not computer.has_account():
         raise MissingError(
             f"a Slurm cluster on simulated nodes: Slurm needs an account for its jobs, and user {os.getuid()} has none on "
             "this computer",
-            hint=f"{requirements.account_command()}, then {again}; or: --target aws",
-        ) from refused
+            hint=f"{requirements.account_command()}, then {command}; or: --target aws",
+        ) from refusal
     deployment.variables.one_host = True
     deployment.variables.layer = ""
     deployment.shared = str(paths.stack(deployment.stack).nodes / layout.SHARED)
-    deployment.lacks = f"{_LACKS}{refused.remedy}; then {again}"
+    deployment.lacks = f"{_LACKS}{refusal.remedy}; then {command}"
 
 
 def forget_one_host(deployment: LocalDeployment) -> None:

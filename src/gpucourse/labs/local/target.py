@@ -53,7 +53,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
 
         take_down(context, deployment, receipt, open_simulated(context, deployment))
 
-    def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
+    def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
         """Return what simulated nodes need: see labs.local.requirements."""
         from gpucourse.labs.local.requirements import find_requirements
 
@@ -62,7 +62,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
     def own_flags(self, request: DeployRequest) -> list[str]:
         """Return the flags about the network between the nodes, and about the source of their Slurm."""
         typed = {"--link": request.link, "--unpack-slurm": request.unpack_slurm}
-        return [flag for flag, given in typed.items() if given]
+        return [flag for flag, value in typed.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
         """Return the error for these flags: both are only for simulated nodes."""

@@ -64,7 +64,7 @@ def choice_of(module: Module, *, gpu: str = "t4", nodes: int | None = None, stan
         market="on-demand",
         region="us-east-2",
         ttl_hours=4.0,
-        standing=standing,
+        existing=standing,
     )
 
 

@@ -49,7 +49,7 @@ def test_choices_keep_the_smaller_size_of_a_lab(context: Context) -> None:
     context.paths.settings.write_text("other_gpus: [l4]\n")
     [choice] = choices(context, DeployRequest(module="3", size="xlarge"))
     assert (choice.instance_type, choice.others) == ("g4dn.xlarge", ("g6.xlarge",))
-    workers = choice.with_nodes(4).need.machines[-1]
+    workers = choice.resize(4).need.machines[-1]
     assert (workers.instance_type, workers.count) == ("g4dn.xlarge", 4)
     stands(context, deployment_of(instance_type="g4dn.xlarge"))
     for size in (None, "xlarge"):
@@ -62,10 +62,10 @@ def test_choices_keep_the_smaller_size_of_a_lab(context: Context) -> None:
 def test_choices_mean_the_lab_that_exists_in_its_place(context: Context) -> None:
     standing = stands(context, deployment_of(gpu="l4", instance_type="g6.2xlarge", zone="us-east-2c", hours=6.0))
     [choice] = choices(context, DeployRequest(module="3"))
-    assert choice.standing is not None
-    assert (choice.stack, choice.gpu, choice.ttl_hours, choice.standing.uid) == ("03-aws-l4", "l4", 6.0, standing.uid)
+    assert choice.existing is not None
+    assert (choice.stack, choice.gpu, choice.ttl_hours, choice.existing.uid) == ("03-aws-l4", "l4", 6.0, standing.uid)
     [other] = choices(context, DeployRequest(module="3", gpu=("t4",)))
-    assert (other.stack, other.standing) == ("03-aws-t4", None)
+    assert (other.stack, other.existing) == ("03-aws-t4", None)
 
 
 def test_choices_do_not_replace_a_lab_that_got_another_gpu(context: Context) -> None:
@@ -76,7 +76,7 @@ def test_choices_do_not_replace_a_lab_that_got_another_gpu(context: Context) -> 
         choices(context, DeployRequest(module="3", gpu=("t4",)))
     assert "gpucourse destroy 3 --gpu l4" in caught.value.hint
     [choice] = choices(context, DeployRequest(module="3", gpu=("l4",)))
-    assert choice.standing is not None
+    assert choice.existing is not None
 
 
 def test_choices_of_several_gpus_are_labs_that_do_not_stand_in_for_each_other(context: Context) -> None:
@@ -111,7 +111,7 @@ def test_choices_refuse_to_make_another_lab_of_one_that_exists(wish: DeployReque
 def test_choices_ignore_a_failed_try_that_left_nothing(context: Context) -> None:
     failed = stands(context, deployment_of(), "failed")
     [choice] = choices(context, DeployRequest(module="3", region="us-west-2", spot=True))
-    assert choice.standing is None
+    assert choice.existing is None
     assert choice.former is not None
     assert (choice.former.uid, choice.region, choice.market) == (failed.uid, "us-west-2", "spot")
 
@@ -120,8 +120,8 @@ def test_choices_ignore_a_failed_try_that_left_nothing(context: Context) -> None
     ("wish", "words"),
     [
         (DeployRequest(module="0"), "needs no cloud"),
-        (DeployRequest(module="3", nodes=9), "takes 1 to 8 nodes"),
-        (DeployRequest(module="1", nodes=2), "takes 1 node on AWS"),
+        (DeployRequest(module="3", nodes=9), "accepts 1 to 8 nodes"),
+        (DeployRequest(module="1", nodes=2), "accepts 1 node on AWS"),
         (DeployRequest(module="3", size="4xlarge"), "nodes of module 3 are 2xlarge or xlarge"),
         (DeployRequest(module="1", size="2xlarge"), "nodes of module 1 are xlarge"),
         (DeployRequest(module="3", gpu=("v100",)), "AWS retired"),

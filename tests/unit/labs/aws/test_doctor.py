@@ -14,7 +14,7 @@ from gpucourse.labs.request import PreflightRequest
         (PreflightRequest(region="ohio"), "is not the name of an AWS region"),
         (PreflightRequest(module="0"), "gpucourse deploy 0 --target local"),
         (PreflightRequest(nodes=4), "--nodes: of which module?"),
-        (PreflightRequest(module="3", nodes=9), "module 3 takes 1 to 8 nodes"),
+        (PreflightRequest(module="3", nodes=9), "module 3 accepts 1 to 8 nodes"),
     ],
 )
 def test_doctor_refuses_wrong_options_before_it_asks_aws(context: Context, look: PreflightRequest, words: str) -> None:

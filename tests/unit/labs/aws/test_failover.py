@@ -33,24 +33,26 @@ def walk(route: Route, failure: Failure, *, group: bool = False, start: str = A,
     seen: list[str] = []
     while place is not None and len(seen) < 30:
         seen.append(f"{place.attempt.zone[-1]} {place.attempt.instance_type}{' +' if place.placement_group else ''}")
-        place = route.after(place, failure)
+        place = route.choose_next(place, failure)
     return seen
 
 
 def test_route_takes_every_zone_then_every_sibling_that_is_allowed_once() -> None:
-    route = Route(zone_offers=offers(g4dn_xlarge="abc", g6_xlarge="ac"), allowed=("g4dn.xlarge", "g6.xlarge"))
+    route = Route(zone_offers=offers(g4dn_xlarge="abc", g6_xlarge="ac"), instance_types=("g4dn.xlarge", "g6.xlarge"))
     assert walk(route, NO_ROOM) == ["a g4dn.xlarge", "b g4dn.xlarge", "c g4dn.xlarge", "a g6.xlarge", "c g6.xlarge"]
-    route = Route(zone_offers=offers(g4dn_xlarge="ab", g6_xlarge="ab"), allowed=("g4dn.xlarge",))
+    route = Route(zone_offers=offers(g4dn_xlarge="ab", g6_xlarge="ab"), instance_types=("g4dn.xlarge",))
     assert walk(route, NEVER_THERE) == ["a g4dn.xlarge", "b g4dn.xlarge"]
-    route = Route(zone_offers=offers(g4dn_xlarge="abc", t3_medium="ac"), allowed=("g4dn.xlarge",), with_types=("t3.medium",))
+    route = Route(
+        zone_offers=offers(g4dn_xlarge="abc", t3_medium="ac"), instance_types=("g4dn.xlarge",), with_types=("t3.medium",)
+    )
     assert walk(route, NO_ROOM) == ["a g4dn.xlarge", "c g4dn.xlarge"], "the head has to be there as well"
     named = failures.classify("InsufficientInstanceCapacity", f"You can currently get g4dn.xlarge capacity by choosing {C}.")
-    route = Route(zone_offers=offers(g4dn_xlarge="abc"), allowed=("g4dn.xlarge",))
+    route = Route(zone_offers=offers(g4dn_xlarge="abc"), instance_types=("g4dn.xlarge",))
     assert walk(route, named)[:2] == ["a g4dn.xlarge", "c g4dn.xlarge"], "a zone that AWS names comes first"
 
 
 def test_route_tries_everywhere_together_then_apart() -> None:
-    route = Route(zone_offers=offers(g4dn_xlarge="ab"), allowed=("g4dn.xlarge",))
+    route = Route(zone_offers=offers(g4dn_xlarge="ab"), instance_types=("g4dn.xlarge",))
     assert walk(route, NO_ROOM, group=True) == ["a g4dn.xlarge +", "b g4dn.xlarge +", "a g4dn.xlarge", "b g4dn.xlarge"]
 
 
@@ -63,9 +65,9 @@ def test_route_tries_everywhere_together_then_apart() -> None:
 )
 def test_route_leaves_out_a_placement_group_that_fails(code: str, message: str) -> None:
     failure = failures.classify(code, message)
-    route = Route(zone_offers=offers(g4dn_xlarge="ab"), allowed=("g4dn.xlarge",))
+    route = Route(zone_offers=offers(g4dn_xlarge="ab"), instance_types=("g4dn.xlarge",))
     here = LaunchAttempt(attempt=Placement(zone=B, instance_type="g4dn.xlarge"), placement_group=True)
-    assert route.after(here, failure) == LaunchAttempt(attempt=here.attempt, placement_group=False)
+    assert route.choose_next(here, failure) == LaunchAttempt(attempt=here.attempt, placement_group=False)
 
 
 NO_GROUP = "You are not authorized to perform: ec2:CreatePlacementGroup on the placement group"
@@ -73,9 +75,9 @@ NO_GROUP = "You are not authorized to perform: ec2:CreatePlacementGroup on the p
 
 @pytest.mark.parametrize(("code", "message"), [("VcpuLimitExceeded", "no"), ("UnauthorizedOperation", NO_GROUP)])
 def test_route_ends_at_any_other_failure(code: str, message: str) -> None:
-    route = Route(zone_offers=offers(g4dn_xlarge="abc"), allowed=("g4dn.xlarge",))
+    route = Route(zone_offers=offers(g4dn_xlarge="abc"), instance_types=("g4dn.xlarge",))
     here = LaunchAttempt(attempt=Placement(zone=A, instance_type="g4dn.xlarge"), placement_group=True)
-    assert route.after(here, failures.classify(code, message)) is None
+    assert route.choose_next(here, failures.classify(code, message)) is None
 
 
 def test_classify_failure_takes_the_final_one_of_several_errors() -> None:

@@ -32,12 +32,12 @@ def limits() -> Limits:
     return {G: 64, STANDARD: 32}
 
 
-def fit(limits: Limits, wanted: list[Choice], *, chosen: bool = False, networks: int = 1) -> Fit:
+def fit(limits: Limits, wanted: list[Choice], *, is_fixed: bool = False, networks: int = 1) -> Fit:
     """What fits into these limits, in a region that holds so many networks of five."""
 
     known = {code: (limit, "") for code, limit in limits.items()}
     quotas = Quotas(ACCOUNT, limits=known, used=({}, ""))
-    return plan.fit(quotas, wanted, chosen=chosen, networks=lambda _account: (networks, 5))
+    return plan.fit(quotas, wanted, is_fixed=is_fixed, networks=lambda _account: (networks, 5))
 
 
 def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(context: Context, limits: Limits) -> None:
@@ -64,7 +64,7 @@ def test_fit_takes_fewer_nodes_when_the_module_works_with_them(context: Context,
     [choice] = fitting.now
     assert (choice.nodes, choice.need.machines[-1].count) == (2, 2)
     assert "2 nodes, not 3" in fitting.notes[0]
-    typed = fit(limits, [cluster], chosen=True)
+    typed = fit(limits, [cluster], is_fixed=True)
     assert [choice.nodes for choice in typed.now] == [3], "what somebody typed stays; the preflight says that it does not fit"
     assert (typed.fewer, fitting.fewer) == (2, 0)
     limits[G] = 4
@@ -74,8 +74,8 @@ def test_fit_takes_fewer_nodes_when_the_module_works_with_them(context: Context,
 
 def measure(choice: Choice, *listed: CloudInstance) -> LabNeed:
     """What the lab takes beside these instances."""
-    assert choice.standing is not None
-    return plan.measure_growth(ACCOUNT, choice.need, choice.standing, find=lambda *_args, **_more: list(listed))
+    assert choice.existing is not None
+    return plan.measure_growth(ACCOUNT, choice.need, choice.existing, find=lambda *_args, **_more: list(listed))
 
 
 def make_instances(kind: str, *states: str) -> list[CloudInstance]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpucourse.labs.aws.termination_reason import describe_termination, explain_end, of_its_nodes
+from gpucourse.labs.aws.termination_reason import describe_termination, explain_end, select_lab_instances
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.node import Inventory
 from tests.unit.labs.aws.fakes import deployment_of, node
@@ -60,6 +60,6 @@ def test_explain_end_of_a_stop_and_of_a_lab_without_a_deadline() -> None:
 def test_of_its_nodes_leaves_out_a_node_that_was_removed_on_purpose() -> None:
     lab = deployment_of("2")
     lost = [replace(instance(USER, -60), node=name) for name in ("node1", "node2")]
-    assert of_its_nodes(lab, lost) == lost, "what nobody knows yet is told"
+    assert select_lab_instances(lab, lost) == lost, "what nobody knows yet is told"
     lab.inventory = Inventory(stack=lab.stack, nodes=(node("node0", role="head"), node("node1")))
-    assert [reason.node for reason in of_its_nodes(lab, lost)] == ["node1"]
+    assert [reason.node for reason in select_lab_instances(lab, lost)] == ["node1"]

@@ -36,8 +36,8 @@ def test_list_forgotten_has_a_command_that_removes_jobs_and_links(tmp_path: Path
 def test_plan_lists_the_machines_that_come_and_those_that_leave(tmp_path: Path) -> None:
     context, _ = context_in(tmp_path)
     lab = open_hosts(context, make_hosts_lab())
-    lab.offered = (GONE, replace(GONE, name="node1", address="gpu2", port=22))
+    lab.candidate_nodes = (GONE, replace(GONE, name="node1", address="gpu2", port=22))
     assert lab.plan() == [("create", "me@gpu2")]
-    lab.deployment.inventory = Inventory(stack="01-hosts", nodes=lab.offered)
-    lab.offered = (GONE,)
+    lab.deployment.inventory = Inventory(stack="01-hosts", nodes=lab.candidate_nodes)
+    lab.candidate_nodes = (GONE,)
     assert lab.plan() == [("delete", "me@gpu2")]

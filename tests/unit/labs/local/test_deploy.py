@@ -11,7 +11,7 @@ from gpucourse.labs.request import DeployRequest
 @pytest.mark.parametrize(
     ("request_", "complaint", "hint"),
     [
-        (DeployRequest(module="3", nodes=65), "module 3 takes 1 to 64 nodes", "gpucourse deploy 3 --nodes 64"),
+        (DeployRequest(module="3", nodes=65), "module 3 accepts 1 to 64 nodes", "gpucourse deploy 3 --nodes 64"),
         (DeployRequest(module="2", unpack_slurm=True, dry_run=True), "--dry-run downloads nothing", "--unpack-slurm"),
     ],
 )
@@ -23,4 +23,4 @@ def test_propose_refuses_what_it_cannot_build(context: Context, request_: Deploy
 
 def test_propose_of_a_new_lab_has_the_nodes_of_its_module(context: Context) -> None:
     with propose(context, DeployRequest(module="3")) as proposal:
-        assert (proposal.fresh, proposal.deployment.nodes_wanted, proposal.leaving) == (True, 2, frozenset())
+        assert (proposal.fresh, proposal.deployment.nodes_wanted, proposal.removed_nodes) == (True, 2, frozenset())

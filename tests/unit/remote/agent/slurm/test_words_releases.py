@@ -111,7 +111,7 @@ def test_nodes_tells_which_can_take_jobs(release: Release) -> None:
         }
         workers = tuple(_worker(f"node{number}") for number in (1, 2, 3))
         inventory = Inventory(stack="02-local", nodes=(HEAD, *workers))
-        assert set(readiness._not_ready(inventory, release.nodes(name))) == {f"node{index}" for index in {1, 2, 3} - fit}
+        assert set(readiness._list_unready(inventory, release.nodes(name))) == {f"node{index}" for index in {1, 2, 3} - fit}
     reasons = {row["name"]: row["reason"] for row in say.nodes(release.read_answer("sinfo-down.txt"))}
     assert (reasons["node2"], reasons["node3"]) == ("Not responding", "bad fan")
 
