@@ -72,7 +72,7 @@ def test_offers_ignores_local_zones_and_other_places() -> None:
     [
         ("us-east-2", ""),
         ("xx-new-9", ""),  # AWS may have regions that boto3 does not know yet
-        ("frankfurt", "'frankfurt' is not written like a region of AWS"),
+        ("frankfurt", "'frankfurt' is not the name of an AWS region"),
         ("us-gov-west-1", "us-gov-west-1 is a region of AWS's partition aws-us-gov; the course's prices"),
     ],
 )

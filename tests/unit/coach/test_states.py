@@ -52,9 +52,9 @@ def wait(rank: int, missing: int) -> Log:
     ("logs", "symptom", "ranks", "title"),
     [
         ((wait(0, 1), log(1, "begins\n", code=143, ended=True)), "hang-at-init", [1], "Rank 1 on node1 did not join"),
-        ((wait(0, 3), wait(1, 3)), "wrong-world-size", [0, 1], "waited for a rank 3 that nobody started"),
-        ((log(0, "DistStoreError: 2/4 clients joined.\n"),), "wrong-world-size", [0], "Rank 0 waited for a rank 3"),
-        ((wait(0, 1), wait(1, 1)), "rank-mismatch", [0, 1], "nobody is rank 1"),
+        ((wait(0, 3), wait(1, 3)), "wrong-world-size", [0, 1], "waited for rank 3, which was never started"),
+        ((log(0, "DistStoreError: 2/4 clients joined.\n"),), "wrong-world-size", [0], "Rank 0 waited for rank 3"),
+        ((wait(0, 1), wait(1, 1)), "rank-mismatch", [0, 1], "none is rank 1"),
     ],
 )
 def test_diagnose_join_names_the_rank_that_others_waited_for(
