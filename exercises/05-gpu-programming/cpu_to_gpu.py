@@ -140,7 +140,7 @@ try:
     runs.append(run_way("yours, float32", train_yours, torch.float32, placed))
     if mixed != torch.float32:
         runs.append(run_way(f"yours, {str(mixed).removeprefix('torch.')}", train_yours, mixed, placed))
-    sizes = {"hidden": args.hidden, "batch_size": args.batch_size, "steps": WATCHED}
+    sizes = {"width": args.hidden, "batch_size": args.batch_size, "steps": WATCHED}
     plain = loops.watch(my_loop.train, device, torch.float32, **sizes)
     watched = loops.watch(my_loop.train, device, mixed, **sizes)
 except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
