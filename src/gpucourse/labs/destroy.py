@@ -223,7 +223,7 @@ def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
     commands = " and ".join(item.remove for item in receipt.forgotten)
     few = commands if len(commands) <= MAX_SHOWN else "the commands of the receipt remove it"
     return LeftoverError(
-        f"{receipt.stack} is forgotten, and this may be left where nobody could look: {listed}",
+        f"{receipt.stack} is forgotten, and this may remain on machines that could not be reached: {listed}",
         hint=f"once a machine can be reached again: {few}",
     )
 

@@ -280,7 +280,7 @@ def deployment_class(target: object) -> type[Deployment]:
 class NodeHealth:
     """Whether a node answers right now; `detail` says what was seen when it does not.
 
-    `known` is False if nobody could be asked: then it is not healthy either.
+    `known` is False if no answer came: then it is not healthy either.
     """
 
     node: str

@@ -11,7 +11,7 @@ HOWS: tuple[How, ...] = get_args(How)
 MEANING: dict[How, str] = {
     "kill-rank": "a rank is ended by a signal in the middle of its work",
     "block-port": "another process holds the port where the ranks meet",
-    "wrong-world-size": "the ranks are told a larger world than was started",
+    "wrong-world-size": "the ranks are given a larger WORLD_SIZE than the number of ranks that were started",
     "slow-rank": "one rank is several times slower than the others",
 }
 BY_RANK: frozenset[How] = frozenset({"kill-rank", "slow-rank"})

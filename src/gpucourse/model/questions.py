@@ -45,7 +45,7 @@ class Question(Strict):
     key: Letter | None = Field(default=None, description="choice: the letter of the right one")
     check: Slug | None = Field(default=None, description="mutation: the check that fails")
     edit: RelativePath | None = Field(default=None, description="mutation: the file that the learner edits")
-    look_for: Text | None = Field(default=None, description="text: what a good answer says, for whoever judges it")
+    look_for: Text | None = Field(default=None, description="text: what a good answer says, for the reviewer")
     explanation: Text | None = Field(default=None, description="why the answer is right; shown after the answer")
 
     @property

@@ -36,7 +36,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
     ),
     "wrong-world-size": (
         "All ranks began, and none of them got past the same call. Which?",
-        "The ranks wait in init_process_group for somebody. The last number of the key that they wait for is a rank.",
+        "The ranks wait in init_process_group for a rank that does not come. The last number of their key is its rank.",
         "They wait for a rank that no process has: their world size is larger than the number of ranks started.",
     ),
     "slow-rank": (

@@ -210,7 +210,7 @@ def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> Unreac
     runs.save(context.paths, record)
     return UnreachableError(
         f"run {record.id} could not be followed to its end: {error.what}",
-        hint=f"gpucourse status shows which nodes live; gpucourse deploy {record.module} repairs them; "
+        hint=f"gpucourse status shows which nodes are alive; gpucourse deploy {record.module} repairs them; "
         f"then gpucourse logs {record.id} -f follows it again",
     )
 

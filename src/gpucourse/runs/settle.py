@@ -35,8 +35,8 @@ def settle(context: Context, record: RunRecord, connections: Connections) -> Run
 
 
 def collect_later(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
-    """Return the record of a run that has ended, with the output of jobs that its own jobs had submitted, and with those of
-    them that still run. If there were none, no request is sent. Raises UnreachableError, and the error of a Slurm that does not
+    """Return the record of a run that has ended, with the output of the jobs that its jobs submitted, and a list of those that
+    still run. Without such jobs, no request is sent. Raises UnreachableError, and the error of a Slurm that does not
     answer."""
     if record.slurm is None or not record.slurm.later or not record.collected:
         return record

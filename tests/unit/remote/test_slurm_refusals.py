@@ -20,7 +20,7 @@ HEAD = Node(
 @pytest.mark.parametrize(
     ("said", "kind", "words"),
     [
-        ("munged is gone: nobody listens at /run/munge/munge.socket.2", InfrastructureError, "munged does not answer"),
+        ("munged is gone: no process listens at /run/munge/munge.socket.2", InfrastructureError, "munged does not answer"),
         ("slurm_load_jobs error: Protocol authentication error", InfrastructureError, "munge.key"),
         ("squeue: error: Unable to unpack: Expired credential", InfrastructureError, "clocks"),
         ("squeue did not answer within 30 s", InfrastructureError, "slurmctld"),

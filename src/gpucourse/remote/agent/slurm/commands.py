@@ -49,7 +49,7 @@ def ask(
     Raises Controller with the error message, UnknownJob.
     """
     if _is_munged_gone(munge):  # a command of Slurm would wait for it, for more than half a minute and without a message
-        raise Controller(f"munged is gone: nobody listens at {munge}")
+        raise Controller(f"munged is gone: no process listens at {munge}")
     try:
         result = subprocess.run(
             [_find_program(argv[0]), *argv[1:]],

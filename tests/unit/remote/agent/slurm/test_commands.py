@@ -29,7 +29,7 @@ def test_ask_names_a_munged_that_left_its_socket_behind(monkeypatch: pytest.Monk
         listener.bind(str(door))
         listener.listen()
         assert commands.ask("squeue", munge=str(door)) == "said\n"
-    with pytest.raises(commands.Controller, match="munged is gone: nobody listens at"):
+    with pytest.raises(commands.Controller, match="munged is gone: no process listens at"):
         commands.ask("squeue", munge=str(door))
 
 
