@@ -8,7 +8,6 @@ _HEAD = "import json, os, pathlib, sys, time\nrank = int(os.environ['RANK'])\nou
 
 BODIES = {
     "hangs": "print('waiting', flush=True)\ntime.sleep(600)\n",
-    "loud": "line = b'%d: ' % rank + b'x' * 94 + b'\\n'\nblock = line * 10000\nfor _ in range(200):\n    os.write(1, block)\n",
     "brief": (
         "for step in range(60):\n    print('step', step, 'of rank', rank, flush=True)\n    time.sleep(0.05)\n"
         "(out / 'done.txt').write_text('x')\n"

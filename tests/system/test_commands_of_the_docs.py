@@ -11,7 +11,6 @@ import io
 import os
 import re
 import shlex
-import shutil
 import socketserver
 import sys
 import webbrowser
@@ -24,7 +23,7 @@ from docs import screens
 from gpucourse.cli.boundary import run_command
 from tests.ports import take_ports
 from tests.system.test_any_gpu_page import ANSWERS
-from tests.system.test_stored_workspace import DDP, STORED
+from tests.system.test_stored_workspace import DDP, lay_out
 from tests.unit.test_documented_commands import ROOT, list_lines, list_short_forms
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
@@ -110,7 +109,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     desk, home, workspace = tmp_path / "desk", tmp_path / "home", tmp_path / "workspace"
     desk.mkdir()
     home.mkdir()
-    shutil.copytree(STORED, workspace, ignore=shutil.ignore_patterns("labs", "README.md"))
+    lay_out(workspace)
     for name in [name for name in os.environ if name.startswith(("GPUCOURSE", "AWS", "XDG"))]:
         monkeypatch.delenv(name)
     for name, value in (

@@ -18,8 +18,7 @@ import pytest
 from gpucourse.local import driver, health
 from gpucourse.model.node import Node
 from gpucourse.provision.template import copy_template
-from tests.parts import slow_after
-from tests.simulated import SimulatedNodes, make_key, take_away
+from tests.simulated import SimulatedNodes, make_key
 from tests.system.provisioning import any_terraform
 from tests.waiting import STUCK_S, until
 
@@ -121,17 +120,6 @@ def test_apply_brings_two_nodes_up_and_one_driver_takes_them_down(stack: Terrafo
     stack.destroy()
     assert stack.log().count("(local-exec): Executing:") == before + 1
     stack.assert_nothing_is_left()
-
-
-@pytest.mark.parametrize("damage", slow_after(1, "folder gone", "host killed"))
-def test_destroy_works_from_a_broken_state(stack: Terraformed, damage: str) -> None:
-    stack.apply()
-    if damage == "host killed":
-        os.kill(stack.nodes.host_pid, signal.SIGKILL)
-    else:
-        take_away(stack.nodes.folder)
-    stack.destroy()
-    until(lambda: stack.nodes.leftovers() == [], "the host without a folder ends")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
