@@ -1,8 +1,8 @@
 """The coach on logs of scripts from public repositories: each file says where its script is from and how it was run here.
 
-The labels were written by hand, as a good engineer would say it, from the log alone. "" is a log that shows no fault, however
-it looks: nothing may be said of it. The third is the script's line that the learner is led to. quoted-* are of things that
-need GPUs or Slurm's memory limits: not run, but shortened from what a public thread shows.
+The labels were written by hand, as a good engineer would say it, from the log alone. The third is the script's line that the
+learner is led to. quoted-* are of things that need GPUs or Slurm's memory limits: not run, but shortened from what a public
+thread shows.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LABELS: dict[str, tuple[str, list[int], str]] = {
     "lambda-worlds": ("never-started", [0, 1], ""), "mingpt-open-files": ("open-files", [0], ""),
     "mingpt-worker-killed": ("worker-lost", [0], "model.py, line 27"),
     "nanogpt-checkpoint": ("checkpoint-mismatch", [0], "train.py, line 178"),
-    "nanogpt-gloo-given": ("no-gpu", [0, 1], "train.py, line 89"), "nanogpt-good-torchrun": ("", [], ""),
+    "nanogpt-gloo-given": ("no-gpu", [0, 1], "train.py, line 89"),
     "nanogpt-nccl": ("no-gpu", [0, 1], "train.py, line 84"), "nanogpt-no-data": ("file-missing", [0], "train.py, line 120"),
-    "pe-multigpu-cuda": ("no-gpu", [0, 1], "multigpu_torchrun.py, line 14"), "pe-rpc-good": ("", [], ""),
+    "pe-multigpu-cuda": ("no-gpu", [0, 1], "multigpu_torchrun.py, line 14"),
     "pe-rpc-port": ("port-busy", [0], "main.py, line 76"), "pe-script-misspelt": ("file-missing", [0, 1], ""),
     "quoted-nccl-memory": ("out-of-memory", [0], ""), "quoted-srun-memory": ("out-of-memory", [0], ""),
     "slurm-princeton": ("variable-missing", [0], "simple_dpp.py, line 21"), "slurm-pyxis": ("wrong-arguments", [0], ""),
-    "slurm-torchrun-error": ("script-error", [0], "toy.py, line 36"), "stas-main-first": ("", [], ""),
+    "slurm-torchrun-error": ("script-error", [0], "toy.py, line 36"),
     "stas-mismatch-gloo": ("collective-timeout", [0, 1], "collective_mismatch.py, line 15"),
     "template-no-torchvision": ("wrong-config", [0], ""),
 }  # fmt: skip
@@ -63,11 +63,10 @@ def read_evidence(name: str) -> Evidence:
 def test_recognise_names_symptom_ranks_and_line(name: str) -> None:
     symptom, ranks, where = LABELS[name]
     diagnoses = recognise(read_evidence(name))
-    assert [diagnosis.symptom for diagnosis in diagnoses[:1]] == [symptom] * bool(symptom), diagnoses
-    if symptom:
-        assert diagnoses[0].ranks == ranks
-        assert where in {quote.where for quote in diagnoses[0].seen} | {""}
-        assert "{" not in diagnoses[0].title + diagnoses[0].why + diagnoses[0].next
+    assert [diagnosis.symptom for diagnosis in diagnoses[:1]] == [symptom], diagnoses
+    assert diagnoses[0].ranks == ranks
+    assert where in {quote.where for quote in diagnoses[0].seen} | {""}
+    assert "{" not in diagnoses[0].title + diagnoses[0].why + diagnoses[0].next
 
 
 def advice(name: str) -> str:
