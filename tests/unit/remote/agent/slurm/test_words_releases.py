@@ -36,7 +36,8 @@ class Release:
         self.jobs: dict[str, str] = json.loads(self.read_answer("jobs.json"))
 
     def read_answer(self, name: str) -> str:
-        return (self.folder / name).read_text(encoding="utf-8")
+        same_of_both = DATA / "both" / name
+        return (same_of_both if same_of_both.exists() else self.folder / name).read_text(encoding="utf-8")
 
     def queue(self, name: str) -> dict[str, dict[str, object]]:
         """The rows by role; those of the array's tasks by `array_0`."""
