@@ -185,34 +185,17 @@ def judge(part):
 """
 
 
-def add_part(course: Any, ways: str = WAYS, solution: str = "# wet soon up") -> None:
+def add_part(course: Any) -> None:
     course.change(DELIVERED, "file: my_flood.py, write: Write it., torch: false")
     course.put("exercises/07-rivers/my_flood.py", "")
-    course.put("exercises/07-rivers/judges/my_flood.py", ways + JUDGE)
-    course.put("exercises/07-rivers/solutions/my_flood.py", solution)
+    course.put("exercises/07-rivers/judges/my_flood.py", WAYS + JUDGE)
+    course.put("exercises/07-rivers/solutions/my_flood.py", "# wet soon up")
     course.put("exercises/07-rivers/solutions/other/my_flood.py", "")
 
 
 def test_lint_of_a_whole_part_has_no_complaints(clean_course: Any) -> None:
     add_part(clean_course)
     assert lint(clean_course.load()) == []
-
-
-@pytest.mark.parametrize(
-    ("ways", "solution", "said"),
-    [
-        ('WAYS = {"dry": Way("it is dry", ("wet", "dry"))}', "# wet", "its judge knows too few wrong ways: 1 of at least 3"),
-        ("WAYS = make()", "# wet", "judges/my_flood.py: has no dictionary WAYS that is written out"),
-        (
-            'WAYS = {"dry": Way("it is dry", CHANGE)}',
-            "# wet",
-            "judges/my_flood.py: way dry: its change is not two texts, old and new, that are written out",
-        ),
-    ],
-)
-def test_lint_names_a_judge_without_written_out_ways(clean_course: Any, ways: str, solution: str, said: str) -> None:
-    add_part(clean_course, ways, solution)
-    assert lint(clean_course.load()) == [f"exercises/07-rivers/my_flood.py: {said}"]
 
 
 @pytest.mark.parametrize("name", ["judges/my_flood.py", "solutions/my_flood.py", "solutions/other/my_flood.py"])

@@ -70,8 +70,3 @@ def test_lint_names_mistakes_of_the_rubric_and_the_quiz(clean_course: Any) -> No
     complaints = lint(clean_course.load())
     assert "modules/rubric.yaml: parts: 'none' is not a list, line 2" in complaints
     assert any(line.startswith("modules/quiz.yaml: title: is missing") for line in complaints)
-
-
-def test_lint_names_two_folders_of_one_module(clean_course: Any) -> None:
-    clean_course.another("7", name="again")
-    assert "modules: 2 folders are module 7" in lint(clean_course.load())
