@@ -83,23 +83,6 @@ def test_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "nodes", "gpus", "partition"),
-    [
-        ((), 1, 0, ""),
-        (("--nodes=3", "--gres=gpu:2", "--partition=long"), 3, 2, "long"),
-        (("-N 2 -p short", "--gpus-per-node=a100:4"), 2, 4, "short"),
-        (("--nodes 2 --gres gpu:t4:1",), 2, 1, ""),
-        (("--nodes=0 --gpus=2",), 1, 2, ""),
-    ],
-)
-def test_read_finds_nodes_gpus_and_partition(
-    tmp_path: Path, wishes: tuple[str, ...], nodes: int, gpus: int, partition: str
-) -> None:
-    own = own_batch.read(file(tmp_path, *wishes))
-    assert (own.nodes, own.gpus, own.partition) == (nodes, gpus, partition)
-
-
-@pytest.mark.parametrize(
     ("wish", "error"),
     [
         ("--error=err.txt", "err.txt"),
@@ -170,21 +153,6 @@ def test_job_that_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
 def test_describe_batch_says_what_the_file_asks_for(tmp_path: Path, wishes: tuple[str, ...], asks: str) -> None:
     own = own_batch.read(file(tmp_path, *wishes))
     assert describe_batch(make_plan(own)[1]) == asks
-
-
-@pytest.mark.parametrize(
-    ("wish", "name"),
-    [
-        ("--job-name=plain", "plain"),
-        ('--job-name="two words"', "two words"),
-        ("-J 'it''s' # a word of mine", "its"),
-        ("--job-name a|b --nodes=2", "a|b"),
-        ('--comment="not closed --job-name=x', ""),  # sbatch refuses the line
-        ("--nodes=2 --job-name=late \\", ""),  # and has no continuation
-    ],
-)
-def test_job_name_is_read_as_sbatch_reads_it(tmp_path: Path, wish: str, name: str) -> None:
-    assert slurm_client.job_name(file(tmp_path, wish).read_text()) == name
 
 
 @pytest.mark.parametrize(
