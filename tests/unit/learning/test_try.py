@@ -64,14 +64,6 @@ def states(learning: Learning) -> list[str]:
     return [part.verdict for part in read_part_results(context, context.catalog.exercise("1.2")[1])]
 
 
-def test_try_of_a_right_part_hands_it_in_for_good(writer: Learning) -> None:
-    write(writer, RIGHT)
-    assert "Twice: right" in writer.types("try", "1.2").out
-    write(writer, SAME)
-    writer.types("try", "1.2", code=5)
-    assert states(writer) == ["passed", "open"]
-
-
 def test_try_of_a_deleted_part_brings_it_back(writer: Learning) -> None:
     writer.types("try", "1.2")
     own(writer).unlink()
