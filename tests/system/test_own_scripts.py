@@ -109,33 +109,6 @@ def test_module_runs_as_a_part_of_its_package(lab: Learner, tmp_path: Path, monk
     assert "gpucourse run --module PACKAGE.SCRIPT" in lab.types("run", "--script", "pkg/train.py", *start, code=4).out
 
 
-FAKE = """\
-import json, os, pathlib
-out = pathlib.Path(os.environ["GPUCOURSE_OUT"])
-ranks = [{"rank": rank, "sum": 3, "host": f"node{rank}"} for rank in (0, 1)]
-numbers = {"schema": 1, "device": "a CPU", "ranks": ranks, "hosts": 2, "wrong_elements": 0, "expected_sum": 3}
-(out / "metrics.json").write_text(json.dumps(numbers))
-print("wrote the numbers")
-"""
-
-
-def test_script_that_only_writes_the_numbers_passes_no_exercise(lab: Learner, tmp_path: Path) -> None:
-    (tmp_path / "fake.py").write_text(FAKE)
-    refused = lab.types("run", "3.1", "--script", str(tmp_path / "fake.py"), code=2).err
-    assert "fake.py cannot run in place of 3.1" in refused
-    assert "edit that copy, then gpucourse run 3.1" in refused
-    typed = lab.types("run", "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "1")
-    assert "running fake.py on node0" in typed.err
-    for absent in ("3.1", "Distributed hello", "question", "passed"):
-        assert absent not in typed.out, absent
-    screen = (lab.run_folder() / "screen.svg").read_text()
-    assert "fake.py" in screen
-    record = lab.newest_run()
-    assert (record["state"], record["verdict"]) == ("succeeded", None)
-    assert lab.run_folder().parent == lab.workspace / "runs" / "scripts" / "fake.py"
-    assert not (lab.workspace / "deliverables").exists()
-
-
 ALONE = """\
 import json, os, pathlib
 

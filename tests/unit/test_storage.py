@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import HomeMissing, StorageError
-from gpucourse.storage import DiskSpace, FileBatch, find_home, write_bytes, writing
-from tests.unit.workspace.test_locate import name_account
+from gpucourse.errors import StorageError
+from gpucourse.storage import DiskSpace, FileBatch, write_bytes, writing
 
 
 @contextmanager
@@ -85,13 +84,3 @@ def test_keep_free_counts_what_others_are_about_to_write(tmp_path: Path, monkeyp
             pass
     with space.keep_free(tmp_path, 150):
         pass
-
-
-def test_find_home_is_the_accounts_if_home_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name_account(monkeypatch, str(tmp_path))
-    assert find_home({"HOME": ""}, "name a folder") == tmp_path
-    for environ, account in (({}, None), ({}, "/"), ({"HOME": "/no/such/home"}, str(tmp_path))):
-        name_account(monkeypatch, account)
-        with pytest.raises(HomeMissing) as caught:
-            find_home(environ, "name a folder")
-        assert caught.value.hint == "name a folder, or export HOME=/home/you"

@@ -59,10 +59,6 @@ def recorded_lab(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason", "hint"),
     [
-        ("run 3.2 --nodes 3", "3 nodes were asked for, 2 are deployed", "gpucourse deploy 3 --nodes 3"),
-        ("run 3.2 --nodes 0", "--nodes 0", "--nodes 1"),
-        ("run 3.2 --set batchsize=3", "Did you mean batch_size", "parameters of 3.2"),
-        ("run 3.2 --set batch_size=0", "1", "batch_size"),
         ("run 3.2 --set batch_size=many", "many", "batch_size"),
         ("run --script nowhere.py", "there is no such file", "name a Python file"),
         ("ssh 3 --node 7", "there is no node '7'", "node0, node1"),

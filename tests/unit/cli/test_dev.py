@@ -36,12 +36,6 @@ def test_dev_check_names_the_place_of_every_complaint(learning: Learning) -> Non
     assert len(learning.types("dev", "check", "--json", code=2).document["complaints"]) == 2
 
 
-def test_dev_check_refuses_a_rubric_that_pays_for_the_delivered_script(learning: Learning) -> None:
-    learning.put("modules/rubric.yaml", RUBRIC)
-    said = " ".join(learning.types("dev", "check", code=2).err.split())
-    assert "rubric.yaml: parts.1: checks and deliverables of 1.1 give 60% of its points; the limit is 30%" in said
-
-
 def test_dev_schema_replaces_a_stale_schema(learning: Learning) -> None:
     stale = learning.course / "modules/quiz.schema.json"
     stale.write_text("{}")

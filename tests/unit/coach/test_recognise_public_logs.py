@@ -23,7 +23,7 @@ LABELS: dict[str, tuple[str, list[int], str]] = {
     "accelerate-bad-argument": ("wrong-arguments", [0], ""),
     "accelerate-cv-timm": ("module-missing", [0], "cv_example.py, line 21"),
     "accelerate-nlp-offline": ("script-error", [0], "nlp_example.py, line 122"),
-    "accelerate-no-config": ("wrong-config", [0], ""), "build-nanogpt-ddp": ("no-internet", [0, 1], "hellaswag.py, line 62"),
+    "accelerate-no-config": ("wrong-config", [0], ""),
     "lambda-worlds": ("never-started", [0, 1], ""), "mingpt-open-files": ("open-files", [0], ""),
     "mingpt-worker-killed": ("worker-lost", [0], "model.py, line 27"),
     "nanogpt-checkpoint": ("checkpoint-mismatch", [0], "train.py, line 178"),
