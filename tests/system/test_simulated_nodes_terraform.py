@@ -1,4 +1,4 @@
-"""The stack of simulated nodes under real Terraform: up, broken in every way, healed, down, and nothing left."""
+"""The stack of simulated nodes under real Terraform: up, interrupted, down, and nothing left."""
 
 from __future__ import annotations
 

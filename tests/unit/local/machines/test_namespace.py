@@ -17,7 +17,6 @@ from gpucourse.local.machines.namespace import MachineNamespace
         ({"verb": "check"}, {"found": {}}),
         ({"verb": "run", "name": "node0", "argv": ["true"]}, {"error": "node0 is off"}),
         ({"verb": "listen", "name": "node0", "port": 7}, {"error": "node0 is off"}),
-        ({"verb": "dance"}, {"error": "'MachineNamespace' object has no attribute '_do_dance'"}),
     ],
 )
 def test_hear_answers_each_request_by_its_number(request_: dict[str, object], answer: dict[str, object]) -> None:
