@@ -140,6 +140,17 @@ parts:
       - {id: rain, title: It rained, points: 10, evidence: [checks]}
 """
 
+PLOT = """\
+    plots:
+      - file: flow
+        title: Flow
+        kind: line
+        rows: metrics.springs
+        x: busy_percent
+        series: [{key: litres, label: flow}]
+        x_title: busy (%)
+        y_title: flow (l)
+"""
 METRICS: dict[str, Any] = {
     "schema": 1, "device": "a CPU", "cuda": None, "wet": True, "speedup": 1.9,
     "springs": [{"litres": 1.5, "busy_percent": 78}, {"litres": 2.5, "busy_percent": 96}], "power_w": None, "litres_per_s": 4.0,

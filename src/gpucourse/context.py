@@ -1,5 +1,5 @@
-"""What a command works with: the open workspace, the course's folders, the environment of the process, and who is told of
-progress. Nothing of it changes: a block that needs another watcher or other connections gets a context of its own."""
+"""The context of a command: the open workspace, the course's folders, the environment of the process, and the watcher that is
+told of progress. It never changes: a block that needs another watcher gets a context of its own."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ssh_transport(key: Path) -> Transport:
 
 @dataclass
 class Opened:
-    """What contexts read or start on first use. All contexts of one command share it."""
+    """The objects that are read or started on first use. All contexts of one command share them."""
 
     catalog: Catalog | None = None
     settings: Settings | None = None

@@ -78,7 +78,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
     )
     if keys:
         _begin(ctx, exercise)
-    for event in act.wait_for_saves(context.stop, files, known=stamps, read_key=read_key if keys else None):
+    for event in act.wait_for_saves(context.stop, files, earlier=stamps, read_key=read_key if keys else None):
         if event in {"q", END}:
             return None
         if event == "n" and (following := find_next_step(context).exercise) is not None and following.id != exercise.id:

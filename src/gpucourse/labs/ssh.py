@@ -47,7 +47,7 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
 
 @dataclass(kw_only=True)
 class SshIncludeAnswer:
-    """Whether the learner wants the line; the question is asked once."""
+    """The learner's answer to the question whether the line is wanted, which is asked once."""
 
     version: int = 1
     wanted: bool

@@ -70,13 +70,13 @@ def wait_for_saves(
     *,
     poll_s: float = POLL_S,
     look: Callable[[tuple[Path, ...]], dict[Path, Stamp]] = read_stamps,
-    known: dict[Path, Stamp] | None = None,
+    earlier: dict[Path, Stamp] | None = None,
     read_key: Callable[[float], str] | None = None,
 ) -> Iterator[tuple[Path, ...] | str]:
     """Yield the files that were saved, each time some were; wait for a file that is still being written or is missing for a
-    moment. `known`: the stamps before. `read_key` waits that many seconds for a key, which is yielded at once; empty: none
-    came. Ends when the context's `stop` is set."""
-    known = look(files) if known is None else known
+    moment. `earlier`: the stamps before. `read_key` waits that many seconds for a key, which is yielded at once; empty: none
+    came. Ends when `stop` is set."""
+    earlier = look(files) if earlier is None else earlier
     while not stop.is_set():
         if key := read_key(poll_s) if read_key else "":
             yield key
@@ -84,12 +84,12 @@ def wait_for_saves(
         if read_key is None and stop.wait(poll_s):
             return
         stamps = look(files)
-        if stamps == known:
+        if stamps == earlier:
             continue
         while not stop.wait(poll_s) and (later := look(files)) != stamps:
             stamps = later
-        changed = tuple(path for path in files if path in stamps and stamps[path] != known.get(path))
-        known = known | stamps
+        changed = tuple(path for path in files if path in stamps and stamps[path] != earlier.get(path))
+        earlier = earlier | stamps
         if changed and not stop.is_set():
             yield changed
 

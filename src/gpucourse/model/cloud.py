@@ -277,7 +277,7 @@ class Sibling:
 
 @dataclass(frozen=True, kw_only=True)
 class Idle:
-    """What the idle agent of a node saw last; times are seconds since 1970. `ends_at` is None while the node is in use."""
+    """The last report of a node's idle agent; times are seconds since 1970. `ends_at` is None while the node is in use."""
 
     node: str
     seen_at: float

@@ -134,6 +134,11 @@ class Deployment:
         return None
 
     @property
+    def ports(self) -> list[int]:
+        """Return the SSH ports of its nodes; none before they are known."""
+        return [node.port for node in self.inventory.nodes] if self.inventory else []
+
+    @property
     def uses_existing_machines(self) -> bool:
         """Return whether its machines existed before the lab: their number and the setup of their cluster are not the program's
         choice."""

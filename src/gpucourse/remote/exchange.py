@@ -17,7 +17,7 @@ from gpucourse.remote.patience import PACE
 from gpucourse.units import format_bytes
 
 LOST = (OSError, EOFError, paramiko.SSHException)
-"""What a channel raises if its connection is lost."""
+"""The errors that a channel raises if its connection is lost."""
 
 MAX_ANSWER = 4 << 20
 """The longest answer of a command that is read whole, in bytes of standard output."""

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from tests.learning import FOLDER, MANIFEST, METRICS, Learning
+from tests.learning import FOLDER, MANIFEST, METRICS, PLOT, Learning
 
-PLOT = """\
-    plots:
-      - file: flow
-        title: Flow
-        kind: line
-        rows: metrics.springs
-        x: busy_percent
-        series: [{key: litres, label: flow}]
-        x_title: busy (%)
-        y_title: flow (l)
-"""
 OWN = "/home/me/thesis/my train.py"
 PLOTTED = MANIFEST.replace("    deliverables:", PLOT + "    deliverables:", 1)
 

@@ -34,7 +34,7 @@ def test_wait_for_saves_returns_what_was_saved_however_an_editor_saves(learning:
     for save, path in ((touch, first), (replace, second), (lambda: new.write_text("exercise: '1.1'\n"), new)):
         known = watch.read_stamps(files)
         save()
-        assert next(watch.wait_for_saves(learning.context.stop, files, poll_s=0.01, known=known)) == (path,)
+        assert next(watch.wait_for_saves(learning.context.stop, files, poll_s=0.01, earlier=known)) == (path,)
 
 
 def test_wait_for_saves_waits_until_a_file_stops_growing(learning: Learning) -> None:

@@ -15,18 +15,9 @@ from gpucourse.runs.follow import FollowedRun
 from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.runs.run import RunResult
 from gpucourse.workspace.locate import open_workspace
-from tests.learning import METRICS, Learning
+from tests.learning import METRICS, PLOT, Learning
 
-PLOT = """    plots:
-      - file: flow
-        title: Flow
-        kind: line
-        rows: metrics.springs
-        x: busy_percent
-        series: [{key: litres, label: flow}]
-        x_title: busy (%)
-        y_title: flow (l)
-    checks:
+CHECKS = """    checks:
       - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}
       - {id: flows"""
 
@@ -63,9 +54,8 @@ def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPat
         return RunResult(record=record, followed_run=FollowedRun(record=record, verdict=None))
 
     manifest = learning.course / "modules/01-rivers/module.yaml"
-    old = PLOT[PLOT.index("    checks:") :]
-    assert manifest.read_text().count(old) == 1
-    manifest.write_text(manifest.read_text().replace(old, PLOT))
+    assert manifest.read_text().count(CHECKS) == 1
+    manifest.write_text(manifest.read_text().replace(CHECKS, PLOT + CHECKS))
     # These tests type whole commands, which pass nothing in; a run itself would need a lab.
     monkeypatch.setattr(parameter_sweep, "run", run)
     monkeypatch.setattr(run_module, "run", run)

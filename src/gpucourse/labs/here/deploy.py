@@ -149,9 +149,7 @@ class HereLab:
 
     def scan_leftovers(self) -> list[Leftover]:
         """Return what still exists, searched by process, port and folder."""
-        inventory = self.deployment.inventory
-        ports = [node.port for node in inventory.nodes] if inventory else []
-        return health.find_leftovers(self.paths.nodes, self.deployment.uid, ports)
+        return health.find_leftovers(self.paths.nodes, self.deployment.uid, self.deployment.ports)
 
     def end_everything(self) -> None:
         """End and remove everything that `down` missed."""

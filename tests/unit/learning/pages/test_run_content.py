@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from gpucourse.learning.pages.run_content import LOG_BYTES, RunReader, read_run
-from tests.learning import METRICS, Learning
-from tests.unit.runs.conftest import PLOT
+from tests.learning import METRICS, PLOT, Learning
+from tests.unit.runs.conftest import CHECKS
 
 
 def test_read_run_has_both_ends_of_a_huge_log(learning: Learning) -> None:
@@ -33,7 +33,7 @@ def test_read_run_names_a_log_that_is_a_link_and_does_not_read_it(learning: Lear
 def test_read_has_the_tables_and_the_plots_for_which_the_run_measured_something(learning: Learning) -> None:
     manifest = learning.course / "modules/01-rivers/module.yaml"
     text = manifest.read_text()
-    manifest.write_text(text.replace(PLOT[PLOT.index("    checks:") :], PLOT))
+    manifest.write_text(text.replace(CHECKS, PLOT + CHECKS))
     records = [learning.record(metrics=METRICS), learning.record(metrics=METRICS | {"springs": []})]
     reader = RunReader(learning.open_context())
     measured, empty = (reader.read(record) for record in records)
