@@ -37,9 +37,9 @@ class Gate:
         call = wire.read(environ)
         with self._state.lock:
             zone = _find_zone(call) if call.name == "ec2:RunInstances" else ""
-        stopped = self._state.faults.before(call, zone) or self._refuse(call)
+        stopped = self._state.faults.before(call, zone)
         answer = wire.refuse(call, stopped) if stopped else self._answer_once(call, environ)
-        if not stopped and (late := self._state.faults.after(call, zone)):
+        if answer.status < 400 and (late := self._state.faults.after(call, zone)):
             self._answered.pop((call.invocation, call.name), None)
             answer = wire.refuse(call, late)
         self._state.journal(call, answer)
@@ -49,20 +49,20 @@ class Gate:
         """What IAM says to whoever has the course's policy and nothing more. The tests' own calls are an administrator's."""
         if call.key == ADMINISTRATOR:
             return None
-        with self._state.lock:
-            permissions = authorization.list_permissions(call)
+        permissions = authorization.list_permissions(call)
         self._state.note_permissions(call, permissions)
         missing = next((permission for permission in permissions if not permission.is_allowed), None)
         return errors.make_denial(call, missing.action, missing.resource) if missing else None
 
     def _answer_once(self, call: Call, environ: Environ) -> Answer:
-        """Do what is asked. An SDK sends a call again whose good answer it did not get: it gets that answer now, and nothing
-        is made a second time."""
+        """Do what is asked. An SDK sends a call again whose good answer it did not get: it gets that answer now, nothing is
+        made a second time, and IAM is not asked about a resource that the first call deleted."""
         with self._state.lock:
             key = (call.invocation, call.name)
             if call.invocation and key in self._answered:
                 return self._answered[key]
-            answer = self._carry_out(call, environ)
+            denial = self._refuse(call)
+            answer = wire.refuse(call, denial) if denial else self._carry_out(call, environ)
             if answer.status < 400 and not call.action.startswith(_READING):
                 self._answered[key] = answer
             return answer
