@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.stack_paths import Folder, Place, StackPaths
 
 
-@dataclass(frozen=True)
-class WorkspacePaths:
+class WorkspacePaths(Folder):
     """Every file of one workspace."""
 
-    root: Path
+    settings = Place("gpucourse.yaml")  # the only file that a learner edits by hand
+    exercises = Place("exercises")  # the learner's own copies; `run` uploads these
+    reset_backups = Place("kept")  # what the learner had before a `reset`: it contains one folder for each time
+    runs = Place("runs")  # one folder for each exercise, which contains one for each run
+    deliverables_root = Place("deliverables")  # it contains one folder for each exercise
+    course_report = Place("deliverables/course/report.md")  # the page about what was learned; its pictures are beside it
+    page = Place("page")  # the folder that `open` writes for a browser: it is written again each time
+    receipts = Place("receipts")  # one receipt for each destroy
+    private = Place(".gpucourse")  # the program's state: never edited by hand
+    identity = Place(".gpucourse/workspace.json")  # the workspace's version and id
+    # The file that says from which version of each exercise the learner's copy was made.
+    originals = Place(".gpucourse/originals.json")
+    # The file that lists which files of `deliverables/` this program put there.
+    delivery_list = Place(".gpucourse/delivered.json")
+    hints = Place(".gpucourse/hints.json")  # the number of hints of each exercise that the learner has seen
+    quiz = Place(".gpucourse/quiz.json")  # every attempt at the quiz
+    # The number of answers that were given to the choices and numbers of each exercise.
+    attempt_counts = Place(".gpucourse/attempts.json")
+    drills = Place(".gpucourse/drills")  # the faults that were injected into runs
+    client_key = Place(".gpucourse/keys/id_ed25519")  # the private SSH key of this workspace; `.pub` is beside it
+    deployments = Place(".gpucourse/deployments")  # one record for each stack
+    regions = Place(".gpucourse/regions.json")  # every cloud region that was ever used
+    # What every instance, disk, address and storage cost, and since when: one line for each event, only added to.
+    ledger = Place(".gpucourse/ledger.jsonl")
+    prices = Place(".gpucourse/prices.json")  # the prices that AWS reported to the last deploy in each region
+    # The file that says whether the learner wants a line in their own SSH configuration.
+    ssh_include = Place(".gpucourse/ssh_include.json")
+    log = Place(".gpucourse/gpucourse.log")  # the program's own log, for its internal errors
 
     @property
-    def settings(self) -> Path:
-        """Return `gpucourse.yaml`: the only file that a learner edits by hand."""
-        return self.root / "gpucourse.yaml"
-
-    @property
-    def exercises(self) -> Path:
-        """Return the folder of the learner's own copies; `run` uploads these."""
-        return self.root / "exercises"
-
-    @property
-    def reset_backups(self) -> Path:
-        """Return the folder of what the learner had before a `reset`: it contains one folder for each time."""
-        return self.root / "kept"
-
-    @property
-    def runs(self) -> Path:
-        """Return the folder with one folder for each exercise, which contains one for each run."""
-        return self.root / "runs"
+    def root(self) -> Path:
+        """Return the folder of the workspace."""
+        return self.folder
 
     def run(self, exercise: str, run_id: str) -> RunPaths:
         """Return the files of one run."""
         return RunPaths(self.runs / exercise / run_id)
-
-    @property
-    def deliverables_root(self) -> Path:
-        """Return `deliverables`: it contains one folder for each exercise."""
-        return self.root / "deliverables"
 
     def deliverables(self, exercise: str) -> Path:
         """Return the folder of what the learner hands in for one exercise."""
@@ -87,68 +92,13 @@ class WorkspacePaths:
         """Return a file of the newest sweep over a parameter, as it is handed in; `ending` includes its dot."""
         return self.deliverables(exercise) / f"sweep-{parameter}{ending}"
 
-    @property
-    def course_report(self) -> Path:
-        """Return the page about what was learned; its pictures are beside it."""
-        return self.deliverables("course") / "report.md"
-
     def report(self, ending: str) -> Path:
         """Return the final report in the format with that file suffix."""
         return self.deliverables("final") / f"report.{ending}"
 
-    @property
-    def page(self) -> Path:
-        """Return the folder that `open` writes for a browser: it is written again each time."""
-        return self.root / "page"
-
-    @property
-    def receipts(self) -> Path:
-        """Return the folder with one receipt for each destroy."""
-        return self.root / "receipts"
-
     def receipt(self, stamp: str, stack: str) -> Path:
         """Return the receipt of one destroy."""
         return self.receipts / f"{stamp}-{stack}.json"
-
-    @property
-    def private(self) -> Path:
-        """Return the folder with the program's state: never edited by hand."""
-        return self.root / ".gpucourse"
-
-    @property
-    def identity(self) -> Path:
-        """Return the file with the workspace's version and id."""
-        return self.private / "workspace.json"
-
-    @property
-    def originals(self) -> Path:
-        """Return the file that says from which version of each exercise the learner's copy was made."""
-        return self.private / "originals.json"
-
-    @property
-    def delivery_list(self) -> Path:
-        """Return the file that lists which files of `deliverables/` this program put there."""
-        return self.private / "delivered.json"
-
-    @property
-    def hints(self) -> Path:
-        """Return the file with the number of hints of each exercise that the learner has seen."""
-        return self.private / "hints.json"
-
-    @property
-    def quiz(self) -> Path:
-        """Return the file with every attempt at the quiz."""
-        return self.private / "quiz.json"
-
-    @property
-    def attempt_counts(self) -> Path:
-        """Return the file with the number of answers that were given to the choices and numbers of each exercise."""
-        return self.private / "attempts.json"
-
-    @property
-    def drills(self) -> Path:
-        """Return the folder for the faults that were injected into runs."""
-        return self.private / "drills"
 
     def drill(self, run_id: str) -> Path:
         """Return the file with the fault injected into a run, and the learner's diagnoses."""
@@ -159,16 +109,6 @@ class WorkspacePaths:
         name."""
         return (self.reset_backups / suffix if suffix else self.root) / "broken" / exercise
 
-    @property
-    def client_key(self) -> Path:
-        """Return the private SSH key of this workspace; `.pub` is beside it."""
-        return self.private / "keys" / "id_ed25519"
-
-    @property
-    def deployments(self) -> Path:
-        """Return the folder with one record for each stack."""
-        return self.private / "deployments"
-
     def deployment(self, stack: str) -> Path:
         """Return the record of one stack."""
         return self.deployments / f"{stack}.json"
@@ -177,82 +117,33 @@ class WorkspacePaths:
         """Return the files of one stack."""
         return StackPaths(self.private / "stacks" / stack)
 
-    @property
-    def regions(self) -> Path:
-        """Return the file with every cloud region that was ever used."""
-        return self.private / "regions.json"
-
-    @property
-    def ledger(self) -> Path:
-        """Return the file with what every instance, disk, address and storage cost, and since when: one line for each event,
-        only added to."""
-        return self.private / "ledger.jsonl"
-
-    @property
-    def prices(self) -> Path:
-        """Return the file with the prices that AWS reported to the last deploy in each region."""
-        return self.private / "prices.json"
-
     def lock(self, name: str) -> Path:
         """Return the lock file of that name."""
         return self.private / "locks" / f"{name}.lock"
-
-    @property
-    def ssh_include(self) -> Path:
-        """Return the file that says whether the learner wants a line in their own SSH configuration."""
-        return self.private / "ssh_include.json"
 
     @property
     def all_ssh_hosts(self) -> Path:
         """Return the pattern that matches `ssh_hosts` of every stack."""
         return self.stack("*").ssh_hosts
 
-    @property
-    def log(self) -> Path:
-        """Return the program's own log, for its internal errors."""
-        return self.private / "gpucourse.log"
 
-
-@dataclass(frozen=True)
-class RunPaths:
+class RunPaths(Folder):
     """Every file of one run."""
 
-    folder: Path
-
-    @property
-    def record(self) -> Path:
-        """Return `run.json`."""
-        return self.folder / "run.json"
-
-    @property
-    def next_record(self) -> Path:
-        """Return the sealed `run.json` before it gets that name: see `workspace.seals`."""
-        return self.folder / ".run.json.next"
-
-    @property
-    def plan(self) -> Path:
-        """Return `plan.json`: what was launched, node by node."""
-        return self.folder / "plan.json"
-
-    @property
-    def metrics(self) -> Path:
-        """Return `metrics.json`: what the script measured."""
-        return self.folder / "metrics.json"
-
-    @property
-    def verdict(self) -> Path:
-        """Return `verdict.json`: the checks on this run."""
-        return self.folder / "verdict.json"
-
-    @property
-    def environment(self) -> Path:
-        """Return `env.json`: the machine and software of each node."""
-        return self.folder / "env.json"
-
-    @property
-    def hashes(self) -> Path:
-        """Return `hashes.json`: the SHA-256 of every other file of this run."""
-        return self.folder / "hashes.json"
+    record = Place("run.json")
+    next_record = Place(".run.json.next")  # the sealed `run.json` before it gets that name: see `workspace.seals`
+    plan = Place("plan.json")  # what was launched, node by node
+    metrics = Place("metrics.json")  # what the script measured
+    verdict = Place("verdict.json")  # the checks on this run
+    environment = Place("env.json")  # the machine and software of each node
+    hashes = Place("hashes.json")  # the SHA-256 of every other file of this run
+    screen = Place("screen.svg")  # what the learner saw
+    logs = Place("logs")  # the raw logs, one for each rank and each launcher
+    outputs = Place("outputs")  # what the nodes' scripts wrote, one folder for each node
+    transcript = Place("transcript.txt")  # what a session in the learner's terminal showed, as clean text
+    batch_setup = Place("setup.sh")  # what a batch file that the learner wrote reads first
+    sweep = Place("sweep.json")  # every value of a sweep, with its run
+    sweep_table = Place("sweep.md")  # the table over all values
 
     def yours_file(self, file: str) -> Path:
         """Return the learner's file as it was when the run started."""
@@ -261,16 +152,6 @@ class RunPaths:
     def edited_file(self, file: str) -> Path:
         """Return a file of the exercise that the learner had edited, as it was when the run started."""
         return self.folder / "edited" / file
-
-    @property
-    def screen(self) -> Path:
-        """Return `screen.svg`: what the learner saw."""
-        return self.folder / "screen.svg"
-
-    @property
-    def logs(self) -> Path:
-        """Return the folder of the raw logs, one for each rank and each launcher."""
-        return self.folder / "logs"
 
     def rank_log(self, node: str, rank: int | None) -> Path:
         """Return the raw log of one rank; with None, of that node's launcher."""
@@ -297,11 +178,6 @@ class RunPaths:
         launchers = sorted(self.logs.glob("*-launcher.log"))
         return {**ranks, **{(path.name.removesuffix("-launcher.log"), None): path for path in launchers}}
 
-    @property
-    def outputs(self) -> Path:
-        """Return the folder of what the nodes' scripts wrote, one folder for each node."""
-        return self.folder / "outputs"
-
     def node_outputs(self, node: str) -> Path:
         """Return the folder of what one node's script wrote."""
         return self.outputs / node
@@ -319,29 +195,9 @@ class RunPaths:
         """Return the file with Slurm's queue as that node showed it while jobs waited."""
         return self.node_outputs(node) / "squeue.txt"
 
-    @property
-    def transcript(self) -> Path:
-        """Return `transcript.txt`: what a session in the learner's terminal showed, as clean text."""
-        return self.folder / "transcript.txt"
-
     def batch(self, name: str) -> Path:
         """Return a file that was passed to sbatch."""
         return self.folder / f"{name}.sbatch"
-
-    @property
-    def batch_setup(self) -> Path:
-        """Return `setup.sh`: what a batch file that the learner wrote reads first."""
-        return self.folder / "setup.sh"
-
-    @property
-    def sweep(self) -> Path:
-        """Return `sweep.json`: every value of a sweep, with its run."""
-        return self.folder / "sweep.json"
-
-    @property
-    def sweep_table(self) -> Path:
-        """Return `sweep.md`: the table over all values."""
-        return self.folder / "sweep.md"
 
     def plot(self, name: str, ending: str) -> Path:
         """Return a picture of this run."""
