@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -120,7 +119,7 @@ def seal(files: RunPaths, mode: str, digests: Mapping[str, str] = {}) -> None:
 def _make_seal(files: RunPaths, mode: str, known_digests: Mapping[str, str]) -> dict[str, object]:
     paths = sorted(path for path in files.folder.rglob("*") if _is_plain(path) and path != files.hashes)
     names = {path.relative_to(files.folder).as_posix(): path for path in paths if not path.name.startswith(".")}
-    digests = {name: known_digests.get(name) or _sha256(path) for name, path in names.items()}
+    digests = {name: known_digests.get(name) or seals.sha256(path) for name, path in names.items()}
     return {"version": 1, "mode": mode, "sha256": digests}
 
 
@@ -252,11 +251,3 @@ def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, Recor
 
 def _warn(watch: Watcher, text: str) -> None:
     watch(Note(text=text, level="warning"))
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from gpucourse.errors import MissingError
 from gpucourse.workspace.files import copy_file
 from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import WorkspacePaths
+from gpucourse.workspace.seals import sha256
 
 
 def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> list[str]:
@@ -22,14 +22,14 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
     with changing(paths, paths.originals) as originals:
         for name in names:
             source, copy = course / name, paths.exercises / name
-            if not source.is_file():
+            original = sha256(source)
+            if original is None:
                 raise MissingError(
                     f"the course has no file exercises/{name}", hint="reinstall it: pip install --force-reinstall gpucourse"
                 )
-            original = _sha256(source)
             if copy.exists() and not copy.is_file():  # a folder of that name belongs to the learner
                 continue
-            if not copy.exists() or (_sha256(copy) == originals.get(name) != original):
+            if not copy.exists() or (sha256(copy) == originals.get(name) != original):
                 copy_file(source, copy)
             elif originals.get(name) not in {original, None}:
                 behind.append(name)
@@ -47,8 +47,8 @@ def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: st
     with changing(paths, paths.originals) as originals:
         for name in names:
             source, copy = course / name, paths.exercises / name
-            original = _sha256(source)
-            if copy.is_file() and _sha256(copy) == original:
+            original = sha256(source)
+            if copy.is_file() and sha256(copy) == original:
                 continue
             restored[name] = None
             if copy.is_file():
@@ -63,7 +63,3 @@ def all_names(course: Path) -> list[str]:
     """Return every file of the course's exercises, relative to its folder, without solutions and judges."""
     files = (path.relative_to(course) for path in sorted(course.rglob("*")) if path.is_file())
     return [name.as_posix() for name in files if not {"solutions", "judges", "__pycache__"} & set(name.parts)]
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

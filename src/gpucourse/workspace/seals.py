@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 
 from gpucourse.errors import MissingError
-from gpucourse.outside.names import OutsideError, is_shown, printable, relative_name
+from gpucourse.outside.names import OutsideError, printable, relative_name
 from gpucourse.storage import storing
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.paths import RunPaths
@@ -19,13 +17,8 @@ from gpucourse.workspace.paths import RunPaths
 EVIDENCE = ("run.json", "plan.json", "metrics.json")
 """The files of a run that checks and questions read."""
 
-_PIECE = 1 << 20
-_LONGEST_PLACE, _DEEPEST_PLACE = 2000, 200
-"""The most characters and levels of a file's folder: more than the limits for outputs collected from a node."""
-
-_NO_FILE = {"", ".", ".."}
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # never blocks on a pipe
+_MAX_LENGTH, _MAX_PARTS = 2300, 201
+"""The most characters and parts of a file's name: more than the limits for outputs collected from a node."""
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
@@ -99,63 +92,23 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
 
 def digests_inside(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
     """Yield each of these names with the digest of the plain file of that name below a folder; None if there is none, or the
-    name leads elsewhere: a seal names its files, and the maker of a bundle wrote its seals. Each folder is opened once, because
-    a run may have left ten thousand files."""
-    for place, inside in groupby(sorted(names), _find_place):
-        handle, start = _open_folder(folder, place), len(place)
+    name leads elsewhere: a seal names its files, and the maker of a bundle wrote its seals."""
+    root = folder.resolve()
+    for name in names:
         try:
-            for name in inside:
-                last = name[start:]
-                plain = handle is not None and last not in _NO_FILE and (last.isprintable() or is_shown(last))
-                yield name, _compute_digest(last, os.O_NOFOLLOW, handle) if plain else None
-        finally:
-            if handle is not None:
-                os.close(handle)
-
-
-def _find_place(name: str) -> str:
-    return name[: name.rfind("/") + 1]
-
-
-def _open_folder(folder: Path, place: str) -> int | None:
-    """Open the folder of that name below another one; None if there is none, or a part of the name leads elsewhere."""
-    try:
-        name = relative_name(place[:-1], max_length=_LONGEST_PLACE, max_parts=_DEEPEST_PLACE) if place else ""
-        handle = os.open(folder, _FOLDER)
-    except (OSError, OutsideError):
-        return None
-    for part in name.split("/") if name else ():
-        try:
-            inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=handle)
-        except OSError:
-            return None
-        finally:
-            os.close(handle)
-        handle = inner
-    return handle
+            path = root / relative_name(name, max_length=_MAX_LENGTH, max_parts=_MAX_PARTS)
+        except OutsideError:
+            yield name, None
+            continue
+        yield name, sha256(path) if os.path.realpath(path) == str(path) else None
 
 
 def sha256(path: Path) -> str | None:
     """Return the digest of a plain file; None if there is none, or something else has that name."""
-    return _compute_digest(path, 0)
-
-
-def _compute_digest(path: Path | str, flags: int, folder: int | None = None) -> str | None:
     try:
-        handle = os.open(path, _READ | flags, dir_fd=folder)
-    except OSError:
-        return None
-    try:
-        info = os.fstat(handle)
-        if not stat.S_ISREG(info.st_mode):
+        if not path.is_file():  # opening a pipe would wait for its writer
             return None
-        data = os.read(handle, min(info.st_size, _PIECE) + 1)
-        digest = hashlib.sha256(data)
-        if len(data) != info.st_size:  # a large file; smaller ones are complete
-            while data := os.read(handle, _PIECE):
-                digest.update(data)
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
-    finally:
-        os.close(handle)
-    return digest.hexdigest()
