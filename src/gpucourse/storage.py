@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -22,12 +21,6 @@ from gpucourse.units import format_bytes
 
 _RESERVE = 256 << 20
 """The bytes that stay free on this computer's disk, for records, pictures and other programs."""
-
-_MOST_BLOCK = 64 << 10
-"""The most that a disk needs for a file besides its bytes: part of a block, and its entry in the folder."""
-
-_WRITE_OUT = 8 << 20
-"""After this many bytes of one file, the system is told to begin writing them to the disk."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -137,7 +130,7 @@ class FileBatch:
         """Prepare a batch. `aside`: a folder of this batch alone, on the disk of its files; it exists only while it holds
         files. What an earlier program left in it is removed."""
         self._aside = aside
-        self._waiting: dict[str, tuple[str, bool]] = {}
+        self._waiting: dict[str, tuple[Path, bool]] = {}
         self._count = self.bytes = 0
         if os.path.lexists(aside):
             import shutil
@@ -151,8 +144,7 @@ class FileBatch:
         """Write the content of the future file `target`, whose folder exists; return its sha256. `changed_ns`: when it was
         changed.
 
-        Raises StorageError, also if the disk accepts no file of that name. Each file needs the same few system calls, on
-        descriptors: for a small file `open()` and `Path` need more time than the system itself.
+        Raises StorageError, also if the disk accepts no file of that name.
         """
         with storing(target):
             is_new = not _exists(target)
@@ -160,37 +152,27 @@ class FileBatch:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
             if not self._waiting:
                 make_folder(self._aside)
-            path = f"{self._aside}/{self._count}"
+            path = self._aside / str(self._count)
             self._count += 1
-            digest, size, on_the_way = sha256(), 0, 0
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            digest = sha256()
             try:
-                for piece in pieces:
-                    digest.update(piece)
-                    written = 0
-                    while written < len(piece):
-                        written += os.write(handle, piece[written:])
-                    size += written
-                    if size - on_the_way >= _WRITE_OUT:
-                        _begin_to_write_out(handle, on_the_way, size)
-                        on_the_way = size
-                if stat.S_IMODE(os.fstat(handle).st_mode) != mode:  # this program's umask removed some of it
-                    os.fchmod(handle, mode)
+                with path.open("xb") as file:
+                    for piece in pieces:
+                        digest.update(piece)
+                        self.bytes += file.write(piece)
+                    os.fchmod(file.fileno(), mode)
                 if changed_ns is not None:
-                    os.utime(handle, ns=(changed_ns, changed_ns))
+                    os.utime(path, ns=(changed_ns, changed_ns))
             except BaseException:
-                Path(path).unlink()
+                path.unlink(missing_ok=True)
                 raise
-            finally:
-                os.close(handle)
             self._waiting[target] = path, is_new
-            self.bytes += size
         return digest.hexdigest()
 
     def drop(self, target: str) -> None:
         """Undo a file: remove it, whether it has its name already or not."""
-        path, _ = self._waiting.pop(target, (target, False))
-        Path(path).unlink()
+        path, _ = self._waiting.pop(target, (Path(target), False))
+        path.unlink()
 
     def commit(self) -> dict[str, OSError]:
         """Store all files on the disk and give each its name. Return the files whose names the disk does not accept, each with
@@ -212,13 +194,13 @@ class FileBatch:
         return refused
 
 
-def _give_name(path: str, target: str, *, is_new: bool) -> OSError | None:
+def _give_name(path: Path, target: str, *, is_new: bool) -> OSError | None:
     """Rename a file; return the error if the disk does not accept that name. Raises StorageError for every other reason."""
     with storing(target):
         try:
             if is_new and _exists(target):  # two names that are the same to this disk
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-            os.replace(path, target)  # noqa: PTH105 (for 10,000 files `Path` needs more time than the system itself)
+            path.replace(target)
         except OSError as error:
             if error.errno in _NO_SPACE | _FORBIDDEN:
                 raise
@@ -243,36 +225,26 @@ class DiskSpace:
 
     def __init__(self) -> None:
         self._lock, self._promised = threading.Lock(), 0
-        self._unseen = self._until_look = 0
 
     @contextmanager
     def keep_free(self, folder: Path, size: int) -> Iterator[None]:
         """Keep that many bytes free for the block. Raises StorageError if they would leave less than the reserve."""
+        import shutil
+
         with self._lock:
-            self._unseen += size + _MOST_BLOCK
-            if self._unseen > self._until_look:
-                self._look(folder, size)
+            free = shutil.disk_usage(folder).free
+            if free - self._promised - size < _RESERVE:
+                raise StorageError(
+                    f"{folder}: {format_bytes(size)} more would leave less than {format_bytes(_RESERVE)} free on its disk, "
+                    f"which has {format_bytes(free)}",
+                    hint="free some space; gpucourse logs RUN then collects the rest",
+                )
             self._promised += size
         try:
             yield
         finally:
             with self._lock:
                 self._promised -= size
-
-    def _look(self, folder: Path, size: int) -> None:
-        """Measure the free space. It is measured again once a small part of it is used; for each file only if the disk is
-        nearly full."""
-        import shutil
-
-        free = shutil.disk_usage(folder).free
-        left = free - self._promised - size - _RESERVE
-        if left < 0:
-            raise StorageError(
-                f"{folder}: {format_bytes(size)} more would leave less than {format_bytes(_RESERVE)} free on its disk, "
-                f"which has {format_bytes(free)}",
-                hint="free some space; gpucourse logs RUN then collects the rest",
-            )
-        self._unseen, self._until_look = 0, min(left // 16, _RESERVE)
 
 
 def sync_files(paths: Sequence[Path | str]) -> None:
@@ -289,13 +261,6 @@ def sync_files(paths: Sequence[Path | str]) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _begin_to_write_out(handle: int, begin: int, end: int) -> None:
-    """Tell the system to begin writing a part of a file while the rest still arrives, so that the last sync is short."""
-    if hasattr(os, "posix_fadvise"):  # Linux writes out a part that is not needed soon; macOS has no such call
-        with suppress(OSError):  # only a hint: a disk that ignores it has more to do at the end
-            os.posix_fadvise(handle, begin, end - begin, os.POSIX_FADV_DONTNEED)
 
 
 @cache
