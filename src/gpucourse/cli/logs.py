@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -226,10 +225,7 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
     from gpucourse.ui.loglines import visible_block
 
     out, cut = session.console.out, _make_cut(session)
-    sys.stdout.flush()
     for log in logs:
-        if not out.terminal and log.send(sys.stdout.buffer):
-            continue
         for piece in log.read():
             if out.closed:
                 return

@@ -124,7 +124,7 @@ def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, sch
 
 def find_logs(node: Node, paths: RunPaths, *, scheduled: bool) -> dict[LogOwner, Path]:
     """Return the logs that are here already: those of the node, or of all nodes for a run under Slurm."""
-    return paths.all_logs() if scheduled else {(node.name, rank): path for rank, path in paths.node_logs(node.name).items()}
+    return {owner: path for owner, path in paths.all_logs().items() if scheduled or owner[0] == node.name}
 
 
 def _name_log(node: Node, owner: LogOwner, *, scheduled: bool) -> str:

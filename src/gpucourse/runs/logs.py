@@ -6,24 +6,18 @@ before the selected part is not read.
 
 from __future__ import annotations
 
-import fcntl
 import heapq
-import itertools
 import os
 import re
-import select
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from operator import itemgetter, lt
+from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO
 
 from gpucourse.errors import DamagedFile, UsageError
 from gpucourse.model.event import LogBytes, Watcher
@@ -31,10 +25,8 @@ from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
 from gpucourse.workspace.paths import WorkspacePaths
 
-_NAME = re.compile(r"^(?P<node>.+)-(?:rank(?P<rank>\d+)|launcher)\.log$")
 CHUNK = 1 << 18
 """Bytes that are read at a time. A line of more than twice as many is passed on in parts."""
-_PIPE = 1 << 20  # what a pipe holds at most, unless the administrator allows more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,31 +73,6 @@ class StoredLog:
     def read(self) -> Iterator[bytes]:
         """Yield the selected part in pieces of whole lines; a line that is longer than a piece comes in parts."""
         yield from filter(None, map(self._choose, _read_lines(self.path, self.begin)))
-
-    def send(self, stream: BinaryIO) -> bool:
-        """Let the kernel copy the selected part to a pipe or a file. Return False if it cannot; then nothing was copied."""
-        if self.part.grep is not None:
-            return False
-        place = self.begin
-        with self.path.open("rb") as file:
-            try:
-                stream.flush()
-                with suppress(OSError, AttributeError):  # Linux only, and only for a pipe: a small one needs four times as long
-                    fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, _PIPE)
-                count = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
-            except BrokenPipeError:
-                raise
-            except OSError:
-                return False
-            while count:
-                place += count
-                while True:
-                    try:
-                        count = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
-                        break
-                    except BlockingIOError:  # another program has made the pipe non-blocking
-                        select.select([], [stream], [])
-        return True
 
     def read_timed(self, start_s: float) -> Iterator[tuple[float, StoredLog, bytes]]:
         """Yield the selected part in pieces of lines that came together: seconds since `start_s`, this log, the lines. What
@@ -158,20 +125,8 @@ class StoredLog:
                 first = place + len(note)
                 break
         for block in _read_lines(self.times, first):
-            yield from self._parse_times(block)
-
-    def _parse_times(self, notes: bytes) -> Iterable[tuple[int, float]]:
-        """Parse these notes; of several with the same time, keep the last. A rank that flushes each line leaves millions of
-        notes, so all are parsed at once; if any is unusual, they are parsed one by one, which also names the damage."""
-        words = notes.replace(b"\n", b" | ").split()
-        if words[2::3].count(b"|") * 3 == len(words):
-            last = dict(zip(words[1::3], words[::3], strict=True))
-            with suppress(ValueError):
-                ends, moments = list(map(int, last.values())), list(map(float, last))
-                if all(map(lt, ends, ends[1:])) and all(map(lt, moments, moments[1:])):
-                    return zip(ends, moments, strict=True)
-        together = itertools.groupby(map(self._parse_time, notes.splitlines()), key=itemgetter(1))
-        return (deque(notes_of_moment, maxlen=1).pop() for _, notes_of_moment in together)
+            ends = {moment: end for end, moment in map(self._parse_time, block.splitlines())}
+            yield from ((end, moment) for moment, end in ends.items())
 
     def _parse_time(self, note: bytes) -> tuple[int, float]:
         try:
@@ -212,11 +167,7 @@ def merge_by_time(record: RunRecord, logs: list[StoredLog]) -> Iterator[tuple[fl
 
 
 def _list_files(paths: WorkspacePaths, record: RunRecord, rank: int | None) -> dict[tuple[str, int | None], Path]:
-    files_by_rank: dict[tuple[str, int | None], Path] = {}
-    for path in sorted(runs.files_of(paths, record).logs.glob("*.log")):
-        if match := _NAME.match(path.name):
-            files_by_rank[match["node"], int(match["rank"]) if match["rank"] else None] = path
-    ordered = dict(sorted(files_by_rank.items(), key=lambda item: (item[0][1] is None, item[0][1] or 0, item[0][0])))
+    ordered = runs.files_of(paths, record).all_logs()
     if rank is None:
         return ordered
     files = {key: path for key, path in ordered.items() if key[1] == rank}

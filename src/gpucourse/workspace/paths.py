@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from gpucourse.workspace.stack_paths import Folder, Place, StackPaths
+
+_LOG = re.compile(r"(?P<node>.+)-(?:rank(?P<rank>[0-9]+)|launcher)\.log")
 
 
 class WorkspacePaths(Folder):
@@ -162,21 +165,13 @@ class RunPaths(Folder):
         epoch."""
         return self.rank_log(node, rank).with_suffix(".times")
 
-    def node_logs(self, node: str) -> dict[int | None, Path]:
-        """Return the logs of one node that are here already, by rank; the launcher's under None."""
-        names = (path.name.removeprefix(f"{node}-rank").removesuffix(".log") for path in self.logs.glob("*.log"))
-        ranks: list[int | None] = [None, *sorted(int(name) for name in names if _is_rank(name))]
-        return {rank: path for rank in ranks if (path := self.rank_log(node, rank)).is_file()}
-
     def all_logs(self) -> dict[tuple[str, int | None], Path]:
-        """Return every log that is here already, by node and rank; a launcher's rank is None."""
-        ranks: dict[tuple[str, int | None], Path] = {}
-        for path in sorted(self.logs.glob("*-rank*.log")):
-            node, _, rank = path.stem.rpartition("-rank")
-            if _is_rank(rank):
-                ranks[node, int(rank)] = path
-        launchers = sorted(self.logs.glob("*-launcher.log"))
-        return {**ranks, **{(path.name.removesuffix("-launcher.log"), None): path for path in launchers}}
+        """Return every log that is here already, by node and rank: ranks in order, then launchers, whose rank is None."""
+        logs: dict[tuple[str, int | None], Path] = {}
+        for path in self.logs.glob("*.log"):
+            if match := _LOG.fullmatch(path.name):
+                logs[match["node"], int(match["rank"]) if match["rank"] else None] = path
+        return dict(sorted(logs.items(), key=lambda item: (item[0][1] is None, item[0][1] or 0, item[0][0])))
 
     def node_outputs(self, node: str) -> Path:
         """Return the folder of what one node's script wrote."""
@@ -202,7 +197,3 @@ class RunPaths(Folder):
     def plot(self, name: str, ending: str) -> Path:
         """Return a picture of this run."""
         return self.folder / f"{name}.{ending}"
-
-
-def _is_rank(text: str) -> bool:
-    return text.isascii() and text.isdecimal()

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import io
 import re
-import sys
 import threading
 import tracemalloc
 from collections.abc import Iterator
@@ -106,19 +104,6 @@ def test_line_of_any_length_fits_in_the_memory(tmp_path: Path, part: LogPart) ->
     tracemalloc.stop()
     assert size == 0 if part.grep else size > 0
     assert peak < 8 * CHUNK
-
-
-@pytest.mark.parametrize("mode", ["wb", "ab"])
-@pytest.mark.parametrize("tail", [None, 3])
-def test_sent_log_is_the_log_that_is_read(tmp_path: Path, mode: str, tail: int | None) -> None:
-    """A file that is appended to gets nothing from the kernel, so it has to be written to."""
-    log = write_log(tmp_path, (0, NUMBERS + b"the end"), part=LogPart(tail=tail))
-    with (tmp_path / "out").open(mode) as out:
-        assert isinstance(out, io.BufferedWriter)
-        out.write(b"before\n")
-        sent = log.send(out)
-    assert (tmp_path / "out").read_bytes() == b"before\n" + (text_of(log) if sent else b"")
-    assert sent or mode == "ab" or sys.platform != "linux"
 
 
 def test_select_logs_has_ranks_in_order_and_launchers_last(learning: Learning) -> None:
