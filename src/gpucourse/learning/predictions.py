@@ -75,7 +75,7 @@ def _compute_share(prediction: Prediction, wrong: list[str], *, right: bool, bli
 
 def _iterate_predictions(paths: WorkspacePaths, exercise: Exercise) -> Iterator[RunPrediction]:
     settings: list[tuple[object, ...]] = []
-    for record in runs.iterate_predicted(paths, exercise.id):
+    for record in runs.readable(paths, exercise.id)[0]:
         if not record.is_evidence:
             continue
         setting = (record.parameters, record.world_size, record.mode)

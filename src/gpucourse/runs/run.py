@@ -57,9 +57,6 @@ def run(
         if (objection := object_to(planned.plan)) is not None:
             raise objection
         warn_of_shortage(context)
-        if (stamp := runs.from_the_future(context.paths)) is not None:
-            text = f"this computer's clock was set back: the newest run is dated {stamp}. The new run is dated after it"
-            context.watch(Note(text=text, level="warning"))
         if not resolved.launcher.by_slurm:
             _warn_of_others(context, planned.deployment, {node.name for node in planned.fleet.nodes})
         run_id = runs.new_run(context.paths, resolved.request.place)

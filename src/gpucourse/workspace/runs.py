@@ -12,7 +12,7 @@ from pathlib import Path
 from gpucourse.errors import DamagedFile, MissingError, UnknownName, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.storage import make_folder, storing
-from gpucourse.workspace.files import RECORD_BYTES, check_record, read_file, read_record, write_record
+from gpucourse.workspace.files import check_record, read_record, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 WORDS = """
@@ -24,11 +24,10 @@ swift tarn teal thistle tundra umber valley velvet violet walnut willow wren zep
 """.split()
 
 _SCRIPTS = "scripts"  # the folder for runs of the learner's own scripts
-_LONGEST_NAME = 80
+_MAX_NAME = 80
 _NUMBER = re.compile(r"\w+\.\d+")  # of an exercise
 _FORM = "%Y%m%d-%H%M%S"
 _STAMP = "20260131-142501"
-_NOT_PREDICTED = b'"prediction": null'  # as in a record; inside a text its quotes would have backslashes
 
 
 def format_now() -> str:
@@ -38,7 +37,7 @@ def format_now() -> str:
 
 def script_place(script: Path) -> str:
     """Return the folder below `runs/` for runs of a learner's own script: `scripts/train.py`."""
-    name = re.sub(r"[^\w.+-]", "_", script.name)[:_LONGEST_NAME]
+    name = re.sub(r"[^\w.+-]", "_", script.name)[:_MAX_NAME]
     return f"{_SCRIPTS}/{f'_{name}' if name.startswith(('.', '-')) else name}"
 
 
@@ -50,12 +49,13 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
     """
     import secrets
 
-    ahead = from_the_future(paths, now)
-    stamp = now() if ahead is None else _second_after(ahead)
-    suffixes = {path.name.rpartition("-")[2] for path in list_folders(paths)}
-    words = [
-        word for word in WORDS if word not in suffixes
-    ] or WORDS  # a word alone identifies a run while there are unused words
+    names = [folder.name for folder in list_folders(paths)]
+    newest, stamp = max((name[: len(_STAMP)] for name in names if _has_date(name)), default=""), now()
+    if newest > stamp:  # the clock was set back
+        stamp = _second_after(newest)
+    suffixes = {name.rpartition("-")[2] for name in names}
+    # A word alone identifies a run while there are unused words.
+    words = [word for word in WORDS if word not in suffixes] or WORDS
     for _ in range(100):
         run_id = f"{stamp}-{secrets.choice(words)}"
         folder = paths.run(place, run_id).folder
@@ -67,13 +67,6 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
                 continue
             return run_id
     raise UsageError(f"too many runs of {place} were started in the same second", hint="wait a second and type it again")
-
-
-def from_the_future(paths: WorkspacePaths, now: Callable[[], str] = format_now) -> str | None:
-    """Return the time of the newest run if it is later than now, which means that the clock was set back; otherwise None."""
-    stamps = (path.name[: len(_STAMP)] for path in list_folders(paths) if _has_date(path.name))
-    newest = max(stamps, default="")
-    return newest if newest > now() else None
 
 
 def list_folders(paths: WorkspacePaths, place: str | None = None) -> list[Path]:
@@ -116,26 +109,21 @@ def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunR
     read, for callers that must not stop at them."""
     records: list[RunRecord] = []
     errors: dict[RunPaths, MissingError] = {}
-    patterns = [f"{place}/*/run.json"] if place else ["*/*/run.json", f"{_SCRIPTS}/*/*/run.json"]
-    for file in sorted(file for pattern in patterns for file in paths.runs.glob(pattern)):
+    for folder in sorted(list_folders(paths, place)):
+        files = RunPaths(folder)
         try:
-            records += [record] if (record := _read(file)) is not None else []
+            records += [record] if (record := _read(files.record)) is not None else []
         except MissingError as error:
-            errors[RunPaths(file.parent)] = error
+            errors[files] = error
     return sorted(records, key=_order), errors
 
 
 def iterate_newest_first(paths: WorkspacePaths, place: str | None = None) -> Iterator[RunRecord]:
     """Yield the records that `readable` returns, newest first, each read only when needed: a workspace may have thousands."""
-    return _iterate(paths, place, newest_first=True)
-
-
-def iterate_predicted(paths: WorkspacePaths, exercise: str) -> Iterator[RunRecord]:
-    """Yield the records of an exercise's runs, oldest first, each read only when needed; none if no run had a prediction, which
-    the text of the records shows without parsing."""
-    files = (RunPaths(folder).record for folder in list_folders(paths, exercise))
-    if any(_NOT_PREDICTED not in text for file in files if (text := _read_text(file))):
-        yield from _iterate(paths, exercise, newest_first=False)
+    folders = sorted(list_folders(paths, place), key=_read_stamp, reverse=True)
+    for _, same_second in groupby(folders, key=_read_stamp):
+        records = (_read_or_leave_out(folder) for folder in same_second)
+        yield from sorted(filter(None, records), key=_order, reverse=True)
 
 
 def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
@@ -176,8 +164,6 @@ def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
 
     Raises UnknownName if none matches, UsageError if several do, MissingError if it cannot be read.
     """
-    if (record := _find_by_name(paths, name)) is not None:
-        return record
     records, errors = readable(paths)
     if not records and not errors and not _NUMBER.fullmatch(name or ""):
         raise UsageError("there are no runs yet", hint="gpucourse next")
@@ -185,9 +171,11 @@ def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
         if records:
             return records[-1]
         raise next(iter(errors.values()))
-    name = name.strip("/").rsplit("/", 1)[-1]
+    path = name.strip("/")
+    name = path.rpartition("/")[2]
     if exact := [record for record in records if name in {record.id, record.subject if record.place else record.exercise}]:
-        return exact[-1]
+        # Scripts in several folders may have one name: the one whose path was typed is preferred.
+        return next((record for record in reversed(exact) if record.is_of_script(path)), exact[-1])
     if matches := [record for record in records if _fits(record.id, name)]:
         if len(matches) == 1:
             return matches[0]
@@ -200,27 +188,6 @@ def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
     raise UnknownName("run", name, [record.id for record in reversed(records)], hint="list them: gpucourse runs")
 
 
-def _find_by_name(paths: WorkspacePaths, text: str | None) -> RunRecord | None:
-    """Return the result of `find` if the folders' names suffice, without reading another record; None if they do not."""
-    if text is None:
-        return next(iterate_newest_first(paths), None)
-    name = text.strip("/").rsplit("/", 1)[-1]
-    if not name:
-        return None
-    place = name if _NUMBER.fullmatch(name) else script_place(Path(name))
-    newest = next(iterate_newest_first(paths, place), None)
-    if (
-        newest is not None and newest.place and name != text
-    ):  # scripts of one name in several folders: the one that matches the path
-        of_script = (record for record in iterate_newest_first(paths, place) if record.is_of_script(text.strip("/")))
-        newest = next(of_script, newest)
-    if newest is not None and name == (newest.subject if newest.place else newest.exercise):
-        return newest
-    folders = [folder for folder in list_folders(paths) if _fits(folder.name, name) and RunPaths(folder).record.exists()]
-    matches = [folder for folder in folders if folder.name == name] or folders
-    return _read(RunPaths(matches[0]).record) if len(matches) == 1 else None
-
-
 def _fits(run_id: str, name: str) -> bool:
     return run_id.startswith(name) or run_id.rsplit("-", 1)[-1] == name
 
@@ -228,20 +195,6 @@ def _fits(run_id: str, name: str) -> bool:
 def _order(record: RunRecord) -> tuple[str, str, str]:
     """Return the key that sorts oldest first; within one second by the exact time."""
     return record.id[: len(_STAMP)], record.created, record.id
-
-
-def _iterate(paths: WorkspacePaths, place: str | None, *, newest_first: bool) -> Iterator[RunRecord]:
-    folders = sorted(list_folders(paths, place), key=_read_stamp, reverse=newest_first)
-    for _, same_second in groupby(folders, key=_read_stamp):
-        records = (_read_or_leave_out(folder) for folder in same_second)
-        yield from sorted(filter(None, records), key=_order, reverse=newest_first)
-
-
-def _read_text(file: Path) -> bytes | None:
-    try:
-        return read_file(file, RECORD_BYTES)
-    except MissingError:
-        return None
 
 
 def _read_stamp(folder: Path) -> str:
