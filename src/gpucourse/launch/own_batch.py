@@ -27,12 +27,6 @@ MAX_TASKS = 10_000
 MAX_BYTES = 4 << 20
 """sbatch itself accepts no larger file (max_script_size)."""
 
-_PLACE = "--chdir=."
-_APPEND = "--open-mode=append"
-FOLLOWED = (_PLACE, "--output=../logs/%j-%N.out", _APPEND)
-"""The folder in which the job starts, which is also the one that it is submitted from, and the file in which its output is
-followed: typed after sbatch, they overrule the file."""
-
 _BYTE_ORDER_MARK = "\ufeff"
 _PARTS = re.compile(r"(?:het|pack)job\b")
 _READ_BYTES = 1 << 16  # the beginning of a file for sbatch is shorter
@@ -41,23 +35,17 @@ _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBatch:
-    """The requests in the #SBATCH lines of a file, as far as they are shown or used.
-
-    `partition` is empty if it names none, and so are `error`, the file for what the job writes on standard error, and `export`,
-    the variables that the job has. `processes` are those of the whole job; `tasks` the numbers of an array's tasks, of which
-    `at_once` may run at a time (0: as many as fit).
-    """
+    """A file and the requests in its #SBATCH lines. `tasks` are the numbers of an array's tasks, of which `at_once` may run at
+    a time (0: as many as fit)."""
 
     text: str
-    nodes: int = 1
-    processes: int = 1
-    gpus: int = 0
-    partition: str = ""
-    output: str = ""
-    error: str = ""
-    export: str = ""
+    options: SlurmOptions
     tasks: tuple[int, ...] = ()
     at_once: int = 0
+
+    def read_option(self, name: str) -> str:
+        """Return the value that the file gives an option; empty if it has none."""
+        return self.options.values.get(name, "")
 
 
 @dataclass(frozen=True)
@@ -122,18 +110,7 @@ def read(script: Path) -> OwnBatch:
             f"{script.name} is an array of {len(tasks):,} tasks, and at most {MAX_TASKS:,} can be followed",
             hint="a smaller --array; or by hand: gpucourse ssh 2, then sbatch there",
         )
-    return OwnBatch(
-        text=text,
-        nodes=options.nodes,
-        processes=options.tasks,
-        gpus=options.gpus,
-        partition=options.values.get("partition", ""),
-        output=options.values.get("output", ""),
-        error=options.values.get("error", ""),
-        export=options.values.get("export", ""),
-        tasks=tasks,
-        at_once=at_once,
-    )
+    return OwnBatch(text=text, options=options, tasks=tasks, at_once=at_once)
 
 
 def plan(
@@ -167,17 +144,17 @@ def plan(
         error=error,
         script=request.script,
     )
-    target = partition or login or batch_file.partition or default
-    per_node = -(-batch_file.processes // (nodes or batch_file.nodes))
+    target = partition or login or batch_file.read_option("partition") or default
+    node_count = nodes or batch_file.options.nodes
     batch = Batch(
         partition=target,
-        nodes=nodes or batch_file.nodes,
-        tasks=per_node,
-        gpus=batch_file.gpus,
+        nodes=node_count,
+        tasks=-(-batch_file.options.tasks // node_count),
+        gpus=batch_file.options.gpus,
         files=(file,),
         module=module,
         own=True,
-        asks=_describe(batch_file, nodes or batch_file.nodes, target),
+        asks=_describe(batch_file, node_count, target),
     )
     argv = (*slurm.SUBMIT, *flags, file.file_name, *request.arguments)
     selection = {"SBATCH_PARTITION": partition} if partition else {}  # also for jobs that the job itself submits
@@ -189,8 +166,8 @@ def plan(
 def _export_also(batch: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the option that passes a job these variables of its submitter, if its file lists the variables that it has: by
     default sbatch passes all of them."""
-    words = batch.export.split(",")
-    if not batch.export or not names or "ALL" in words:
+    words = batch.read_option("export").split(",")
+    if words == [""] or not names or "ALL" in words:
         return ()
     exported = [word for word in words if word not in {"NONE", "NIL"}]
     return (f"--export={','.join([*exported, *names])}",)
@@ -205,9 +182,9 @@ def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:
         f"{nodes} node{'s' if nodes > 1 else ''}{f' of the partition {partition}' if partition else ''}",
     ]
     text = " ".join(filter(None, parts))
-    processes = f", {batch.processes} process{'es' if batch.processes > 1 else ''} in all"
-    gpus = f", {batch.gpus} GPU{'s' if batch.gpus > 1 else ''} on each node" if batch.gpus else ""
-    return f"{text}{processes}{gpus}"
+    tasks, gpus = batch.options.tasks, batch.options.gpus
+    processes = f", {tasks} process{'es' if tasks > 1 else ''} in all"
+    return text + processes + (f", {gpus} GPU{'s' if gpus > 1 else ''} on each node" if gpus else "")
 
 
 def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
@@ -217,10 +194,11 @@ def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
     not exist, and then Slurm ends the job without a message.
     """
     log = f"../logs/{'%A_%a' if batch.tasks else '%j'}-%N.out"
-    followed = (_PLACE, f"--output={log}", _APPEND)
-    path = PurePosixPath(batch.error)
-    if not batch.error or (batch.error != batch.output and not path.is_absolute() and ".." not in path.parts):
-        return batch.error, followed
+    followed = ("--chdir=.", f"--output={log}", "--open-mode=append")  # typed after sbatch, they overrule the file
+    error = batch.read_option("error")
+    path = PurePosixPath(error)
+    if not error or (error != batch.read_option("output") and not path.is_absolute() and ".." not in path.parts):
+        return error, followed
     return "", (*followed, f"--error={log}")
 
 

@@ -4,7 +4,7 @@ is left."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from gpucourse.model.node import SIMULATED, Inventory, Mode, Node
 
@@ -68,7 +68,15 @@ class Deployment:
     `uid` marks every process and resource that belongs to the lab. `shared` is the folder that all its machines share, if there
     is one. `lacks` says what it cannot do that others of its kind can, and what to type to get that; empty if nothing is
     missing. The program reads these properties of a lab, and never compares the name of its target.
+
+    Of a class, not of one record: `costs`, whether the lab costs money while it exists; `uses_existing_machines`, whether its
+    machines existed before the lab, so that their number and the setup of their cluster are not the program's choice; `nccl`,
+    the environment variables with which NCCL uses the network between its nodes.
     """
+
+    costs: ClassVar[bool] = False
+    uses_existing_machines: ClassVar[bool] = False
+    nccl: ClassVar[dict[str, str]] = {}
 
     version: int = 1
     stack: str
@@ -114,11 +122,6 @@ class Deployment:
         return f" --target {self.target}"
 
     @property
-    def costs(self) -> bool:
-        """Return whether the lab costs money while it exists."""
-        return False
-
-    @property
     def is_stopped(self) -> bool:
         """Return whether its machines were stopped on purpose, to be started again."""
         return False
@@ -139,12 +142,6 @@ class Deployment:
         return [node.port for node in self.inventory.nodes] if self.inventory else []
 
     @property
-    def uses_existing_machines(self) -> bool:
-        """Return whether its machines existed before the lab: their number and the setup of their cluster are not the program's
-        choice."""
-        return False
-
-    @property
     def link(self) -> str:
         """Return the speed of the network between its nodes, if the lab set one."""
         return ""
@@ -153,11 +150,6 @@ class Deployment:
     def has_slurm(self) -> bool:
         """Return whether the lab itself set up a Slurm that commands must wait for."""
         return False
-
-    @property
-    def nccl(self) -> dict[str, str]:
-        """Return the environment variables with which NCCL uses the network between its nodes."""
-        return {}
 
 
 @dataclass(kw_only=True)
@@ -202,15 +194,13 @@ class LocalDeployment(Deployment):
 
 @dataclass(kw_only=True)
 class AwsDeployment(Deployment):
-    """A lab on AWS."""
+    """A lab on AWS. The machine image has a plug-in for EFA, which no instance of the course offers."""
+
+    costs = True
+    nccl = PLAIN_SOCKETS
 
     target: Literal["aws"] = "aws"
     cloud: Cloud
-
-    @property
-    def costs(self) -> bool:
-        """Return True: it costs money from its first minute to its destroy."""
-        return True
 
     @property
     def is_stopped(self) -> bool:
@@ -227,12 +217,6 @@ class AwsDeployment(Deployment):
         """Return its deadline."""
         return self.cloud.expires
 
-    @property
-    def nccl(self) -> dict[str, str]:
-        """Return variables for plain sockets: the machine image has a plug-in for EFA, which no instance of the course
-        offers."""
-        return PLAIN_SOCKETS
-
 
 @dataclass(kw_only=True)
 class HostsVariables:
@@ -245,27 +229,21 @@ class HostsVariables:
 class HostsDeployment(Deployment):
     """A lab on machines that exist already. `cloud` exists for readers of all labs as JSON."""
 
+    uses_existing_machines = True
+
     target: Literal["hosts"] = "hosts"
     variables: HostsVariables = field(default_factory=HostsVariables)
     cloud: None = None
-
-    @property
-    def uses_existing_machines(self) -> bool:
-        """Return True."""
-        return True
 
 
 @dataclass(kw_only=True)
 class HereDeployment(Deployment):
     """A lab that is this computer with its GPU. `cloud` exists for readers of all labs as JSON."""
 
+    uses_existing_machines = True
+
     target: Literal["here"] = "here"
     cloud: None = None
-
-    @property
-    def uses_existing_machines(self) -> bool:
-        """Return True: it is one node, and no command adds another."""
-        return True
 
 
 _CLASSES: dict[str, type[Deployment]] = {

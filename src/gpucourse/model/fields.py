@@ -6,9 +6,11 @@ Each has what an editor needs to check it (its JSON Schema) besides what this pr
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, TypeGuard
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticKnownError
 
 from gpucourse.limits import MAX_RANKS_PER_NODE
 from gpucourse.outside.names import relative_name
@@ -56,6 +58,15 @@ class Strict(BaseModel):
         if not isinstance(data, dict):
             return data
         return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+
+
+def check_choice(word: str, choices: Iterable[str]) -> str:
+    """Return the word, which is one of these. Raises the error of a Literal for any other."""
+    names = list(choices)
+    if word not in names:
+        *first, last = map(repr, names)
+        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(first)} or {last}"})
+    return word
 
 
 def _inside(path: str) -> str:

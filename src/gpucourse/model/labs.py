@@ -5,24 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticKnownError
 
 from gpucourse.hardware import hardware
 from gpucourse.limits import MAX_NODES
-from gpucourse.model.fields import Slug, Strict
-
-
-def _check_offered(word: str) -> str:
-    choices = hardware().choices
-    if word not in choices:
-        *first, last = (f"'{choice}'" for choice in choices)
-        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(first)} or {last}"})
-    return word
-
+from gpucourse.model.fields import Slug, Strict, check_choice
 
 # A GPU that the course offers, as it is typed: l4. Complaints read like those of a Literal; the values come from the table.
 GPU = Annotated[
-    str, AfterValidator(_check_offered), Field(description="a GPU that exercises/shared/gpus.json offers, in lower case")
+    str,
+    AfterValidator(lambda word: check_choice(word, hardware().choices)),
+    Field(description="a GPU that exercises/shared/gpus.json offers, in lower case"),
 ]
 
 

@@ -8,14 +8,11 @@ import sys
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticKnownError
-from pydantic_core.core_schema import no_info_after_validator_function
+from pydantic import AfterValidator, Field, model_validator
 
 from gpucourse.hardware import hardware
 from gpucourse.limits import MAX_NODES
-from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Scalar, Seconds, Strict, Text
+from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Scalar, Seconds, Strict, Text, check_choice
 from gpucourse.model.launcher import LAUNCHERS, LauncherTraits, find_traits, list_launchers
 from gpucourse.model.record import MOST_RESTARTS
 
@@ -60,24 +57,8 @@ class SlurmLaunch(Strict):
         return self
 
 
-class _KnownLauncher:
-    """Annotates the name of a launcher: validation and schema accept the names in `LAUNCHERS`."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return no_info_after_validator_function(cls._check, handler(source))
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        titles = "; ".join(find_traits(name).title for name in LAUNCHERS)
-        return {"enum": list(LAUNCHERS), "type": "string", "description": titles}
-
-    @staticmethod
-    def _check(name: str) -> str:
-        if name not in LAUNCHERS:
-            *names, last = map(repr, LAUNCHERS)
-            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names)} or {last}"})
-        return name
+def _list_launchers(schema: dict[str, Any]) -> None:
+    schema |= {"enum": list(LAUNCHERS), "description": "; ".join(find_traits(name).title for name in LAUNCHERS)}
 
 
 class Launch(Strict):
@@ -86,7 +67,7 @@ class Launch(Strict):
     or a parameter. Both parameters are for the launcher alone: the script gets no such flag.
     """
 
-    kind: Annotated[str, _KnownLauncher]
+    kind: Annotated[str, AfterValidator(lambda name: check_choice(name, LAUNCHERS)), Field(json_schema_extra=_list_launchers)]
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes unless the learner says otherwise")
     min_nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="the fewest nodes that the learner may ask for")
     max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most nodes that the learner may ask for")

@@ -97,7 +97,7 @@ def _plan_own_batch(
     """Return the plan for a batch file of the learner. Only its partition is checked here; sbatch checks the rest."""
     batch_file = own_batch.read(script)
     typed = batch.partition_of(request)
-    partition = typed or slurm_cluster.batch_partition or batch_file.partition
+    partition = typed or slurm_cluster.batch_partition or batch_file.read_option("partition")
     if partition and slurm_cluster.partition(partition) is None:
         raise _make_partition_error(partition, slurm_cluster, f"gpucourse run --script {script}")
     return own_batch.plan(

@@ -19,6 +19,7 @@ HEAD = Node(
     name="node0", role="head", address="203.0.113.1", port=22, private_address="10.0.0.1", user="me", gpus=0,
     instance_type="t3.medium", python="/usr/bin/python3", mode="local",
 )  # fmt: skip
+FOLLOWED = ("--chdir=.", "--output=../logs/%j-%N.out", "--open-mode=append")
 
 
 def file(folder: Path, *wishes: str, name: str = "mine.sbatch") -> Path:
@@ -96,7 +97,7 @@ def test_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
 )
 def test_read_finds_where_standard_error_goes(tmp_path: Path, wish: str, error: str) -> None:
     own = own_batch.read(file(tmp_path, wish))
-    assert own.error == error
+    assert own.read_option("error") == error
     assert make_plan(own)[1].files[0].error == error
 
 
@@ -178,11 +179,11 @@ def test_file_is_submitted_as_it_is_and_typed_options_overrule_it(tmp_path: Path
     plan = own_batch.plan(request("a", "b"), HEAD, own, nodes=3, partition="long", default="gpu", time_s=300.0, module="2")
     assert plan.batch is not None
     assert plan.batch.files[0].text == (tmp_path / "mine.sbatch").read_text()
-    typed = ("--nodes=3", "--partition=long", "--time=00:05:00", *own_batch.FOLLOWED)
+    typed = ("--nodes=3", "--partition=long", "--time=00:05:00", *FOLLOWED)
     assert plan.commands[0].argv == ("sbatch", "--parsable", *typed, "mine.sbatch", "a", "b")
     assert (plan.batch.nodes, plan.batch.gpus, plan.batch.partition) == (3, 1, "long")
     plan, batch = make_plan(own)
-    assert plan.commands[0].argv == ("sbatch", "--parsable", *own_batch.FOLLOWED, "mine.sbatch")
+    assert plan.commands[0].argv == ("sbatch", "--parsable", *FOLLOWED, "mine.sbatch")
     assert (batch.nodes, batch.partition) == (2, "gpu")
 
 
