@@ -220,10 +220,7 @@ RANK: dict[str, Any] = {"code": 0, "at": 1.0}
 JOB = {"row": 0, "job": "1", "file": "x", "state": "COMPLETED", "code": 0, "asked": False, "restarts": 0}
 PROBE: dict[str, Any] = {
     "python": "3.11.2",
-    "disk_free_bytes": 1 << 36,
     "cores": 2,
-    "hostname": "honest",
-    "interfaces": {"lo": "127.0.0.1", "eth0": "10.0.0.5"},
 }
 CLUSTER: dict[str, Any] = {
     "version": "slurm 24.05", "user": "u", "home": "/home/u",
@@ -234,7 +231,7 @@ CLUSTER: dict[str, Any] = {
 }  # fmt: skip
 MACHINE: dict[str, Any] = {
     "python": "/usr/bin/python3", "version": "3.11.2", "torch": True, "gpus": [], "hostname": "honest", "boot": "b",
-    "home": "/home/u", "inode": 7, "device": 8, "disk_free_bytes": 1 << 36, "addresses": {"eth0": "10.0.0.5"},
+    "folder": "/home/u", "inode": 7, "device": 8, "disk_free_bytes": 1 << 36, "addresses": {"eth0": "10.0.0.5"},
 }  # fmt: skip
 
 
@@ -303,10 +300,9 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def state(question: Question) -> bytes:
-    """How a run stands."""
-    if not question.ended:
-        return as_json({"state": "running", "exit": None, "ranks": {}})
-    return as_json({"state": "ended", "exit": END, "ranks": {"0": RANK}})
+    """How each run stands."""
+    answer = {"state": "ended", "exit": END} if question.ended else {"state": "running", "exit": None}
+    return as_json(dict.fromkeys(question.arguments, answer))
 
 
 TRUTH: dict[str, Callable[[Question], bytes]] = {
@@ -317,10 +313,10 @@ TRUTH: dict[str, Callable[[Question], bytes]] = {
     "cluster": lambda _question: as_json(CLUSTER),
     "probe": probe,
     "start": lambda _question: as_json({"state": "running", "pid": 7}),
-    "state": state,
+    "states": state,
     "follow": follow,
-    "look": lambda _question: as_json({"ranks": {"0": "computing"}}),
-    "cancel": lambda _question: as_json({"state": "ended", "killed": 0}),
+    "look": lambda _question: as_json({"0": "computing"}),
+    "cancel": lambda question: as_json({run: {"state": "ended", "killed": 0} for run in question.arguments[1:]}),
     "pack": lambda _question: parcel({"files/result.txt": b"result\n"}),
 }
 

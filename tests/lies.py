@@ -14,7 +14,7 @@ from typing import Any
 
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
-from tests.liar import CLUSTER, END, JOB, MACHINE, PROBE, RANK, Lie, as_json, parcel
+from tests.liar import CLUSTER, END, JOB, MACHINE, PROBE, Lie, as_json, parcel
 
 SECRET = "learner_secret.txt"
 """A file of the learner, beside the workspace: four folders above the outputs of a node, and five above a log's folder."""
@@ -22,7 +22,7 @@ SECRET = "learner_secret.txt"
 WAY_OUT = f"../../../../../{SECRET}"
 ESCAPE = "\x1b[31m\x1b]0;title\x07\x9b2J\u202e\r\n"
 
-ANSWERS = ("machine", "belongings", "probe", "start", "state", "cancel", "cluster")
+ANSWERS = ("machine", "belongings", "probe", "start", "states", "cancel", "cluster")
 _SLURM = {"cluster", "programs"}
 
 _FORMS: dict[str, dict[str, Any]] = {
@@ -59,23 +59,23 @@ def _change_fields(
 
 _PROBE = {**PROBE, "modules": {"torch": {"found": True, "version": "2"}}, "ports": [29500], "clock": 1.7e9}
 _PROBES: dict[str, dict[str, Any]] = {
-    "an interface of a shell": {"interfaces": {"$(touch /tmp/pwn)": "10.0.0.1"}},
-    "an address that is none": {"interfaces": {"eth0": "10.0.0.1; touch pwn"}},
     "a port that was not asked for": {"ports": [22]},
     "modules that were not asked for": {"modules": {ESCAPE: {"found": False}}},
 }
 _MACHINE = {**MACHINE, "clock": 1.7e9}
 _MACHINES: dict[str, dict[str, Any]] = {
     "a Python of a shell": {"python": "/usr/bin/python3; touch /tmp/pwn #"},
-    "a home of escapes": {"home": ESCAPE},
+    "a home of escapes": {"folder": ESCAPE},
+    "an interface of a shell": {"addresses": {"$(touch /tmp/pwn)": "10.0.0.1"}},
+    "an address that is none": {"addresses": {"eth0": "10.0.0.1; touch pwn"}},
 }
 _BELONGINGS: dict[str, dict[str, Any]] = {
-    "a folder of a shell": {"found": [{"kind": "folder", "id": "/h/.gpucourse/jobs/$(touch /tmp/pwn)"}]},
-    "a hundred thousand things": {"found": [{"kind": "process", "id": "1"}] * 20_000},
+    "a folder of a shell": {"found": [["folder", "/h/.gpucourse/jobs/$(touch /tmp/pwn)"]]},
+    "a hundred thousand things": {"found": [["process", "1"]] * 20_000},
 }
 _STATES: dict[str, dict[str, Any]] = {
-    "a word that is none": {"state": ESCAPE},
-    "a rank elsewhere": {"ranks": {"0": {**RANK, "node": WAY_OUT}}},
+    "a word that is none": {"r1": {"state": ESCAPE, "exit": None}},
+    "a run elsewhere": {WAY_OUT: {"state": "ended", "exit": END}},
 }
 _PARTITION: dict[str, Any] = CLUSTER["partitions"][0]
 _CLUSTERS: dict[str, dict[str, Any]] = {
@@ -138,7 +138,7 @@ def _list_others() -> Iterator[Lie]:
     yield Lie(name="install: a failure", message="install", err=ESCAPE.encode(), code=1)
     yield Lie(name="route: an interface of a shell", message="route", out=b"10.0.0.5 dev $(touch${IFS}pwn) src 10.0.0.5\n")
     yield Lie(name="programs: silence", message="programs", after="silence", slurm=True)
-    yield Lie(name="look: a word that is none", message="look", out=as_json({"ranks": {"0": ESCAPE}}))
+    yield Lie(name="look: a word that is none", message="look", out=as_json({"0": ESCAPE}))
 
 
 LIES: tuple[Lie, ...] = (
@@ -146,7 +146,7 @@ LIES: tuple[Lie, ...] = (
     *_change_fields("probe", _PROBE, _PROBES),
     *_change_fields("machine", _MACHINE, _MACHINES),
     *_change_fields("belongings", {"found": [], "others": 0}, _BELONGINGS),
-    *_change_fields("state", {"state": "ended", "exit": END, "ranks": {}}, _STATES),
+    *_change_fields("states", {}, _STATES),
     *_change_fields("cluster", CLUSTER, _CLUSTERS, slurm=True),
     *_streams("follow", _FOLLOWS),
     *_streams("follow", _FOLLOWS_OF_SLURM, slurm=True),
@@ -160,7 +160,7 @@ VERBS = {
     "programs": ("deploy",),
     "belongings": ("deploy", "destroy"),
     "follow": ("run", "logs", "cancel", "destroy"),
-    "state": ("runs", "cancel"),
+    "states": ("runs", "cancel"),
     "cancel": ("cancel", "destroy"),
     "pack": ("run", "logs", "destroy"),
     "look": ("silent",),

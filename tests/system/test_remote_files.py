@@ -180,7 +180,7 @@ def test_temporary_files_of_a_lost_run_are_removed(found_by: str, lab: SshLab, t
     place = Path((run.folder() / "logs" / "rank0.log").read_text().strip())
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
     if found_by == "a look":
-        assert jobs.state(link, run_id).has_ended
+        assert jobs.states(link, [run_id])[run_id].has_ended
     else:
         assert ("link", str(place)) in host_probe.find_belongings(link, "lab", [run_id]).found
         assert host_probe.clear(link, "lab", [run_id]).found == ()

@@ -205,7 +205,8 @@ def test_run_is_lost_and_leaves_nothing_when_its_supervisor_is_killed(make: Make
     assert not find_marked_processes(run.folder())
     state = execute.states(run.fleet, run.plan.run_id)["node0"]
     assert state.has_ended
-    assert state.exit == ended
+    assert state.exit is not None
+    assert (state.exit.reason, state.exit.code) == ("lost", 137)
 
 
 def test_launch_ends_the_other_node_when_one_cannot_start(make: Make, lab: SshLab) -> None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from gpucourse.errors import NodeUntrusted
 from gpucourse.model.record import MAX_RANKS, MOST_RESTARTS
+from gpucourse.model.slurm import JobRow, LaterJob
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import convert, parse_json
 from gpucourse.outside.names import is_shown, printable
@@ -19,6 +20,7 @@ from gpucourse.remote.agent import frames
 T = TypeVar("T")
 
 State = Literal["absent", "preparing", "running", "ended", "lost"]
+Activity = Literal["stopped", "computing", "waiting"]
 
 MAX_BYTES = 1 << 20  # the longest answer to one request; listings of outputs have their own limit
 MAX_ITEMS = 60_000
@@ -114,15 +116,14 @@ class NodeEnd:
     reason: Literal["exited", "cancelled", "timed_out", "lost"]
     seconds: float | None = None
     killed: int = 0
-    jobs: list[JobAnswer] = field(default_factory=list)
-    later: list[LaterAnswer] = field(default_factory=list)
+    jobs: list[JobRow] = field(default_factory=list)
+    later: list[LaterJob] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        check_range(len(self.later), 0, MAX_JOBS, "the number of later jobs")
+        self.jobs, self.later = check_rows(self.jobs), check_later_jobs(self.later)
         check_range(self.code, 0, 255, "the exit code")
         check_range(self.killed, 0, 1 << 22, "the number of processes")
         check_range(self.seconds or 0.0, 0, _FIRST_YEARS_S, "the duration")
-        check_range(len(self.jobs), 0, MAX_JOBS, "the number of jobs")
 
 
 @dataclass(kw_only=True)
@@ -158,66 +159,40 @@ class LogName:
         check_range(self.rank or 0, 0, MAX_RANKS - 1, "the rank")
 
 
-@dataclass(kw_only=True)
-class JobAnswer:
-    """A job as Slurm describes it: a row of the agent's table."""
+def check_rows(rows: list[JobRow]) -> list[JobRow]:
+    """Return jobs as Slurm describes them, with every text made printable. Raises ValueError."""
+    check_range(len(rows), 0, MAX_JOBS, "the number of jobs")
+    return [_check_row(row) for row in rows]
 
-    row: int
-    job: str
-    file: str
-    state: str
-    reason: str | None = ""
-    node: str | None = ""
-    code: int | None = None
-    submitted: str | None = ""
-    started: str | None = ""
-    ended: str | None = ""
-    waited_s: float | None = None
-    ran_s: float | None = None
-    restarts: int = 0
-    asked: bool = False
 
-    def __post_init__(self) -> None:
-        check_range(self.row, 0, MAX_JOBS, "the row")
-        check_range(self.code or 0, 0, 255, "the exit code")
-        check_range(self.restarts, 0, 999_999, "the number of restarts")
-        check_range(self.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
-        check_range(self.ran_s or 0.0, 0, _FIRST_YEARS_S, "the time of running")
-        for name in ("job", "file", "state", "reason", "node", "submitted", "started", "ended"):
-            setattr(self, name, printable(getattr(self, name) or ""))
+def _check_row(row: JobRow) -> JobRow:
+    check_range(row.row, 0, MAX_JOBS, "the row")
+    check_range(row.code or 0, 0, 255, "the exit code")
+    check_range(row.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
+    check_range(row.ran_s or 0.0, 0, _FIRST_YEARS_S, "the time of running")
+    texts: dict[str, Any] = {name: printable(value) for name, value in vars(row).items() if isinstance(value, str)}
+    return replace(row, **texts)
+
+
+def check_later_jobs(later: list[LaterJob]) -> list[LaterJob]:
+    """Return jobs that a run's own jobs submitted, with every text made printable. Raises ValueError."""
+    check_range(len(later), 0, MAX_JOBS, "the number of later jobs")
+    if not all(job.job.isascii() and job.job.isdigit() and len(job.job) <= 12 for job in later):
+        raise ValueError("the number of a later job is none")
+    return [replace(job, name=printable(job.name, 80), state=printable(job.state, 40)) for job in later]
 
 
 @dataclass(kw_only=True)
-class LaterAnswer:
-    """A job that a run's own job submitted and that has not ended."""
-
-    job: str
-    name: str = ""
-    state: str = ""
-
-    def __post_init__(self) -> None:
-        if not (self.job.isascii() and self.job.isdigit() and len(self.job) <= 12):
-            raise ValueError("the number of a later job is none")
-        self.name, self.state = printable(self.name, 80), printable(self.state, 40)
-
-
-@dataclass(kw_only=True)
-class StateOf:
-    """The state of a run."""
+class JobState:
+    """The state of a run on one node."""
 
     state: State
     exit: NodeEnd | None
-    ranks: dict[int, RankEnd]
 
-    def __post_init__(self) -> None:
-        _ranks(self.ranks)
-
-
-@dataclass(kw_only=True)
-class StatesOf:
-    """The states of several runs, by their ids."""
-
-    runs: dict[str, StateOf]
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is over there, one way or another."""
+        return self.state in {"ended", "lost"}
 
 
 @dataclass(kw_only=True)
@@ -229,23 +204,6 @@ class Cancel:
 
     def __post_init__(self) -> None:
         check_range(self.killed, 0, 1 << 22, "the number of processes")
-
-
-@dataclass(kw_only=True)
-class Cancels:
-    """The results of a cancel of several runs, by their ids."""
-
-    runs: dict[str, Cancel]
-
-
-@dataclass(kw_only=True)
-class Doing:
-    """The activity of each rank."""
-
-    ranks: dict[int, Literal["stopped", "computing", "waiting"]]
-
-    def __post_init__(self) -> None:
-        _ranks(self.ranks)
 
 
 @dataclass(kw_only=True)
@@ -275,24 +233,18 @@ class Probe:
     python: str
     modules: dict[str, ModuleAnswer]
     ports: list[int]
-    disk_free_bytes: int
     cores: int
-    hostname: str
-    interfaces: dict[str, str]
     clock: float
     missing_programs: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not _VERSION.fullmatch(self.python):
             raise ValueError("the version of Python is invalid")
-        check_range(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
         check_range(self.cores, 1, 1 << 16, "the number of cores")
         check_range(self.clock, 0, LATEST_CLOCK_S, "the clock")
         check_range(len(self.ports), 0, 1000, "the number of ports")
         for port in self.ports:
             check_range(port, 1, 65535, "a port")
-        self.hostname = printable(self.hostname, 253)
-        self.interfaces = addresses(self.interfaces)
 
 
 def addresses(named: dict[str, str]) -> dict[str, str]:
@@ -323,9 +275,3 @@ def _make_printable(value: object, depth: int) -> object:
 def _few(description: dict[str, Any]) -> dict[str, Any]:
     check_range(len(description), 0, 1000, "the number of words in the node's description of itself")
     return description
-
-
-def _ranks(ranks: dict[int, Any]) -> None:
-    check_range(len(ranks), 0, MAX_RANKS, "the number of ranks")
-    for rank in ranks:
-        check_range(rank, 0, MAX_RANKS - 1, "a rank")

@@ -117,7 +117,7 @@ def launch(
 
     outcomes = fleet.each_node(on, plan.nodes)
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
-        fleet.do_on_each(lambda link: jobs.cancel(link, plan.run_id, 1.0), plan.nodes)
+        fleet.do_on_each(lambda link: jobs.cancel(link, [plan.run_id], 1.0), plan.nodes)
         raise combine_errors(failed, of=len(outcomes))
 
 
@@ -132,7 +132,7 @@ def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[O
 
     Return one outcome for each node: a node that cannot be reached does not keep the run alive on the others.
     """
-    return fleet.do_on_each(lambda link: jobs.cancel(link, run_id, grace_s))
+    return fleet.do_on_each(lambda link: jobs.cancel(link, [run_id], grace_s)[run_id])
 
 
 def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s: float = CANCEL_GRACE_S) -> set[str]:
@@ -140,7 +140,7 @@ def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s:
     nodes."""
 
     def ask(link: Link) -> dict[str, answers.Cancel]:
-        return jobs.cancel_all(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
+        return jobs.cancel(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
 
     remaining = {run: set(nodes) for run, nodes in nodes_of_run.items()}
     for outcome in fleet.do_on_each(ask):
@@ -150,9 +150,9 @@ def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s:
     return {run for run, nodes in remaining.items() if not nodes}
 
 
-def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:
+def states(fleet: Fleet, run_id: str) -> dict[str, answers.JobState]:
     """Return the state of the run on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
-    job_states = values(fleet.do_on_each(lambda link: jobs.state(link, run_id)))
+    job_states = values(fleet.do_on_each(lambda link: jobs.states(link, [run_id])[run_id]))
     return {node.name: state for node, state in zip(fleet.nodes, job_states, strict=True)}
 
 

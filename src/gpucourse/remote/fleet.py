@@ -60,20 +60,19 @@ class Fleet:
         transport: Transport,
         nodes: Sequence[Node],
         *,
-        at_once: int = AT_ONCE,
         timeout_s: float = CONNECT_S,
         links: Mapping[str, Link] | None = None,
         shared: str = "",
     ) -> None:
         self.nodes = tuple(nodes)
-        self._transport, self._at_once, self._timeout_s, self._shared = transport, at_once, timeout_s, shared
+        self._transport, self._timeout_s, self._shared = transport, timeout_s, shared
         self._links: dict[str, Link] = dict(links or {})
         self._locks = {node.name: threading.Lock() for node in self.nodes}
         self._lent = False
 
     def part(self, nodes: Sequence[Node]) -> Fleet:
         """Return a fleet of some of its nodes, over the same links: these stay open when the part is closed."""
-        part = Fleet(self._transport, nodes, at_once=self._at_once, timeout_s=self._timeout_s, shared=self._shared)
+        part = Fleet(self._transport, nodes, timeout_s=self._timeout_s, shared=self._shared)
         part._links, part._locks, part._lent = self._links, self._locks, True
         return part
 
@@ -101,7 +100,7 @@ class Fleet:
     def each_node(self, task: Callable[[Node], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
         """Do `task` for every node (or for these) at once; the task requests links itself, so it can survive a cut
         connection."""
-        return do_on_each(self.nodes if nodes is None else tuple(nodes), task, at_once=self._at_once)
+        return do_on_each(self.nodes if nodes is None else tuple(nodes), task)
 
     def link(self, node: Node) -> Link:
         """Return the link to one node; make one if there is none or the old one is dead. Raises UnreachableError."""
@@ -135,10 +134,10 @@ class Fleet:
         self.close()
 
 
-def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T], *, at_once: int = AT_ONCE) -> list[Outcome[T]]:
-    """Do `task` for every node at once, at most `at_once` at a time. Only errors that gpucourse expects become outcomes; any
+def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T]) -> list[Outcome[T]]:
+    """Do `task` for every node at once, at most AT_ONCE at a time. Only errors that gpucourse expects become outcomes; any
     other is a fault and is raised. Ctrl-C leaves at once."""
-    results = try_all([partial(task, node) for node in nodes], limit=at_once)
+    results = try_all([partial(task, node) for node in nodes], limit=AT_ONCE)
     return [
         Outcome(node=node, error=result) if isinstance(result, GpucourseError) else Outcome(node=node, value=result)
         for node, result in zip(nodes, results, strict=True)

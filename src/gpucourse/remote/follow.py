@@ -13,7 +13,7 @@ from gpucourse.guard import Guard
 from gpucourse.model.event import LogBytes, Note, RankEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import MAX_RANKS, NodeExit, RankExit
-from gpucourse.remote import answers, jobs, slurm_client
+from gpucourse.remote import answers, jobs
 from gpucourse.remote.agent import frames
 from gpucourse.remote.execute import make_thread_safe
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
@@ -232,9 +232,9 @@ class _NodeFollower(threading.Thread):
         """Read until this connection ends; return True if the run has ended on this node."""
         self._take_up_logs()
         sizes = {owner: log.size for owner, log in self.logs.items()}
-        request = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
+        words, stdin = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
         link = self._fleet.link(self._node)
-        with jobs.stream_verb(link, *request.words, stdin=request.stdin, silence_s=self._silence_s) as pieces:
+        with jobs.stream_verb(link, *words, stdin=stdin, silence_s=self._silence_s) as pieces:
             for kind, stream, offset, payload in answers.read_frames(self._node.label, pieces):
                 self._heard = time.monotonic()
                 self._state.received += len(payload)
@@ -259,7 +259,7 @@ class _NodeFollower(threading.Thread):
         elif kind == frames.END:
             limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd, **limits)
-            self._state.result.jobs, self._state.result.later_jobs = slurm_client.rows(end), slurm_client.later_jobs(end.later)
+            self._state.result.jobs, self._state.result.later_jobs = end.jobs, end.later
             self._state.record_exit(jobs.node_exit(name, end))
             return True
         elif kind != frames.BEAT:
@@ -346,7 +346,7 @@ def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTi
             with state.monitor() as monitor:
                 monitor.remember(look(fleet, job.run_id, monitor.quiet(times.grace_s)))
             patience, may_cancel = None, False
-            fleet.do_on_each(lambda link: jobs.cancel(link, job.run_id, 3.0), remaining)
+            fleet.do_on_each(lambda link: jobs.cancel(link, [job.run_id], 3.0), remaining)
 
 
 def _make_limit_error(node: Node, start_s: float) -> UnreachableError:

@@ -62,8 +62,8 @@ print(json.dumps({
     "python": sys.executable, "version": "%d.%d.%d" % sys.version_info[:3],
     "torch": importlib.util.find_spec("torch") is not None,
     "gpus": gpus, "hostname": socket.gethostname(), "boot": text("/proc/sys/kernel/random/boot_id"),
-    "home": home, "inode": place.st_ino, "device": place.st_dev, "disk_free_bytes": room.f_bavail * room.f_frsize,
-    "addresses": dict(addresses()), "clock": time.time(), "login_node": submits_only(), "system": os.uname().sysname,
+    "folder": home, "inode": place.st_ino, "device": place.st_dev, "disk_free_bytes": room.f_bavail * room.f_frsize,
+    "addresses": dict(addresses()), "clock": time.time(), "login_node": submits_only(),
 }))
 """
 # Whatever this Python prints when it starts comes before its answer.
@@ -133,48 +133,18 @@ if wanted["verb"] == "clear":
     for home in homes[1:]:  # made by us, and kept where anything else is in it
         try: os.rmdir(home)
         except OSError: pass
-found = [{"kind": "process", "id": str(pid)} for pid in alive()]
-found += [{"kind": "folder", "id": path} for path in runs if os.path.lexists(path)]
-found += [{"kind": "link", "id": path} for path in links()]
-found += [{"kind": "mark", "id": path} for path in mine if os.path.lexists(path)]
+found = [("process", str(pid)) for pid in alive()] + [("link", path) for path in links()]
+found += [("folder", path) for path in runs if os.path.lexists(path)]
+found += [("mark", path) for path in mine if os.path.lexists(path)]
 print(json.dumps({"found": found, "others": len(listed(labs[0])) - os.path.lexists(mine[0])}))
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostFacts:
-    """The facts about a machine. `python` is the interpreter that was chosen, `torch` whether it has torch.
-
-    `identity` is the same for two names of one home folder on one machine, `home` for one home folder that several machines
-    share. `addresses`: interface to IPv4 address. `clock_skew_s`: how far its clock is ahead of this computer's. `login_node`:
-    it submits jobs to a Slurm cluster that answers, and jobs do not run on it.
-    """
-
-    hostname: str
-    python: str
-    version: str
-    torch: bool
-    gpus: tuple[str, ...]
-    disk_free_bytes: int
-    addresses: dict[str, str]
-    clock_skew_s: float
-    identity: tuple[str, str]
-    home: tuple[str, str]
-    login_node: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Belongings:
-    """Our things on a machine: (kind, id) of processes, folders, links and the mark of the lab; how many other labs are
-    there."""
-
-    found: tuple[tuple[str, str], ...]
-    others: int
-
-
 @dataclass(kw_only=True)
-class _HostAnswer:
-    """A machine's report on itself."""
+class HostFacts:
+    """A machine's report on itself. `python` is the interpreter that answers, `torch` whether it has torch, `folder` the home
+    folder, `addresses`: interface to IPv4 address. `login_node`: it submits jobs to a Slurm cluster that answers, and jobs do
+    not run on it. `clock_skew_s`: how far its clock is ahead of this computer's."""
 
     python: str
     version: str
@@ -182,13 +152,24 @@ class _HostAnswer:
     gpus: list[str]
     hostname: str
     boot: str
-    home: str
+    folder: str
     inode: int
     device: int
     disk_free_bytes: int
     addresses: dict[str, str]
     clock: float
     login_node: bool = False
+    clock_skew_s: float = 0.0
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The same for two names of one home folder on one machine."""
+        return self.boot, f"{self.device}:{self.inode}"
+
+    @property
+    def home(self) -> tuple[str, str]:
+        """The same for one home folder that several machines share."""
+        return self.folder, str(self.inode)
 
     def __post_init__(self) -> None:
         if not _PROGRAM.fullmatch(self.python):
@@ -198,7 +179,7 @@ class _HostAnswer:
         answers.check_range(len(self.gpus), 0, 64, "the number of GPUs")
         answers.check_range(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
         answers.check_range(self.clock, 0, answers.LATEST_CLOCK_S, "the clock")
-        answers.folder(self.home)
+        answers.folder(self.folder)
         self.gpus = [printable(gpu, 80) for gpu in self.gpus]
         self.hostname, self.boot = printable(self.hostname, 253), printable(self.boot, 80)
         self.addresses = answers.addresses(self.addresses)
@@ -208,27 +189,11 @@ _LINK = re.compile(r"(?:/tmp/gpucourse|/.*/\.gpucourse/tmp)-[0-9a-f]{12}")
 
 
 @dataclass(kw_only=True)
-class _Belonging:
-    """A process, a folder, the mark of a lab, or the short link to the temporary files of a run."""
+class Belongings:
+    """Our things on a machine, as (kind, id): processes, folders, the mark of a lab, short links to the temporary files of
+    runs; and how many other labs are there."""
 
-    kind: Literal["process", "folder", "mark", "link"]
-    id: str
-
-    def is_of_request(self, uid: str, runs: Sequence[str]) -> bool:
-        """Return whether it is of the lab or the runs in the request. Its texts become part of a command to type."""
-        if self.kind == "process":
-            return self.id.isascii() and self.id.isdigit() and len(self.id) <= 10
-        if self.kind == "link":
-            return answers.is_folder(self.id) and _LINK.fullmatch(self.id) is not None
-        ends = [f"/labs/{uid}"] if self.kind == "mark" else [f"/jobs/{run}" for run in runs]
-        return answers.is_folder(self.id) and any(self.id.endswith(f"/.gpucourse{end}") for end in ends)
-
-
-@dataclass(kw_only=True)
-class _OwnershipAnswer:
-    """Our things that are there, and how many other labs are."""
-
-    found: list[_Belonging]
+    found: tuple[tuple[Literal["process", "folder", "mark", "link"], str], ...]
     others: int
 
     def __post_init__(self) -> None:
@@ -246,7 +211,7 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
     result = link.run(_LOOK_WITH_EACH.format(look=shlex.quote(_LOOK), pythons=words), timeout_s=ANSWER_S)
     answered = time.time()
     reports = [
-        answers.parse(link.node.label, "its report on itself", line, _HostAnswer)
+        answers.parse(link.node.label, "its report on itself", line, HostFacts)
         for line in result.stdout.splitlines()[: len(pythons)]
     ]
     usable = [answer for answer in reports if tuple(map(int, answer.version.split(".")))[:2] >= OLDEST_PYTHON]
@@ -259,19 +224,8 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
             f"host_pythons: {{{link.node.label}: /home/me/venv/bin/python}}",
         )
     late, skew = answered - asked_at, best.clock - answered
-    return HostFacts(
-        hostname=best.hostname,
-        python=best.python,
-        version=best.version,
-        torch=best.torch,
-        gpus=tuple(best.gpus),
-        disk_free_bytes=best.disk_free_bytes,
-        addresses=best.addresses,
-        clock_skew_s=0.0 if abs(skew) <= late else skew,
-        identity=(best.boot, f"{best.device}:{best.inode}"),
-        home=(best.home, str(best.inode)),
-        login_node=best.login_node,
-    )
+    best.clock_skew_s = 0.0 if abs(skew) <= late else skew
+    return best
 
 
 def mark(link: Link, uid: str, shared: str = "") -> Belongings:
@@ -295,10 +249,19 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = ""
     result = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=request, timeout_s=ANSWER_S)
     if not result.ok:
         raise failure(link.node, verb, result.code, result.stderr)
-    report = answers.parse(link.node.label, "its report on our files there", result.stdout, _OwnershipAnswer)
-    for belonging in report.found:
-        if not belonging.is_of_request(uid, runs):
-            raise answers.make_untrusted_error(
-                link.node.label, "its report on our files there", f"{printable(belonging.id, 80)} is none of them"
-            )
-    return Belongings(found=tuple((belonging.kind, belonging.id) for belonging in report.found), others=report.others)
+    subject = "its report on our files there"
+    belongings = answers.parse(link.node.label, subject, result.stdout, Belongings)
+    for kind, name in belongings.found:
+        if not _is_of_request(kind, name, uid, runs):
+            raise answers.make_untrusted_error(link.node.label, subject, f"{printable(name, 80)} is none of them")
+    return belongings
+
+
+def _is_of_request(kind: str, name: str, uid: str, runs: Sequence[str]) -> bool:
+    """Return whether it is of the lab or the runs in the request. Its name becomes part of a command to type."""
+    if kind == "process":
+        return name.isascii() and name.isdigit() and len(name) <= 10
+    if kind == "link":
+        return answers.is_folder(name) and _LINK.fullmatch(name) is not None
+    ends = [f"/labs/{uid}"] if kind == "mark" else [f"/jobs/{run}" for run in runs]
+    return answers.is_folder(name) and any(name.endswith(f"/.gpucourse{end}") for end in ends)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -22,7 +19,6 @@ from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.names import printable
 from gpucourse.ports import CommandResult, Link
 from gpucourse.remote import answers, slurm_refusals
-from gpucourse.remote.answers import State
 from gpucourse.remote.exchange import EndedEarly
 from gpucourse.remote.login_shell import last_words
 from gpucourse.remote.patience import AFTER_CANCEL_S, ANSWER_S
@@ -30,8 +26,6 @@ from gpucourse.remote.patience import AFTER_CANCEL_S, ANSWER_S
 T = TypeVar("T")
 
 _NO_AGENT = 97
-_READING = threading.Lock()
-_COMPLAINT_BYTES, _COMPLAINT_LINES = 64 << 10, 20
 RUNS_IN_REQUEST = 2000
 """The most runs that a request names. Their ids travel in the command, which has 128 KiB at most, and the answer about them
 must be within the limits of `answers.parse`."""
@@ -53,28 +47,6 @@ except OSError:
     shutil.rmtree(aside)
     if not os.path.exists(os.path.join(folder, "__main__.py")): raise
 """
-
-
-@dataclass(frozen=True)
-class StreamRequest:
-    """A verb whose answer is a stream, with its arguments and its input."""
-
-    words: tuple[str, ...]
-    stdin: bytes = b""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobState:
-    """The state of a run on one node."""
-
-    state: State
-    exit: NodeExit | None
-    ranks: tuple[RankExit, ...]
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is over there, one way or another."""
-        return self.state in {"ended", "lost"}
 
 
 def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
@@ -123,50 +95,33 @@ def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S
     return call(link, "start", answers.StartAnswer, stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
 
 
-def state(link: Link, run_id: str) -> JobState:
-    """Return the state of the run on this node. A run whose supervisor vanished is ended for good and reported as lost."""
-    return _job_state(link.node.name, call(link, "state", answers.StateOf, run_id))
+def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
+    """Return the states of these runs on this node (at most RUNS_IN_REQUEST), in one request. A run whose supervisor vanished
+    is ended for good. Of several runs, those are missing of which Slurm reports nothing."""
+    states = call(link, "states", dict[str, answers.JobState], *run_ids)
+    _check_requested(link, "states", states, run_ids)
+    return states
 
 
-def states(link: Link, run_ids: Sequence[str]) -> dict[str, JobState]:
-    """Return the states of several runs (at most RUNS_IN_REQUEST), in one request, without their ranks; runs of which Slurm
-    reports nothing are missing. Raises NodeUntrusted if it reports others."""
-    answer = call(link, "states", answers.StatesOf, *run_ids)
-    _check_requested(link, "states", answer.runs, run_ids)
-    return {run_id: _job_state(link.node.name, run_state) for run_id, run_state in answer.runs.items()}
-
-
-def _job_state(node: str, answer: answers.StateOf) -> JobState:
-    return JobState(
-        state=answer.state,
-        exit=node_exit(node, answer.exit) if answer.exit else None,
-        ranks=tuple(rank_exit(node, rank, end) for rank, end in sorted(answer.ranks.items())),
-    )
-
-
-def cancel(link: Link, run_id: str, grace_s: float) -> answers.Cancel:
-    """End every process of the run on this node: TERM, after `grace_s` KILL. The request can be repeated."""
-    return call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
-
-
-def cancel_all(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.Cancel]:
-    """Cancel several runs at once (at most RUNS_IN_REQUEST), in one request; those that Slurm could not end are missing in the
-    result. Raises NodeUntrusted if it reports others."""
+def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.Cancel]:
+    """End every process of these runs on this node (at most RUNS_IN_REQUEST), in one request: TERM, after `grace_s` KILL. The
+    request can be repeated. Of several runs, those are missing that Slurm could not end."""
     within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
-    answer = call(link, "cancels", answers.Cancels, f"{grace_s:g}", *run_ids, timeout_s=within_s)
-    _check_requested(link, "cancels", answer.runs, run_ids)
-    return answer.runs
+    results = call(link, "cancel", dict[str, answers.Cancel], f"{grace_s:g}", *run_ids, timeout_s=within_s)
+    _check_requested(link, "cancel", results, run_ids)
+    return results
 
 
 def _check_requested(link: Link, verb: str, reported: Iterable[str], requested: Sequence[str]) -> None:
-    if not set(reported) <= set(requested):
-        raise answers.make_untrusted_error(link.node.label, f"its answer to {verb}", "it reports runs that were not asked for")
+    """Raise NodeUntrusted for a report on other runs, or for none on the only one."""
+    if not set(reported) <= set(requested) or (len(requested) == 1 and not reported):
+        reason = "it does not report on the runs that were asked for"
+        raise answers.make_untrusted_error(link.node.label, f"its answer to {verb}", reason)
 
 
-def list_activities(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
-    """Return what each rank of a run does on this node right now: stopped, computing or waiting. Empty if that cannot be
-    determined."""
-    return {**call(link, "look", answers.Doing, run_id, timeout_s=timeout_s).ranks}
+def list_activities(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, answers.Activity]:
+    """Return what each rank of a run does on this node right now. Empty if that cannot be determined."""
+    return call(link, "look", dict[int, answers.Activity], run_id, timeout_s=timeout_s)
 
 
 def probe(
@@ -225,17 +180,16 @@ def stream_verb(
 
 
 def _complaint(output: bytes) -> answers.AgentComplaint | None:
-    """Return the agent's error message and its kind; None if the agent printed none."""
-    for line in reversed(output[-_COMPLAINT_BYTES:].splitlines()[-_COMPLAINT_LINES:]):
-        with suppress(OutsideError):
-            return parse_typed(line, answers.AgentComplaint)
+    """Return the agent's error message and its kind, which it prints last; None if it printed none."""
+    with suppress(OutsideError):
+        return parse_typed(output.rstrip().rpartition(b"\n")[2], answers.AgentComplaint)
     return None
 
 
 def install(link: Link) -> None:
     """Push the agent. Doing it twice at the same time does no harm."""
-    line = shlex.join([link.node.python, "-I", "-S", "-c", _INSTALL, _folder()])
-    result = link.run(f"mkdir -p -m 700 .gpucourse && exec {line}", stdin=_bundle())
+    line = shlex.join([link.node.python, "-I", "-S", "-c", _INSTALL, _FOLDER])
+    result = link.run(f"mkdir -p -m 700 .gpucourse && exec {line}", stdin=_BUNDLE)
     if result.code != 0:
         no_python = result.code in (126, 127)
         raise _no_python(link.node) if no_python else failure(link.node, "install", result.code, result.stderr)
@@ -246,7 +200,8 @@ def command(node: Node, verb: str, *args: str) -> str:
     line = shlex.join([verb, *args])
     # A node that ends the processes of a lost connection spares those with this variable: here, the supervisor.
     mark = "GPUCOURSE_RUN_DIR=supervisor " if verb == "start" else ""
-    return f'{_present()} || exit {_NO_AGENT}; {mark}exec {shlex.quote(node.python)} -I -S "$HOME"/{_folder()} {line}'
+    program = f'{shlex.quote(node.python)} -I -S "$HOME"/{_FOLDER}'
+    return f"[ -e {_FOLDER}/__main__.py ] || exit {_NO_AGENT}; {mark}exec {program} {line}"
 
 
 def node_exit(node: str, end: answers.NodeEnd) -> NodeExit:
@@ -283,21 +238,6 @@ def _no_python(node: Node) -> MissingError:
     )
 
 
-def _present() -> str:
-    return f"[ -e {_folder()}/__main__.py ]"
-
-
-def _folder() -> str:
-    with _READING:  # the threads of all nodes call this at the same time, and only one should read the agent
-        return _name_folder()
-
-
-@cache
-def _name_folder() -> str:
-    return f".gpucourse/agent-{sha256(_bundle()).hexdigest()[:16]}"
-
-
-@cache
 def _bundle() -> bytes:
     """Return the agent as a JSON object of file names and texts, with its extension of torch; without bytecode, links or
     anything else of gpucourse."""
@@ -313,3 +253,7 @@ def _bundle() -> bytes:
     )
     files |= {"__main__.py": main, "gpucourse/__init__.py": "", "gpucourse/remote/__init__.py": ""}
     return json.dumps(files).encode()
+
+
+_BUNDLE = _bundle()
+_FOLDER = f".gpucourse/agent-{sha256(_BUNDLE).hexdigest()[:16]}"

@@ -50,21 +50,21 @@ def known_hosts(inventory: Inventory) -> str:
     return "".join(f"[{node.address}]:{node.port} {key}\n" for node, key in pinned)
 
 
-def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
-    """Return an OpenSSH configuration for `ssh -F`: each node under its name and under `gpucourse-<stack>-<name>`."""
-    stack = inventory.stack
-    names = {node.name: f"{node.name} gpucourse-{stack}-{node.name}" for node in inventory.nodes}
-    return "\n".join(_host(names[node.name], node, key, known_hosts_file) for node in inventory.nodes)
+def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path, prefix: str = "") -> str:
+    """Return an OpenSSH configuration: each node under its name, with the prefix, and under `gpucourse-<stack>-<name>`."""
+    hosts = [
+        _host(f"{prefix}{node.name} gpucourse-{inventory.stack}-{node.name}", node, key, known_hosts_file)
+        for node in inventory.nodes
+    ]
+    return "\n".join(hosts)
 
 
 def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
-    """Return host entries for a configuration that lists other machines as well: each node as `gpucourse-<module>-<name>`,
-    which two labs of one module share, and `gpucourse-<stack>-<name>`."""
-    stack = inventory.stack
-    number = stack.partition("-")[0]
+    """Return host entries for a configuration that lists other machines as well: each node also as
+    `gpucourse-<module>-<name>`, which two labs of one module share."""
+    number = inventory.stack.partition("-")[0]
     module = str(int(number)) if number.isdecimal() else number
-    names = {node.name: f"gpucourse-{module}-{node.name} gpucourse-{stack}-{node.name}" for node in inventory.nodes}
-    return "\n".join(_host(names[node.name], node, key, known_hosts_file) for node in inventory.nodes)
+    return ssh_config(inventory, key, known_hosts_file, f"gpucourse-{module}-")
 
 
 def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpucourse.errors import StorageError
 from gpucourse.model.node import Node
-from gpucourse.remote import answers, jobs
+from gpucourse.remote import answers
 from gpucourse.remote.agent import frames
 from gpucourse.storage import make_folder, storing
 from gpucourse.units import format_bytes
@@ -114,12 +114,12 @@ def count_possible_logs(ranks: int, hosts: Collection[str] | None) -> int:
     return min(2 * ranks + (2 * ranks if hosts is None else len(hosts)) + 1, MAX_LOGS)
 
 
-def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, scheduled: bool) -> jobs.StreamRequest:
-    """Return the request to a node, given how many bytes of its logs are here."""
+def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, scheduled: bool) -> tuple[list[str], bytes]:
+    """Return the request to a node, the words of its command and its input, given how many bytes of its logs are here."""
     offsets = [f"{_name_log(node, owner, scheduled=scheduled)}={size}" for owner, size in sizes.items()]
     if len(offsets) > _OFFSETS_IN_COMMAND:
-        return jobs.StreamRequest(("follow", run_id, "-"), "\n".join(offsets).encode())
-    return jobs.StreamRequest(("follow", run_id, *offsets))
+        return ["follow", run_id, "-"], "\n".join(offsets).encode()
+    return ["follow", run_id, *offsets], b""
 
 
 def find_logs(node: Node, paths: RunPaths, *, scheduled: bool) -> dict[LogOwner, Path]:

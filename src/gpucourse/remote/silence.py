@@ -28,6 +28,7 @@ class _Rank:
     last: bytes = b""
     named: bool = False
     ended: bool = False
+    kept: Silence | None = None
 
 
 class SilenceMonitor:
@@ -38,15 +39,13 @@ class SilenceMonitor:
     ) -> None:
         self.limit_s = limit_s if ranks else None
         self._clock, self._lock = clock, threading.Lock()
-        self._kept: dict[tuple[str, int], Silence] = {}
         self._ranks = {(node, rank): _Rank(clock()) for node, numbers in ranks.items() for rank in numbers}
 
     def note_output(self, node: str, rank: int, data: bytes) -> None:
         """Record that the rank printed this."""
         with self._lock:
             rank_state = self._ranks.setdefault((node, rank), _Rank(self._clock()))
-            rank_state.heard, rank_state.named = self._clock(), False
-            self._kept.pop((node, rank), None)
+            rank_state.heard, rank_state.named, rank_state.kept = self._clock(), False, None
             rank_state.last = (rank_state.last + data)[-_LAST_BYTES:]
 
     def note_ended(self, node: str, rank: int | None = None) -> None:
@@ -58,10 +57,8 @@ class SilenceMonitor:
 
     def list_newly_silent(self) -> list[Silence]:
         """Return the ranks to name now: silent for longer than the limit and not named since their last output."""
-        if self.limit_s is None:
-            return []
+        silent = [] if self.limit_s is None else self.quiet(self.limit_s)
         with self._lock:
-            silent = self._silent(self.limit_s)
             fresh = [silence for silence in silent if not self._ranks[silence.node, silence.rank].named]
             for silence in fresh:
                 self._ranks[silence.node, silence.rank].named = True
@@ -69,26 +66,26 @@ class SilenceMonitor:
 
     def quiet(self, for_s: float) -> list[Silence]:
         """Return every rank that has not ended and has printed nothing for that long."""
+        now = self._clock()
         with self._lock:
-            return self._silent(for_s)
+            ranks = sorted(self._ranks.items(), key=lambda item: item[0][1])
+            return [
+                Silence(node=node, rank=rank, seconds=round(now - rank_state.heard, 1), last=_last_line(rank_state.last))
+                for (node, rank), rank_state in ranks
+                if not rank_state.ended and now - rank_state.heard >= for_s
+            ]
 
     def remember(self, silent: Sequence[Silence]) -> None:
         """Keep these until they print something again."""
         with self._lock:
-            self._kept |= {(silence.node, silence.rank): silence for silence in silent}
+            for silence in silent:
+                self._ranks[silence.node, silence.rank].kept = silence
 
     def list_remembered(self) -> list[Silence]:
         """Return those that were kept and have printed nothing since."""
         with self._lock:
-            return [self._kept[key] for key in sorted(self._kept, key=lambda key: key[1])]
-
-    def _silent(self, for_s: float) -> list[Silence]:
-        now = self._clock()
-        return [
-            Silence(node=node, rank=rank, seconds=round(now - rank_state.heard, 1), last=_last_line(rank_state.last))
-            for (node, rank), rank_state in sorted(self._ranks.items(), key=lambda item: item[0][1])
-            if not rank_state.ended and now - rank_state.heard >= for_s
-        ]
+            kept = [rank_state.kept for rank_state in self._ranks.values() if rank_state.kept is not None]
+        return sorted(kept, key=lambda silence: silence.rank)
 
 
 def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
@@ -101,7 +98,7 @@ def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
 
     calls = [partial(ask, node) for node in fleet.nodes if node.name in node_names]
     try_all(calls, limit=AT_ONCE, within_s=_LOOK_S)  # a node that does not answer must not hold up the others
-    states = dict(doing)
+    states = dict(doing)  # a late answer may still come
     return [
         replace(silence, doing=states.get(silence.rank, "not started" if states and not silence.last else ""))
         for silence in silent

@@ -25,10 +25,10 @@ _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 class _LaterJobs:
     """The later jobs of a run."""
 
-    jobs: list[answers.LaterAnswer]
+    jobs: list[LaterJob]
 
     def __post_init__(self) -> None:
-        answers.check_range(len(self.jobs), 0, answers.MAX_JOBS, "the number of later jobs")
+        self.jobs = answers.check_later_jobs(self.jobs)
 
 
 @dataclass(kw_only=True)
@@ -122,13 +122,14 @@ class SessionState:
     the node that accepts jobs: the start folder of its shell, the folder for results, and, by the variables that name them, the
     folders for temporary files and caches."""
 
-    rows: list[answers.JobAnswer]
+    rows: list[JobRow]
     gpus: int
     work: str
     outputs: str
     places: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.rows = answers.check_rows(self.rows)
         for name, place in self.places.items():
             if name != "TMPDIR" and name not in CACHES:
                 raise ValueError("a variable was not asked for")
@@ -140,7 +141,7 @@ class SessionState:
     @property
     def row(self) -> JobRow | None:
         """The job; None before there is one."""
-        return _row(self.rows[0]) if self.rows else None
+        return self.rows[0] if self.rows else None
 
 
 def session(link: Link, run_id: str) -> SessionState:
@@ -175,20 +176,6 @@ def job_name(text: str) -> str:
     return read_sbatch_options(text).values.get("job-name", "")
 
 
-def rows(end: answers.NodeEnd) -> list[JobRow]:
-    """Return the jobs in the agent's report on a run's end; none for a run without Slurm."""
-    return [_row(row) for row in end.jobs]
-
-
-def later_jobs(reported: Sequence[answers.LaterAnswer]) -> list[LaterJob]:
-    """Return the jobs that a run's own jobs submitted and that still run, from the agent's report."""
-    return [LaterJob(**asdict(later)) for later in reported]
-
-
 def ask_later_jobs(link: Link, run_id: str) -> list[LaterJob]:
     """Return the later jobs of an ended run as they are now. Raises the error of a Slurm that does not answer."""
-    return later_jobs(jobs.call(link, "later", _LaterJobs, run_id).jobs)
-
-
-def _row(row: answers.JobAnswer) -> JobRow:
-    return JobRow(**asdict(row))
+    return jobs.call(link, "later", _LaterJobs, run_id).jobs

@@ -7,7 +7,7 @@ import shlex
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -73,8 +73,11 @@ class SshTransport:
         file = Path(node.key) if node.key else self._key_file
         key, pinned = self._private_key(file), parse_pinned_keys(node)
         with _closed_on_error(dial(node, timeout_s)) as sock:
-            transport = _handshake(node, sock, pinned, timeout_s)
+            transport = _negotiate(node, sock, pinned[0][0], timeout_s)
         with _closed_on_error(transport):
+            server_key = transport.get_remote_server_key()
+            if (server_key.get_name(), server_key.get_base64()) not in pinned:
+                raise make_other_key_error(node, fingerprint(server_key.asbytes()))
             _authenticate(node, transport, key, file)
         return SshLink(node, transport, shared)
 
@@ -225,36 +228,14 @@ class _Transport(paramiko.Transport):
     }
 
 
-def _handshake(node: Node, sock: socket.socket, pinned: Sequence[tuple[str, str]], timeout_s: float) -> paramiko.Transport:
-    """Return a connection that is encrypted, to a server that has shown a pinned host key."""
-    kind = pinned[0][0]
-    try:
-        transport = _negotiate(node, sock, kind, timeout_s, only=True)
-    except _OtherKind as error:
-        raise make_other_key_error(node, f"no {kind} key") from error
-    server_key = transport.get_remote_server_key()
-    if (server_key.get_name(), server_key.get_base64()) not in pinned:
-        transport.close()
-        raise make_other_key_error(node, fingerprint(server_key.asbytes()))
-    return transport
-
-
-class _OtherKind(UnreachableError):
-    """The server has no host key of the requested kind."""
-
-
-def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, only: bool = False) -> paramiko.Transport:
-    """Return a connection that is encrypted, with a host key of that kind, or, unless `only` is set, of another kind if need
-    be."""
+def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float) -> paramiko.Transport:
+    """Return a connection that is encrypted, with a host key of that kind if the server has one."""
     transport = _Transport(sock, default_window_size=WINDOW, packetizer_class=_Packetizer)
     transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = timeout_s
     transport.set_keepalive(_ALIVE_EVERY_S)
     options = transport.get_security_options()
     options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)  # three times as fast as paramiko's first
-    algorithms = [name for name in _SIGNED.get(kind, (kind,)) if name in options.key_types]
-    if algorithms:
-        fallbacks = () if only else (name for name in options.key_types if name not in algorithms)
-        options.key_types = [*algorithms, *fallbacks]
+    options.key_types = sorted(options.key_types, key=lambda name: name not in _SIGNED.get(kind, (kind,)))
     agreed = threading.Event()
     transport.start_client(event=agreed)
     if not agreed.wait(timeout_s):
@@ -262,8 +243,6 @@ def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, 
         raise make_no_answer_error(node, f"no SSH handshake within {timeout_s:g} s")
     if not transport.is_active():
         error = transport.get_exception()
-        if isinstance(error, paramiko.ssh_exception.IncompatiblePeer) and "no acceptable host key" in str(error):
-            raise _OtherKind(f"{node.label} has no host key of the kind {kind}") from error
         raise make_no_answer_error(node, str(error) if error else "the SSH handshake was broken off") from error
     return transport
 

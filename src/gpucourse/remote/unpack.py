@@ -18,7 +18,6 @@ from gpucourse.outside.names import check_known_name, printable, relative_name
 from gpucourse.remote import answers
 from gpucourse.remote.agent.pack import CLOSING, LISTING, MAX_FILES, MAX_NAMED
 from gpucourse.storage import DiskSpace, FileBatch, make_folder, storing
-from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links
 from gpucourse.workspace.paths import RunPaths
 from gpucourse.workspace.seals import sha256
@@ -180,10 +179,16 @@ class _Unpacking:
             self._refuse(name, "it changed while it was being read")
 
     def _file(self, tar: TarReader, member: TarMember) -> None:
+        if member.kind != "file" or not member.name.startswith("files/"):
+            raise OutsideError(f"{printable(member.name, 80)} is not a file of the run")
         name = member.name.removeprefix("files/")
+        if name in self._taken:
+            raise OutsideError(f"it holds two files of the name {printable(name, 80)}")
+        if member.size > self._limits.max_bytes or self._bytes + member.size > self._limits.output_limit:
+            raise OutsideError(f"{printable(name, 80)} has {member.size} bytes, more than the limits allow")
         mode = 0o755 if member.mode & 0o100 else 0o644
         try:
-            if (reason := self._find_objection(member, name)) is not None:
+            if (reason := self._find_objection(name)) is not None:
                 self._refuse(name, reason)
                 return
             with self._disk.keep_free(self._run, member.size):
@@ -214,25 +219,12 @@ class _Unpacking:
         self._taken[name] = OutputFile(node=self._node, path=f"{self._place}/{name}", bytes=size, sha256=digest)
         self._bytes += size
 
-    def _find_objection(self, member: TarMember, name: str) -> str | None:
-        """Return why this member is refused; None if it is accepted. Make the folders on its way."""
-        if not member.name.startswith("files/"):
-            return "its name leads out of the run's folder"
+    def _find_objection(self, name: str) -> str | None:
+        """Return why a file of this name is refused; None if it is accepted. Make the folders on its way."""
         try:
             parts = relative_name(name, max_length=1000, max_parts=100).split("/")
         except OutsideError as error:
             return str(error)
-        if member.kind == "link":
-            return f"it is a link (to {printable(member.link, 80)}), and links are not taken"
-        if member.kind != "file":
-            return "it is not a plain file"
-        if member.size > self._limits.max_bytes:
-            return f"too large: {format_bytes(member.size)}, the limit for one file is {format_bytes(self._limits.max_bytes)}"
-        if self._bytes + member.size > self._limits.output_limit:
-            most = format_bytes(self._limits.output_limit)
-            return f"with it the outputs of this node were more than {most} (output_limit)"
-        if name in self._taken:
-            return "the node sent two files of that name"
         return self._make_folders(parts[:-1])
 
     def _make_folders(self, parts: Sequence[str]) -> str | None:

@@ -26,8 +26,8 @@ from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
+    from gpucourse.remote.answers import JobState
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.jobs import JobState
 
 
 RUNS_AT_ONCE = 6

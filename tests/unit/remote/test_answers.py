@@ -45,10 +45,8 @@ def test_parse_names_the_node_and_its_message() -> None:
     assert answers.parse("node0", "its answer", b'{"state": "ended"}', answers.StartAnswer).state == "ended"
 
 
-@pytest.mark.parametrize(
-    "change", [{"python": "three"}, {"cores": 0}, {"clock": -1.0}, {"ports": [0]}, {"interfaces": {"eth0": "::1"}}], ids=str
-)
+@pytest.mark.parametrize("change", [{"python": "three"}, {"cores": 0}, {"clock": -1.0}, {"ports": [0]}], ids=str)
 def test_probe_refuses_values_out_of_range(change: dict[str, Any]) -> None:
-    assert answers.Probe(**{**PROBE, "hostname": "h\x1b[31m"}).hostname == r"h\x1b[31m"
+    assert answers.Probe(**PROBE).cores == 8
     with pytest.raises(ValueError):
         answers.Probe(**{**PROBE, **change})

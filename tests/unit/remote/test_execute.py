@@ -20,7 +20,7 @@ def test_max_files_of_shares_the_limit_of_a_run(nodes: int, files: int) -> None:
 
 
 def test_states_names_the_nodes_that_do_not_answer() -> None:
-    answers: dict[str, Any] = {"state": {"state": "running", "exit": None, "ranks": {}}}
+    answers: dict[str, Any] = {"states": {"r1": {"state": "running", "exit": None}}}
     nodes = AnsweringNodes(node0=answers, node1=UnreachableError("no route", hint=""))
     with Fleet(nodes, make_nodes(2)) as fleet:
         with pytest.raises(UnreachableError, match=r"1 of 2 nodes failed: .*no route"):
@@ -33,9 +33,7 @@ def test_states_names_the_nodes_that_do_not_answer() -> None:
 
 def test_cancel_all_returns_the_runs_that_ended_on_all_their_nodes() -> None:
     ended, running = {"state": "ended", "killed": 1}, {"state": "running", "killed": 0}
-    nodes = AnsweringNodes(
-        node0={"cancels": {"runs": {"r1": ended, "r2": ended}}}, node1={"cancels": {"runs": {"r2": running, "r3": ended}}}
-    )
+    nodes = AnsweringNodes(node0={"cancel": {"r1": ended, "r2": ended}}, node1={"cancel": {"r2": running, "r3": ended}})
     with Fleet(nodes, make_nodes(2)) as fleet:
         wanted = {"r1": ["node0"], "r2": ["node0", "node1"], "r3": ["node1"]}
         assert execute.cancel_all(fleet, wanted) == {"r1", "r3"}

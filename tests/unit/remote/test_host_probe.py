@@ -118,7 +118,7 @@ UID, RUN = "course-1", "20261121-otter"
 
 SEEN: dict[str, Any] = {
     "python": "/opt/my env/bin/python3.11", "version": "3.11.2", "torch": True, "gpus": ["Tesla T4"],
-    "hostname": "h", "boot": "b", "home": "/home/u", "inode": 1, "device": 2, "disk_free_bytes": 3,
+    "hostname": "h", "boot": "b", "folder": "/home/u", "inode": 1, "device": 2, "disk_free_bytes": 3,
     "addresses": {"eth0": "10.0.0.5"}, "clock": time.time(),
 }  # fmt: skip
 
@@ -142,7 +142,7 @@ class Answering(Scripted):
     [
         {"python": "/x; touch pwn"},
         {"python": "/x\nProxyCommand id"},
-        {"home": "home"},
+        {"folder": "home"},
         {"addresses": {"eth0": "x"}},
         {"addresses": {"e th": "10.0.0.1"}},
         {"clock": -1},
@@ -164,8 +164,8 @@ def test_look_refuses_words_that_no_machine_has(change: dict[str, object]) -> No
     ],
 )
 def test_command_of_a_removal_is_quoted(kind: str, id_: str) -> None:
-    told = host_probe.find_belongings(Answering({"found": [{"kind": kind, "id": id_}], "others": 2}), UID, [RUN])
-    assert told == host_probe.Belongings(found=((kind, id_),), others=2)
+    told = host_probe.find_belongings(Answering({"found": [[kind, id_]], "others": 2}), UID, [RUN])
+    assert told == host_probe.Belongings(found=((kind, id_),), others=2)  # type: ignore[arg-type]  # kinds are a table here
     command = _remove(NODE, kind, id_).replace("ssh -p 1 u@h", "printf %s", 1)
     said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
     words = subprocess.run(
@@ -185,7 +185,7 @@ def test_command_of_a_removal_is_quoted(kind: str, id_: str) -> None:
 )
 def test_find_belongings_refuses_what_is_not_ours(kind: str, id_: str) -> None:
     with pytest.raises(NodeUntrusted, match="is none of them"):
-        host_probe.find_belongings(Answering({"found": [{"kind": kind, "id": id_}], "others": 0}), UID, [RUN])
+        host_probe.find_belongings(Answering({"found": [[kind, id_]], "others": 0}), UID, [RUN])
 
 
 def test_is_address_refuses_what_is_none() -> None:

@@ -17,12 +17,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
-
-TYPE_CHECKING = False  # `typing` takes two milliseconds to import
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from typing import Any
 
 MARK = "GPUCOURSE_RUN_DIR"
 LOCK = "lock"

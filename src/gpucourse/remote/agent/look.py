@@ -6,6 +6,7 @@ import os
 import time
 
 from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.reap import read_stat
 
 _SAMPLE_S = 0.3
 _BUSY = 0.5  # of one core
@@ -17,17 +18,18 @@ def list_activities(job: Job) -> dict[str, str]:
         return {}
     ended_ranks = job.ranks()
     pids = {rank: pid for rank, pid in _pids(job).items() if rank not in ended_ranks}
-    old_stats = {rank: _stat(pid) for rank, pid in pids.items()}
+    old_stats = {rank: read_stat(pid) for rank, pid in pids.items()}
     time.sleep(_SAMPLE_S)
     states = {}
     for rank, pid in pids.items():
-        old_stat, new_stat = old_stats[rank], _stat(pid)
-        if old_stat is None or new_stat is None:
+        old_stat, new_stat = old_stats[rank], read_stat(pid)
+        if not old_stat or not new_stat:
             continue
-        if new_stat[0] in "Tt":
+        if new_stat[0] in (b"T", b"t"):
             states[str(rank)] = "stopped"
         else:
-            states[str(rank)] = "computing" if new_stat[1] - old_stat[1] >= _BUSY * _SAMPLE_S else "waiting"
+            seconds = _count_seconds(new_stat) - _count_seconds(old_stat)
+            states[str(rank)] = "computing" if seconds >= _BUSY * _SAMPLE_S else "waiting"
     return states
 
 
@@ -40,11 +42,6 @@ def _pids(job: Job) -> dict[int, int]:
     return pids
 
 
-def _stat(pid: int) -> tuple[str, float] | None:
-    """Return the state's letter, and the processor seconds so far."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return fields[0].decode(), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _count_seconds(stat: list[bytes]) -> float:
+    """Return the processor seconds so far."""
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")

@@ -2,73 +2,59 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import socket
 import subprocess
 import time
-
-from gpucourse.remote.agent.job import home
-
-TYPE_CHECKING = False  # `typing` takes two milliseconds to import
-if TYPE_CHECKING:
-    from typing import Any
+from contextlib import suppress
+from typing import Any
 
 _ASK_S = 5.0
 _PORTS = 24  # to choose from: of several runs that begin at the same moment, few then choose the same
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
-# The version is mostly in the name of a folder. `importlib.metadata` also finds the others (of a package that is used where it
-# was built, or in a zip), but importing it costs 40 ms of the processor, and importing `json` 10.
+# Importing `importlib.metadata` costs 40 ms of the processor, which a launch, that needs no versions, saves.
 _INSTALLED = """
-import importlib.util, os, sys
+import importlib.util, json, sys
 def version(name):
-    for folder in filter(os.path.isdir, sys.path):
-        try: entries = os.listdir(folder)
-        except OSError: continue
-        for entry in entries:
-            stem, ending = os.path.splitext(entry)
-            project, _, number = stem.partition("-")
-            if ending not in (".dist-info", ".egg-info") or project.lower() != name.lower(): continue
-            if number: return number.partition("-")[0]
     try:
         import importlib.metadata
         return importlib.metadata.version(name) or ""
     except Exception: return ""
+found = {}
 for name in sys.argv[2:]:
-    found = importlib.util.find_spec(name) is not None
-    shown = version(name) if found and sys.argv[1] == "versions" else ""
-    print(name, int(found), "".join(shown.encode("ascii", "replace").decode().split()))
+    is_found = importlib.util.find_spec(name) is not None
+    found[name] = {"found": is_found, "version": version(name) if is_found and sys.argv[1] == "versions" else ""}
+print(json.dumps(found))
 """
 
 
 def probe(request: dict[str, Any]) -> dict[str, Any]:
     """Return what a launch must know of this node: `modules` that its Python can import (and their `versions`), `programs` that
-    are missing, free `ports`, room on the disk."""
-    os.makedirs(home(), 0o700, exist_ok=True)
-    room = os.statvfs(home())
+    are missing, free `ports`."""
     return {
         "python": platform.python_version(),
         "modules": find_installed(request["python"], request["modules"], versions=request["versions"]),
         "missing_programs": [name for name in request["programs"] if shutil.which(name) is None],
         "ports": free_ports(request["first_port"], request["last_port"], _PORTS),
-        "disk_free_bytes": room.f_bavail * room.f_frsize,
         "cores": os.cpu_count() or 1,
-        "hostname": socket.gethostname(),
-        "interfaces": interfaces(),
         "clock": time.time(),
     }
 
 
 def describe(python: str) -> dict[str, Any]:
     """Return the machine and its software, as the record keeps them. torch is looked up, not imported."""
+    os_name = _find_value("/etc/os-release", ("pretty_name=",), "=")
+    cpu_name = _find_value("/proc/cpuinfo", ("model name", "hardware", "cpu model"), ":")
     return {
         "hostname": socket.gethostname(),
-        "os": _os_name(),
+        "os": os_name or f"{platform.system()} {platform.mac_ver()[0] or platform.release()}",
         "kernel": platform.release(),
         "architecture": platform.machine(),
-        "cpu": _cpu_name(),
+        "cpu": cpu_name or platform.processor() or platform.machine(),
         "cores": os.cpu_count() or 1,
         "memory_bytes": _memory_bytes(),
         "python": platform.python_version(),
@@ -95,8 +81,8 @@ def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[s
         return {
             name: {"found": False, "version": "", "error": result.stderr.decode("utf-8", "replace")[-500:]} for name in modules
         }
-    lines = (line.split(" ") for line in result.stdout.decode().splitlines())
-    return {name: {"found": yes_or_no == "1", "version": version} for name, yes_or_no, version in lines}
+    found: dict[str, dict[str, Any]] = json.loads(result.stdout.decode())
+    return found
 
 
 def free_ports(first: int, last: int, count: int) -> list[int]:
@@ -157,26 +143,13 @@ def _binds(family: int, port: int) -> bool:
     return True
 
 
-def _os_name() -> str:
-    try:
-        with open("/etc/os-release", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                if line.startswith("PRETTY_NAME="):
-                    return line.partition("=")[2].strip().strip('"')
-    except OSError:
-        pass
-    return f"{platform.system()} {platform.mac_ver()[0] or platform.release()}"
-
-
-def _cpu_name() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                if line.lower().startswith(("model name", "hardware", "cpu model")):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+def _find_value(path: str, names: tuple[str, ...], separator: str) -> str:
+    """Return the value in the first line of the file that begins with one of the names; empty if there is none."""
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.lower().startswith(names):
+                return line.partition(separator)[2].strip().strip('"')
+    return ""
 
 
 def _memory_bytes() -> int:

@@ -1,18 +1,17 @@
 """The verbs. Each reads its arguments and standard input and answers JSON (or, for `follow` and `pack`, a stream) on standard
-output. An error is answered as {"error": ..., "kind": ...} with code 3."""
+output. An error is answered as {"error": ..., "kind": ...} with code 3.
+
+Each verb imports its own modules: the others need not load them."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from gpucourse.remote.agent.job import Job, JobRefused
-
-TYPE_CHECKING = False  # `typing` takes two milliseconds to import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 STREAMS = ("follow", "pack")
 
@@ -49,19 +48,40 @@ def _answer(verb: str, words: list[str], agent: str) -> dict[str, Any] | None:
     """Return the answer to a verb; None if it was sent as a stream."""
     if verb == "start":
         return _start(agent)
-    if verb not in _ANSWERS:
-        raise JobRefused(f"no such verb: {verb}")
-    return _ANSWERS[verb](words)
+    if verb == "states":
+        return _do_on_each(words, _describe_state)
+    if verb == "cancel":
+        return _cancel(float(words[0]), words[1:])
+    if verb in STREAMS:
+        _send_stream(verb, Job(words[0]), words[1:])
+        return None
+    if verb == "probe":
+        import json
+
+        from gpucourse.remote.agent import machine
+
+        return machine.probe(json.loads(words[0]))
+    if verb == "look":
+        from gpucourse.remote.agent import look
+
+        return look.list_activities(Job(words[0]))
+    return _answer_about_slurm(verb, words)
 
 
-def _probe(words: list[str]) -> dict[str, Any]:
-    from gpucourse.remote.agent import machine
+def _answer_about_slurm(verb: str, words: list[str]) -> dict[str, Any]:
+    from gpucourse.remote.agent.slurm import commands, submit, watch
 
-    return machine.probe(_parse(words[0]))
+    if verb == "cluster":
+        return commands.describe_cluster()
+    if verb == "session":
+        return submit.describe_session(Job(words[0]))
+    if verb == "later":
+        return watch.describe_later_jobs(Job(words[0]))
+    raise JobRefused(f"no such verb: {verb}")
 
 
 def _start(agent: str) -> dict[str, Any]:
-    spec = _parse(sys.stdin.buffer.read().decode())
+    spec = _read_request()
     if "slurm" in spec:
         from gpucourse.remote.agent.slurm import submit
 
@@ -71,45 +91,14 @@ def _start(agent: str) -> dict[str, Any]:
     return start.start(spec, agent)
 
 
-def _describe_session(words: list[str]) -> dict[str, Any]:
-    from gpucourse.remote.agent.slurm import submit
+def _send_stream(verb: str, job: Job, words: list[str]) -> None:
+    """Send the results of a run, or its logs. `words`: how much of each log the client has; a lone `-` means that this is on
+    standard input, one a line."""
+    if verb == "pack":
+        from gpucourse.remote.agent import pack
 
-    return submit.describe_session(Job(words[0]))
-
-
-def _describe_cluster(_words: list[str]) -> dict[str, Any]:
-    from gpucourse.remote.agent.slurm import commands
-
-    return commands.describe_cluster()
-
-
-def _describe_later_jobs(words: list[str]) -> dict[str, Any]:
-    from gpucourse.remote.agent.slurm import watch
-
-    return watch.describe_later_jobs(Job(words[0]))
-
-
-def _pack(words: list[str]) -> None:
-    from gpucourse.remote.agent import pack
-
-    pack.pack(Job(words[0]), _parse(sys.stdin.buffer.read().decode()), sys.stdout.buffer)
-    sys.stdout.buffer.flush()
-
-
-def _look(words: list[str]) -> dict[str, Any]:
-    from gpucourse.remote.agent import look
-
-    return {"ranks": look.list_activities(Job(words[0]))}
-
-
-def _cancel(words: list[str]) -> dict[str, Any]:
-    job, grace_s = Job(words[0]), float(words[1])
-    return _finish_cancel(job, _request_end(job, grace_s), grace_s)
-
-
-def _follow(job: Job, words: list[str]) -> None:
-    """Send the logs of a run. `words`: how much of each the client has; a lone `-` means that this is on standard input, one a
-    line."""
+        pack.pack(job, _read_request(), sys.stdout.buffer)
+        return
     lines = sys.stdin.read().splitlines() if words == ["-"] else words
     offsets = {name: int(offset) for name, offset in (line.rsplit("=", 1) for line in lines)}
     if _is_scheduled(job):
@@ -122,7 +111,7 @@ def _follow(job: Job, words: list[str]) -> None:
     follow.follow(job, {int(stream): offset for stream, offset in offsets.items()}, sys.stdout.fileno())
 
 
-def _describe_state(job: Job, *, with_ranks: bool = True) -> dict[str, Any]:
+def _describe_state(job: Job) -> dict[str, Any]:
     if _is_scheduled(job):
         from gpucourse.remote.agent.slurm import watch
 
@@ -130,64 +119,42 @@ def _describe_state(job: Job, *, with_ranks: bool = True) -> dict[str, Any]:
     from gpucourse.remote.agent import supervise
 
     supervise.settle(job)
-    ranks = {str(rank): end for rank, end in job.ranks().items()} if with_ranks else {}
-    return {"state": job.state(), "exit": job.read("exit.json") or None, "ranks": ranks}
+    return {"state": job.state(), "exit": job.read("exit.json") or None}
 
 
-def _describe_states(runs: list[Job]) -> dict[str, dict[str, Any]]:
-    """Return the states of these runs, without their ranks. Once Slurm does not answer, its other runs are left out: each would
-    wait for it as long."""
-    states: dict[str, dict[str, Any]] = {}
+def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
+    """End these runs: request the end of all before waiting for any."""
+    from gpucourse.remote.agent import supervise
+    from gpucourse.remote.agent.slurm import watch
+
+    def request_end(job: Job) -> list[str]:
+        if _is_scheduled(job):
+            return watch.request_end(job)
+        supervise.request_end(job, grace_s)
+        return []
+
+    def finish(job: Job) -> dict[str, Any]:
+        return watch.cancel(job, jobs_of_slurm[job.run_id]) if _is_scheduled(job) else supervise.cancel(job, grace_s)
+
+    jobs_of_slurm = _do_on_each(run_ids, request_end)
+    return _do_on_each(list(jobs_of_slurm), finish)
+
+
+def _do_on_each(run_ids: list[str], task: Callable[[Job], Any]) -> dict[str, Any]:
+    """Return the result of a task for each of these runs. Of several runs those are left out that Slurm refuses, and once it
+    does not answer all of its others: each would wait for it as long."""
+    results: dict[str, Any] = {}
     is_silent = False
-    for job in runs:
-        if _is_scheduled(job) and is_silent:
+    for job in sorted(map(Job, run_ids), key=_is_scheduled):
+        if is_silent and _is_scheduled(job):
             continue
         try:
-            states[job.run_id] = _describe_state(job, with_ranks=False)
+            results[job.run_id] = task(job)
         except JobRefused:
+            if len(run_ids) == 1:
+                raise
             is_silent = True
         is_silent = is_silent or "silent" in job.read("seen.json")
-    return states
-
-
-def _request_end(job: Job, grace_s: float) -> list[str]:
-    """Request the end of a run, without waiting; return the jobs that Slurm was asked to end."""
-    if _is_scheduled(job):
-        from gpucourse.remote.agent.slurm import watch
-
-        return watch.request_end(job)
-    from gpucourse.remote.agent import supervise
-
-    supervise.request_end(job, grace_s)
-    return []
-
-
-def _finish_cancel(job: Job, cancelled: list[str], grace_s: float) -> dict[str, Any]:
-    """Wait for the end that was requested, and prove it. `cancelled`: what `_request_end` returned."""
-    if _is_scheduled(job):
-        from gpucourse.remote.agent.slurm import watch
-
-        return watch.cancel(job, cancelled)
-    from gpucourse.remote.agent import supervise
-
-    return supervise.cancel(job, grace_s)
-
-
-def _cancel_all(runs: list[Job], grace_s: float) -> dict[str, dict[str, Any]]:
-    """End these runs: request the end of all before waiting for any. Those that Slurm does not end are left out, and once it
-    does not answer all of its others: each would wait for it as long."""
-    cancelled: dict[str, list[str]] = {}
-    results: dict[str, dict[str, Any]] = {}
-    try:
-        for job in sorted(runs, key=_is_scheduled):
-            cancelled[job.run_id] = _request_end(job, grace_s)
-    except JobRefused:
-        runs = [job for job in runs if job.run_id in cancelled]
-    try:
-        for job in sorted(runs, key=_is_scheduled):
-            results[job.run_id] = _finish_cancel(job, cancelled[job.run_id], grace_s)
-    except JobRefused:
-        return results
     return results
 
 
@@ -195,28 +162,11 @@ def _is_scheduled(job: Job) -> bool:
     return job.has("slurm.json")
 
 
-def _parse(text: str) -> dict[str, Any]:
+def _read_request() -> dict[str, Any]:
     import json
 
-    request: dict[str, Any] = json.loads(text)
+    request: dict[str, Any] = json.loads(sys.stdin.buffer.read().decode())
     return request
-
-
-_ANSWERS: dict[str, Callable[[list[str]], dict[str, Any] | None]] = {
-    "probe": _probe,
-    "session": _describe_session,
-    "cluster": _describe_cluster,
-    "later": _describe_later_jobs,
-    "follow": lambda words: _follow(Job(words[0]), words[1:]),
-    "pack": _pack,
-    "look": _look,
-    "state": lambda words: _describe_state(Job(words[0])),
-    "states": lambda words: {"runs": _describe_states([Job(run_id) for run_id in words])},
-    "cancel": _cancel,
-    "cancels": lambda words: {"runs": _cancel_all([Job(run_id) for run_id in words[1:]], float(words[0]))},
-}
-"""The function that answers each verb but `start`, given the words after it. Each imports its own modules: the other verbs need
-not load them."""
 
 
 def agent_folder() -> str:

@@ -6,19 +6,16 @@ import glob
 import json
 import os
 import stat
+import tarfile
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
+from typing import IO, Any
 
 from gpucourse.remote.agent.job import Job, JobRefused
 from gpucourse.remote.agent.store import is_unchanged, read_upload_times
 from gpucourse.remote.agent.tar import PIECE, make_member, write_tar
-
-TYPE_CHECKING = False  # `typing` takes two milliseconds to import
-if TYPE_CHECKING:
-    import tarfile
-    from collections.abc import Iterable, Iterator
-    from typing import IO, Any
 
 MAX_FILES = 20_000
 """The most results of one node that are sent; a script that writes more has to pack them."""
@@ -50,8 +47,9 @@ def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
             infos[name] = os.lstat(path)
     names, same, unsent = _choose(infos, request)
     listing = {"refused": _shorten([*refusals, *unsent]), "same": same, "env": job.read("env.json") or None}
-    for piece in write_tar(_read_members(listing, {name: offers[name] for name in names})):
+    for piece in write_tar(_read_members(listing, {name: (offers[name], infos[name].st_size) for name in names})):
         out.write(piece)
+    out.flush()
     with suppress(OSError):  # on a full disk, too, outputs are collected; the run then stays on the node
         job.write(PACKED, {"globs": request["globs"], "at": start_time})
 
@@ -69,7 +67,7 @@ def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[
         if reason is None and name not in unchanged and info.st_size > room:
             reason = f"with it the outputs of this node were more than {_format_size(output_limit)} (output_limit)"
         if reason is not None:
-            unsent.append(_make_refusal(name, reason))
+            unsent.append({"name": name, "reason": reason})
         elif name in unchanged:
             same.append(name)
         else:
@@ -78,16 +76,12 @@ def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[
     return names, same, unsent
 
 
-def _make_refusal(name: str, reason: str) -> dict[str, Any]:
-    return {"name": name, "reason": reason}
-
-
 def _shorten(refusals: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what is not sent, as JSON can hold it; beyond MAX_NAMED only how many more there are."""
-    named = [_make_refusal(_spell_out(entry["name"]), entry["reason"]) for entry in refusals[:MAX_NAMED]]
+    named = [dict(entry, name=_spell_out(entry["name"])) for entry in refusals[:MAX_NAMED]]
     if len(refusals) > MAX_NAMED:
         more = len(refusals) - MAX_NAMED
-        named.append(_make_refusal(f"{more} more files", "they are not sent either; too many to name"))
+        named.append({"name": f"{more} more files", "reason": "they are not sent either; too many to name"})
     return named
 
 
@@ -101,19 +95,19 @@ def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple
     outputs, work = os.path.realpath(job.path("outputs")), os.path.realpath(job.path("work"))
     sent_folders = [outputs, work] if EVERYTHING in globs else [outputs]
     wrong = [pattern for pattern in globs if pattern.startswith("/") or ".." in pattern.split("/")]
-    refusals = [_make_refusal(pattern, "the pattern leads out of the work folder") for pattern in wrong]
+    refusals = [{"name": pattern, "reason": "the pattern leads out of the work folder"} for pattern in wrong]
     matches = _list_results(job, work, [pattern for pattern in globs if pattern not in wrong])
     offers: dict[str, str] = {}
     for name, path in chain(walk(outputs, ""), matches):
         if name in offers or _leads_into(path, sent_folders):
             continue
         if max(len(offers), len(refusals)) >= max_files:
-            refusals.append(_make_refusal(name, f"more than {max_files} files: no more are taken"))
+            refusals.append({"name": name, "reason": f"more than {max_files} files: no more are taken"})
             break
         if path.startswith(os.path.join(outputs, "")) or _is_below(os.path.dirname(path), work):
             offers[name] = path
         else:
-            refusals.append(_make_refusal(name, "a link on the way leads out of the work folder"))
+            refusals.append({"name": name, "reason": "a link on the way leads out of the work folder"})
     return offers, refusals
 
 
@@ -187,11 +181,11 @@ def _format_size(count: int) -> str:
     return f"{count} B"
 
 
-def _read_members(listing: object, paths: dict[str, str]) -> Iterator[tuple[tarfile.TarInfo, Iterable[bytes]]]:
-    """Yield the listing, each file, and a closing note of the files that vanished, shrank or grew while they were read."""
+def _read_members(listing: object, files: dict[str, tuple[str, int]]) -> Iterator[tuple[tarfile.TarInfo, Iterable[bytes]]]:
+    """Yield the listing, each file (its path and size by its name), and a closing note of the files that changed since."""
     changed: list[str] = []
     yield _make_note(LISTING, listing)
-    for name, path in paths.items():
+    for name, (path, size) in files.items():
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
@@ -199,10 +193,11 @@ def _read_members(listing: object, paths: dict[str, str]) -> Iterator[tuple[tarf
             continue
         try:
             info = os.fstat(handle)
-            if stat.S_ISREG(info.st_mode):
-                yield make_member("files/" + name, info.st_size, info), _read_exactly(handle, info.st_size)
+            is_same = stat.S_ISREG(info.st_mode) and info.st_size == size
+            if is_same:
+                yield make_member("files/" + name, size, info), _read_exactly(handle, size)
             new_info = os.fstat(handle)
-            if not stat.S_ISREG(info.st_mode) or (new_info.st_size, new_info.st_mtime_ns) != (info.st_size, info.st_mtime_ns):
+            if not is_same or (new_info.st_size, new_info.st_mtime_ns) != (size, info.st_mtime_ns):
                 changed.append(name)
         finally:
             os.close(handle)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import sys
 import time
 from contextlib import suppress
 
+from gpucourse.remote.agent import reap
 from gpucourse.remote.agent.job import Job
 
 GROUP, GROUP_FILE = "group", "GPUCOURSE_GROUP_FILE"
 """The file for the sizes of a rank's process groups, and the variable that names it."""
 _HANDED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-_PR_SET_PDEATHSIG = 1
 _MAX_BYTES, _MAX_DIGITS = 1 << 16, 6
 
 
@@ -32,12 +31,11 @@ def run(job: Job, argv: list[str]) -> int:
     if os.path.exists(group_file):  # from before the restart
         os.unlink(group_file)
     os.environ[GROUP_FILE] = group_file
-    die_with_parent = _parent_death()
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
     start_time, me = time.time(), os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(argv, log, die_with_parent, me)
+        _become(argv, log, me)
     with suppress(OSError):  # the script does this itself, too, whichever is first: a signal that comes now needs the group
         os.setpgid(pid, pid)
     for handed_on in _HANDED_ON:
@@ -84,14 +82,11 @@ def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
     os.write(log, f"{chr(10) * cut_off}--- restart {restart} ---\n".encode())
 
 
-def _become(argv: list[str], log: int, die_with_parent: object, parent: int) -> None:
+def _become(argv: list[str], log: int, parent: int) -> None:
     """Become the script, in the new process. Does not return."""
     try:
         os.setpgid(0, 0)
-        if callable(die_with_parent):
-            die_with_parent(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(137)
+        reap.die_with_parent(parent)
         os.dup2(log, 1)
         os.dup2(log, 2)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -106,18 +101,8 @@ def _become(argv: list[str], log: int, die_with_parent: object, parent: int) -> 
 
 
 def _hand_on(pid: int, number: int) -> None:
-    try:
+    with suppress(OSError):
         os.killpg(pid, number)
-    except OSError:
-        return
-
-
-def _parent_death() -> object:
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes
-
-    return ctypes.CDLL(None).prctl
 
 
 def _die_by(number: int) -> None:
@@ -127,15 +112,10 @@ def _die_by(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def wrapper(python: str, agent: str, run_id: str) -> list[str]:
-    """Return the arguments that replace `{rank}` in a command."""
-    return [python, "-I", "-S", agent, "rank", run_id]
-
-
 def expand(argv: list[str], python: str, agent: str, run_id: str) -> list[str]:
     """Return the command with the first element that is exactly `{rank}` replaced by the wrapper; a later one is the script's
     own."""
     if "{rank}" not in argv:
         return list(argv)
     place = argv.index("{rank}")
-    return argv[:place] + wrapper(python, agent, run_id) + argv[place + 1 :]
+    return [*argv[:place], python, "-I", "-S", agent, "rank", run_id, *argv[place + 1 :]]

@@ -5,14 +5,45 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from gpucourse.remote.agent.job import MARK, Job
 
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _STEP_S = 0.03
 _LOOK_S = 0.3  # on a machine with many processes looking at all is slow: in between only the known ones are checked
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
+
+
+def read_stat(pid: int) -> list[bytes]:
+    """Return the fields of a process after its name, from its state on (Linux); none if there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def adopt_orphans() -> None:
+    """Make a process below that loses its parent a child of this one (Linux), so that it is found even without the mark."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent(parent: int) -> None:
+    """Let the kernel kill this process when `parent` ends (Linux); end at once if it has ended already."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(137)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def find_marked(folder: str) -> list[int]:
@@ -38,13 +69,9 @@ def below(root: int, spare: int = 0) -> list[int]:
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    state, parent = file.read().rpartition(b")")[2].split()[:2]
-            except (OSError, ValueError):
-                continue
-            if state != b"Z" and int(name) != spare:
-                children.setdefault(int(parent), []).append(int(name))
+            fields = read_stat(int(name))
+            if fields and fields[0] != b"Z" and int(name) != spare:
+                children.setdefault(int(fields[1]), []).append(int(name))
     descendants = list(children.get(root, []))
     for pid in descendants:
         descendants.extend(children.get(pid, []))
@@ -70,10 +97,10 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
         if not remaining or elapsed >= grace_s + _UNKILLABLE_S:
             return len(members_seen)
         if elapsed >= grace_s:
-            _signal_each(remaining, signal.SIGKILL)
+            signal_each(remaining, signal.SIGKILL)
         elif not others_told and (elapsed >= grace_s / 2 or leader not in remaining):
-            _signal_each([pid for pid in remaining if pid != leader or not leader_told], signal.SIGTERM)
-            _signal_each(remaining, signal.SIGCONT)
+            signal_each([pid for pid in remaining if pid != leader or not leader_told], signal.SIGTERM)
+            signal_each(remaining, signal.SIGCONT)
             others_told = True
         time.sleep(_STEP_S)
         remaining = [pid for pid in remaining if _lives(pid)]
@@ -83,30 +110,22 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
 
 def _lives(pid: int) -> bool:
     """Return whether a process has not ended; False if only a look at all processes shows that (macOS)."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (OSError, IndexError):
-        return False
+    fields = read_stat(pid)
+    return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
-def _signal_each(pids: list[int], number: int) -> None:
+def signal_each(pids: list[int], number: int) -> None:
+    """Send a signal to each of these processes that is still there."""
     for pid in pids:
-        _signal(pid, number)
-
-
-def _signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except OSError:
-        return
+        with suppress(OSError):
+            os.kill(pid, number)
 
 
 def _signal_group(pid: int, number: int) -> None:
     try:
         os.killpg(pid, number)
     except OSError:
-        _signal(pid, number)
+        signal_each([pid], number)
 
 
 def _find_marked_by_ps(mark: bytes) -> list[int]:

@@ -6,13 +6,10 @@ import json
 import os
 import sys
 import time
+from typing import Any
 
 from gpucourse.remote.agent import store, supervise
 from gpucourse.remote.agent.job import Job, JobRefused, home, take_secrets
-
-TYPE_CHECKING = False  # `typing` takes two milliseconds to import
-if TYPE_CHECKING:
-    from typing import Any
 
 _ANSWER_S = 30.0
 

@@ -11,12 +11,9 @@ import os
 import shutil
 import stat
 from contextlib import suppress
+from typing import Any
 
 from gpucourse.remote.agent.job import Job, JobRefused, home
-
-TYPE_CHECKING = False  # `typing` takes two milliseconds to import
-if TYPE_CHECKING:
-    from typing import Any
 
 LINKED_FROM = 1 << 20
 """Smaller files stay copies: they need little room."""

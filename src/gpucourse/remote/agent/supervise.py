@@ -6,30 +6,25 @@ import json
 import os
 import select
 import signal
-import sys
+import subprocess
 import time
 from collections.abc import Callable
+from typing import Any
 
 from gpucourse.remote.agent import drill, reap, scratch, store
 from gpucourse.remote.agent.job import MARK, Job
 from gpucourse.remote.agent.rank import expand
 
-TYPE_CHECKING = False  # `typing` takes two milliseconds to import
-if TYPE_CHECKING:
-    import subprocess
-    from typing import Any
-
 _LEFT_GRACE_S = 2.0
 _TRIM_S = 0.5  # a loop that prints writes some hundred megabytes in that time
 _MACHINE_S = 8.0
 _SYSTEM = ":/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl: Debian leaves them out of a plain user's PATH
-_PR_SET_CHILD_SUBREAPER = 36
 
 
 def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -> None:
     """Start the run's command, tell `say` that it runs (or why not), and stay until no process of it is left."""
     wake = _wake_on_signals(job)
-    _adopt_orphans()
+    reap.adopt_orphans()
     job.write("supervisor.pid", os.getpid())
     hand = drill.begin(job, spec["drill"], (say, lock)) if "drill" in spec else None
     start_s = time.monotonic()
@@ -60,7 +55,7 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -
         hand = None
     killed = 0
     if reason != "exited":
-        killed = reap.end(job, _grace(job, spec), members)
+        killed = reap.end(job, job.read("cancelled").get("grace_s", spec["grace_s"]), members)
     code = launcher.wait()
     seconds = time.monotonic() - start_s
     killed += reap.end(job, _LEFT_GRACE_S, members)
@@ -100,7 +95,7 @@ def cancel(job: Job, grace_s: float) -> dict[str, Any]:
     if job.state() in ("absent", "ended"):
         if job.state() == "absent":
             os.makedirs(job.folder, 0o700, exist_ok=True)
-            job.write("cancelled", {"grace_s": grace_s})
+            _note_cancel(job, grace_s)
         return {"state": job.state(), "killed": reap.end(job, grace_s)}
     deadline = time.monotonic() + grace_s + 3 * _LEFT_GRACE_S
     request_end(job, grace_s)
@@ -119,12 +114,11 @@ def request_end(job: Job, grace_s: float) -> None:
     """Ask the supervisor of a run that has begun to end it, without waiting."""
     if not job.has("job.json") or job.has("done"):
         return
-    if not job.has("cancelled"):
-        job.write("cancelled", {"grace_s": grace_s})
+    _note_cancel(job, grace_s)
     supervisor = job.pid("supervisor.pid") if job.is_supervised() else None
     if supervisor is not None:
-        for number in (signal.SIGTERM, signal.SIGCONT):
-            _tell(supervisor, number)
+        reap.signal_each([supervisor], signal.SIGTERM)
+        reap.signal_each([supervisor], signal.SIGCONT)
 
 
 def _launch(job: Job, spec: dict[str, Any], agent: str) -> subprocess.Popen[bytes]:
@@ -179,27 +173,13 @@ def _wake_on_signals(job: Job) -> int:
     signal.set_wakeup_fd(say, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
-    signal.signal(signal.SIGTERM, lambda _number, _frame: _ask_for_end(job))
+    signal.signal(signal.SIGTERM, lambda _number, _frame: _note_cancel(job, _LEFT_GRACE_S))
     return listen
 
 
-def _adopt_orphans() -> None:
-    """Make a process of the run that loses its parent a child of this one (Linux), so that it is found even without the
-    mark."""
-    if sys.platform.startswith("linux"):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _ask_for_end(job: Job) -> None:
+def _note_cancel(job: Job, grace_s: float) -> None:
     if not job.has("cancelled"):
-        job.write("cancelled", {"grace_s": _LEFT_GRACE_S})
-
-
-def _grace(job: Job, spec: dict[str, Any]) -> float:
-    grace_s: float = job.read("cancelled").get("grace_s", spec["grace_s"])
-    return grace_s
+        job.write("cancelled", {"grace_s": grace_s})
 
 
 def _describe(job: Job, python: str, collected: list[str], lock: int) -> int:
@@ -240,10 +220,3 @@ def _reap_within(pid: int, seconds: float) -> None:
             os.waitpid(pid, 0)
             return
         time.sleep(0.02)
-
-
-def _tell(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except OSError:
-        return

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import tarfile
+from collections.abc import Iterable, Iterator
 from itertools import chain
-
-TYPE_CHECKING = False  # `typing` takes two milliseconds to import
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 PIECE = 1 << 18
 

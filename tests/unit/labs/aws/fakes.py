@@ -157,10 +157,7 @@ def answer_probe(wanted: str) -> CommandResult:
         "modules": {name: {"found": name != "no_such_package", "version": "2"} for name in asked["modules"]},
         "missing_programs": [name for name in asked["programs"] if name != "sh"],
         "ports": sorted({min(asked["first_port"] + further, asked["last_port"]) for further in (31, 32)}),
-        "disk_free_bytes": 1 << 30,
         "cores": 4,
-        "hostname": "node",
-        "interfaces": {},
         "clock": 1.0,
     }
     return make_completed(json.dumps(answer))

@@ -32,6 +32,6 @@ def test_bundle_runs_isolated_in_its_folder(tmp_path: Path) -> None:
     for name, text in json.loads(jobs._bundle()).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    command = [sys.executable, "-I", "-S", str(tmp_path), "state", "nothing"]
+    command = [sys.executable, "-I", "-S", str(tmp_path), "states", "nothing"]
     done = subprocess.run(command, capture_output=True, env={"HOME": str(tmp_path)}, cwd="/", check=True)
-    assert json.loads(done.stdout)["state"] == "absent"
+    assert json.loads(done.stdout) == {"nothing": {"state": "absent", "exit": None}}

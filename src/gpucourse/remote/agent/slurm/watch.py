@@ -71,7 +71,7 @@ def describe_state(job: Job) -> Row:
     jobs.recover(job)
     look(job)
     end = {name: value for name, value in job.read("exit.json").items() if name not in ("jobs", "ranks", "later")}
-    return {"state": state(job), "exit": end or None, "ranks": {}}
+    return {"state": state(job), "exit": end or None}
 
 
 def describe_later_jobs(job: Job) -> Row:
