@@ -141,11 +141,6 @@ class WorkspacePaths:
         return self.private / "quiz.json"
 
     @property
-    def attempt_counts(self) -> Path:
-        """Return the file with the number of answers that were given to the choices and numbers of each exercise."""
-        return self.private / "attempts.json"
-
-    @property
     def drills(self) -> Path:
         """Return the folder for the faults that were injected into runs."""
         return self.private / "drills"
