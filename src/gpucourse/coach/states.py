@@ -203,8 +203,8 @@ def _diagnose_killed_rank(evidence: Evidence, log: Log, victims: Sequence[Log]) 
         f"Rank {log.rank} on {log.node} was killed",
         why=f"Rank {log.rank} ended by signal 9 without a message: another process killed it, or the kernel did because memory "
         f"ran out.{consequence}",
-        advice=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it prints nothing, another "
-        f"process killed the rank",
+        advice=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it prints nothing, "
+        f"another process killed the rank",
     )
 
 
