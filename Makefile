@@ -97,7 +97,7 @@ picture: $(VENV)/.dev
 	$(BIN)/python -m tests.page_pictures
 	$(BIN)/python -m docs.session
 
-# The pictures of the lessons, from geometry, formulas and one real trace.
+# The pictures of the lessons that show data; the others are SVG files to edit by hand.
 pictures: $(VENV)/.dev
 	$(BIN)/python -m docs.pictures.draw
 

@@ -1,8 +1,6 @@
-"""The pictures of 6.4: which slice of a tensor lies in which file, and from which moment on a folder is a checkpoint."""
+"""The picture of 6.4: which slice of a tensor is in which file."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from docs.pictures.canvas import Canvas
 
@@ -66,40 +64,4 @@ def draw_slices() -> Canvas:
     return picture
 
 
-SPANS = ((0.0, 0.12), (0.12, 0.68), (0.68, 0.80), (0.80, 0.88))  # of the picture's width, drawn, not measured
-
-
-def draw_save() -> Canvas:
-    """Draw the order of a save, where it may be cut off, and what training does meanwhile."""
-    picture = Canvas(
-        "When a folder becomes a checkpoint",
-        "Time runs to the right. Four ranks copy their slices, write their files and flush them; rank 0 waits for all of them, "
-        "writes .metadata under another name, and renames it. A save that is cut off before the rename leaves a folder without "
-        ".metadata, which is no checkpoint; after it, the folder is whole. Below: with a plain save, training waits until the "
-        "rename; with a save in the background it waits only during the copy. Lengths are not measured.",
-        318,
-    )
-    left, wide = 150, 600
-    for rank in range(4):
-        y = 24 + rank * 32
-        picture.label(8, y + 17, f"rank {rank}")
-        write_end = SPANS[1][1] - (0.16, 0.02, 0.10, 0.0)[rank]
-        picture.box(left, y, SPANS[0][1] * wide - 2, 24, "b", "copy")
-        picture.box(left + SPANS[1][0] * wide, y, (write_end - SPANS[1][0]) * wide, 24, "a", "write its file, flush")
-    picture.label(8, 169, "rank 0, .metadata")
-    picture.box(left + SPANS[2][0] * wide, 152, (SPANS[3][1] - SPANS[2][0]) * wide - 4, 24, "e", "write, rename")
-    at = left + SPANS[3][1] * wide
-    picture.line(at, 16, at, 206, "line sd")
-    picture.label(at - 8, 198, "cut off here: no .metadata, no checkpoint", anchor="end")
-    picture.heading(at + 8, 198, "whole")
-    picture.line(8, 216, 752, 216, "grid")
-    for row, (name, end) in enumerate((("plain save", SPANS[3][1]), ("in the background", SPANS[0][1]))):
-        y = 230 + row * 36
-        picture.label(8, y + 17, name)
-        picture.box(left, y, end * wide - 2, 24, "empty", "still")
-        picture.box(left + end * wide, y, (1 - end) * wide, 24, "c", "training")
-    picture.note(8, 310, "A sketch, not a measurement. A save in the background uses a process group of its own.")
-    return picture
-
-
-PICTURES: dict[str, Callable[[], Canvas]] = {"slices": draw_slices, "save": draw_save}
+PICTURES = {"slices": draw_slices}

@@ -1,4 +1,4 @@
-"""The pictures of module 6 about crashes: the losses of two lives, who notices what, and the interval between saves."""
+"""The pictures of module 6 about crashes: the losses of two lives, and the interval between saves."""
 
 from __future__ import annotations
 
@@ -52,38 +52,6 @@ def draw_lives() -> Canvas:
     return picture
 
 
-def draw_notice() -> Canvas:
-    """Who notices a dead worker, on two nodes, in the order of time."""
-    picture = Canvas(
-        "Who notices a dead worker",
-        "Two nodes, each with an agent (torchrun) and a worker, over time from left to right. The worker of node 1 ends. Its "
-        "own agent sees the exit code and starts it again. The worker of node 0 finds its connection closed at its next "
-        "collective and fails; then its agent starts it again, too. Both new workers join under the number of the new life, "
-        "load the last checkpoint, and train on.",
-        250,
-    )
-    rows = {"node 0: agent": 40.0, "node 0: worker": 82.0, "node 1: worker": 142.0, "node 1: agent": 184.0}
-    for words, y in rows.items():
-        picture.label(8, y + 20, words)
-    begin, crash, closed, joined = 118.0, 300.0, 372.0, 560.0
-    for name in ("node 0: agent", "node 1: agent"):
-        picture.box(begin, rows[name], 632, 30, "empty", "watches its own worker")
-    picture.box(begin, rows["node 1: worker"], crash - begin, 30, "a", "trains")
-    picture.box(begin, rows["node 0: worker"], closed - begin, 30, "a", "trains, then waits")
-    picture.box(crash + 34, rows["node 1: worker"], joined - crash - 34, 30, "b", "Python starts, imports, waits")
-    picture.box(closed + 34, rows["node 0: worker"], joined - closed - 34, 30, "b", "starts, imports")
-    for name in ("node 0: worker", "node 1: worker"):
-        picture.box(joined + 2, rows[name], 60, 30, "c", "loads")
-        picture.box(joined + 64, rows[name], 124, 30, "a", "trains on")
-    picture.line(crash, rows["node 1: worker"] + 30, crash + 10, rows["node 1: agent"], "line", arrow=True)
-    picture.line(crash, rows["node 1: worker"], closed - 4, rows["node 0: worker"] + 30, "line sd", arrow=True)
-    picture.line(closed, rows["node 0: worker"], closed + 10, rows["node 0: agent"] + 30, "line", arrow=True)
-    picture.note(closed + 10, 131, "closed connection")
-    picture.note(begin, 26, "only its own agent sees exit code 9; the other node learns of it from a collective")
-    picture.note(begin, 238, "time →   (most of the gap is the start of Python)")
-    return picture
-
-
 def draw_interval(cost_s: float = 2.0, mtbf_s: float = 4 * 3600.0) -> Canvas:
     """Draw what saves and crashes cost by the interval between saves, and where their sum is the smallest."""
     best = math.sqrt(2 * cost_s * mtbf_s)
@@ -127,4 +95,4 @@ def _sum_percent(cost_s: float, mtbf_s: float, seconds: float) -> float:
     return 100 * (cost_s / seconds + seconds / 2 / mtbf_s)
 
 
-PICTURES: dict[str, Callable[[], Canvas]] = {"lives": draw_lives, "notice": draw_notice, "interval": draw_interval}
+PICTURES: dict[str, Callable[[], Canvas]] = {"lives": draw_lives, "interval": draw_interval}

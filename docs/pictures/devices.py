@@ -1,4 +1,4 @@
-"""The pictures of modules 0, 1, 2 and 4: a step of training, the ranks of nodes, the memory of a GPU, queues, prices."""
+"""The pictures of modules 1 and 4: the memories of a GPU, rooflines, batches, prices."""
 
 from __future__ import annotations
 
@@ -10,51 +10,6 @@ from docs.pictures.canvas import Canvas
 
 SHEETS = json.loads((Path(__file__).parents[2] / "exercises/shared/gpus.json").read_text(encoding="utf-8"))
 GPUS = {row["gpu"]: row for row in SHEETS["gpus"]}
-
-
-def draw_step() -> Canvas:
-    """Draw the four parts of a training step, in a circle."""
-    picture = Canvas(
-        "One step of training",
-        "Four boxes in a row: forward makes a guess and the loss says how wrong it is; zero_grad empties the gradients; "
-        "backward computes how each parameter would have made the loss smaller; step changes the parameters a little. "
-        "An arrow leads back to the next batch.",
-        150,
-    )
-    names = [("forward", "guess, and the loss", "a"), ("zero_grad", "old gradients out", "e")]
-    names += [("backward", "a gradient each", "c"), ("step", "a little that way", "b")]
-    for place, (name, words, kind) in enumerate(names):
-        x = 20 + place * 185
-        picture.box(x, 30, 150, 40, kind, name)
-        picture.note(x + 75, 90, words, anchor="middle")
-        if place < 3:
-            picture.line(x + 150, 50, x + 181, 50, arrow=True)
-    picture.line(650, 100, 650, 122)
-    picture.line(650, 122, 95, 122)
-    picture.line(95, 122, 95, 98, arrow=True)
-    picture.note(372, 140, "the next batch", anchor="middle")
-    return picture
-
-
-def draw_ranks(nodes: int = 3, processes: int = 4) -> Canvas:
-    """Which rank each process of each node is."""
-    picture = Canvas(
-        "Ranks of nodes and processes",
-        f"{nodes} nodes side by side with {processes} processes each. The rank of a process is the node's number times "
-        f"{processes} plus its local rank: node 1 has the ranks {processes} to {2 * processes - 1}. All meet at node 0.",
-        190,
-    )
-    for node in range(nodes):
-        x = 20 + node * 246
-        picture.box(x, 34, 228, 100, "empty")
-        picture.label(x + 10, 54, f"node {node}: NODE_RANK={node}")
-        for local in range(processes):
-            picture.box(x + 10 + local * 53, 66, 48, 36, "a", f"{node * processes + local}")
-            picture.note(x + 34 + local * 53, 120, f"local {local}", anchor="middle")
-    picture.heading(20, 24, f"WORLD_SIZE = {nodes} x {processes} = {nodes * processes}")
-    words = f"RANK = NODE_RANK x {processes} + LOCAL_RANK; MASTER_ADDR and MASTER_PORT are those of rank 0, everywhere"
-    picture.label(20, 160, words)
-    return picture
 
 
 def draw_memory() -> Canvas:
@@ -94,123 +49,6 @@ def draw_memory() -> Canvas:
     picture.note(
         8, 222, "Size on a logarithmic axis. Peaks from the data sheet and the clock, none measured. Host: g4dn.xlarge."
     )
-    return picture
-
-
-def draw_queue() -> Canvas:
-    """Draw what the processor does while the GPU works, and where a clock must be stopped."""
-    picture = Canvas(
-        "The queue between processor and GPU",
-        "Two rows over time. The processor puts four kernels into a queue in a moment and goes on; the GPU computes them one "
-        "after the other, much longer. A clock that is stopped when the last call has returned shows the queueing only. A "
-        "clock that is stopped after synchronize shows the work.",
-        212,
-    )
-    picture.label(8, 56, "processor")
-    picture.label(8, 116, "GPU")
-    for call in range(4):
-        picture.box(90 + call * 26, 38, 22, 28, "a", f"{call + 1}")
-        picture.box(104 + call * 140, 98, 136, 28, "c", f"kernel {call + 1}")
-    picture.box(200, 38, 462, 28, "empty", "synchronize: waits")
-    picture.line(90, 30, 90, 150, "line")
-    picture.note(96, 148, "start")
-    picture.line(196, 30, 196, 176, "curve sd")
-    picture.label(202, 172, "wrong: the calls have returned, but the work is not done")
-    picture.line(664, 30, 664, 176, "curve sc")
-    picture.label(660, 196, "right: after synchronize", anchor="end")
-    return picture
-
-
-def draw_answer(tokens: int = 8) -> Canvas:
-    """Draw the times of one answer: the wait for its first token, and the gaps between the others."""
-    picture = Canvas(
-        "The times of one answer",
-        "One answer over time. First it waits in the queue, then comes a long bar, prefill: all tokens of the prompt at once. "
-        f"At its end the first token arrives; the time until then is TTFT. Then {tokens - 1} short bars of equal length, "
-        "decode: each reads all weights and brings one token. The time from one token to the next is TPOT.",
-        176,
-    )
-    sent, prefill, first, gap = 20, 84, 284, 64
-    picture.box(sent, 40, prefill - sent - 2, 32, "empty", "queue")
-    picture.box(prefill, 40, first - prefill - 2, 32, "a", "prefill: the whole prompt")
-    for token in range(1, tokens):
-        picture.box(first + (token - 1) * gap, 40, gap - 2, 32, "c", "decode")
-    for token in range(tokens):
-        picture.dot(first + token * gap - 1, 92, "d")
-        picture.note(first + token * gap - 1, 114, f"token {token + 1}", anchor="middle")
-    picture.label(sent, 26, "sent")
-    picture.line(sent, 136, first - 2, 136, arrow=True)
-    picture.heading(sent + 90, 160, "TTFT")
-    picture.line(first, 136, first + gap - 2, 136, arrow=True)
-    picture.heading(first + 8, 160, "TPOT")
-    picture.note(first + gap + 40, 160, "time of n tokens = TTFT + (n - 1) x TPOT")
-    return picture
-
-
-def draw_three_answers() -> Canvas:
-    """Draw what allocated, reserved and in use mean."""
-    picture = Canvas(
-        "Three answers to one question",
-        "Nested bars over the memory of a GPU. Inside is what tensors hold (allocated), around it what PyTorch keeps for later "
-        "(reserved), around that what the driver counts as in use: with the context and other processes. The rest is free.",
-        150,
-    )
-    for y, wide, kind, words in (
-        (20, 720, "empty", ""),
-        (20, 480, "d", "in use, says the driver: also context, other processes"),
-        (58, 380, "b", "reserved: kept by PyTorch for its next tensors"),
-        (96, 240, "a", "allocated: held by your tensors"),
-    ):
-        picture.box(20, y, wide, 30, kind, words)
-    picture.label(620, 40, "free", anchor="middle")
-    picture.note(20, 144, "del moves the first border, empty_cache the second, only the end of the process the third.")
-    return picture
-
-
-def draw_waiting(jobs: int = 5, gpus: int = 3) -> Canvas:
-    """Five jobs on three GPUs: who waits, and for how long."""
-    picture = Canvas(
-        f"{jobs} jobs on {gpus} GPUs",
-        f"A chart of {jobs} jobs over time. The first {gpus} run at once; the others are PENDING with the reason Resources "
-        "until one ends, and then run. The last one waits as long as one job takes.",
-        226,
-    )
-    for job in range(jobs):
-        y = 20 + job * 34
-        picture.label(8, y + 18, f"job {job + 1}")
-        begin = job // gpus
-        if begin:
-            picture.box(80, y, 300 * begin, 26, "empty", "PENDING (Resources)")
-        picture.box(80 + 300 * begin, y, 298, 26, "c", f"RUNNING on node{job % gpus + 1}")
-    picture.line(80, 196, 700, 196, arrow=True)
-    picture.note(80, 214, "submitted")
-    picture.note(380, 214, "the first have ended", anchor="middle")
-    return picture
-
-
-def draw_srun(nodes: int = 3) -> Canvas:
-    """Draw what runs once and what runs on every node of a job."""
-    last = f"{nodes - 1} on node{nodes}"
-    picture = Canvas(
-        "What srun starts",
-        f"A batch script runs once, on node1, the first of {nodes} nodes. One line in it, srun, starts a process on each node: "
-        f"SLURM_PROCID {', '.join(f'{node} on node{node + 1}' for node in range(nodes - 1))} and {last}. MASTER_ADDR is node1 "
-        "for all of them.",
-        224,
-    )
-    for node in range(nodes):
-        x = 20 + node * 246
-        picture.box(x, 20, 228, 160, "empty")
-        picture.label(x + 10, 40, f"node{node + 1}")
-        picture.box(x + 10, 130, 208, 36, "a", f"SLURM_PROCID={node}")
-    picture.box(30, 54, 208, 36, "c", "batch script: runs once")
-    picture.line(134, 90, 134, 126, arrow=True)
-    picture.line(134, 108, 134 + (nodes - 1) * 246, 108)
-    for node in range(1, nodes):
-        picture.line(134 + node * 246, 108, 134 + node * 246, 126, arrow=True)
-    picture.label(146, 104, "srun")
-    picture.note(20, 200, "MASTER_ADDR=node1 for all three. The green box fills in a variable in double quotes; each blue one")
-    picture.note(20, 214, "fills in its own in single quotes.")
     return picture
 
 

@@ -1,6 +1,8 @@
-"""The pictures of the lessons, drawn from geometry, formulas, data sheets and one real trace.
+"""The pictures of the lessons that show data: formulas, data sheets, recorded addresses and one real trace.
 
 python -m docs.pictures.draw    writes modules/<module>/pictures/<name>.svg
+
+A picture without data, such as boxes and arrows, has no program: edit its SVG file.
 """
 
 from __future__ import annotations
@@ -22,10 +24,6 @@ from docs.pictures import (
     parallel,
     products,
     pytorch,
-    sidecar,
-    systems,
-    tracer,
-    tracing,
     training_memory,
     zero,
 )
@@ -33,14 +31,7 @@ from docs.pictures.canvas import Canvas
 
 MODULES = Path(__file__).parents[2] / "modules"
 PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
-    "00-local-foundations": {"step": devices.draw_step, "ranks": devices.draw_ranks},
-    "01-basic-gpu": {
-        "memory": devices.draw_memory,
-        "queue": devices.draw_queue,
-        "answer": devices.draw_answer,
-        "three-answers": devices.draw_three_answers,
-    },
-    "02-slurm": {"waiting": devices.draw_waiting, "srun": devices.draw_srun},
+    "01-basic-gpu": {"memory": devices.draw_memory},
     "03-parallel-computing": parallel.PICTURES,
     "04-benchmarking": {"roofline": devices.draw_roofline, "batch": devices.draw_batch, "price": devices.draw_price},
     "05-gpu-programming": accesses.PICTURES
@@ -55,8 +46,6 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | large_plans.PICTURES
     | checkpoints.PICTURES
     | crashes.PICTURES,
-    "07-hpc-systems": systems.PICTURES,
-    "B-ebpf-tracing": sidecar.PICTURES | tracing.PICTURES | tracer.PICTURES,
 }
 
 
@@ -67,11 +56,6 @@ def draw_all() -> dict[Path, Canvas]:
         for module, named in PICTURES.items()
         for name, draw in named.items()
     }
-
-
-def reference(name: str, picture: Canvas) -> str:
-    """How a lesson shows a picture: the words are those of the picture, for who cannot see it and for a terminal."""
-    return f"![{picture.alt}](pictures/{name}.svg)"
 
 
 def main() -> None:

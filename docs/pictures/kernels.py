@@ -1,47 +1,8 @@
-"""The pictures of module 5's fused kernels: what travels between kernels and main memory."""
+"""The picture of module 5 about attention: the tiles that a causal attention loads."""
 
 from __future__ import annotations
 
 from docs.pictures.canvas import Canvas
-
-
-def draw_fused() -> Canvas:
-    """Layer norm and dropout as two kernels and as one, with the bytes of every arrow."""
-    kernels = {"layer norm": (["x"], ["norm"]), "dropout": (["norm"], ["y", "mask"])}
-    sizes = {"x": 1.0, "norm": 1.0, "y": 1.0, "mask": 0.25}
-    separate = sum(sizes[name] for reads, writes in kernels.values() for name in reads + writes)
-    fused = sizes["x"] + sizes["y"]
-    picture = Canvas(
-        "The bytes that two kernels move, and one",
-        "Two kernels: layer norm reads x and writes its result to main memory, dropout reads that and writes y and a mask. "
-        f"They move {separate:g} times the bytes of x. One kernel reads x and writes y: {fused:g} times the bytes of x.",
-        220,
-    )
-    low, high, tall = 150, 44, 34
-    places = {"x": (16, 80), "norm": (146, 80), "y": (276, 80), "mask": (376, 50)}
-    for name, (x, wide) in places.items():
-        picture.box(x, low, wide, tall, "empty", f"{name}: S" if name != "mask" else "S/4")
-    for at, (name, (reads, writes)) in enumerate(kernels.items()):
-        x = 81 + at * 130
-        picture.box(x, high, 80, tall, "ab"[at], name)
-        for tensor in reads:
-            left, wide = places[tensor]
-            picture.line(left + wide / 2, low - 2, x + 14, high + tall + 4, arrow=True)
-        for tensor in writes:
-            left, wide = places[tensor]
-            picture.line(x + 66, high + tall + 2, left + wide / 2, low - 4, arrow=True)
-    picture.note(401, 203, "mask", anchor="middle")
-    picture.heading(16, 26, f"two kernels: {separate:g} S")
-    picture.heading(500, 26, f"one kernel: {fused:g} S")
-    picture.box(500, low, 80, tall, "empty", "x: S")
-    picture.box(650, low, 80, tall, "empty", "y: S")
-    picture.box(545, high, 140, tall, "c", "norm and dropout")
-    picture.line(540, low - 2, 575, high + tall + 4, arrow=True)
-    picture.line(655, high + tall + 2, 690, low - 4, arrow=True)
-    picture.note(16, 203, "main memory")
-    picture.note(500, 203, "main memory")
-    picture.line(470, 16, 470, 206, "grid")
-    return picture
 
 
 def draw_attention(blocks: int = 8) -> Canvas:
@@ -77,4 +38,4 @@ def draw_attention(blocks: int = 8) -> Canvas:
     return picture
 
 
-PICTURES = {"fused": draw_fused, "attention": draw_attention}
+PICTURES = {"attention": draw_attention}

@@ -1,4 +1,4 @@
-"""The pictures of module 6's meshes: what each rank holds of a model cut three ways, and how a mesh lies on nodes."""
+"""The pictures of module 6's meshes: how a mesh is placed on nodes, and what a step waits for."""
 
 from __future__ import annotations
 
@@ -22,41 +22,6 @@ def find_next(places: Sequence[Place], rank: int, dimension: str) -> int:
     """Return the other rank of its group of two."""
     wanted = places[rank] | {dimension: 1 - places[rank][dimension]}
     return places.index(wanted)
-
-
-def draw_three_cuts() -> Canvas:
-    """Draw a model of four layers as two copies, each in two stages of two slices."""
-    places = count_places(("pp", "dp", "tp"))
-    picture = Canvas(
-        "A model cut in three ways",
-        f"A model of {LAYERS} layers, twice: each is one copy, with sequences of its own. A line across cuts a copy into two "
-        "stages, layers 0 and 1 above, 2 and 3 below. A line from top to bottom cuts each layer into two slices. Each of the "
-        "eight pieces is one rank's. Slices of a stage sum activations in every layer, stages hand activations to the next "
-        "one, and the same piece of both copies averages its gradient.",
-        306,
-    )
-    for copy in range(SIZES["dp"]):
-        left = 60 + copy * 370
-        picture.heading(left + 140, 24, f"copy {copy}", anchor="middle")
-        for rank, place in enumerate(places):
-            if place["dp"] != copy:
-                continue
-            x, y = left + place["tp"] * 144, 38 + place["pp"] * 118
-            kind = "ab"[place["tp"]]
-            picture.box(x, y, 136, 46, kind, f"rank {rank}: layer {2 * place['pp']}")
-            picture.box(x, y + 50, 136, 46, kind, f"rank {rank}: layer {2 * place['pp'] + 1}")
-        picture.note(left + 68, 268, "slice 0", anchor="middle")
-        picture.note(left + 212, 268, "slice 1", anchor="middle")
-        picture.line(left + 68, 135, left + 68, 154, arrow=True)
-        picture.line(left + 212, 135, left + 212, 154, arrow=True)
-    picture.note(6, 90, "stage 0")
-    picture.note(6, 208, "stage 1")
-    picture.line(344, 90, 426, 90, arrow=True)
-    picture.line(426, 100, 344, 100, arrow=True)
-    picture.note(385, 82, "gradients", anchor="middle")
-    words = "Side by side: slices sum 4 times per layer. Downwards: activations. Between copies: gradients, once per step."
-    picture.label(8, 296, words)
-    return picture
 
 
 def draw_mesh_on_nodes() -> Canvas:
@@ -127,4 +92,4 @@ def draw_step_limits() -> Canvas:
     return picture
 
 
-PICTURES = {"three-cuts": draw_three_cuts, "mesh-on-nodes": draw_mesh_on_nodes, "step-limits": draw_step_limits}
+PICTURES = {"mesh-on-nodes": draw_mesh_on_nodes, "step-limits": draw_step_limits}

@@ -1,4 +1,4 @@
-"""The pictures of module 5's third part: engines over time, orders that streams permit, launches, and a graph's memory."""
+"""The pictures of module 5's third part: engines over time, orders that streams permit, and launches."""
 
 from __future__ import annotations
 
@@ -164,44 +164,8 @@ def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8
     return picture
 
 
-def draw_addresses() -> Canvas:
-    """Draw what a graph reads and writes, and which of it a request must copy."""
-    picture = Canvas(
-        "A graph knows addresses, not names",
-        "The tokens of a request are copied into the input at address A, which the graph reads. It writes its output at "
-        "address B, and that is copied into an answer of the caller's own. Below: a new tensor at address C is never read by "
-        "the graph, and two answers that are both the output at address B are one and the same memory.",
-        216,
-    )
-    chain = (
-        ("tokens", "empty"),
-        ("input, address A", "a"),
-        ("captured kernels", "c"),
-        ("output, address B", "a"),
-        ("answer", "empty"),
-    )
-    for place, (words, kind) in enumerate(chain):
-        x = 10 + place * 150
-        picture.box(x, 36, 122, 40, kind, words)
-        if place < len(chain) - 1:
-            picture.line(x + 122, 56, x + 148, 56, arrow=True)
-    picture.label(145, 26, "copy_", anchor="middle")
-    picture.label(370, 26, "replay", anchor="middle")
-    picture.label(596, 26, "clone", anchor="middle")
-    picture.box(160, 128, 122, 40, "d", "input = tokens")
-    picture.note(160, 122, "address C")
-    picture.label(160, 188, "never read: stale answers")
-    picture.line(282, 148, 330, 148)
-    picture.line(330, 140, 330, 156, "curve sd")
-    picture.box(460, 128, 122, 40, "d", "answer = output")
-    picture.line(520, 128, 520, 80, arrow=True)
-    picture.label(460, 188, "the next replay changes it")
-    return picture
-
-
 PICTURES: dict[str, Callable[[], Canvas]] = {
     "engines": draw_engines,
     "hazard": draw_hazard,
     "launches": draw_launches,
-    "addresses": draw_addresses,
 }

@@ -1,4 +1,4 @@
-"""The pictures of module 3: the ring, the buckets, the pipeline, the shards, the scaling."""
+"""The pictures of module 3: the ring, the buckets, the pipeline, the scaling."""
 
 from __future__ import annotations
 
@@ -142,35 +142,6 @@ def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
     return picture
 
 
-def draw_shards() -> Canvas:
-    """Draw a linear layer cut by columns, the next one by rows: one AllReduce for both."""
-    picture = Canvas(
-        "Two linear layers cut in two",
-        "The first matrix is cut by columns: each rank computes half of the hidden numbers from the whole input, without "
-        "talking. The second is cut by rows: each rank multiplies its half of the hidden numbers and gets a part of every "
-        "output. One AllReduce adds the parts.",
-        250,
-    )
-    for rank, kind in enumerate("ab"):
-        y = 40 + rank * 100
-        picture.label(8, y + 30, f"rank {rank}")
-        picture.box(70, y, 70, 50, "empty", "input")
-        picture.line(140, y + 25, 172, y + 25, arrow=True)
-        picture.box(176, y - 14, 40, 78, kind, "A")
-        picture.note(196, y + 80, "half the columns", anchor="middle")
-        picture.line(216, y + 25, 268, y + 25, arrow=True)
-        picture.box(272, y, 60, 50, kind, "hidden")
-        picture.line(332, y + 25, 364, y + 25, arrow=True)
-        picture.box(368, y + 6, 78, 40, kind, "B")
-        picture.note(407, y + 80, "half the rows", anchor="middle")
-        picture.line(446, y + 25, 498, y + 25, arrow=True)
-        picture.box(502, y, 60, 50, "empty", "a part")
-        picture.line(562, y + 25, 606, 100 + 15, arrow=True)
-    picture.box(610, 90, 140, 50, "c", "AllReduce: the sum")
-    picture.label(8, 240, "One AllReduce forward, and one backward, where the input's gradient is the sum of both ranks'.")
-    return picture
-
-
 def draw_scaling(step_ms: float = 100, gradients_ms: float = 12) -> Canvas:
     """Draw a step of one, two and four workers that share its batch, taken apart; by formula from assumed times."""
     bars = []
@@ -207,5 +178,4 @@ PICTURES: dict[str, Callable[[], Canvas]] = {
     "ring": draw_ring,
     "buckets": draw_buckets,
     "pipeline": draw_pipeline,
-    "shards": draw_shards,
 }

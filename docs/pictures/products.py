@@ -1,4 +1,4 @@
-"""The pictures of module 5 about a product of matrices: what a warp and a block ask for, sums in registers, the roofline."""
+"""The pictures of module 5 about a product of matrices: what a warp and a block ask for, the roofline."""
 
 from __future__ import annotations
 
@@ -99,34 +99,6 @@ def draw_tiles() -> Canvas:
     return picture
 
 
-def draw_sums(side: int = 4) -> Canvas:
-    """Draw the numbers that a thread of registers reads for one k, and the products that it makes of them."""
-    picture = Canvas(
-        "One step of a thread in registers",
-        f"A column of {side} numbers of A and a row of {side} numbers of B, and between them a grid of {side * side} sums, "
-        f"each of which gets the product of its row's and its column's number. {2 * side} reads make {side * side} products; "
-        "in tiled 2 reads make 1.",
-        230,
-    )
-    cell, left, top = 44, 150, 60
-    for i in range(side):
-        picture.box(left - 60, top + i * cell, 40, 36, "a", f"a{i}")
-        picture.box(left + i * cell, top - 50, 40, 36, "c", f"b{i}")
-        for j in range(side):
-            picture.box(left + j * cell, top + i * cell, 40, 36, "empty", f"a{i}b{j}")
-    words = (
-        ("for each k:", "ink bold"),
-        (f"{side} numbers of A from shared memory", "ink small"),
-        (f"{side} numbers of B from shared memory", "ink small"),
-        (f"{side * side} products, added to {side * side} sums in registers", "ink small"),
-        (f"{2 * side} reads for {side * side} products: {2 * side / side**2:g} each", "ink small"),
-        ("tiled: 2 reads for 1 product", "ink small"),
-    )
-    for row, (text, kind) in enumerate(words):
-        picture.text(380, top + 10 + row * 26, text, kind=kind)
-    return picture
-
-
 def draw_limits() -> Canvas:
     """Draw the GFLOP/s that a T4's memory allows each version, by the FLOP that it makes for each byte asked for."""
     data, gpu = read_products(), GPUS["T4"]
@@ -170,4 +142,4 @@ def draw_limits() -> Canvas:
     return picture
 
 
-PICTURES = {"lanes": draw_lanes, "tiles": draw_tiles, "sums": draw_sums, "product-limits": draw_limits}
+PICTURES = {"lanes": draw_lanes, "tiles": draw_tiles, "product-limits": draw_limits}

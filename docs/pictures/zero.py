@@ -1,30 +1,11 @@
-"""The pictures of module 6's lesson on ZeRO: what each rank holds at each stage, and what a step sends."""
+"""The picture of module 6's lesson on ZeRO: what each rank holds at each stage."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from docs.pictures.canvas import Canvas
 
 KINDS = (("weights", 4, 3, "a"), ("gradients", 4, 2, "b"), ("moments", 8, 1, "c"))
 """What a rank holds: its bytes per parameter in float32 with AdamW, the stage that divides it, its colour."""
-
-STEPS: dict[int, tuple[tuple[str, str], ...]] = {
-    0: (("forward", ""), ("backward", ""), ("all-reduce", "gradients"), ("step", "all weights")),
-    1: (("forward", ""), ("backward", ""), ("reduce-scatter", "gradients"), ("step", "own share"), ("all-gather", "weights")),
-    3: (
-        ("all-gather", "weights"),
-        ("forward", ""),
-        ("all-gather", "weights"),
-        ("backward", ""),
-        ("reduce-scatter", "gradients"),
-        ("step", "own share"),
-    ),
-}
-"""What a step does in turn at each stage, and of what; stage 2 does what stage 1 does."""
-
-COSTS = {"all-reduce": 2, "all-gather": 1, "reduce-scatter": 1}
-"""Collectives in a ring, in shares (n - 1) / n of all parameters."""
 
 
 def count_bytes(stage: int, ranks: int) -> float:
@@ -65,63 +46,4 @@ def draw_stages(ranks: int = 4) -> Canvas:
     return picture
 
 
-def draw_steps() -> Canvas:
-    """Draw the collectives of a step at each stage, between what is computed."""
-    costs = {stage: sum(COSTS.get(what, 0) for what, _ in steps) for stage, steps in STEPS.items()}
-    picture = Canvas(
-        "A step at each stage of ZeRO",
-        "Three rows of boxes. Stage 0: forward, backward, an all-reduce of the gradients, and the optimizer's step on all "
-        "weights. Stages 1 and 2: forward, backward, a reduce-scatter of the gradients, the step on the rank's own share, and "
-        "an all-gather of the new weights. Stage 3: an all-gather of weights before forward and again before backward, a "
-        f"reduce-scatter of gradients, and the step on its own share. They send {costs[0]}, {costs[1]} and {costs[3]} times "
-        "(n - 1) / n of all parameters.",
-        262,
-    )
-    names = {0: "stage 0", 1: "stages 1, 2", 3: "stage 3"}
-    for row, (stage, steps) in enumerate(STEPS.items()):
-        y, x = 30 + row * 76, 104.0
-        picture.heading(8, y + 23, names[stage])
-        for what, of in steps:
-            wide = 98 if what in COSTS else 82
-            picture.box(x, y, wide, 36, "d" if what in COSTS else "a", what)
-            picture.note(x + wide / 2, y + 50, of, anchor="middle")
-            x += wide + 8
-        picture.note(104, y - 8, f"a rank sends {costs[stage]} (n - 1) / n numbers per parameter")
-    picture.note(8, 254, "Red: a collective. An all-reduce is a reduce-scatter and an all-gather.")
-    return picture
-
-
-def draw_weights_of_a_step(ranks: int = 4) -> Canvas:
-    """Draw the weights that one rank holds over a step of FSDP's stage 2: its shard always, the whole ones for a while."""
-    picture = Canvas(
-        "The weights of a rank over a step at stage 2",
-        f"Two rows over the time of a step. The shard, a quarter of the weights on {ranks} ranks, 4 P / n bytes, is there all "
-        "the time. The whole weights, 4 P bytes, appear before forward and are freed after backward. While both exist, the "
-        "rank holds 4 P + 4 P / n bytes.",
-        196,
-    )
-    left, top, whole = 150.0, 24.0, 80.0
-    steps = (("all-gather", 100), ("forward", 120), ("backward", 150), ("reduce-scatter", 110), ("step", 90))
-    x = left
-    for name, width in steps:
-        picture.box(x, top, width - 4, 26, "empty", name)
-        x += width
-    first, last = left + steps[0][1], left + sum(width for _, width in steps[:3])
-    picture.box(first, 64, last - first - 4, whole, "a", "whole weights: 4 P bytes")
-    picture.box(left, 64 + whole + 4, x - left - 4, whole / ranks, "b", "shard: 4 P / n")
-    picture.label(8, 64 + whole / 2, "from forward")
-    picture.label(8, 64 + whole / 2 + 16, "to backward")
-    picture.label(8, 64 + whole + 18, "all the time")
-    picture.note(
-        8,
-        190,
-        f"Heights in proportion, {ranks} ranks. The table of 6.2 lists the shard as 'copy' while the whole weights exist.",
-    )
-    return picture
-
-
-PICTURES: dict[str, Callable[[], Canvas]] = {
-    "zero-stages": draw_stages,
-    "zero-steps": draw_steps,
-    "weights-of-a-step": draw_weights_of_a_step,
-}
+PICTURES = {"zero-stages": draw_stages}

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from gpucourse.coach.words import LABEL, OF_SLURM, blank_all_but_last_words, find_line
+from gpucourse.coach.words import LABEL, OF_SLURM, blank, blank_all_but_last_words, find_line
 from gpucourse.model.diagnosis import LogQuote, Silence
 from gpucourse.model.record import NodeExit
 
@@ -133,12 +133,7 @@ def _split(log: Log) -> list[Log]:
             log,
             rank=rank,
             at=None if log.at is None else log.at + number * _SOONER,
-            text="".join(line if owner in {rank, None} else _blank(line) for line, owner in zip(lines, ranks, strict=True)),
+            text="".join(line if owner in {rank, None} else blank(line) for line, owner in zip(lines, ranks, strict=True)),
         )
         for number, rank in enumerate(named)
     ]
-
-
-def _blank(line: str) -> str:
-    body = line.rstrip("\r\n")
-    return " " * len(body) + line[len(body) :]

@@ -18,53 +18,49 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
 
     `lab` is the module whose cluster it is.
     """
-    failed = [job for job in jobs if job.state in _FAILED_NODES]
-    if failed:
-        return [_diagnose_failed_nodes(failed, exercise, lab)]
-    forgotten = [job for job in jobs if job.state == "FORGOTTEN"]
-    if forgotten:
-        return [_diagnose_forgotten_jobs(forgotten, exercise)]
+    if failed := [job for job in jobs if job.state in _FAILED_NODES]:
+        names = " and ".join(_list_nodes(failed)) or "a node"
+        return [
+            Diagnosis(
+                symptom="node-lost",
+                title=f"{names} failed under {_list_jobs(failed)}",
+                why=f"Slurm says {failed[0].state}: {names} went away while it ran, and the job asked not to be put back into "
+                "the queue.",
+                next=f"gpucourse ssh {lab} -- sinfo -R says why; gpucourse deploy {lab} repairs a lab of your own; then run it "
+                f"again: gpucourse run {exercise}",
+                nodes=_list_nodes(failed),
+            )
+        ]
+    if forgotten := [job for job in jobs if job.state == "FORGOTTEN"]:
+        return [
+            Diagnosis(
+                symptom="job-lost",
+                title=f"Slurm does not know {_list_jobs(forgotten)} any more",
+                why="No command saw it end, and it left no note. If slurmctld was killed in the job's first seconds, or the "
+                "whole cluster was restarted, the job is lost. If no command followed the run for some minutes, Slurm has only "
+                "forgotten it, and something killed it so abruptly that it could not write its note.",
+                next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers its jobs",
+                nodes=_list_nodes(forgotten),
+            )
+        ]
     unsuccessful = [job for job in jobs if job.state == "FAILED"]
     if unsuccessful and all(job.reason == SIGNALLED for job in unsuccessful):
-        return [_diagnose_signalled_jobs(unsuccessful, exercise)]
+        return [
+            Diagnosis(
+                symptom="rank-exited",
+                title=f"A signal ended {_list_jobs(unsuccessful)}",
+                why="Slurm sends a signal at the time limit, after scancel, and when a job of higher priority needs the nodes. "
+                "No command followed the run, and Slurm has forgotten the job, so the record cannot say which of these it was.",
+                next=f"gpucourse run {exercise} --timeout 2h, if it needed more time; a cluster with accounting (sacct) "
+                "remembers its jobs",
+                nodes=_list_nodes(unsuccessful),
+            )
+        ]
     return []
 
 
-def _diagnose_failed_nodes(jobs: Sequence[JobRow], exercise: str, lab: str) -> Diagnosis:
-    nodes = list(dict.fromkeys(job.node for job in jobs if job.node))
-    names = " and ".join(nodes) or "a node"
-    return Diagnosis(
-        symptom="node-lost",
-        title=f"{names} failed under {_list_jobs(jobs)}",
-        why=f"Slurm says {jobs[0].state}: {names} went away while it ran, and the job asked not to be put back into the queue.",
-        next=f"gpucourse ssh {lab} -- sinfo -R says why; gpucourse deploy {lab} repairs a lab of your own; then run it again: "
-        f"gpucourse run {exercise}",
-        nodes=nodes,
-    )
-
-
-def _diagnose_forgotten_jobs(jobs: Sequence[JobRow], exercise: str) -> Diagnosis:
-    return Diagnosis(
-        symptom="job-lost",
-        title=f"Slurm does not know {_list_jobs(jobs)} any more",
-        why="No command saw it end, and it left no note. If slurmctld was killed in the job's first seconds, or the "
-        "whole cluster was restarted, the job is lost. If no command followed the run for some minutes, Slurm has only "
-        "forgotten it, and something killed it so abruptly that it could not write its note.",
-        next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers its jobs",
-        nodes=list(dict.fromkeys(job.node for job in jobs if job.node)),
-    )
-
-
-def _diagnose_signalled_jobs(jobs: Sequence[JobRow], exercise: str) -> Diagnosis:
-    return Diagnosis(
-        symptom="rank-exited",
-        title=f"A signal ended {_list_jobs(jobs)}",
-        why="Slurm sends a signal at the time limit, after scancel, and when a job of higher priority needs the nodes. No "
-        "command followed the run, and Slurm has forgotten the job, so the record cannot say which of these it was.",
-        next=f"gpucourse run {exercise} --timeout 2h, if it needed more time; a cluster with accounting (sacct) remembers its "
-        f"jobs",
-        nodes=list(dict.fromkeys(job.node for job in jobs if job.node)),
-    )
+def _list_nodes(jobs: Sequence[JobRow]) -> list[str]:
+    return list(dict.fromkeys(job.node for job in jobs if job.node))
 
 
 def _list_jobs(jobs: Sequence[JobRow]) -> str:

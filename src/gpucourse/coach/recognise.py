@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gpucourse.coach.evidence import Evidence, Log, split_shared_logs
 from gpucourse.coach.states import diagnose_ends, diagnose_join, diagnose_silences
@@ -11,8 +11,8 @@ from gpucourse.coach.symptoms import SYMPTOMS, Symptom
 from gpucourse.coach.words import find_exception, find_line, find_message
 from gpucourse.model.diagnosis import Diagnosis, LogQuote
 
-_QUOTES = 3
-_MOST = 2
+_MAX_QUOTES = 3
+_MAX_DIAGNOSES = 2
 _WAITED = {"collective-timeout", "nccl-timeout"}  # printed by ranks that reached a collective, about a rank that did not
 
 
@@ -56,7 +56,7 @@ def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
     for diagnosis in next((some for some in ranked if some), []):
         best.setdefault(diagnosis.symptom, diagnosis)
     return (
-        *[*best.values()][:_MOST],
+        *[*best.values()][:_MAX_DIAGNOSES],
         *(diagnosis for diagnosis in _diagnose_clocks(evidence) if diagnosis.symptom not in best),
     )
 
@@ -71,7 +71,7 @@ def _find_symptoms(evidence: Evidence) -> list[_Occurrence]:
                 continue
             occurrence = occurrences.setdefault(id(symptom), _Occurrence(symptom, log, match))
             occurrence.logs.append(log)
-            if len(occurrence.seen) < _QUOTES:
+            if len(occurrence.seen) < _MAX_QUOTES:
                 occurrence.seen.append(log.quote(match.end() - 1))
     return list(occurrences.values())
 
@@ -158,12 +158,7 @@ def _diagnose_clocks(evidence: Evidence) -> list[Diagnosis]:
     off = {node: skew for node, skew in (evidence.skew_s or {}).items() if abs(skew) > limit_s}
     if not off:
         return []
-    clock_symptom = next(symptom for symptom in SYMPTOMS if symptom.word == "clock-skew")
+    symptom = next(symptom for symptom in SYMPTOMS if symptom.word == "clock-skew")
     skews = ", ".join(f"{node} is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}" for node, skew in off.items())
-    diagnosis = Diagnosis(
-        symptom=clock_symptom.word,
-        title=clock_symptom.title,
-        why=f"Against this computer {skews}. {clock_symptom.why}",
-        next=clock_symptom.next,
-    )
-    return [replace(diagnosis, nodes=list(off))]
+    why = f"Compared with this computer, {skews}. {symptom.why}"
+    return [Diagnosis(symptom=symptom.word, title=symptom.title, why=why, next=symptom.next, nodes=list(off))]

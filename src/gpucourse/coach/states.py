@@ -96,35 +96,39 @@ def _find_own_failures(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
     ]
 
 
+def _diagnose_logs(symptom: str, logs: list[Log], title: str, *, why: str, advice: str) -> Diagnosis:
+    """Return a diagnosis of the ranks of these logs, with the last line of each."""
+    nodes = [log.node for log in logs]
+    return Diagnosis(
+        symptom=symptom, title=title, why=why, next=advice, ranks=_ranks(logs), nodes=nodes, seen=_last_words(logs)
+    )
+
+
 def _diagnose_exit(evidence: Evidence, log: Log) -> Diagnosis:
     code = log.code or 0
     if code == _UNOPENED:
         return _diagnose_unopened_output(evidence, log)
     manner = f"by {_signal(code - _SIGNALS)}" if _SIGNALS < code <= _SIGNALS + _LAST_SIGNAL else f"with code {code}"
-    advice = "Its last line may say why." if log.last else "It had printed nothing."
+    sequel = "Its last line may say why." if log.last else "It had printed nothing."
     if evidence.world_size > 1:
-        advice += " Others that were still at work waited for it, or were ended after it."
-    return Diagnosis(
-        symptom="rank-exited",
-        title=f"Rank {log.rank} on {log.node} ended {manner}",
-        why=f"The process of rank {log.rank} ended by itself {manner}, without a traceback. {advice}",
-        next=f"gpucourse logs {evidence.run} --rank {log.rank}; look for sys.exit in the script",
-        ranks=_ranks([log]),
-        nodes=[log.node],
-        seen=_last_words([log]),
+        sequel += " Others that were still at work waited for it, or were ended after it."
+    return _diagnose_logs(
+        "rank-exited",
+        [log],
+        f"Rank {log.rank} on {log.node} ended {manner}",
+        why=f"The process of rank {log.rank} ended by itself {manner}, without a traceback. {sequel}",
+        advice=f"gpucourse logs {evidence.run} --rank {log.rank}; look for sys.exit in the script",
     )
 
 
 def _diagnose_unopened_output(evidence: Evidence, log: Log) -> Diagnosis:
-    return Diagnosis(
-        symptom="rank-exited",
-        title=f"Slurm could not open the output or error file of the job on {log.node or 'its node'}",
+    return _diagnose_logs(
+        "rank-exited",
+        [log],
+        f"Slurm could not open the output or error file of the job on {log.node or 'its node'}",
         why="The job ended with signal 53 before its first line ran: Slurm reports it when it cannot open the file named by "
         "--output or --error. Its folder has to exist on the job's node, and you need permission to write there.",
-        next=f"make the folder, or name another file in #SBATCH --output and --error; then gpucourse run {evidence.exercise}",
-        ranks=_ranks([log]),
-        nodes=[log.node],
-        seen=_last_words([log]),
+        advice=f"make the folder, or name another file in #SBATCH --output and --error; then gpucourse run {evidence.exercise}",
     )
 
 
@@ -146,49 +150,33 @@ def _find_missing_rank(evidence: Evidence, named_rank: int) -> int:
 
 def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log]) -> Diagnosis:
     ranks, nodes = _ranks(waiting), [log.node for log in waiting]
-    quotes = [
-        quote for log in waiting for match in _MISSING_KEY.finditer(log.telling_text) for quote in [log.quote(match.start())]
-    ][:3]
+    quotes = [log.quote(match.start()) for log in waiting for match in _MISSING_KEY.finditer(log.telling_text)][:3]
     names = _name_ranks(ranks)
-    if missing >= evidence.world_size:
-        return Diagnosis(
-            symptom="wrong-world-size",
-            title=f"{names} waited for rank {missing}, which was never started",
-            why=f"{names} {'was' if len(ranks) == 1 else 'were'} given a world of {missing + 1} or more ranks; "
-            f"{evidence.world_size} were "
-            "started. init_process_group returns only when all ranks have joined, so the ranks wait for one that never comes. "
-            "A wrong --nnodes, --nproc-per-node or WORLD_SIZE is the usual reason.",
-            next=f"echo $RANK of $WORLD_SIZE in each rank; gpucourse run {evidence.exercise} --dry-run prints the correct "
-            f"commands",
-            ranks=ranks,
-            nodes=nodes,
-            seen=quotes,
-        )
-    missing_log = evidence.rank(missing)
-    if missing_log is not None and missing_log in waiting:
-        return Diagnosis(
-            symptom="rank-mismatch",
-            title=f"Two processes have the same rank, and none is rank {missing}",
-            why=f"All {evidence.world_size} processes were started, and none of them joined as rank {missing}: two took the "
-            f"same "
-            "rank. RANK set by hand, or --node-rank typed twice, is the usual reason.",
-            next=f"echo $RANK of $WORLD_SIZE in each rank; gpucourse run {evidence.exercise} --dry-run prints the correct "
-            f"commands",
-            ranks=ranks,
-            nodes=nodes,
-            seen=quotes,
-        )
-    node = evidence.node_of(missing)
-    return Diagnosis(
-        symptom="hang-at-init",
-        title=f"Rank {missing} on {node} did not join",
-        why=f"{names} waited in init_process_group for rank {missing}. That rank was not started, is stuck before it joins, "
-        f"or has another address as its meeting point.",
-        next=f"gpucourse logs {evidence.run} --rank {missing}; gpucourse status shows whether {node} is alive",
-        ranks=[missing],
-        nodes=[node],
-        seen=quotes,
+    next_step = (
+        f"echo $RANK of $WORLD_SIZE in each rank; gpucourse run {evidence.exercise} --dry-run prints the correct commands"
     )
+    if missing >= evidence.world_size:
+        symptom, title = "wrong-world-size", f"{names} waited for rank {missing}, which was never started"
+        why = (
+            f"{names} {'was' if len(ranks) == 1 else 'were'} given a world of {missing + 1} or more ranks; "
+            f"{evidence.world_size} were started. init_process_group returns only when all ranks have joined, so the ranks "
+            "wait for one that never comes. A wrong --nnodes, --nproc-per-node or WORLD_SIZE is the usual reason."
+        )
+    elif evidence.rank(missing) in waiting:
+        symptom, title = "rank-mismatch", f"Two processes have the same rank, and none is rank {missing}"
+        why = (
+            f"All {evidence.world_size} processes were started, and none of them joined as rank {missing}: two took the same "
+            "rank. RANK set by hand, or --node-rank typed twice, is the usual reason."
+        )
+    else:
+        ranks, nodes = [missing], [evidence.node_of(missing)]
+        symptom, title = "hang-at-init", f"Rank {missing} on {nodes[0]} did not join"
+        why = (
+            f"{names} waited in init_process_group for rank {missing}. That rank was not started, is stuck before it joins, or "
+            "has another address as its meeting point."
+        )
+        next_step = f"gpucourse logs {evidence.run} --rank {missing}; gpucourse status shows whether {nodes[0]} is alive"
+    return Diagnosis(symptom=symptom, title=title, why=why, next=next_step, ranks=ranks, nodes=nodes, seen=quotes)
 
 
 def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
@@ -209,46 +197,38 @@ def _diagnose_killed_rank(evidence: Evidence, log: Log, victims: Sequence[Log]) 
         consequence = " The others lost their peer in the middle of a collective."
     elif evidence.world_size > 1:
         consequence = " Others that were still at work were ended after it."
-    return Diagnosis(
-        symptom="rank-killed",
-        title=f"Rank {log.rank} on {log.node} was killed",
-        why=f"Rank {log.rank} ended by signal 9 without a message: another process killed it, or the kernel did "
-        f"because memory ran out.{consequence}",
-        next=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it prints nothing, another "
-        f"process killed the rank",
-        ranks=_ranks([log]),
-        nodes=[log.node],
-        seen=_last_words([log]),
+    return _diagnose_logs(
+        "rank-killed",
+        [log],
+        f"Rank {log.rank} on {log.node} was killed",
+        why=f"Rank {log.rank} ended by signal 9 without a message: another process killed it, or the kernel did because memory "
+        f"ran out.{consequence}",
+        advice=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it prints nothing, "
+        f"another process killed the rank",
     )
 
 
 def _diagnose_crash(evidence: Evidence, log: Log) -> Diagnosis:
-    name = _CRASHES[log.code or 0]
-    return Diagnosis(
-        symptom="rank-crashed",
-        title=f"Rank {log.rank} on {log.node} crashed ({name})",
-        why=f"The process of rank {log.rank} crashed in native code: a bug in a library or an extension, or a collective "
-        f"whose tensors do not match.",
-        next=f"gpucourse logs {evidence.run} --rank {log.rank}; with PYTHONFAULTHANDLER=1 it prints where it was",
-        ranks=_ranks([log]),
-        nodes=[log.node],
-        seen=_last_words([log]),
+    return _diagnose_logs(
+        "rank-crashed",
+        [log],
+        f"Rank {log.rank} on {log.node} crashed ({_CRASHES[log.code or 0]})",
+        why=f"The process of rank {log.rank} crashed in native code: a bug in a library or an extension, or a collective whose "
+        f"tensors do not match.",
+        advice=f"gpucourse logs {evidence.run} --rank {log.rank}; with PYTHONFAULTHANDLER=1 it prints where it was",
     )
 
 
 def _diagnose_early_exit(evidence: Evidence, logs: list[Log]) -> Diagnosis:
-    ranks = _ranks(logs)
-    return Diagnosis(
-        symptom="left-early",
-        title=f"{_name_ranks(ranks)} had already exited",
-        why=f"{_name_ranks(ranks)} exited normally, and the others still call collectives. The usual "
-        f"reasons are "
-        "shares of the data that differ by a batch, or a branch on rank around a collective.",
-        next=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) "
-        f"makes shares equal",
-        ranks=ranks,
-        nodes=[log.node for log in logs],
-        seen=_last_words(logs),
+    names = _name_ranks(_ranks(logs))
+    return _diagnose_logs(
+        "left-early",
+        logs,
+        f"{names} had already exited",
+        why=f"{names} exited normally, and the others still call collectives. The usual reasons are shares of the data that "
+        "differ by a batch, or a branch on rank around a collective.",
+        advice=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) makes "
+        f"shares equal",
     )
 
 
@@ -258,8 +238,7 @@ def _diagnose_unstarted_ranks(evidence: Evidence, ranks: list[int]) -> Diagnosis
         symptom="never-started",
         title=f"{_name_ranks(ranks)} never started",
         why=f"The launcher on {' and '.join(nodes)} started no process: launchers wait for each other until all nodes have "
-        f"come, with "
-        "the same --nnodes, --master-addr and --master-port.",
+        "come, with the same --nnodes, --master-addr and --master-port.",
         next=f"gpucourse logs {evidence.run} shows what the launchers say; gpucourse run {evidence.exercise} --dry-run prints "
         f"their commands",
         ranks=ranks,
@@ -277,16 +256,14 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
     explanation = explanations.get(silent[0].doing, "") if len(silent) == 1 else ""
     longest = max(silence.seconds for silence in silent)
     since = f" for {longest:.0f} s" if longest else ""
+    logs = f"gpucourse logs {evidence.run}"
+    where = f"{logs} --rank {ranks[0]}:" if len(ranks) == 1 else f"{logs} --times shows which rank fell silent first;"
     return Diagnosis(
         symptom="silent-rank",
         title=f"{_name_ranks(ranks)} fell silent",
-        why=f"{_name_ranks(ranks)} had printed nothing{since} while the run went on. {explanation}"
-        "A hang in the middle means that one rank calls other collectives than the rest, "
-        "or hangs in something else: a read, a lock, a loop.",
-        next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?"
-        if len(ranks) == 1
-        else f"gpucourse logs {evidence.run} --times shows which rank fell silent first; what comes after its last line in "
-        f"the script?",
+        why=f"{_name_ranks(ranks)} had printed nothing{since} while the run went on. {explanation}A hang in the middle means "
+        "that one rank calls other collectives than the rest, or hangs in something else: a read, a lock, a loop.",
+        next=f"{where} what comes after its last line in the script?",
         ranks=ranks,
         nodes=list(dict.fromkeys(silence.node for silence in silent)),
         seen=[LogQuote(node=silence.node, rank=silence.rank, line=silence.last) for silence in silent if silence.last][:3],

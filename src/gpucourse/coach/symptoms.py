@@ -1,8 +1,8 @@
 """The symptoms that are recognised by log text, as data: one entry per symptom, with signs as regular expressions.
 
-`source` says where a sign comes from: `seen` in a log that this course's tests reproduce with real torch and gloo, `documented`
-by the library that prints it (NCCL and CUDA need GPUs). A sign is searched in the whole end of a log; `why` and `next` may
-contain its named groups, and {rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
+Signs of NCCL, CUDA and drivers are from the documents of these libraries, because they need GPUs; the others were seen in logs
+of real torch and gloo. A sign is searched in the whole end of a log; `why` and `next` may contain its named groups, and {rank},
+{node}, {python}, {exercise}, {module}, {run} and {world}.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ class Symptom:
     instead: str = ""
     weight: Weight = "cause"
     general: bool = False
-    source: Literal["seen", "documented"] = "seen"
 
     def read_words(self, text: str) -> dict[str, str]:
         """Return what the named groups of all signs match in the text: the last sign that matches need not contain every
@@ -141,7 +140,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         why="The job used more of the node's memory than it had asked for, and the kernel ended the process that was largest: "
         "the script, or a worker of its DataLoader.",
         next="ask for more in the batch file (#SBATCH --mem=32G), or use less: fewer num_workers, a smaller batch_size",
-        source="documented",
     ),
     Symptom(
         word="shared-memory",
@@ -153,7 +151,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="Workers of a DataLoader, and NCCL between GPUs of one machine, hand their data over in /dev/shm. It is full.",
         next="use fewer num_workers, or start the container with more (--shm-size); df -h /dev/shm shows how much there is",
-        source="documented",
     ),
     Symptom(
         word="rank-mismatch",
@@ -251,7 +248,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         why="A rank has no GPU of its own: choose it by LOCAL_RANK, not by RANK, and start no more processes on a node than "
         "it has GPUs.",
         next="set --nproc-per-node to the number of GPUs that nvidia-smi -L lists on each node",
-        source="documented",
     ),
     Symptom(
         word="driver",
@@ -264,7 +260,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         why="This build of torch needs a newer driver, or was not built for this GPU.",
         next="gpucourse doctor; nvidia-smi shows the driver's CUDA version, torch.cuda.get_arch_list() what torch was built "
         "for",
-        source="documented",
     ),
     Symptom(
         word="nccl-timeout",
@@ -275,7 +270,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         next="gpucourse logs {run} --fold shows which rank printed less; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 records the last "
         "calls",
         weight="follows",
-        source="documented",
     ),
     Symptom(
         word="nccl-error",
@@ -296,7 +290,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         followed=r"NCCL_DEBUG=INFO\b",
         instead="its lines `NCCL INFO NET/` say which interface it chose: gpucourse logs {run}; set NCCL_SOCKET_IFNAME to the "
         "one of the private address; as a last resort, NCCL_P2P_DISABLE=1",
-        source="documented",
     ),
     Symptom(
         word="cuda-error",
@@ -306,7 +299,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         next="--env CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid shows faults of the "
         "hardware",
         general=True,
-        source="documented",
     ),
     Symptom(
         word="nccl-error",
@@ -322,7 +314,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         next="gpucourse logs {run} --fold shows the rank that ended first; if there is none, run again with --env "
         "NCCL_DEBUG=INFO",
         weight="follows",
-        source="documented",
     ),
     # The shell: a batch file that it cannot read, commands that are not on the node.
     Symptom(
@@ -346,9 +337,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             _LINE_OF_SHELL + r"module: command not found" + _NOT_OF_SCRIPT,
             r"(?m)^(?P<file>[^\s:]+): (?P<line>\d+): module: not found" + _NOT_OF_SCRIPT,
         ),
-        why="Line {line} loads software with `module` (Environment Modules, or Lmod), as on the cluster that it was "
-        "written for. Here software is installed without modules, or the shell of a job does not read the file that defines "
-        "`module`.",
+        why="Line {line} loads software with `module` (Environment Modules, or Lmod), as on the cluster that it was written "
+        "for. Here software is installed without modules, or the shell of a job does not read the file that defines `module`.",
         next="leave the `module` lines out and name the Python that has the packages; on a cluster with modules put "
         "`source /etc/profile` above them, or begin the file with #!/bin/bash -l",
     ),
@@ -482,8 +472,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="The name of a server cannot be looked up",
         signs=(_FETCH + r"(?:\[Errno (?:-2|-5|8)\]|Name or service not known|No address associated|nodename nor)[^\n]*",),
         why="No name server that {node} asks knows {name}: the node cannot reach the internet, as on many clusters, or the "
-        "name "
-        "is misspelt.",
+        "name is misspelt.",
         next="gpucourse ssh {module} -- getent hosts NAME; if the node cannot reach the internet, download the files "
         "elsewhere and upload the folder with --with PATH",
     ),
@@ -502,8 +491,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         why="The script fetches a model or data set from the internet, and {node} cannot reach it: on many clusters only the "
         "login node can, or a proxy is needed.",
         next="download it once on a computer with a connection, upload the folder with --with PATH and give the script its "
-        "path; "
-        "HF_HOME and TORCH_HOME say where Hugging Face and torch look",
+        "path; HF_HOME and TORCH_HOME say where Hugging Face and torch look",
     ),
     Symptom(
         word="no-keyboard",
@@ -610,7 +598,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         why="Credentials, certificates and make compare times, and fail if the clocks of two machines differ.",
         next="timedatectl shows the clock of each node; chronyc makestep sets the clock (simulated nodes share this "
         "computer's)",
-        source="documented",
     ),
     Symptom(
         word="wrong-interface",

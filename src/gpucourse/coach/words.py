@@ -72,7 +72,7 @@ def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
     first = _last_traceback(lines, ended_itself=ended_itself)
     if first is None:
         first = _last_error(lines) if ended_itself else len(lines)
-    return "".join(line if place >= first or _is_library(line) else _blank(line) for place, line in enumerate(lines))
+    return "".join(line if place >= first or _is_library(line) else blank(line) for place, line in enumerate(lines))
 
 
 def find_exception(text: str) -> tuple[str, int] | None:
@@ -121,7 +121,7 @@ def _blank_launchers(lines: list[str]) -> list[str]:
     remaining = list(lines)
     for header, end in reports:
         last = _find_end_of_summary(lines, end)
-        remaining[header : last + 1] = map(_blank, lines[header : last + 1])
+        remaining[header : last + 1] = map(blank, lines[header : last + 1])
     return remaining
 
 
@@ -196,6 +196,7 @@ def _bare(line: str) -> str:
     return _PREFIX.sub("", line, count=1)
 
 
-def _blank(line: str) -> str:
+def blank(line: str) -> str:
+    """Return as many blanks as the line has characters, and its line end."""
     body = line.rstrip("\r\n")
     return " " * len(body) + line[len(body) :]

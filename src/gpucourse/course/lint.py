@@ -206,7 +206,7 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
             continue
         text = (catalog.folders.exercises / sources[fault.file]).read_text(encoding="utf-8")
         judge = catalog.judge(module, name_fault_judge(fault))
-        yield from (f"{label}: {reason}" for reason in check_fault(fault, text, judge))
+        yield from (f"{label}: {reason}" for reason in check_fault(fault, text))
         if not judge.is_file():
             yield f"{label}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
 

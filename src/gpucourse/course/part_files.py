@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -35,7 +34,6 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
     )
     if solution.read_bytes() == second_solution.read_bytes():
         yield f"{OTHER}/{file.name} is the same as the first solution: write a different one, which must pass as well"
-    yield from find_judge_gaps(judge)
     try:
         ways = read_ways(judge)
     except (SyntaxError, ValueError) as error:
@@ -115,41 +113,13 @@ def find_missing_files(file: Path, judge: Path) -> list[str]:
     return [path.relative_to(file.parent).as_posix() for path in (judge, *list_solutions(file)) if not path.is_file()]
 
 
-def find_judge_gaps(judge: Path) -> Iterator[str]:
-    """Yield what is wrong in a judge file itself: no judge function, ways that it names but WAYS lacks, ways that it never
-    names."""
-    label = f"{judge.parent.name}/{judge.name}"
-    try:
-        tree = ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name)
-    except (SyntaxError, ValueError):
-        return  # `read_ways` reports it
-    if not any(isinstance(node, ast.FunctionDef) and node.name == "judge" for node in tree.body):
-        yield f"{label}: has no function judge(part)"
-    ways = [key.value for key in _list_way_keys(tree) if isinstance(key, ast.Constant) and isinstance(key.value, str)]
-    yield from (f"{label}: way {name} appears twice in WAYS" for name, count in Counter(ways).items() if count > 1)
-    named = [node.args[0] for node in ast.walk(tree) if _is_call_of(node, "wrong") and isinstance(node, ast.Call) and node.args]
-    words = {name.value for name in named if isinstance(name, ast.Constant) and isinstance(name.value, str)}
-    yield from (f"{label}: part.wrong names {word}, and WAYS has no such way" for word in sorted(words - {*ways}) if ways)
-    if _decides_alone(tree, named):
-        texts = Counter(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-        yield from (f"{label}: no line of judge names the way {name}" for name in dict.fromkeys(ways) if texts[name] == 1)
-
-
-def _decides_alone(tree: ast.Module, named: list[ast.expr]) -> bool:
-    """Return whether a judge names its ways in its own text: no helper of the course does it, and no name is put together."""
-    allowed_roots = {*sys.stdlib_module_names, "gpucourse", "torch"}
-    roots = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    roots += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return all(name.split(".")[0] in allowed_roots for name in roots) and all(isinstance(name, ast.Constant) for name in named)
-
-
 def name_fault_judge(fault: CodeFault) -> str:
     """Return the name of the judge of a fault's repaired copy, without its suffix."""
     return f"fault_{fault.id.replace('-', '_')}"
 
 
-def check_fault(fault: CodeFault, text: str, judge: Path) -> Iterator[str]:
-    """Yield what is wrong with a fault in code, in a file that contains `text`, and with its judge."""
+def check_fault(fault: CodeFault, text: str) -> Iterator[str]:
+    """Yield what is wrong with a fault in code, in a file that contains `text`."""
     if (count := text.count(fault.was)) != 1:
         yield f"the text that it changes occurs {count} times in {fault.file}, but must occur once"
     elif fault.was == fault.becomes:
@@ -159,8 +129,6 @@ def check_fault(fault: CodeFault, text: str, judge: Path) -> Iterator[str]:
             ast.parse(text.replace(fault.was, fault.becomes))
         except (SyntaxError, ValueError) as error:
             yield f"with it {fault.file} is not Python any more: {error}"
-    if judge.is_file():
-        yield from find_judge_gaps(judge)
 
 
 def _list_broken(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
@@ -171,15 +139,6 @@ def _list_broken(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
                 ast.parse(path.read_text(encoding="utf-8"), filename=path.name)
             except (SyntaxError, ValueError) as error:
                 yield path, str(error)
-
-
-def _is_call_of(node: ast.AST, method: str) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
-
-
-def _list_way_keys(tree: ast.Module) -> list[ast.expr | None]:
-    dictionary = _find_ways(tree)
-    return dictionary.keys if dictionary else []
 
 
 def _find_ways(tree: ast.Module) -> ast.Dict | None:

@@ -21,9 +21,6 @@ from gpucourse.model.plan import LaunchPlan
 PLAN_KEYS = frozenset({"world_size", "nodes", *(field.name for field in fields(LaunchPlan))})
 RUN_KEYS = frozenset({"state", "nodes", "world_size"})
 """The keys of a run that checks and questions may read beside its metrics."""
-RUN_FILES = frozenset({"metrics.json", "run.json", "plan.json", "env.json", "verdict.json", "screen.svg", "transcript.txt"})
-RUN_FOLDERS = ("outputs", "logs", "yours")
-"""The folders and files of a run beside its pictures and the files for Slurm."""
 
 _NUMBER = r"(?:\d+|B)(?:\.\d+)?"
 _COMMAND = re.compile(
@@ -48,7 +45,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
                 yield f"{exercise.id}.builds_on: there is no exercise {number}{did_you_mean(number, other_ids)}"
         yield from (f"{exercise.id}.{line}" for line in _check_lab(module, exercise))
         yield from (f"{exercise.id}.{line}" for line in find_unknown_values(exercise))
-        yield from (f"{exercise.id}.{line}" for line in (*_find_doubles(exercise), *_find_lost_deliverables(exercise)))
+        yield from (f"{exercise.id}.{line}" for line in _find_doubles(exercise))
         if circle := _find_circle({item.id: item.builds_on for item in _list_exercises(catalog)}, exercise.id):
             yield f"{exercise.id}.builds_on: {' builds on '.join(circle)}: no learner could begin"
         yield from _find_shared_faults(catalog, exercise)
@@ -158,20 +155,6 @@ def _find_doubles(exercise: Exercise) -> Iterator[str]:
     }
     for place, items in groups.items():
         yield from (f"{place}: {item[:60]} appears twice" for item, count in Counter(items).items() if count > 1)
-
-
-def _find_lost_deliverables(exercise: Exercise) -> Iterator[str]:
-    """Yield deliverables at paths of a run's folder to which no file is ever written."""
-    for deliverable in exercise.deliverables:
-        folder, *below = deliverable.source.split("/")
-        plain = not set("*?[") & set(deliverable.source)
-        label = f"deliverables: {deliverable.source} ({deliverable.title})"
-        if not below and plain and not folder.endswith((".png", ".svg")) and folder not in RUN_FILES:
-            yield f"{label}: a run leaves no such file; what the script writes is in outputs/NODE: outputs/*/{folder}"
-        elif below and folder not in RUN_FOLDERS and plain:
-            yield f"{label}: a run has no folder {folder}; it has {', '.join(RUN_FOLDERS)}"
-        elif folder == "outputs" and len(below) == 1 and "**" not in below[0]:
-            yield f"{label}: what the script writes is in a folder for each node: outputs/*/{below[0]}"
 
 
 def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-LARGEST = 1 << 20
+MAX_BYTES = 1 << 20
 """The most bytes of a file that is compared line by line."""
-MOST_LINES, LONGEST_LINE = 400, 200
+MAX_LINES, MAX_LINE = 400, 200
 """The most lines of a diff, and characters of a line, that are shown."""
-_MOST_COMPARED = 20_000  # lines: at worst, the time to compare grows with their square
+_MAX_COMPARED = 20_000  # lines: at worst, the time to compare grows with their square
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileEdit:
     """One file that is not as the course has it. `part`: it is one that the learner writes. `added` and `removed` count lines,
-    None where they could not be compared; `lines` is the unified diff, cut at `MOST_LINES`; `note` says what that does not
+    None if they could not be compared; `lines` is the unified diff, cut at `MAX_LINES`; `note` says what that does not
     show.
     """
 
@@ -34,15 +34,14 @@ class FileEdit:
 
 def compare_files(file: str, original: bytes, edited: bytes, *, part: bool) -> FileEdit:
     """Return the edit of one file as a unified diff against the course's original."""
-    if max(len(original), len(edited)) > LARGEST:
-        return FileEdit(
-            file=file, part=part, added=None, removed=None, note=f"larger than {LARGEST >> 20} MiB, so not compared"
-        )
     before, after = (text.decode(errors="replace").splitlines() for text in (original, edited))
-    if max(len(before), len(after)) > _MOST_COMPARED:
-        return FileEdit(
-            file=file, part=part, added=None, removed=None, note=f"more than {_MOST_COMPARED} lines, so not compared"
-        )
+    limit = ""
+    if max(len(original), len(edited)) > MAX_BYTES:
+        limit = f"larger than {MAX_BYTES >> 20} MiB"
+    elif max(len(before), len(after)) > _MAX_COMPARED:
+        limit = f"more than {_MAX_COMPARED} lines"
+    if limit:
+        return FileEdit(file=file, part=part, added=None, removed=None, note=f"{limit}, so not compared")
     diff = list(difflib.unified_diff(before, after, f"course/{file}", f"learner/{file}", lineterm="", n=2))
     body = diff[2:]
     return FileEdit(
@@ -50,8 +49,8 @@ def compare_files(file: str, original: bytes, edited: bytes, *, part: bool) -> F
         part=part,
         added=sum(line.startswith("+") for line in body),
         removed=sum(line.startswith("-") for line in body),
-        lines=tuple(line[:LONGEST_LINE] for line in diff[:MOST_LINES]),
-        note=f"{len(diff) - MOST_LINES} more lines" if len(diff) > MOST_LINES else "" if body else "only line ends differ",
+        lines=tuple(line[:MAX_LINE] for line in diff[:MAX_LINES]),
+        note=f"{len(diff) - MAX_LINES} more lines" if len(diff) > MAX_LINES else "" if body else "only line ends differ",
     )
 
 

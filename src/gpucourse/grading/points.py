@@ -134,9 +134,7 @@ def _part(part: RubricPart, exercises: Sequence[str] | None, evidence: Mapping[s
 
 def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvidence]) -> RowScore:
     scores = [score for name in row.exercises or exercises if (score := _exercise(row, evidence.get(name), name))]
-    pieces = tuple(
-        replace(piece, share=piece.share / len(scores), waits=waits) for weighed in scores for piece, waits in weighed
-    )
+    pieces = tuple(replace(piece, share=piece.share / len(scores)) for score in scores for piece in score)
     levels = [evidence[piece.exercise].level for piece in pieces if piece.got and piece.exercise in evidence]
     return RowScore(
         id=row.id,
@@ -150,25 +148,28 @@ def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvid
     )
 
 
-Weighed = tuple[Piece, float]
-"""One share of a row, and how much of it waits for a review."""
-
-
-def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[Weighed]:
+def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[Piece]:
     """Return the evidence of one exercise for a row: its kinds of evidence, each with its share of the exercise's points; empty
     if it requires nothing of these kinds."""
     if evidence is None:
-        return [
-            (_make_piece(name, kind, 0, 1, "not in this course", share=share), 0.0) for kind, share in row.shares(KINDS).items()
-        ]
+        missing = {kind: _make_piece(name, kind, 0, 1, "not in this course") for kind in KINDS}
+        return [replace(missing[kind], share=share) for kind, share in row.shares(KINDS).items()]
     pieces = {kind: piece for kind in row.evidence if (piece := _PIECES[kind](evidence)) is not None}
-    return [(replace(pieces[kind][0], share=share), pieces[kind][1]) for kind, share in row.shares(pieces.keys()).items()]
+    return [replace(pieces[kind], share=share) for kind, share in row.shares(pieces.keys()).items()]
 
 
-def _make_piece(
-    exercise: str, kind: Kind, points: float, of: int, note: str = "", short: str = "", share: float = 0.0
-) -> Piece:
-    return Piece(exercise=exercise, kind=kind, got=points, of=of, share=share, note=note, short=short or note)
+def _make_piece(exercise: str, kind: Kind, points: float, of: int, note: str = "", short: str = "", waits: int = 0) -> Piece:
+    return Piece(exercise=exercise, kind=kind, got=points, of=of, waits=float(waits), note=note, short=short or note)
+
+
+def _group_by_state(states: Sequence[tuple[str, str]], names: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the ids that are in each of the named states, by the name of the state. `states` are pairs of id and state."""
+    groups = {name: [item for item, state in states if state == word] for word, name in names.items()}
+    return {name: ids for name, ids in groups.items() if ids}
+
+
+def _list_groups(groups: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"{name}: {', '.join(ids)}" for name, ids in groups.items()]
 
 
 def _void(evidence: ExerciseEvidence) -> str:
@@ -180,57 +181,49 @@ def _void(evidence: ExerciseEvidence) -> str:
     return f"changed after the run: {', '.join(evidence.changed[:3])}" if evidence.changed else ""
 
 
-def _checks(evidence: ExerciseEvidence) -> Weighed | None:
+def _checks(evidence: ExerciseEvidence) -> Piece | None:
     if reason := _void(evidence):
-        return _make_piece(evidence.exercise, "checks", 0, max(1, len(evidence.checks)), reason), 0.0
-    relevant = [check for check in evidence.checks if not (check.verdict == "not_measured" and check.evidence == "gpu")]
+        return _make_piece(evidence.exercise, "checks", 0, max(1, len(evidence.checks)), reason)
+    relevant = [
+        (check.id, check.verdict)
+        for check in evidence.checks
+        if not (check.verdict == "not_measured" and check.evidence == "gpu")
+    ]
     if not relevant:
-        return (
-            (_make_piece(evidence.exercise, "checks", 0, len(evidence.checks), "needs a GPU"), 0.0) if evidence.checks else None
-        )
-    words = {"failed": "failed", "error": "in error", "not_measured": "not measured"}
-    lacking = {name: ids for word, name in words.items() if (ids := [check.id for check in relevant if check.verdict == word])}
-    note = "; ".join(f"{name}: {', '.join(ids)}" for name, ids in lacking.items())
-    short = (
-        ", ".join([f"of {len(relevant)} checks", *(f"{len(ids)} {name}" for name, ids in lacking.items())]) if lacking else ""
-    )
-    passed = sum(check.verdict == "passed" for check in relevant)
-    return _make_piece(evidence.exercise, "checks", passed, len(relevant), note, short), 0.0
+        return _make_piece(evidence.exercise, "checks", 0, len(evidence.checks), "needs a GPU") if evidence.checks else None
+    lacking = _group_by_state(relevant, {"failed": "failed", "error": "in error", "not_measured": "not measured"})
+    counts = ", ".join(f"{len(ids)} {name}" for name, ids in lacking.items())
+    short = f"of {len(relevant)} checks, {counts}" if lacking else ""
+    passed = sum(verdict == "passed" for _, verdict in relevant)
+    return _make_piece(evidence.exercise, "checks", passed, len(relevant), "; ".join(_list_groups(lacking)), short)
 
 
-def _deliverables(evidence: ExerciseEvidence) -> Weighed | None:
+def _deliverables(evidence: ExerciseEvidence) -> Piece | None:
     if not evidence.wanted:
         return None
+    count = len(evidence.wanted)
     if reason := _void(evidence):
-        return _make_piece(evidence.exercise, "deliverables", 0, len(evidence.wanted), reason), 0.0
+        return _make_piece(evidence.exercise, "deliverables", 0, count, reason)
     missing = [title for title in evidence.wanted if title not in evidence.handed_in]
     note = f"missing: {', '.join(missing)}" if missing else ""
-    short = f"{len(missing)} of {len(evidence.wanted)} files missing" if missing else ""
-    return _make_piece(
-        evidence.exercise, "deliverables", len(evidence.wanted) - len(missing), len(evidence.wanted), note, short
-    ), 0.0
+    short = f"{len(missing)} of {count} files missing" if missing else ""
+    return _make_piece(evidence.exercise, "deliverables", count - len(missing), count, note, short)
 
 
-def _yours(evidence: ExerciseEvidence) -> Weighed | None:
+def _yours(evidence: ExerciseEvidence) -> Piece | None:
     if not evidence.parts:
         return None
+    judged = {part.id: _judge_part(part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts}
+    states = {part: state for part, (state, _) in judged.items()}
     words = {"open": "to write", "failed": "wrong", "error": "not judged", "solution": "as the course's solution"}
-    states = {part.id: _judge_part(part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts}
-    lacking = {
-        name: ids for word, name in words.items() if (ids := [part for part, (state, _) in states.items() if state == word])
-    }
-    lacking |= (
-        {"marked down": ids}
-        if (ids := [part for part, (state, points) in states.items() if state == "judged" and points < 1])
-        else {}
-    )
-    reasons = [f"{part.id}: {part.says}" for part in evidence.parts if states[part.id][0] == "error" and part.says]
+    lacking = _group_by_state([*states.items()], {**words, "less": "marked down"})
+    reasons = [f"{part.id}: {part.says}" for part in evidence.parts if states[part.id] == "error" and part.says]
     waits = len(lacking.get(words["solution"], ()))
     person = [f"{waits} need{'s' if waits == 1 else ''} review"] if waits else []
-    note = "; ".join([*(f"{name}: {', '.join(ids)}" for name, ids in lacking.items()), *reasons, *person])
+    note = "; ".join([*_list_groups(lacking), *reasons, *person])
     short = ", ".join([*(f"{len(ids)} part{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items()), *person])
-    points = sum(points for _, points in states.values())
-    return _make_piece(evidence.exercise, "yours", points, len(evidence.parts), note, short), float(waits)
+    points = sum(points for _, points in judged.values())
+    return _make_piece(evidence.exercise, "yours", points, len(evidence.parts), note, short, waits)
 
 
 def _list_learner_judged(evidence: ExerciseEvidence) -> tuple[str, ...]:
@@ -243,41 +236,37 @@ def _judge_part(part: PartResult, review: PartReview) -> tuple[str, float]:
     """Return the state of a part, and what it counts from 0 to 1: a reviewer's judgement takes precedence over the judge's. A
     solution of the course counts nothing until a reviewer accepts it."""
     if review.share is not None:
-        return "judged", review.share
+        return "judged" if review.share == 1 else "less", review.share
     if part.verdict == "passed" and review.is_solution:
         return "solution", 0.0
     return part.verdict, float(part.verdict == "passed")
 
 
-def _answers(evidence: ExerciseEvidence) -> Weighed | None:
+def _answers(evidence: ExerciseEvidence) -> Piece | None:
     questions = [*evidence.answers, *([evidence.prediction] if evidence.prediction else [])]
     relevant = [answer for answer in questions if answer.evidence != "gpu" or evidence.level == "gpu"]
     if not relevant:
-        return (_make_piece(evidence.exercise, "answers", 0, len(questions), "needs a GPU"), 0.0) if questions else None
+        return _make_piece(evidence.exercise, "answers", 0, len(questions), "needs a GPU") if questions else None
     points = sum(_credit(answer) for answer in relevant)
     waits = sum(answer.verdict == "kept" and answer.share is None for answer in relevant)
-    words = {"open": "open", "failed": "wrong", "error": "not comparable"}
-    lacking = {
-        name: ids for word, name in words.items() if (ids := [answer.id for answer in relevant if answer.verdict == word])
-    }
-    later = [answer.id for answer in relevant if answer.verdict == "passed" and _credit(answer) < 1]
-    lacking |= {"right late": later} if later else {}
+    states = [
+        (answer.id, "late" if answer.verdict == "passed" and _credit(answer) < 1 else answer.verdict) for answer in relevant
+    ]
+    lacking = _group_by_state(states, {"open": "open", "failed": "wrong", "error": "not comparable", "late": "right late"})
     self_judged = sum(answer.self_judged for answer in relevant)
-    person = (
-        [f"{waits} need{'s' if waits == 1 else ''} review{f' ({self_judged} self-judged, not counted)' if self_judged else ''}"]
-        if waits
-        else []
-    )
-    note = "; ".join([f"{name}: {', '.join(ids)}" for name, ids in lacking.items()] + person)
-    short = ", ".join([f"{len(ids)} {name}" for name, ids in lacking.items()] + person)
-    return _make_piece(evidence.exercise, "answers", points, len(relevant), note, short), float(waits)
+    person = [f"{waits} need{'s' if waits == 1 else ''} review"] if waits else []
+    if waits and self_judged:
+        person = [f"{person[0]} ({self_judged} self-judged, not counted)"]
+    note = "; ".join([*_list_groups(lacking), *person])
+    short = ", ".join([*(f"{len(ids)} {name}" for name, ids in lacking.items()), *person])
+    return _make_piece(evidence.exercise, "answers", points, len(relevant), note, short, waits)
 
 
 def _credit(answer: AnswerResult) -> float:
     return answer.share if answer.share is not None else 1.0 if answer.verdict == "passed" else 0.0
 
 
-_PIECES: Mapping[Kind, Callable[[ExerciseEvidence], Weighed | None]] = {
+_PIECES: Mapping[Kind, Callable[[ExerciseEvidence], Piece | None]] = {
     "checks": _checks,
     "deliverables": _deliverables,
     "yours": _yours,

@@ -172,7 +172,7 @@ def _check_size(files: Mapping[str, Path]) -> None:
 def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
     root = context.paths.root
     folders = [context.paths.deliverables_root, context.paths.exercises]
-    single = [context.paths.identity, context.paths.quiz, context.paths.attempt_counts]
+    single = [context.paths.identity, context.paths.quiz]
     for module in context.catalog.modules:
         for exercise in module.exercises:
             records = [evidence.find_counting_run(context.paths, exercise), evidence.find_answered_run(context.paths, exercise)]

@@ -12,7 +12,7 @@ from gpucourse.course.answer_sheet import load_sheet
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UsageError
 from gpucourse.grading.answers import fingerprint, judge
 from gpucourse.grading.checks import on_gpu
-from gpucourse.learning.attempts import JUDGED, History, read_history
+from gpucourse.learning.attempts import JUDGED, Attempts, count_wrong, is_submitted, read_attempts
 from gpucourse.learning.mutations import judge_mutation
 from gpucourse.learning.predictions import judge_predictions
 from gpucourse.model.answer import AnswerResult, Judgement, Review
@@ -85,7 +85,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
     files are damaged or have changed since it ended, only the answers that are about the run cannot be compared.
     """
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
-    history = None if in_sheet else read_history(context.paths, exercise.id)
+    attempts = None if in_sheet else read_attempts(context.paths, exercise.id)
     judgements = read_judgements(context.reviewed, exercise.id)
     self_judgements = read_self_judgements(context.paths, exercise.id)
     run_evidence, gpu, trouble = None, False, ""
@@ -102,7 +102,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
     results = (
         judge_mutation(context, exercise, question)
         if question.kind == "mutation"
-        else _weigh_attempts(judge_answer, question, history)
+        else _weigh_attempts(judge_answer, question, attempts)
         for question in exercise.questions
     )
     return tuple(replace(result, said=trouble) if trouble and result.verdict == "error" else result for result in results)
@@ -274,19 +274,15 @@ def _find_candidate(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunR
 
 
 def _weigh_attempts(
-    judge_answer: Callable[[Question, int], AnswerResult], question: Question, history: History | None
+    judge_answer: Callable[[Question, int], AnswerResult], question: Question, attempts: Attempts | None
 ) -> AnswerResult:
     """Return what an answer is worth after the attempts before it; open if it was never submitted."""
     result = judge_answer(question, 0)
-    if history is None or result.verdict not in JUDGED:
+    if attempts is None or result.verdict not in JUDGED:
         return result
-    if not history.has(question.id, result.answer or ""):
+    if not is_submitted(attempts, result):
         return replace(result, verdict="open", said=_NOT_GIVEN, explanation="", share=None, final=False)
-    if wrong := history.count_wrong(question.id, result.answer or ""):
-        result = judge_answer(question, wrong)
-    if history.complete:
-        return result
-    return replace(result, share=0.0, said=f"{result.said}; counts 0%: attempts at this exercise were removed")
+    return judge_answer(question, count_wrong(attempts, result))
 
 
 _NOT_GIVEN = "is in answers.yaml, but not submitted yet: gpucourse answer"

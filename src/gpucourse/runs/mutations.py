@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import CheckFailed, UnknownName, UsageError
-from gpucourse.grading.edits import LARGEST
+from gpucourse.grading.edits import MAX_BYTES
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
@@ -51,7 +51,7 @@ def keep_edited_files(context: Context, record: RunRecord) -> None:
     record.edited = list(edited)
     parts = {part.file for part in exercise.yours}
     for name, copy in edited.items():
-        if name not in parts and copy.stat().st_size <= LARGEST:
+        if name not in parts and copy.stat().st_size <= MAX_BYTES:
             copy_file(copy, runs.files_of(context.paths, record).edited_file(name))
 
 

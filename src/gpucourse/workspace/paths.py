@@ -29,8 +29,6 @@ class WorkspacePaths(Folder):
     delivery_list = Place(".gpucourse/delivered.json")
     hints = Place(".gpucourse/hints.json")  # the number of hints of each exercise that the learner has seen
     quiz = Place(".gpucourse/quiz.json")  # every attempt at the quiz
-    # The number of answers that were given to the choices and numbers of each exercise.
-    attempt_counts = Place(".gpucourse/attempts.json")
     drills = Place(".gpucourse/drills")  # the faults that were injected into runs
     client_key = Place(".gpucourse/keys/id_ed25519")  # the private SSH key of this workspace; `.pub` is beside it
     deployments = Place(".gpucourse/deployments")  # one record for each stack

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.grading.edits import LARGEST, MOST_LINES, compare_files
+from gpucourse.grading.edits import MAX_BYTES, MAX_LINES, compare_files
 
 
 @pytest.mark.parametrize(
@@ -12,8 +12,8 @@ from gpucourse.grading.edits import LARGEST, MOST_LINES, compare_files
     [
         (b"a\nc\nd\n", (2, 1), ""),
         (b"a\r\nb\n", (0, 0), "only line ends differ"),
-        (b"a\nb\n" + b"x\n" * MOST_LINES, (MOST_LINES, 0), "5 more lines"),
-        (bytes(LARGEST + 1), (None, None), "larger than 1 MiB, so not compared"),
+        (b"a\nb\n" + b"x\n" * MAX_LINES, (MAX_LINES, 0), "5 more lines"),
+        (bytes(MAX_BYTES + 1), (None, None), "larger than 1 MiB, so not compared"),
         (b"\n" * 20_001, (None, None), "more than 20000 lines, so not compared"),
     ],
 )

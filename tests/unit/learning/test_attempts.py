@@ -1,4 +1,4 @@
-"""A wrong answer costs, a later one counts less, and neither a sheet nor a removed file gives an attempt back."""
+"""A wrong answer costs, a later one counts less, and a sheet gives no attempt back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from tests.learning import Learning
 
-ATTEMPTS = "deliverables/1.1/attempts.json"
 SHEET = "deliverables/1.1/answers.yaml"
 
 
@@ -61,15 +60,6 @@ def test_answers_only_in_the_sheet_are_not_submitted(learning: Learning) -> None
     assert learning.read_points()["understanding"] == 0
     assert "2 right" in learning.types("answer", "1.1").out
     assert read_answer(learning, "where")["share"] == 0, "the second attempt of three options"
-
-
-def test_answers_without_their_attempts_file_have_no_points(learning: Learning) -> None:
-    learning.record()
-    give(learning, "where=a", "where=b", "speedup=1.9")
-    assert learning.read_points()["understanding"] == 2.5
-    (learning.workspace / ATTEMPTS).unlink()
-    assert "attempts at this exercise were removed" in give(learning, "where=b")
-    assert learning.read_points()["understanding"] == 0
 
 
 def test_bundle_holds_the_attempts(learning: Learning) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.grading.edits import LARGEST, FileEdit, compare_files, count_script_lines
+from gpucourse.grading.edits import MAX_BYTES, FileEdit, compare_files, count_script_lines
 from gpucourse.learning import evidence
 from gpucourse.learning.bundle import OpenBundle
 from gpucourse.learning.grade import grade
@@ -55,7 +55,7 @@ def _read_handed_in(context: Context, exercise: Exercise) -> Iterator[FileEdit]:
     for part, result in zip(exercise.yours, results, strict=True):
         try:
             file = file_inside(context.paths.deliverables(exercise.id), f"yours/{part.file}")
-            original, edited = (context.folders.exercises / places[part.id]).read_bytes(), read_bounded(file, LARGEST)
+            original, edited = (context.folders.exercises / places[part.id]).read_bytes(), read_bounded(file, MAX_BYTES)
         except (OutsideError, OSError):
             continue
         edit = compare_files(part.file, original, edited, part=True)
@@ -86,7 +86,7 @@ def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple
             try:
                 original = (context.folders.exercises / place).read_bytes()
                 file = file_inside(runs.files_of(context.paths, record).folder, f"{folder}/{name}")
-                edited = read_bounded(file, LARGEST)
+                edited = read_bounded(file, MAX_BYTES)
             except (OutsideError, OSError):
                 if not part:
                     edits.append(FileEdit(file=name, part=False, added=None, removed=None, note=NO_COPY))
