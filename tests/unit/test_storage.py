@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import StorageError
-from gpucourse.storage import DiskSpace, FileBatch, write_bytes, writing
+from gpucourse.storage import DiskSpace, FileBatch, find_shortage, write_bytes, writing
 
 
 @contextmanager
@@ -84,3 +84,12 @@ def test_keep_free_counts_what_others_are_about_to_write(tmp_path: Path, monkeyp
             pass
     with space.keep_free(tmp_path, 150):
         pass
+
+
+@pytest.mark.parametrize(("free", "short"), [(RESERVE - 1, True), (RESERVE, False)])
+def test_find_shortage_names_a_disk_that_is_nearly_full(
+    free: int, short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_disk(monkeypatch, tmp_path, free=free)
+    text = f"the disk of {tmp_path} has 256.0 MiB free: outputs are collected only while 256.0 MiB stay free"
+    assert find_shortage(tmp_path) == (text if short else "")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gpucourse.model.drill import InjectedFault
+from gpucourse.model.drill import CodeDrill, CodeDrills, InjectedFault
 from gpucourse.workspace.files import write_record
 from tests.learning import METRICS, Learning, deploy
+from tests.system.small_course import write_course
 
 
 def test_check_shows_each_verdict_with_its_evidence(learning: Learning) -> None:
@@ -45,3 +46,17 @@ def test_check_diagnosis_of_a_drill_gives_a_hint_until_it_is_right(learning: Lea
     assert "not yet. What was broken: another fault than this (kill-rank)" in " ".join(wrong.split())
     document = learning.types("check", "1.1", "--diagnosis", "block-port", "--json").document
     assert (document["run"]["id"], document["verdict"]["verdict"]) == (record.id, "passed")
+
+
+def test_check_diagnosis_of_a_fault_in_code_gives_its_hints_until_it_is_right(learning: Learning) -> None:
+    write_course(learning.course)
+    record = learning.record(state="broken", drill=True)
+    drills = CodeDrills(exercise="1.1", drills=[CodeDrill(fault="ten-times", run=record.id)])
+    write_record(learning.context.paths.drill("1.1"), drills)
+    wrong = learning.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
+    assert "not yet: it is not kill-rank" in wrong
+    assert "Look at the litres." in wrong
+    refused = learning.types("check", "1.1", "--diagnosis", "ten-times", "--rank", "0", code=2).err
+    assert "--rank is for faults of a rank, not for one in the code" in refused
+    document = learning.types("check", "1.1", "--diagnosis", "ten-times", "--json").document["diagnosis"]
+    assert (document["right"], document["explanation"]) == (True, "The river is small.")

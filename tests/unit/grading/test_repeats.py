@@ -42,3 +42,9 @@ def test_compare_figures_of_a_time_is_noted_and_never_counted() -> None:
     [near] = compare_figures(exercise, {"metrics": {"median_ms": 1.0}}, {"metrics": {"median_ms": 7.0}})
     [far] = compare_figures(exercise, {"metrics": {"median_ms": 1.0}}, {"metrics": {"median_ms": 70.0}})
     assert (near.verdict, near.note, far.verdict, far.note) == ("time", "", "time", "differs by a factor of 70")
+
+
+def test_compare_figures_shows_both_sides_as_text() -> None:
+    exercise = Exercise.model_validate(EXERCISE | {"same_again": [{"value": "metrics.litres", "tolerance_percent": 1.0}]})
+    [figure] = compare_figures(exercise, {"metrics": {"litres": [1.5, 2, 3, 4, 5]}}, {"metrics": {}})
+    assert (figure.bundle, figure.again) == ("1.5, 2, 3, 4, ... (5 values)", "missing")

@@ -38,3 +38,11 @@ def test_addresses_says_that_a_state_is_damaged(tmp_path: Path, content: bytes) 
     with pytest.raises(InfrastructureError) as caught:
         state.addresses(path)
     assert f"cp '{path}.backup' '{path}'" in caught.value.hint
+
+
+def test_values_are_the_texts_of_every_attribute(tmp_path: Path) -> None:
+    path = tmp_path / "terraform.tfstate"
+    assert state.values(path) == set()
+    managed = '{"mode": "managed", "type": "a", "name": "b", "instances": [{"attributes": {"id": "i-1", "name": "", "n": 2}}]}'
+    path.write_text(f'{{"version": 4, "resources": [{managed}]}}', encoding="utf-8")
+    assert state.values(path) == {"i-1"}

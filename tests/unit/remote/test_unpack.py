@@ -14,7 +14,6 @@ import pytest
 
 from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
 from gpucourse.remote.unpack import OutputLimits, unpack
-from gpucourse.storage import find_shortage
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.parcels import Parcel, everything
 
@@ -250,16 +249,6 @@ def test_unpack_stops_before_the_disk_is_full(paths: RunPaths, monkeypatch: pyte
     with pytest.raises(StorageError, match=r"200 B more would leave less than 256.0 MiB free on its disk"):
         unpack("node0", [parcel.finish()], paths, LIMIT)
     assert everything(paths.folder) == {"outputs/node0/a"}
-
-
-@pytest.mark.parametrize(("left", "told"), [((256 << 20) - 1, True), (256 << 20, False)])
-def test_find_shortage_names_a_disk_that_is_nearly_full(
-    left: int, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    free = shutil.disk_usage(tmp_path)._replace(free=left)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: free)
-    said = f"the disk of {tmp_path} has 256.0 MiB free: outputs are collected only while 256.0 MiB stay free"
-    assert find_shortage(tmp_path) == (said if told else "")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.97])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
+from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
 
@@ -55,3 +56,11 @@ def test_render_names_simulated_nodes_at_the_top(picture: Picture, mode: str) ->
     content = report(chapter(picture), mode=mode)
     assert (LOCAL in unescape(html.render(content).decode())) == (mode == "local")
     assert (LOCAL in markdown.render(content)[0].decode()) == (mode == "local")
+
+
+def test_make_policy_allows_one_style_and_one_script_by_their_digests() -> None:
+    style = b64encode(sha256(b"p {}").digest()).decode()
+    assert f"style-src 'sha256-{style}'" in html.make_policy("p {}")
+    assert "script-src 'none'" in html.make_policy("p {}")
+    script = b64encode(sha256(b"run()").digest()).decode()
+    assert f"script-src 'sha256-{script}'" in html.make_policy("p {}", "run()")

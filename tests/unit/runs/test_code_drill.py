@@ -5,9 +5,14 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.drill import CodeDrill, CodeDrills
-from gpucourse.runs.code_drill import break_code, diagnose_code
+from gpucourse.runs import code_drill
+from gpucourse.runs.code_drill import break_code, diagnose_code, judge_repair
+from gpucourse.runs.follow import FollowedRun
 from gpucourse.runs.resolve import RunRequest
-from gpucourse.workspace.files import write_record
+from gpucourse.runs.run import RunResult
+from gpucourse.workspace.files import read_record, write_record
+from tests.learning import SCRIPT, Learning, deploy
+from tests.system.small_course import write_course
 
 
 def test_break_code_puts_the_fault_into_a_copy_and_keeps_an_earlier_one(context: Context) -> None:
@@ -33,3 +38,38 @@ def test_diagnose_code_says_more_after_each_wrong_word(context: Context) -> None
     assert hints == [*fault.hints, fault.hints[-1]]
     right = diagnose_code(context, "1.1", fault.id)
     assert (right.right, right.fault, right.hint) == (True, fault, "")
+
+
+def test_judge_repair_needs_the_whole_copy(context: Context) -> None:
+    fault = context.catalog.exercise("1.1")[1].faults[0]
+    with pytest.raises(MissingError, match=r"there is no copy of 1\.1"):
+        judge_repair(context, RunRequest(exercise="1.1"))
+    with pytest.raises(MissingError, match="the lab of module 1 is not deployed"):
+        break_code(context, RunRequest(exercise="1.1"), fault.id)
+    write_record(context.paths.drill("1.1"), CodeDrills(exercise="1.1", drills=[CodeDrill(fault=fault.id, run="r")]))
+    (context.paths.broken_copy("1.1") / fault.file).unlink()
+    with pytest.raises(MissingError, match=f"{fault.file} is gone") as caught:
+        judge_repair(context, RunRequest(exercise="1.1"))
+    assert caught.value.hint == "a new copy: gpucourse break 1.1 --how code"
+
+
+@pytest.mark.parametrize(("litres", "word"), [("1.5", "passed"), ("15.0", "failed")])
+def test_judge_repair_runs_the_copy_and_asks_the_judge_of_its_fault(
+    learning: Learning, monkeypatch: pytest.MonkeyPatch, litres: str, word: str
+) -> None:
+    write_course(learning.course)
+    context, paths = learning.open_context(), learning.context.paths
+    write_record(paths.drill("1.1"), CodeDrills(exercise="1.1", drills=[CodeDrill(fault="ten-times", run="r")]))
+    for name, text in (("source.py", SCRIPT), ("helper.py", f"LITRES = {litres}\n")):
+        (paths.broken_copy("1.1") / name).parent.mkdir(parents=True, exist_ok=True)
+        (paths.broken_copy("1.1") / name).write_text(text)
+    record = learning.record()
+    deploy(learning)
+    result = RunResult(record=record, followed_run=FollowedRun(record=record, verdict=None))
+    monkeypatch.setattr(code_drill, "run", lambda *_, **__: result)  # a run itself would need a lab
+    repair = judge_repair(context, RunRequest(exercise="1.1"))
+    assert repair.judged is not None
+    assert (repair.judged.word, repair.is_right) == (word, word == "passed")
+    kept = read_record(paths.drill("1.1"), CodeDrills)
+    assert kept is not None
+    assert bool(kept.drills[-1].repaired) == repair.is_right

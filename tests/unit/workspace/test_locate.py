@@ -10,6 +10,7 @@ import pytest
 
 from gpucourse.errors import ExitCode, HomeMissing, StorageError, UsageError
 from gpucourse.workspace.locate import (
+    absolute,
     find_new_root,
     find_other,
     find_root,
@@ -139,3 +140,8 @@ def test_open_workspace_of_many_at_once_makes_one(tmp_path: Path) -> None:
 def test_open_workspace_refuses_a_place_where_no_folder_can_be() -> None:
     with pytest.raises(UsageError, match="cannot make the folder /proc/nowhere"):
         open_workspace(Path("/proc/nowhere"))
+
+
+@pytest.mark.parametrize(("typed", "root"), [("../mine", "/a/mine"), ("/x/./y/../z", "/x/z"), ("../../../../etc", "/etc")])
+def test_absolute_resolves_the_parents_in_a_path(typed: str, root: str) -> None:
+    assert absolute(Path(typed), Path("/a/b")) == find_root(Path(typed), {}, Path("/a/b")) == Path(root)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import StackBusy
-from gpucourse.workspace.lock import hold_lock, is_held, try_lock
+from gpucourse.workspace.lock import hold_lock, is_held, take, try_lock
 from tests.waiting import STUCK_S
 
 
@@ -79,3 +79,14 @@ def test_hold_lock_takes_the_new_file_when_the_old_one_was_removed(tmp_path: Pat
     leave.set()
     thread.join(STUCK_S)
     assert not is_held(path)
+
+
+def test_take_gives_up_after_its_wait_and_closing_the_file_releases_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    file = take(path)
+    assert file is not None
+    assert take(path, wait_s=0.05) is None
+    os.close(file)
+    again = take(path)
+    assert again is not None
+    os.close(again)

@@ -5,10 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpucourse.labs.aws.termination_reason import describe_termination, explain_end, select_lab_instances
+from gpucourse.aws import instances
+from gpucourse.context import Context
+from gpucourse.labs.aws import termination_reason
+from gpucourse.labs.aws.termination_reason import describe_termination, explain_end, find_lost_nodes, select_lab_instances
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.node import Inventory
 from tests.unit.labs.aws.fakes import deployment_of, node
+from tests.unit.labs.aws.test_failure_report import WITHOUT_CREDENTIALS
 
 DEADLINE = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
 SHUTDOWN = "Client.InstanceInitiatedShutdown: Instance initiated shutdown"
@@ -63,3 +67,17 @@ def test_of_its_nodes_leaves_out_a_node_that_was_removed_on_purpose() -> None:
     assert select_lab_instances(lab, lost) == lost, "what nobody knows yet is told"
     lab.inventory = Inventory(stack=lab.stack, nodes=(node("node0", role="head"), node("node1")))
     assert [reason.node for reason in select_lab_instances(lab, lost)] == ["node1"]
+
+
+def test_find_lost_nodes_names_those_that_the_account_no_longer_has(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = deployment_of(expires=DEADLINE.isoformat())
+    lab.inventory = Inventory(stack=lab.stack, nodes=(node("node0", role="head"), node("node1"), node("node2")))
+    listed = [instance(USER, None, "stopped"), replace(instance(SPOT, 0), node="node1")]
+    monkeypatch.setattr(termination_reason, "account_of", lambda _environ, _lab: None)
+    monkeypatch.setattr(instances, "find", lambda _account, stack: listed)
+    assert find_lost_nodes(context, lab) == {
+        "node1": "node1 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC",
+        "node2": "node2: AWS no longer lists it",
+    }
+    monkeypatch.undo()
+    assert find_lost_nodes(replace(context, environ=WITHOUT_CREDENTIALS), lab) == {}

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gpucourse.errors import OtherHostKey
+from gpucourse.labs.hosts import nodes
 from gpucourse.labs.hosts.nodes import explain_other_key
+from gpucourse.labs.results import UnknownHosts
 from gpucourse.remote.ssh_config import SshRoute
 from tests.unit.remote.test_slurm_refusals import HEAD as NODE
 
@@ -25,3 +27,12 @@ def test_explain_other_key_says_how_to_forget_the_old_one(known: tuple[str, ...]
     error = explain_other_key(OtherHostKey("what"), replace(NODE, typed="h1"), route)
     assert says in error.hint
     assert error.what == "what"
+
+
+def test_pin_host_keys_asks_before_it_trusts_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, new = replace(NODE, name="node0", host_key="ssh-ed25519 AAAA"), replace(NODE, name="node1", typed="h1", host_key="")
+    monkeypatch.setattr(nodes, "fetch_host_key", lambda _node: ("ssh-ed25519 BBBB", "SHA256:b"))
+    with pytest.raises(UnknownHosts) as caught:
+        nodes.pin_host_keys([known, new], trust=[])
+    assert [(stranger.typed, stranger.fingerprint) for stranger in caught.value.strangers] == [("h1", "SHA256:b")]
+    assert nodes.pin_host_keys([known, new], trust=["SHA256:b"]) == [known, replace(new, host_key="ssh-ed25519 BBBB")]
