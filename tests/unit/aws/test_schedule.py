@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from gpucourse.aws import resource_scan, schedule
+from gpucourse.aws import resource_scan, schedule, tags
+from gpucourse.aws.kinds import ROLE, SCHEDULES
 from gpucourse.errors import CloudUnreachable, GpucourseError
 from tests.unit.aws.cloud import TAGS, Clock, MotoAccount, ScriptedAccount, error, make_expiry, make_refusal
 
@@ -35,9 +36,9 @@ def test_retag_expires_changes_the_group_and_the_role_of_the_stack(moto: MotoAcc
     schedule.retag_expires(moto, EXPIRES, stack="s-1")  # without a backstop there is nothing to write on
     schedule.arm(moto, IDS, EXPIRES, project_tags={**TAGS, "Expires": "before"})
     schedule.retag_expires(moto, EXPIRES, stack="s-1")
-    [(_name, group)] = resource_scan.schedule_groups(moto, TAGS)
-    [(_name, role)] = resource_scan.roles(moto, TAGS)
-    assert group == role == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
+    [group] = resource_scan.items(moto, SCHEDULES, TAGS)
+    [role] = resource_scan.items(moto, ROLE, TAGS)
+    assert tags.of(group) == tags.of(role) == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
 
 
 def test_arm_makes_a_role_that_ends_only_what_is_ours_for_schedules_of_this_account(moto: MotoAccount) -> None:

@@ -50,7 +50,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 PATIENCE_S = removal.PATIENCE_S
 # What costs money, what has a unique name or address range, and what keeps Terraform waiting for the network's removal.
 BLOCKING = {kind.name for kind in (INSTANCE, KEY_PAIR, PLACEMENT_GROUP, SECURITY_GROUP, ROUTE_TABLE, SUBNET, GATEWAY)}
-BACKSTOP = {SCHEDULES, ROLE}  # not Terraform's: they are removed last, when they have nothing left to end
+BACKSTOP = {SCHEDULES.name, ROLE.name}  # not Terraform's: they are removed last, when they have nothing left to end
 
 
 def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> None:
