@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-ROLE_POLICY = "terminate-own"  # the one policy of the backstop's role
+POLICY_NAME = "terminate-own"  # the one policy of the backstop's role
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _detach_gateway(item: dict[str, Any]) -> list[ApiCall]:
 
 
 def _delete_policy(item: dict[str, Any]) -> list[ApiCall]:
-    return [ApiCall("iam", "delete_role_policy", {"RoleName": item["RoleName"], "PolicyName": ROLE_POLICY})]
+    return [ApiCall("iam", "delete_role_policy", {"RoleName": item["RoleName"], "PolicyName": POLICY_NAME})]
 
 
 SPOT_REQUEST = Kind(
