@@ -1,7 +1,7 @@
 """The kinds of resources that the course can leave behind, in the order of removal: how each is found by its tags, and the
 calls that remove it.
 
-A container comes after its contents: instances before the network, the backstop's schedules last of all.
+A container comes after its contents: instances before the network, the backstop's schedules and its role last of all.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+POLICY_NAME = "terminate-own"  # the one policy of the backstop's role
 
 
 @dataclass(frozen=True)
@@ -32,116 +34,128 @@ class ApiCall:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of EC2 resource that carries tags: the call that lists it, and the calls that remove one."""
+    """One kind of resource: the operations that list it and delete one, and the key of its id in the answer.
+
+    `by` is the key that the deletion needs, if it is not the id; `many`: it accepts a list. `untie` returns the calls that come
+    before. `states` are filters that leave out what no longer exists; `label` is the key of a name.
+    """
 
     name: str
     operation: str
-    key: str
     id: str
-    remove: Callable[[dict[str, Any]], list[ApiCall]]
+    delete: str
+    by: str = ""
+    many: bool = False
+    untie: Callable[[dict[str, Any]], list[ApiCall]] = lambda _item: []
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     label: str = ""
+    service: str = "ec2"
+
+    @property
+    def key(self) -> str:
+        """Return the key of the list in AWS's answer: `describe_key_pairs` answers with `KeyPairs`."""
+        return "".join(word.title() for word in self.operation.split("_")[1:])
+
+    def remove(self, item: dict[str, Any]) -> list[ApiCall]:
+        """Return the calls that remove this resource."""
+        parameter = self.by or self.id
+        parameters = {f"{parameter}s": [item[parameter]]} if self.many else {parameter: item[parameter]}
+        return [*self.untie(item), ApiCall(self.service, self.delete, parameters)]
 
 
-def _ec2(operation: str, **parameters: Any) -> ApiCall:
-    return ApiCall("ec2", operation, parameters)
-
-
-def _network_interface(item: dict[str, Any]) -> list[ApiCall]:
+def _detach_interface(item: dict[str, Any]) -> list[ApiCall]:
     attachment = (item.get("Attachment") or {}).get("AttachmentId")
-    detach = [_ec2("detach_network_interface", AttachmentId=attachment)] if attachment else []
-    return [*detach, _ec2("delete_network_interface", NetworkInterfaceId=item["NetworkInterfaceId"])]
+    return [ApiCall("ec2", "detach_network_interface", {"AttachmentId": attachment})] if attachment else []
 
 
-def _address(item: dict[str, Any]) -> list[ApiCall]:
+def _disassociate_address(item: dict[str, Any]) -> list[ApiCall]:
     association = item.get("AssociationId")
-    free = [_ec2("disassociate_address", AssociationId=association)] if association else []
-    return [*free, _ec2("release_address", AllocationId=item["AllocationId"])]
+    return [ApiCall("ec2", "disassociate_address", {"AssociationId": association})] if association else []
 
 
-def _route_table(item: dict[str, Any]) -> list[ApiCall]:
+def _disassociate_table(item: dict[str, Any]) -> list[ApiCall]:
     bound = [link["RouteTableAssociationId"] for link in item.get("Associations") or () if not link.get("Main")]
-    free = [_ec2("disassociate_route_table", AssociationId=link) for link in bound]
-    return [*free, _ec2("delete_route_table", RouteTableId=item["RouteTableId"])]
+    return [ApiCall("ec2", "disassociate_route_table", {"AssociationId": link}) for link in bound]
 
 
-def _internet_gateway(item: dict[str, Any]) -> list[ApiCall]:
+def _detach_gateway(item: dict[str, Any]) -> list[ApiCall]:
     gateway = item["InternetGatewayId"]
-    free = [
-        _ec2("detach_internet_gateway", InternetGatewayId=gateway, VpcId=network["VpcId"])
+    return [
+        ApiCall("ec2", "detach_internet_gateway", {"InternetGatewayId": gateway, "VpcId": network["VpcId"]})
         for network in item.get("Attachments") or ()
     ]
-    return [*free, _ec2("delete_internet_gateway", InternetGatewayId=gateway)]
 
 
-def _simple(
-    operation: str, parameter: str, key: str = "", *, listed: bool = False
-) -> Callable[[dict[str, Any]], list[ApiCall]]:
-    def steps(item: dict[str, Any]) -> list[ApiCall]:
-        value = item[key or parameter]
-        return [_ec2(operation, **{parameter: [value] if listed else value})]
-
-    return steps
+def _delete_policy(item: dict[str, Any]) -> list[ApiCall]:
+    return [ApiCall("iam", "delete_role_policy", {"RoleName": item["RoleName"], "PolicyName": POLICY_NAME})]
 
 
 SPOT_REQUEST = Kind(
     "spot request",
     "describe_spot_instance_requests",
-    "SpotInstanceRequests",
     "SpotInstanceRequestId",
-    _simple("cancel_spot_instance_requests", "SpotInstanceRequestIds", "SpotInstanceRequestId", listed=True),
-    {"state": ("open", "active", "disabled")},
+    "cancel_spot_instance_requests",
+    many=True,
+    states={"state": ("open", "active", "disabled")},
 )
 INSTANCE = Kind(
     "instance",
     "describe_instances",
-    "Instances",
     "InstanceId",
-    _simple("terminate_instances", "InstanceIds", "InstanceId", listed=True),
-    {"instance-state-name": ("pending", "running", "stopping", "stopped", "shutting-down")},
+    "terminate_instances",
+    many=True,
+    states={"instance-state-name": ("pending", "running", "stopping", "stopped", "shutting-down")},
     label="InstanceType",
 )
-ADDRESS = Kind("elastic address", "describe_addresses", "Addresses", "AllocationId", _address, label="PublicIp")
+MOUNT_TARGET = Kind("mount target", "describe_mount_targets", "MountTargetId", "delete_mount_target", service="efs")
+FILE_SYSTEM = Kind("file system", "describe_file_systems", "FileSystemId", "delete_file_system", label="Name", service="efs")
+ADDRESS = Kind(
+    "elastic address", "describe_addresses", "AllocationId", "release_address", untie=_disassociate_address, label="PublicIp"
+)
 INTERFACE = Kind(
-    "network interface", "describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId", _network_interface
+    "network interface",
+    "describe_network_interfaces",
+    "NetworkInterfaceId",
+    "delete_network_interface",
+    untie=_detach_interface,
 )
 VOLUME = Kind(
     "volume",
     "describe_volumes",
-    "Volumes",
     "VolumeId",
-    _simple("delete_volume", "VolumeId"),
-    {"status": ("creating", "available", "in-use", "error")},
+    "delete_volume",
+    states={"status": ("creating", "available", "in-use", "error")},
     label="VolumeType",
 )
 PLACEMENT_GROUP = Kind(
     "placement group",
     "describe_placement_groups",
-    "PlacementGroups",
     "GroupId",
-    _simple("delete_placement_group", "GroupName"),
-    {"state": ("pending", "available")},
+    "delete_placement_group",
+    by="GroupName",
+    states={"state": ("pending", "available")},
     label="GroupName",
 )
-KEY_PAIR = Kind(
-    "key pair", "describe_key_pairs", "KeyPairs", "KeyPairId", _simple("delete_key_pair", "KeyName"), label="KeyName"
+KEY_PAIR = Kind("key pair", "describe_key_pairs", "KeyPairId", "delete_key_pair", by="KeyName", label="KeyName")
+SECURITY_GROUP = Kind("security group", "describe_security_groups", "GroupId", "delete_security_group", label="GroupName")
+ROUTE_TABLE = Kind("route table", "describe_route_tables", "RouteTableId", "delete_route_table", untie=_disassociate_table)
+SUBNET = Kind("subnet", "describe_subnets", "SubnetId", "delete_subnet", label="CidrBlock")
+GATEWAY = Kind(
+    "internet gateway",
+    "describe_internet_gateways",
+    "InternetGatewayId",
+    "delete_internet_gateway",
+    untie=_detach_gateway,
 )
-SECURITY_GROUP = Kind(
-    "security group",
-    "describe_security_groups",
-    "SecurityGroups",
-    "GroupId",
-    _simple("delete_security_group", "GroupId"),
-    label="GroupName",
-)
-ROUTE_TABLE = Kind("route table", "describe_route_tables", "RouteTables", "RouteTableId", _route_table)
-SUBNET = Kind("subnet", "describe_subnets", "Subnets", "SubnetId", _simple("delete_subnet", "SubnetId"), label="CidrBlock")
-GATEWAY = Kind("internet gateway", "describe_internet_gateways", "InternetGateways", "InternetGatewayId", _internet_gateway)
-NETWORK = Kind("VPC", "describe_vpcs", "Vpcs", "VpcId", _simple("delete_vpc", "VpcId"), label="CidrBlock")
+NETWORK = Kind("VPC", "describe_vpcs", "VpcId", "delete_vpc", label="CidrBlock")
+SCHEDULES = Kind("schedule group", "list_schedule_groups", "Name", "delete_schedule_group", label="Name", service="scheduler")
+ROLE = Kind("role", "list_roles", "RoleName", "delete_role", untie=_delete_policy, label="RoleName", service="iam")
 
 KINDS = (
     SPOT_REQUEST,
     INSTANCE,
+    MOUNT_TARGET,
+    FILE_SYSTEM,
     ADDRESS,
     INTERFACE,
     VOLUME,
@@ -152,33 +166,8 @@ KINDS = (
     SUBNET,
     GATEWAY,
     NETWORK,
-)
-MOUNT_TARGET, FILE_SYSTEM, SCHEDULES, ROLE, OTHER = "mount target", "file system", "schedule group", "role", "other"
-
-ORDER = (
-    SPOT_REQUEST.name,
-    INSTANCE.name,
-    MOUNT_TARGET,
-    FILE_SYSTEM,
-    ADDRESS.name,
-    INTERFACE.name,
-    VOLUME.name,
-    PLACEMENT_GROUP.name,
-    KEY_PAIR.name,
-    SECURITY_GROUP.name,
-    ROUTE_TABLE.name,
-    SUBNET.name,
-    GATEWAY.name,
-    NETWORK.name,
     SCHEDULES,
     ROLE,
-    OTHER,
 )
-
-
-def role_steps(role: str, policy: str) -> list[ApiCall]:
-    """Return the calls that remove a role with its one policy."""
-    return [
-        ApiCall("iam", "delete_role_policy", {"RoleName": role, "PolicyName": policy}),
-        ApiCall("iam", "delete_role", {"RoleName": role}),
-    ]
+OTHER = "other"
+ORDER = (*(kind.name for kind in KINDS), OTHER)

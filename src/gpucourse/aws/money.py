@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from gpucourse.aws import instances, resource_scan, tags
-from gpucourse.aws.kinds import VOLUME
+from gpucourse.aws.kinds import FILE_SYSTEM, VOLUME
 from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.session import Account
 from gpucourse.aws.tables import table
@@ -327,7 +327,7 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
             since=system["CreationTime"],
             rate=book.storage(),
         )
-        for system in resource_scan.file_systems(account, project_tags)
+        for system in resource_scan.items(account, FILE_SYSTEM, project_tags)
     ]
     return charges
 

@@ -11,19 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from gpucourse.aws import resource_scan, schedule, tags
-from gpucourse.aws.kinds import (
-    FILE_SYSTEM,
-    INSTANCE,
-    KINDS,
-    MOUNT_TARGET,
-    ORDER,
-    ROLE,
-    SCHEDULES,
-    SECURITY_GROUP,
-    ApiCall,
-    role_steps,
-)
+from gpucourse.aws import resource_scan, tags
+from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, KINDS, MOUNT_TARGET, ORDER, ROLE, SCHEDULES, SECURITY_GROUP, ApiCall
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CloudThrottled, GpucourseError
 from gpucourse.model.cloud import CloudResource
@@ -33,11 +22,6 @@ from gpucourse.parallel import run_all
 PATIENCE_S = 300.0
 PAUSE_S = 5.0
 _BY_NAME = {kind.name: kind for kind in KINDS}
-_DELETE_CALLS = {  # service, operation, and the parameter that is the id
-    MOUNT_TARGET: ("efs", "delete_mount_target", "MountTargetId"),
-    FILE_SYSTEM: ("efs", "delete_file_system", "FileSystemId"),
-    SCHEDULES: ("scheduler", "delete_schedule_group", "Name"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +70,7 @@ def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResourc
         if kind == SECURITY_GROUP.name:
             for resource in of_kind:
                 _loosen(work, resource)
-        if kind in {SCHEDULES, ROLE} and any(resource.kind == INSTANCE.name for resource in remaining):
+        if kind in {SCHEDULES.name, ROLE.name} and any(resource.kind == INSTANCE.name for resource in remaining):
             remaining += [replace(resource, note="kept, since it still has to end the instances above") for resource in of_kind]
             continue
         for resource in of_kind:
@@ -94,7 +78,7 @@ def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResourc
                 remaining.append(replace(resource, note=note))
         if kind == INSTANCE.name and remaining:  # what they use will not be released, however long we wait
             work = replace(work, deadline=work.clock())
-        if kind in {INSTANCE.name, MOUNT_TARGET, FILE_SYSTEM}:
+        if kind in {INSTANCE.name, MOUNT_TARGET.name, FILE_SYSTEM.name}:
             remaining += _still_going(
                 work, [resource for resource in of_kind if resource.id not in {other.id for other in remaining}]
             )
@@ -118,7 +102,7 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
     while True:
         try:
             for step in _steps(work.account, resource):
-                _do(work.account, step)
+                work.account.call_if_exists(step.service, step.operation, **step.parameters)
         except GpucourseError as error:
             kind = error.kind if isinstance(error, CloudError) else ""
             may_repeat = isinstance(error, CloudThrottled) or kind in {"in_use", "service"}
@@ -134,46 +118,18 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
     return None
 
 
-def _do(account: Account, step: ApiCall) -> None:
-    """Make one call; its resource may already be gone."""
-    try:
-        account.call(step.service, step.operation, **step.parameters)
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
-
-
 def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
-    """Return the calls that remove it, based on its current description; none if it is gone or no longer carries the tags."""
-    tags: dict[str, str] = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
-    if resource.kind in _BY_NAME:
-        kind = _BY_NAME[resource.kind]
-        for item in resource_scan.items(account, kind, tags):
-            if item[kind.id] == resource.id:
-                yield from kind.remove(item)
-    elif resource.id not in _list_ids(account, resource, tags):
-        return
-    elif resource.kind == ROLE:
-        yield from role_steps(resource.id, schedule.POLICY_NAME)
-    else:
-        service, operation, parameter = _DELETE_CALLS[resource.kind]
-        yield ApiCall(service, operation, {parameter: resource.id})
+    """Return the calls that remove it, based on its current description; none if it is gone or no longer carries the tags.
 
-
-def _list_ids(account: Account, resource: CloudResource, tags: Mapping[str, str]) -> list[str]:
-    """Return the ids of the resources of its kind that carry these tags. Raises CloudError for a kind that the course does not
-    make."""
-    if resource.kind == MOUNT_TARGET:
-        systems = [system["FileSystemId"] for system in resource_scan.file_systems(account, tags)]
-        targets = resource_scan.mount_targets(account, resource.parent) if resource.parent in systems else []
-        return [target["MountTargetId"] for target in targets]
-    if resource.kind == FILE_SYSTEM:
-        return [system["FileSystemId"] for system in resource_scan.file_systems(account, tags)]
-    if resource.kind == SCHEDULES:
-        return [name for name, _tags in resource_scan.schedule_groups(account, tags)]
-    if resource.kind == ROLE:
-        return [name for name, _tags in resource_scan.roles(account, tags)]
-    raise CloudError(f"{resource.id} is of a kind that the course does not make", hint=resource.remove)
+    Raises CloudError for a kind that the course does not make.
+    """
+    kind = _BY_NAME.get(resource.kind)
+    if kind is None:
+        raise CloudError(f"{resource.id} is of a kind that the course does not make", hint=resource.remove)
+    own_tags = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
+    for item in resource_scan.items(account, kind, own_tags):
+        if item[kind.id] == resource.id:
+            yield from kind.remove(item)
 
 
 def _still_going(work: _Work, resources: list[CloudResource]) -> list[CloudResource]:

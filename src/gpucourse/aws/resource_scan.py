@@ -7,26 +7,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from gpucourse.aws import schedule, tags
-from gpucourse.aws.kinds import (
-    FILE_SYSTEM,
-    INSTANCE,
-    KINDS,
-    MOUNT_TARGET,
-    NETWORK,
-    ORDER,
-    OTHER,
-    ROLE,
-    SCHEDULES,
-    VOLUME,
-    ApiCall,
-    Kind,
-    role_steps,
-)
+from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, KINDS, MOUNT_TARGET, NETWORK, ORDER, OTHER, ROLE, SCHEDULES, VOLUME, Kind
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CredentialsError, GpucourseError, PermissionRefused
 from gpucourse.model.cloud import CloudResource
@@ -34,7 +20,7 @@ from gpucourse.parallel import run_all, try_all
 
 AT_ONCE = 8
 _REFUSED = (CloudError, CredentialsError, PermissionRefused)  # a region that is not enabled answers AuthFailure
-_TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network; these, and shared storage, cost money
+_TELLING = (INSTANCE, VOLUME, NETWORK, FILE_SYSTEM)  # each lab has a network; the others cost money
 SHUT = "the region does not accept these credentials, for example because it is no longer enabled:"
 _TAGGED_KINDS = (  # kinds that the tagging API may list, but describe calls report more precisely
     *("ec2:instance", "ec2:volume", "ec2:vpc", "ec2:subnet", "ec2:security-group", "ec2:security-group-rule"),
@@ -61,12 +47,14 @@ def find(
     """
     project_tags = tags.make_project_tags(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
-    looks: list[tuple[Account, Callable[[Account, Mapping[str, str]], list[CloudResource]]]] = []
-    for place in places:
-        looks += [(place, _looker(kind)) for kind in KINDS]
-        looks += [(place, _file_systems), (place, _schedules), (place, _others)]
-    looks.append((places[0], _roles))  # IAM has no regions
-    answers = try_all([partial(look, place, project_tags) for place, look in looks], limit=AT_ONCE)
+    looks: list[tuple[Account, Callable[[], list[CloudResource]]]] = [
+        (place, partial(_look, place, kind, project_tags))
+        for place in places
+        for kind in KINDS
+        if kind is not ROLE or place is places[0]  # IAM has no regions
+    ]
+    looks += [(place, partial(_others, place, project_tags)) for place in places]
+    answers = try_all([look for _place, look in looks], limit=AT_ONCE)
     errors = [(place.region, answer) for (place, _), answer in zip(looks, answers, strict=True) if not isinstance(answer, list)]
     shut = {region: error for region, error in errors if isinstance(error, CredentialsError)}
     for _region, error in errors:
@@ -74,15 +62,22 @@ def find(
             raise error
     resources = [resource for answer in answers if isinstance(answer, list) for resource in answer]
     resources += [
-        _make_unseen_resource(INSTANCE.name, "ec2", INSTANCE.operation, project_tags, region, f"{SHUT} {error.what}")
-        for region, error in shut.items()
+        _make_unseen_resource(INSTANCE, project_tags, region, f"{SHUT} {error.what}") for region, error in shut.items()
     ]
-    listed = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES, ROLE}]
+    listed = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES.name, ROLE.name}]
     return sorted(listed, key=lambda resource: (resource.region, ORDER.index(resource.kind), resource.name, resource.id))
 
 
 def items(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Return the descriptions by AWS of all resources of one kind with these tags."""
+    """Return the descriptions by AWS of all resources of one kind with these tags, each with its tags."""
+    if kind is MOUNT_TARGET:  # they have no tags, so they belong to the course if their file system does
+        for system in items(account, FILE_SYSTEM, project_tags):
+            for target in account.pages("efs", kind.operation, kind.key, FileSystemId=system["FileSystemId"]):
+                yield {**target, "Tags": system["Tags"]}
+        return
+    if kind.service != "ec2":
+        yield from (item for item in _FINDERS[kind.name](account) if tags.fits(tags.of(item), project_tags))
+        return
     filters = tags.filters(project_tags) + [{"Name": name, "Values": list(values)} for name, values in kind.states.items()]
     if kind is INSTANCE:
         for reservation in account.pages("ec2", kind.operation, "Reservations", Filters=filters):
@@ -91,59 +86,49 @@ def items(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> Iter
     yield from account.pages("ec2", kind.operation, kind.key, Filters=filters)
 
 
-def file_systems(account: Account, project_tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Return the shared storage with these tags; EFS cannot filter, so it is done here."""
-    for system in account.pages("efs", "describe_file_systems", "FileSystems"):
-        if tags.fits(tags.of(system), project_tags) and system.get("LifeCycleState") != "deleted":
+def _file_systems(account: Account) -> Iterator[dict[str, Any]]:
+    """Return the shared storage of the account: unlike EC2, EFS cannot filter by tag."""
+    for system in account.pages("efs", FILE_SYSTEM.operation, FILE_SYSTEM.key):
+        if system.get("LifeCycleState") != "deleted":
             yield system
 
 
-def mount_targets(account: Account, system: str) -> list[dict[str, Any]]:
-    """Return the mount targets of one file system; they have no tags, so they belong to the course if it does."""
-    return list(account.pages("efs", "describe_mount_targets", "MountTargets", FileSystemId=system))
+def _schedule_groups(account: Account) -> Iterator[dict[str, Any]]:
+    """Return the groups of the backstop's schedules."""
+    for group in account.pages("scheduler", SCHEDULES.operation, SCHEDULES.key, NamePrefix=tags.PROJECT):
+        if group.get("State") != "DELETING":
+            yield {**group, **_tags_unless_gone(account, "scheduler", "list_tags_for_resource", ResourceArn=group["Arn"])}
 
 
-def schedule_groups(account: Account, project_tags: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Return the groups of the backstop's schedules with these tags: name and tags."""
-    for group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
-        if group.get("State") == "DELETING":
-            continue
-        group_tags = _tags_unless_gone(account, "scheduler", "list_tags_for_resource", ResourceArn=group["Arn"])
-        if tags.fits(group_tags, project_tags):
-            yield group["Name"], group_tags
+def _roles(account: Account) -> Iterator[dict[str, Any]]:
+    """Return the backstop's roles that were made for a stack."""
+    for role in account.pages("iam", ROLE.operation, ROLE.key, PathPrefix=schedule.PATH):
+        yield {**role, **_tags_unless_gone(account, "iam", "list_role_tags", RoleName=role["RoleName"])}
 
 
-def roles(account: Account, project_tags: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Return the backstop's roles with these tags that were made for a stack: name and tags."""
-    for role in account.pages("iam", "list_roles", "Roles", PathPrefix=schedule.PATH):
-        role_tags = _tags_unless_gone(account, "iam", "list_role_tags", RoleName=role["RoleName"])
-        if tags.fits(role_tags, project_tags):
-            yield role["RoleName"], role_tags
+_FINDERS: dict[str, Callable[[Account], Iterator[dict[str, Any]]]] = {
+    FILE_SYSTEM.name: _file_systems,
+    SCHEDULES.name: _schedule_groups,
+    ROLE.name: _roles,
+}
 
 
-def _tags_unless_gone(account: Account, service: str, operation: str, **parameters: str) -> dict[str, str]:
+def _tags_unless_gone(account: Account, service: str, operation: str, **parameters: str) -> dict[str, Any]:
     """Return the tags of one resource; none if it was removed after it was listed, together with another lab."""
+    return {"Tags": (account.call_if_exists(service, operation, **parameters) or {}).get("Tags")}
+
+
+def _look(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> list[CloudResource]:
+    """Return the resources of one kind; one that is not seen if AWS does not let us look."""
     try:
-        return tags.of(account.call(service, operation, **parameters))
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
-        return {}
-
-
-def _looker(kind: Kind) -> Callable[[Account, Mapping[str, str]], list[CloudResource]]:
-    def look(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
-        try:
-            return [_parse_resource(kind, item, account.region) for item in items(account, kind, project_tags)]
-        except PermissionRefused as error:
-            return [_make_unseen_resource(kind.name, "ec2", kind.operation, project_tags, account.region, _describe(error))]
-
-    return look
+        return [_parse_resource(kind, item, account.region) for item in items(account, kind, project_tags)]
+    except PermissionRefused as error:
+        return [_make_unseen_resource(kind, project_tags, account.region, f"not allowed to look: {error.action}")]
 
 
 def _parse_resource(kind: Kind, item: dict[str, Any], region: str) -> CloudResource:
     tag_values = tags.of(item)
-    state = item.get("State") or item.get("Status") or ""
+    state = item.get("State") or item.get("Status") or item.get("LifeCycleState") or ""
     return CloudResource(
         kind=kind.name,
         id=item[kind.id],
@@ -152,69 +137,8 @@ def _parse_resource(kind: Kind, item: dict[str, Any], region: str) -> CloudResou
         name=tag_values.get("Name") or str(item.get(kind.label, "")),
         state=str(state.get("Name", "") if isinstance(state, dict) else state),
         tags=tag_values,
+        parent=item["FileSystemId"] if kind is MOUNT_TARGET else "",
     )
-
-
-def _file_systems(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    resources: list[CloudResource] = []
-    region = account.region
-    try:
-        for system in file_systems(account, project_tags):
-            system_tags, system_id = tags.of(system), system["FileSystemId"]
-            common = CloudResource(kind=FILE_SYSTEM, id=system_id, region=region, remove="", tags=system_tags)
-            for target in mount_targets(account, system_id):
-                remove = ApiCall("efs", "delete_mount_target", {"MountTargetId": target["MountTargetId"]}).command(region)
-                resources.append(
-                    replace(
-                        common,
-                        kind=MOUNT_TARGET,
-                        id=target["MountTargetId"],
-                        parent=system_id,
-                        remove=remove,
-                        state=target.get("LifeCycleState", ""),
-                    )
-                )
-            remove = ApiCall("efs", "delete_file_system", {"FileSystemId": system_id}).command(region)
-            resources.append(
-                replace(common, name=system.get("Name", ""), state=system.get("LifeCycleState", ""), remove=remove)
-            )
-    except PermissionRefused as error:
-        resources.append(_make_unseen_resource(FILE_SYSTEM, "efs", "describe_file_systems", {}, region, _describe(error)))
-    return resources
-
-
-def _schedules(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    try:
-        return [
-            CloudResource(
-                kind=SCHEDULES,
-                id=name,
-                region=account.region,
-                remove=ApiCall("scheduler", "delete_schedule_group", {"Name": name}).command(account.region),
-                name=name,
-                tags=group_tags,
-            )
-            for name, group_tags in schedule_groups(account, project_tags)
-        ]
-    except PermissionRefused as error:
-        return [_make_unseen_resource(SCHEDULES, "scheduler", "list_schedule_groups", {}, account.region, _describe(error))]
-
-
-def _roles(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    try:
-        return [
-            CloudResource(
-                kind=ROLE,
-                id=name,
-                region=account.region,
-                remove=" && ".join(step.command(account.region) for step in role_steps(name, schedule.POLICY_NAME)),
-                name=name,
-                tags=role_tags,
-            )
-            for name, role_tags in roles(account, project_tags)
-        ]
-    except PermissionRefused as error:
-        return [_make_unseen_resource(ROLE, "iam", "list_roles", {}, account.region, _describe(error))]
 
 
 def _others(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
@@ -238,23 +162,11 @@ def _others(account: Account, project_tags: Mapping[str, str]) -> list[CloudReso
     return resources
 
 
-def _make_unseen_resource(
-    kind: str, service: str, operation: str, project_tags: Mapping[str, str], region: str, reason: str
-) -> CloudResource:
+def _make_unseen_resource(kind: Kind, project_tags: Mapping[str, str], region: str, reason: str) -> CloudResource:
     filters = [f"Name=tag:{key},Values={shlex.quote(value)}" for key, value in project_tags.items()]
-    words = ["aws", service, operation.replace("_", "-"), "--region", region, *(["--filters", *filters] if filters else [])]
-    return CloudResource(
-        kind=kind,
-        id="unknown",
-        region=region,
-        remove=" ".join(words),
-        seen=False,
-        note=reason,
-    )
-
-
-def _describe(error: PermissionRefused) -> str:
-    return f"not allowed to look: {error.action}"
+    words = ["aws", kind.service, kind.operation.replace("_", "-"), "--region", region]
+    words += ["--filters", *filters] if kind.service == "ec2" else []
+    return CloudResource(kind=kind.name, id="unknown", region=region, remove=" ".join(words), seen=False, note=reason)
 
 
 def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[list[str], str]:
@@ -279,23 +191,12 @@ def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[
 
 def _holds(place: Account) -> bool | None:
     """Return whether the region contains resources of the course; None if that could not be determined."""
-    filters = [{"Key": key, "Values": [value]} for key, value in tags.make_project_tags().items()]
-    for look in (
-        lambda: place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters),
-        lambda: _iterate_tagged(place),
-    ):
+    project_tags = tags.make_project_tags()
+    filters = [{"Key": key, "Values": [value]} for key, value in project_tags.items()]
+    tagged = place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters)
+    for things in (tagged, chain.from_iterable(items(place, kind, project_tags) for kind in _TELLING)):
         try:
-            return _has_items(look())
+            return any(True for _thing in things)
         except _REFUSED:
             continue
     return None
-
-
-def _iterate_tagged(place: Account) -> Iterator[object]:
-    for kind in _TELLING:
-        yield from items(place, kind, tags.make_project_tags())
-    yield from file_systems(place, tags.make_project_tags())
-
-
-def _has_items(things: Iterable[object]) -> bool:
-    return any(True for _one in things)

@@ -10,42 +10,22 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpucourse.aws import tags
+from gpucourse.aws.kinds import POLICY_NAME
 from gpucourse.aws.session import Account
+from gpucourse.aws.tables import table
 from gpucourse.errors import CloudError, GpucourseError
 from gpucourse.model.cloud import Finding
 
 AFTER = timedelta(minutes=10)
 WHAT = "backstop outside the nodes"
-ROLE, PATH, POLICY_NAME = "gpucourse-backstop", "/gpucourse/", "terminate-own"
-TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # after the partition, which is that of the role
-MAY: dict[str, Any] = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {
-            "Effect": "Allow",
-            "Action": "ec2:TerminateInstances",
-            "Resource": "*",
-            "Condition": {"StringEquals": {"aws:ResourceTag/Project": tags.PROJECT}},
-        }
-    ],
-}
+ROLE, PATH = "gpucourse-backstop", "/gpucourse/"
+SET_UP = "for the account's administrator, once: gpucourse doctor --setup prints the file that makes the backstop's role"
+_TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # after the partition, which is that of the role
 _TRIES, _PAUSE_S = 18, 5.0  # 90 s: AWS needs time to make a new role known everywhere
-_THIS_ACCOUNT = "$(aws sts get-caller-identity --query Account --output text)"  # in a shell
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Backstop:
-    """What the schedules of one stack have in common."""
-
-    account: Account
-    group: str
-    role: str
-    sleep: Callable[[float], None]
 
 
 def group_name(stack: str) -> str:
@@ -53,24 +33,22 @@ def group_name(stack: str) -> str:
     return f"{tags.PROJECT}-{stack}"
 
 
+def permissions() -> dict[str, Any]:
+    """Return what the role allows: to end instances of the course, and nothing else."""
+    document: dict[str, Any] = _role_properties()["Policies"][0]["PolicyDocument"]
+    return document
+
+
 def trust(account_id: str) -> dict[str, Any]:
     """Return the trust policy of the role: only EventBridge Scheduler may assume it, for schedules of this account."""
-    statement = {
-        "Effect": "Allow",
-        "Principal": {"Service": "scheduler.amazonaws.com"},
-        "Action": "sts:AssumeRole",
-        "Condition": {"StringEquals": {"aws:SourceAccount": account_id}},
-    }
-    return {"Version": "2012-10-17", "Statement": [statement]}
+    document = _role_properties()["AssumeRolePolicyDocument"]
+    [statement] = document["Statement"]
+    return {**document, "Statement": [{**statement, "Condition": {"StringEquals": {"aws:SourceAccount": account_id}}}]}
 
 
-def setup_commands() -> tuple[str, ...]:
-    """Return the commands that an administrator types once, so that the backstop works for identities without these rights."""
-    trusted = _compact(trust(_THIS_ACCOUNT)).replace(_THIS_ACCOUNT, f"'\"{_THIS_ACCOUNT}\"'")
-    return (
-        f"aws iam create-role --role-name {ROLE} --assume-role-policy-document '{trusted}'",
-        f"aws iam put-role-policy --role-name {ROLE} --policy-name {POLICY_NAME} --policy-document '{_compact(MAY)}'",
-    )
+def _role_properties() -> Any:
+    """Return the role as the administrator's template makes it."""
+    return table("account")["Resources"]["BackstopRole"]["Properties"]
 
 
 def arm(
@@ -86,16 +64,12 @@ def arm(
     `project_tags` are the stack's tags, with Project, Course and Stack. Never raises for an answer of AWS: the finding says
     whether the backstop exists.
     """
-    ids = sorted(set(instances))
     stack = project_tags["Stack"]
 
     def do() -> str:
         role = _role(account, stack, project_tags)
         _make_group(account, group_name(stack), project_tags, sleep)
-        backstop = _Backstop(account=account, group=group_name(stack), role=role, sleep=sleep)
-        for instance in ids:
-            _put(backstop, instance, expires)
-        return f"AWS ends {len(ids)} instance{'' if len(ids) == 1 else 's'} at {_when(expires)}Z"
+        return _put_all(account, stack, role, sorted(set(instances)), expires, sleep)
 
     return _report_attempt(do)
 
@@ -105,13 +79,10 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
 
     def do() -> str:
         names = _schedules(account, group_name(stack))
-        for name in names:
-            schedule = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
-            backstop = _Backstop(account=account, group=group_name(stack), role=schedule["Target"]["RoleArn"], sleep=sleep)
-            _put(backstop, name, expires)
         if not names:
             raise CloudError("this stack has no schedule to move", hint="the deadline on the nodes still applies")
-        return f"AWS ends {len(names)} instance{'' if len(names) == 1 else 's'} at {_when(expires)}Z"
+        schedule = account.call("scheduler", "get_schedule", Name=names[0], GroupName=group_name(stack))
+        return _put_all(account, stack, schedule["Target"]["RoleArn"], names, expires, sleep)
 
     return _report_attempt(do)
 
@@ -127,20 +98,6 @@ def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
         account.call("iam", "tag_role", RoleName=role_name(stack), Tags=expires_tag)
 
 
-def disarm(account: Account, *, stack: str) -> Finding:
-    """Remove the stack's schedules, with their group, and the role that was made for it."""
-
-    def do() -> str:
-        if _find_group(account, group_name(stack)).get("State") == "ACTIVE":
-            _unless_gone(account, "scheduler", "delete_schedule_group", Name=group_name(stack))
-        if _arn(account, role_name(stack)):
-            _unless_gone(account, "iam", "delete_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME)
-            _unless_gone(account, "iam", "delete_role", RoleName=role_name(stack))
-        return "taken away"
-
-    return _report_attempt(do)
-
-
 def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
     """Return when AWS will end each instance of the stack, in UTC. Empty if there is no backstop. Raises the errors of
     `Account.call`."""
@@ -154,16 +111,15 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
 
 def readiness(account: Account) -> Finding:
     """Check whether the backstop will work for this identity, as far as that is visible without creating anything."""
-    mend = "by someone with administrator rights, once: " + " && ".join(setup_commands())
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
             break
         role_arn = _arn(account, ROLE)
     except GpucourseError as error:
-        return Finding(what=WHAT, state="unknown", detail=error.what, mend=mend)
+        return Finding(what=WHAT, state="unknown", detail=error.what, mend=SET_UP)
     if not role_arn:
         detail = f"there is no role {ROLE}; deploy makes one for the lab if this identity may do so; otherwise the lab has none"
-        return Finding(what=WHAT, state="warning", detail=detail, mend=mend)
+        return Finding(what=WHAT, state="warning", detail=detail, mend=SET_UP)
     return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {role_arn}")
 
 
@@ -177,8 +133,7 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
         return Finding(what=WHAT, state="ok", detail=do())
     except GpucourseError as error:
         detail = f"not in place, so only the nodes' own deadline and idle watch end them: {error.what}"
-        mend = "by someone with administrator rights, once: " + " && ".join(setup_commands())
-        return Finding(what=WHAT, state="warning", detail=detail, mend=mend)
+        return Finding(what=WHAT, state="warning", detail=detail, mend=SET_UP)
 
 
 def _role(account: Account, stack: str, project_tags: dict[str, str]) -> str:
@@ -195,26 +150,16 @@ def _role(account: Account, stack: str, project_tags: dict[str, str]) -> str:
         Description="Lets EventBridge Scheduler end the instances of one gpucourse lab",
         Tags=tags.to_aws_tags(project_tags),
     )
-    account.call("iam", "put_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME, PolicyDocument=json.dumps(MAY))
+    account.call(
+        "iam", "put_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME, PolicyDocument=json.dumps(permissions())
+    )
     return str(role["Role"]["Arn"])
 
 
 def _arn(account: Account, role: str) -> str:
     """Return the ARN of that role, empty if there is none."""
-    try:
-        return str(account.call("iam", "get_role", RoleName=role)["Role"]["Arn"])
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
-        return ""
-
-
-def _unless_gone(account: Account, service: str, operation: str, **parameters: str) -> None:
-    try:
-        account.call(service, operation, **parameters)
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
+    answer = account.call_if_exists("iam", "get_role", RoleName=role)
+    return str(answer["Role"]["Arn"]) if answer else ""
 
 
 def _make_group(account: Account, name: str, project_tags: dict[str, str], sleep: Callable[[float], None]) -> None:
@@ -240,33 +185,41 @@ def _find_group(account: Account, name: str) -> dict[str, Any]:
     return next((group for group in groups if group["Name"] == name), {})
 
 
-def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
-    """Create the schedule of one instance, or move it; retry while AWS does not accept a new role yet."""
-    partition = backstop.role.split(":")[1]
-    parameters: dict[str, Any] = {
-        "Name": instance,
-        "GroupName": backstop.group,
-        "ScheduleExpression": f"at({_when(expires)})",
-        "ScheduleExpressionTimezone": "UTC",
-        "FlexibleTimeWindow": {"Mode": "OFF"},
-        "ActionAfterCompletion": "DELETE",
-        "Target": {
-            "Arn": f"arn:{partition}:{TARGET}",
-            "RoleArn": backstop.role,
+def _put_all(account: Account, stack: str, role: str, ids: list[str], expires: datetime, sleep: Callable[[float], None]) -> str:
+    """Create or move the schedule of each instance; return a sentence about them."""
+    moment = (expires.astimezone(UTC) + AFTER).strftime("%Y-%m-%dT%H:%M:%S")
+    for instance in ids:
+        target = {
+            "Arn": f"arn:{role.split(':')[1]}:{_TARGET}",
+            "RoleArn": role,
             "Input": json.dumps({"InstanceIds": [instance]}),
-        },
-    }
+        }
+        parameters: dict[str, Any] = {
+            "Name": instance,
+            "GroupName": group_name(stack),
+            "ScheduleExpression": f"at({moment})",
+            "ScheduleExpressionTimezone": "UTC",
+            "FlexibleTimeWindow": {"Mode": "OFF"},
+            "ActionAfterCompletion": "DELETE",
+            "Target": target,
+        }
+        _put(account, parameters, sleep)
+    return f"AWS ends {len(ids)} instance{'' if len(ids) == 1 else 's'} at {moment}Z"
+
+
+def _put(account: Account, parameters: dict[str, Any], sleep: Callable[[float], None]) -> None:
+    """Create the schedule, or change the one of that name; retry while AWS does not accept a new role yet."""
     operation = "create_schedule"
     for tries_left in range(_TRIES, -1, -1):
         try:
-            backstop.account.call("scheduler", operation, **parameters)
+            account.call("scheduler", operation, **parameters)
         except CloudError as error:
             if error.cloud_code == "ConflictException" and operation == "create_schedule":
                 operation = "update_schedule"
             elif error.kind != "role" or tries_left == 0:
                 raise
             else:
-                backstop.sleep(_PAUSE_S)
+                sleep(_PAUSE_S)
         else:
             return
 
@@ -278,11 +231,3 @@ def _schedules(account: Account, group: str) -> list[str]:
         if error.kind == "gone":
             return []
         raise
-
-
-def _compact(document: dict[str, Any]) -> str:
-    return json.dumps(document, separators=(",", ":"))
-
-
-def _when(expires: datetime) -> str:
-    return (expires.astimezone(UTC) + AFTER).strftime("%Y-%m-%dT%H:%M:%S")

@@ -85,6 +85,15 @@ class Account:
             answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
             return answer
 
+    def call_if_exists(self, service: str, operation: str, **parameters: Any) -> dict[str, Any] | None:
+        """Make one call and return its answer; None if AWS does not know what it is about (any more)."""
+        try:
+            return self.call(service, operation, **parameters)
+        except CloudError as error:
+            if error.kind != "gone":
+                raise
+            return None
+
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
         """Yield every item of the list `key`, over all pages of the answer."""
         with _ErrorTranslation(self, service, operation):

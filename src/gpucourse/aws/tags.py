@@ -68,13 +68,13 @@ def retag_expires(account: Account, resources: Iterable[CloudResource], expires:
     """
     dated = [resource for resource in resources if _EXPIRES in resource.tags]
     expires_tag = make_expires(expires)
-    kinds = {kind.name for kind in KINDS}
-    ids = {resource.id for resource in dated if resource.kind in kinds}
+    ec2_kinds = {kind.name for kind in KINDS if kind.service == "ec2"}
+    ids = {resource.id for resource in dated if resource.kind in ec2_kinds}
     for group in (resource.id for resource in dated if resource.kind == SECURITY_GROUP.name):
         filters = [{"Name": "group-id", "Values": [group]}]
         rules = account.pages("ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=filters)
         ids |= {rule["SecurityGroupRuleId"] for rule in rules if _EXPIRES in of(rule)}
     if ids:
         account.call("ec2", "create_tags", Resources=sorted(ids), Tags=expires_tag)
-    for system in (resource.id for resource in dated if resource.kind == FILE_SYSTEM):
+    for system in (resource.id for resource in dated if resource.kind == FILE_SYSTEM.name):
         account.call("efs", "tag_resource", ResourceId=system, Tags=expires_tag)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from gpucourse.aws import resource_scan, schedule
+from gpucourse.aws import resource_scan, schedule, tags
+from gpucourse.aws.kinds import POLICY_NAME, ROLE, SCHEDULES
 from gpucourse.errors import CloudUnreachable, GpucourseError
 from tests.unit.aws.cloud import TAGS, Clock, MotoAccount, ScriptedAccount, error, make_expiry, make_refusal
 
@@ -35,32 +35,26 @@ def test_retag_expires_changes_the_group_and_the_role_of_the_stack(moto: MotoAcc
     schedule.retag_expires(moto, EXPIRES, stack="s-1")  # without a backstop there is nothing to write on
     schedule.arm(moto, IDS, EXPIRES, project_tags={**TAGS, "Expires": "before"})
     schedule.retag_expires(moto, EXPIRES, stack="s-1")
-    [(_name, group)] = resource_scan.schedule_groups(moto, TAGS)
-    [(_name, role)] = resource_scan.roles(moto, TAGS)
-    assert group == role == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
+    [group] = resource_scan.items(moto, SCHEDULES, TAGS)
+    [role] = resource_scan.items(moto, ROLE, TAGS)
+    assert tags.of(group) == tags.of(role) == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
 
 
 def test_arm_makes_a_role_that_ends_only_what_is_ours_for_schedules_of_this_account(moto: MotoAccount) -> None:
     schedule.arm(moto, IDS, EXPIRES, project_tags=TAGS)
     assert names(moto) == ["gpucourse-backstop-s-1"]
     iam = moto.client("iam")
-    document = iam.get_role_policy(RoleName="gpucourse-backstop-s-1", PolicyName=schedule.POLICY_NAME)["PolicyDocument"]
+    document = iam.get_role_policy(RoleName="gpucourse-backstop-s-1", PolicyName=POLICY_NAME)["PolicyDocument"]
     [statement] = document["Statement"]
     assert statement["Action"] == "ec2:TerminateInstances"
     assert statement["Condition"] == {"StringEquals": {"aws:ResourceTag/Project": "gpucourse"}}
     [trusted] = iam.get_role(RoleName="gpucourse-backstop-s-1")["Role"]["AssumeRolePolicyDocument"]["Statement"]
     assert trusted["Condition"] == {"StringEquals": {"aws:SourceAccount": moto.identity().account}}
-    assert schedule.disarm(moto, stack="s-1").state == "ok"
-    assert names(moto) == []
 
 
 def test_arm_takes_a_role_that_an_administrator_made(moto: MotoAccount) -> None:
     moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument="{}")
     schedule.arm(moto, IDS, EXPIRES, project_tags=TAGS)
-    assert names(moto) == [schedule.ROLE]
-    for _ in range(2):  # it may be repeated
-        assert schedule.disarm(moto, stack="s-1").state == "ok"
-        assert schedule.read_scheduled_ends(moto, stack="s-1") == {}
     assert names(moto) == [schedule.ROLE]
 
 
@@ -90,7 +84,7 @@ def test_arm_reports_what_aws_refuses_with_the_way_out(moto: MotoAccount, operat
     finding = schedule.arm(moto, IDS, EXPIRES, project_tags=TAGS)
     assert finding.state == "warning"
     assert problem.what in finding.detail
-    assert "aws iam create-role" in finding.mend
+    assert "gpucourse doctor --setup" in finding.mend
 
 
 def test_arm_waits_for_a_role_that_is_not_known_everywhere_yet(moto: MotoAccount) -> None:
@@ -122,9 +116,6 @@ def test_arm_waits_for_a_group_that_is_being_deleted() -> None:
     )
     assert schedule.arm(account, ["i-1"], EXPIRES, project_tags=TAGS, sleep=clock.sleep).state == "ok"
     assert clock.now == 10.0
-    account.answers["iam", "get_role"] = error("NoSuchEntity")
-    assert schedule.disarm(account, stack="s-1").state == "ok"
-    assert account.list_calls("delete_schedule_group") == []
 
 
 def test_readiness_makes_nothing(moto: MotoAccount) -> None:
@@ -134,11 +125,3 @@ def test_readiness_makes_nothing(moto: MotoAccount) -> None:
     assert schedule.readiness(moto).state == "ok"
     moto.fail = [("list_schedule_groups", make_refusal("scheduler:ListScheduleGroups"))]
     assert schedule.readiness(moto).state == "unknown"
-
-
-def test_setup_commands_hold_the_whole_documents() -> None:
-    make, allow = (shlex.split(command) for command in schedule.setup_commands())
-    assert make[:3] == ["aws", "iam", "create-role"]
-    account = "$(aws sts get-caller-identity --query Account --output text)"
-    assert json.loads(make[make.index("--assume-role-policy-document") + 1]) == schedule.trust(account)
-    assert json.loads(allow[allow.index("--policy-document") + 1]) == schedule.MAY

@@ -245,8 +245,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
             context.watch(Note(text=f"{problem}; the backstop ends it, ten minutes after the deadline", level="warning"))
             return
         problem = f"{problem}; and there is no backstop: perhaps nothing would end a forgotten node for good"
-        commands = "; ".join(schedule.setup_commands())
-        mend = f"; or have someone with administrator rights make the backstop's role: {commands}"
+        mend = f"; {schedule.SET_UP}"
     else:
         if not survivors:
             return

@@ -35,7 +35,7 @@ from gpucourse.workspace.locate import Workspace
 from gpucourse.workspace.paths import WorkspacePaths
 
 Standing = Literal["standing", "leak", "another's", "unknown"]
-_COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM}
+_COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM.name}
 
 
 @dataclass(frozen=True, kw_only=True)

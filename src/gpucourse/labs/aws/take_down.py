@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NoReturn
 
-from gpucourse.aws import failures, instances, removal, resource_scan, schedule
+from gpucourse.aws import failures, instances, removal, resource_scan
 from gpucourse.aws.kinds import (
     GATEWAY,
     INSTANCE,
@@ -50,7 +50,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 PATIENCE_S = removal.PATIENCE_S
 # What costs money, what has a unique name or address range, and what keeps Terraform waiting for the network's removal.
 BLOCKING = {kind.name for kind in (INSTANCE, KEY_PAIR, PLACEMENT_GROUP, SECURITY_GROUP, ROUTE_TABLE, SUBNET, GATEWAY)}
-BACKSTOP = {SCHEDULES, ROLE}  # not Terraform's: they are removed last, when they have nothing left to end
+BACKSTOP = {SCHEDULES.name, ROLE.name}  # not Terraform's: they are removed last, when they have nothing left to end
 
 
 def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> None:
@@ -87,8 +87,6 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
         if resource.seen and resource.kind not in BACKSTOP
     ]
     receipt.leftovers = [resource.leftover for resource in leftovers]
-    if not leftovers:
-        _disarm(context.watch, account, deployment)
     settle_costs(context, account, deployment, receipt)
 
 
@@ -210,14 +208,6 @@ def _blind(paths: WorkspacePaths, deployment: AwsDeployment, existing: list[Clou
         f"At the beginning there was: {ids}",
         hint=f"{_advise_retry(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
     ) from error
-
-
-def _disarm(watch: Watcher, account: Account, deployment: AwsDeployment) -> None:
-    """Remove the schedules of the lab, which now do nothing and cost nothing."""
-    finding = schedule.disarm(account, stack=deployment.uid)
-    if finding.state != "ok" and not deployment.cloud.backstop:
-        text = "the schedules that would have ended the lab could not be removed; they cost nothing and end nothing"
-        watch(Note(text=text))
 
 
 def _instances(account: Account, uid: str) -> list[CloudInstance]:

@@ -207,5 +207,5 @@ def test_check_power_off_needs_the_backstop_when_ec2_does_not_say(tmp_path: Path
     lab.cloud.backstop = "no permission"
     with pytest.raises(InfrastructureError, match="no backstop") as caught:
         build._check_power_off(context, lab, find_on("spot"), fresh=True)
-    assert "aws iam create-role" in caught.value.hint
+    assert "gpucourse doctor --setup" in caught.value.hint
     assert not lab.running
