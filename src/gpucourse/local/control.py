@@ -4,8 +4,8 @@
     power {name, way}           done {}
     run {name, argv}            done {code, output, errors}
     add {the node's spec}       node {what Terraform reads}   or   ending
-    remove {the node's spec}    kept   or   last
-    trim {uid, count}           kept   or   last: every node whose number is the count or higher is gone
+    remove {uid, name}          kept   or   last
+    remove {uid, count}         the same: every node whose number is the count or higher is gone
     ping {}                     here
     anything                    error {why}
 
@@ -32,6 +32,10 @@ class HostStuck(Exception):
 
 class ControlRefused(Exception):
     """The host answered that it cannot do this; its reason is the message."""
+
+
+class DriverError(Exception):
+    """A node could not be brought up or taken down; the message says why."""
 
 
 def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[str, str]:

@@ -28,10 +28,6 @@ _GIVE_UP_S = 120.0
 _POLL_S = 0.02
 
 
-class DriverError(Exception):
-    """A node could not be brought up or taken down; the message says why."""
-
-
 def main(arguments: list[str]) -> int:
     """Run `up FILE`, `down FILE` or `trim FOLDER`. An error goes to the standard error stream, which Terraform shows."""
     if len(arguments) != 2 or arguments[0] not in {"up", "down", "trim"} or SPEC_VARIABLE not in os.environ:
@@ -41,19 +37,18 @@ def main(arguments: list[str]) -> int:
     try:
         if verb == "up":
             up(path, os.environ[SPEC_VARIABLE])
-        elif verb == "down":
-            down(path, os.environ[SPEC_VARIABLE])
         else:
-            trim(path, os.environ[SPEC_VARIABLE])
-    except (DriverError, control.ControlRefused, OSError, ValueError) as error:
+            folder = path if verb == "trim" else os.path.dirname(os.path.abspath(path))
+            remove(folder, os.environ[SPEC_VARIABLE])
+    except (control.DriverError, control.ControlRefused, OSError, ValueError) as error:
         sys.stderr.write(f"cannot {verb} {path}: {error}\n" if verb == "trim" else f"cannot bring {path} {verb}: {error}\n")
         return 1
     return 0
 
 
 def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) -> None:
-    """Have the node of `spec` hosted, and write what Terraform reads about it to `file`. Raises DriverError, ControlRefused,
-    OSError.
+    """Have the node of `spec` hosted, and write what Terraform reads about it to `file`. Raises control.DriverError,
+    control.ControlRefused, OSError.
 
     A host has `add_s` seconds to answer, and `ping_s` to show that it lives, before another one replaces it.
     """
@@ -66,7 +61,10 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
         try:
             word, node = control.ask("add", spec, timeout_s=add_s)
         except control.HostAbsent:
-            _start(folder, spec)
+            from gpucourse.local import keeper
+
+            if not keeper.start_host(folder, spec):  # another driver is already doing so
+                time.sleep(_POLL_S)
         except control.HostStuck:
             _replace(folder, ping_s)
         else:
@@ -74,95 +72,44 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
                 _write(file, node)
                 return
             time.sleep(_POLL_S)  # the host of an earlier stack, which is already ending
-    raise DriverError(f"no process hosts the nodes of {folder} after {_GIVE_UP_S:.0f} s; see its host.log")
+    raise control.DriverError(f"no process hosts the nodes of {folder} after {_GIVE_UP_S:.0f} s; see its host.log")
 
 
-def down(file: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
-    """End every process of the node and remove its files; with the last node, also the host and its files. Raises DriverError,
-    ControlRefused, OSError.
+def remove(folder: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
+    """End every process and remove every file of the nodes that `spec` means, as `layout.select_nodes` reads it; with the last
+    node, also the host and its files. Raises what `up` does, and ValueError.
 
-    A host has `remove_s` seconds to answer, and `ping_s` to show that it lives, before it is ended.
+    A host has `remove_s` seconds to answer, and `ping_s` to show that it lives, before it is ended. Without a host the work is
+    done here.
     """
-    _remove(os.path.dirname(os.path.abspath(file)), "remove", spec, remove_s, ping_s)
-
-
-def trim(folder: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
-    """Do what `down` does for every node of the folder whose number is the `count` in `spec` or higher."""
-    _remove(os.path.abspath(folder), "trim", spec, remove_s, ping_s)
-
-
-def _remove(folder: str, verb: str, spec: str, remove_s: float, ping_s: float) -> None:
-    """Ask the host until it has removed them, or remove them here if there is no host."""
+    folder = os.path.abspath(folder)
     deadline = time.monotonic() + _GIVE_UP_S
     while time.monotonic() < deadline:
         try:
             os.chdir(folder)
-            if _ask(verb, spec, remove_s) != "last":
+            if control.ask("remove", spec, timeout_s=remove_s)[0] != "last":
                 return
         except (control.HostAbsent, FileNotFoundError):
             pass  # there is none, or it is starting or ending: the lock shows which
         except control.HostStuck:
             _replace(folder, ping_s)
-        if _remove_by_hand(folder, spec):
+        from gpucourse.local import keeper
+
+        if keeper.remove_by_hand(folder, spec):
             return
-    raise DriverError(f"the process that hosts the nodes of {folder} does not end; see its host.log")
-
-
-def _ask(verb: str, spec: str, remove_s: float) -> str:
-    """Have nodes removed; return "last" if none is left."""
-    try:
-        return control.ask(verb, spec, timeout_s=remove_s)[0]
-    except control.ControlRefused:
-        if verb != "trim":
-            raise
-    from gpucourse.local import keeper
-
-    # An older host, or processes that do not end: with one request for each, every node is removed or reports its own problem.
-    words, refusal = ["kept"], None
-    for removal in keeper.list_removals(spec):
-        try:
-            words.append(control.ask("remove", removal, timeout_s=remove_s)[0])
-        except control.ControlRefused as error:
-            refusal = error
-    if refusal is not None:
-        raise refusal
-    return words[-1]
-
-
-def _start(folder: str, spec: str) -> None:
-    """Start the host, unless another driver is already doing so."""
-    from gpucourse.local import keeper
-
-    try:
-        if not keeper.start_host(folder, spec):
-            time.sleep(_POLL_S)
-    except keeper.HostDied as error:
-        raise DriverError(str(error)) from error
+    raise control.DriverError(f"the process that hosts the nodes of {folder} does not end; see its host.log")
 
 
 def _replace(folder: str, ping_s: float) -> None:
     """Replace a host that does not answer at all (stopped, or hung) by a new one; a host that is only busy stays."""
     try:
         control.ask("ping", "{}", timeout_s=ping_s)
-    except control.HostStuck:
-        pass
     except control.HostAbsent:
         return
-    else:
-        return
-    from gpucourse.local import keeper
+    except control.HostStuck:
+        from gpucourse.local import keeper
 
-    keeper.end_stuck_host(folder)
-
-
-def _remove_by_hand(folder: str, spec: str) -> bool:
-    """Do the work without a host; return whether its lock was free for that."""
-    from gpucourse.local import keeper
-
-    try:
-        return keeper.remove_by_hand(folder, spec)
-    except keeper.StillAlive as error:
-        raise DriverError(str(error)) from error
+        keeper.end_stuck_host(folder)
 
 
 def _write(file: str, text: str) -> None:

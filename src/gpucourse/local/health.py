@@ -48,7 +48,7 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
 
 
 def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: float) -> dict[str, Any]:
-    """Ask the host of these nodes about its machines: `check`, `logs`, `power`, `run`. Return an empty dict if it does not
+    """Ask the host of these nodes about its machines: `check`, `power`, `run`. Return an empty dict if it does not
     answer. Linux only. Raises control.ControlRefused."""
     folder = os.open(nodes_folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -45,13 +45,12 @@ class Host:
     def __init__(self, folder: Path, uid: str, lock: int) -> None:
         self.folder = folder
         self.uid = uid
-        self.nodes: dict[str, HostedNode | MachineNode] = {}
+        self.nodes: dict[str, HostedNode] = {}
         self._namespace = NamespaceClient(folder)
         self._cluster = SlurmDaemons(folder, uid)
         self._lock = lock
         self._awaited = False
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._clearing = asyncio.Lock()
         self._changes = 0
         self._over = asyncio.Event()
         self._control: asyncio.Server | None = None
@@ -95,7 +94,7 @@ class Host:
         if earlier is not None and earlier != node.describe():
             layout.write_json(file, node.describe())
 
-    def _make(self, spec: Spec) -> HostedNode | MachineNode:
+    def _make(self, spec: Spec) -> HostedNode:
         if spec.addresses:
             return MachineNode(self.folder, spec, self._namespace)
         return SlurmNode(self.folder, spec, self._cluster) if spec.slurm else HostedNode(self.folder, spec)
@@ -121,38 +120,33 @@ class Host:
         if verb == "ping":
             return "here"
         request = json.loads(document)
-        if verb in {"check", "logs"}:
-            return f"found {json.dumps(await self._look(verb))}"
+        if verb == "check":
+            return f"found {json.dumps(await self._check())}"
         if verb in {"power", "run"}:
             return f"done {json.dumps(await self._control_machine(verb, request))}"
         self._changes += 1
         try:
             if verb == "add":
                 return await self._add(Spec.read(request))
-            if verb in {"remove", "trim"}:
-                uid = str(request["uid"])
-                if verb == "trim":
-                    await self._trim(uid, request.get("count"))
-                else:
-                    await self._remove(uid, layout.check_name(request["name"]))
+            if verb == "remove":
+                await self._remove(str(request["uid"]), request)
                 return "kept" if self.nodes or self._changes > 1 else self._end_with_the_last()
         finally:
             self._changes -= 1
         raise ValueError(f"there is nothing called {verb!r} to do")
 
-    async def _look(self, verb: str) -> dict[str, Any]:
-        """Return what is wrong with each node that is more than an SSH server, or what its daemons' logs mean."""
-        states = (await self._namespace.ask(verb))["found"] if self._namespace.alive else {}
-        return {**(await self._cluster.check() if verb == "check" else self._cluster.meanings()), **states}
+    async def _check(self) -> dict[str, Any]:
+        """Return what is wrong with each node that is more than an SSH server."""
+        states = (await self._namespace.ask("check"))["found"] if self._namespace.alive else {}
+        return {**await self._cluster.check(), **states}
 
     async def _control_machine(self, verb: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Cut a machine's power or restore it, or run a command in it as its root."""
+        """Cut a machine's power, or run a command in it as its root."""
         node = self.nodes.get(str(request["name"]))
         if isinstance(node, MachineNode) and verb == "run":
             return await self._namespace.ask("run", name=node.spec.name, argv=request["argv"])
         if isinstance(node, MachineNode):
-            await node.power(str(request["way"]))
-            await self._lead_from_heads()
+            await node.cut_power()
             return {}
         raise ValueError(f"{request['name']} is not a separate machine")
 
@@ -167,15 +161,13 @@ class Host:
             return "ending"
         async with self._turns[spec.name]:
             node = self.nodes.get(spec.name)
-            if node is not None and type(node) is not type(self._make(spec)):
-                await self._change_kind(spec.name)
+            if node is not None and node.spec.hardware != spec.hardware:
+                await self._switch_off(spec.name)
                 node = None
-            if node is not None:
-                await node.reopen(spec)
-            else:
-                node = self._make(spec)
-                await node.open()
-                self.nodes[spec.name] = node
+            node = node or self._make(spec)
+            node.spec = spec
+            await node.open()
+            self.nodes[spec.name] = node
             await self._lead_from_heads()
             self._sign()
             return f"node {json.dumps(node.describe())}"
@@ -187,56 +179,28 @@ class Host:
             if head.spec.role == "head":
                 await head.lead_to(machines)
 
-    async def _change_kind(self, name: str) -> None:
-        """Turn a node into a separate machine, or back: what runs on it ends, its home and its port stay."""
-        node = self.nodes.pop(name)
-        await node.end()
+    async def _switch_off(self, name: str) -> None:
+        """End what runs on a node that becomes another kind of machine: its home and its port stay."""
+        await self.nodes.pop(name).end()
         await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
-        if isinstance(node, MachineNode) and not any(isinstance(candidate, MachineNode) for candidate in self.nodes.values()):
-            self._namespace.end()
 
-    async def _remove(self, uid: str, name: str) -> None:
-        mark = processes.marker(processes.NODE, f"{uid}/{name}")
-        if uid != self.uid:
-            await asyncio.to_thread(processes.end, mark)  # an earlier stack's; the files are this one's
-            return
-        async with self._turns[name]:
-            if (node := self.nodes.pop(name, None)) is not None:
-                await node.end()
-            _ended_pids, survivors = await asyncio.to_thread(processes.end, mark)
-            if survivors:  # its files stay: a repeated `trim` finds the node by them
-                raise RuntimeError(f"processes {', '.join(map(str, survivors))} of {name} do not end")
-            await asyncio.to_thread(layout.remove_node_files, self.folder, name)
-
-    async def _trim(self, uid: str, count: object) -> None:
-        """Remove every node whose number is `count` or higher, including one that left only files."""
-        names = layout.select_beyond({*self.nodes, *layout.node_names(self.folder)}, count)
-        if count == 0 and uid == self.uid and all(type(node) is HostedNode for node in self.nodes.values()):
-            await self._clear()
-            return
-        # Machines and Slurm's daemons have to be ended separately.
-        ends = await asyncio.gather(*(self._remove(uid, name) for name in names), return_exceptions=True)
-        if failures := [end for end in ends if isinstance(end, BaseException)]:
-            raise failures[0]
-
-    async def _clear(self) -> None:
-        """Remove every node, looking at all processes once instead of once for each node."""
+    async def _remove(self, uid: str, request: dict[str, Any]) -> None:
+        """Remove the nodes that a request means, including one that left only files. Of a node of an earlier stack only the
+        processes end: the files are this stack's."""
+        names = layout.select_nodes({*self.nodes, *layout.node_names(self.folder)}, request)
         async with AsyncExitStack() as turns:
-            await turns.enter_async_context(self._clearing)
-            names = sorted({*self.nodes, *layout.node_names(self.folder)})
             for name in names:
                 await turns.enter_async_context(self._turns[name])
-            for node in self.nodes.values():
-                await node.end()
-            if names:  # in one go: on a busy machine each switch of threads waits for a processor
-                await asyncio.to_thread(self._end_and_remove, names)
-            self.nodes.clear()
+            for name in names if uid == self.uid else ():
+                if (node := self.nodes.pop(name, None)) is not None:
+                    await node.end()
+            await asyncio.to_thread(self._end_and_remove, uid, names)
 
-    def _end_and_remove(self, names: list[str]) -> None:
-        _ended_pids, survivors = processes.end(processes.marker(processes.STACK, self.uid))
-        if survivors:
+    def _end_and_remove(self, uid: str, names: list[str]) -> None:
+        survivors = processes.end(*(processes.marker(processes.NODE, f"{uid}/{name}") for name in names))
+        if survivors:  # the files stay: a repeated request finds the nodes by them
             raise RuntimeError(f"processes {', '.join(map(str, survivors))} do not end")
-        for name in names:
+        for name in names if uid == self.uid else ():
             layout.remove_node_files(self.folder, name)
 
     async def _watch(self) -> None:

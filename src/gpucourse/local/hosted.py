@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from gpucourse.local import environment, health, layout, server
 from gpucourse.local.environment import extend_path
 from gpucourse.local.session import SessionChannel, login_shell, serve
 from gpucourse.model.node import SIMULATED, Mode, is_simulated
+from gpucourse.outside.documents import convert
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,25 +37,22 @@ class Spec:
     gpus: int = 0
     addresses: dict[str, str] = field(default_factory=dict)
     link: str = ""
-    slurm: dict[str, str] = field(default_factory=dict)
+    slurm: dict[str, str] | None = None
     layer: str = ""
     mode: Mode = SIMULATED
     instance_type: str = "simulated"
 
     @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Spec:
-        """Read the spec in a document. Raises ValueError if it is not one."""
-        try:
-            words = {key: str(document[key]) for key in ("name", "role", "uid", "user", "python", "public_key")}
-        except KeyError as error:
-            raise ValueError(f"a node's description lacks {error}") from error
-        layout.check_name(document["name"])
-        more = {key: str(document.get(key) or "") for key in ("root", "link", "layer")}
-        more |= {key: str(document[key]) for key in ("mode", "instance_type") if document.get(key)}
-        tables = {
-            key: {str(name): str(text) for name, text in (document.get(key) or {}).items()} for key in ("addresses", "slurm")
-        }
-        return cls(**words, **more, **tables, gpus=int(document.get("gpus") or 0))  # type: ignore[arg-type]
+    def read(cls, document: object) -> Spec:
+        """Read the spec in a document. Raises OutsideError, a ValueError, if it is not one."""
+        spec = convert(document, cls)
+        layout.check_name(spec.name)
+        return spec
+
+    @property
+    def hardware(self) -> tuple[object, ...]:
+        """The parts of a node that cannot be changed while it is on: of a machine its cable, its devices, its programs."""
+        return (self.addresses.get(self.name), self.link, self.gpus, self.layer) if self.addresses else (bool(self.slurm),)
 
 
 class HostedNode:
@@ -62,35 +60,31 @@ class HostedNode:
 
     def __init__(self, folder: Path, spec: Spec) -> None:
         self.spec = spec
+        self.port = 0
         self._folder = folder
-        self._listener: server.Listener | None = None
+        self._stop_listening: Callable[[], None] | None = None
+        self._connections: set[Any] = set()
         self._shell = login_shell()
 
     async def open(self) -> None:
-        """Create what is missing in the node's folder and listen: on its earlier port, or on a new one if that is in use."""
+        """Create what is missing in the node's folder and listen: on its earlier port, or on a new one if that is in use. If it
+        was open, it uses its current spec from now on; connections stay open."""
+        self.close()
         port = prepare(self._folder, self.spec)
         try:
-            self._listener = await server.listen(self._door(), port)
+            self.port, self._stop_listening = await self._listen(port)
         except OSError:
-            self._listener = await server.listen(self._door(), 0)
-        layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self._listener.port})
-
-    async def reopen(self, spec: Spec) -> None:
-        """Use a new spec and listen again on the same port. Connections stay open."""
-        self.close()
-        self.spec = spec
-        await self.open()
+            self.port, self._stop_listening = await self._listen(0)
+        layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self.port})
 
     def describe(self) -> dict[str, object]:
         """Return the node as a `model.node.Node`."""
-        if self._listener is None:
-            raise ValueError(f"{self.spec.name} is not open")
         return {
             "name": self.spec.name,
             "role": self.spec.role,
             "address": server.ADDRESS,
-            "port": self._listener.port,
-            "private_address": server.ADDRESS,
+            "port": self.port,
+            "private_address": self.spec.addresses.get(self.spec.name, server.ADDRESS),
             "user": self.spec.user,
             "gpus": self.spec.gpus,
             "instance_type": self.spec.instance_type,
@@ -101,22 +95,26 @@ class HostedNode:
 
     def close(self) -> None:
         """Accept no more logins."""
-        if self._listener is not None:
-            self._listener.close()
+        if self._stop_listening is not None:
+            self._stop_listening()
+            self._stop_listening = None
 
-    def drop(self) -> None:
-        """End every connection."""
-        if self._listener is not None:
-            self._listener.drop()
+    async def end(self) -> None:
+        """Accept no more logins, and end every connection."""
+        self.close()
+        for connection in list(self._connections):
+            connection.abort()
 
-    def _door(self) -> server.Endpoint:
-        return server.Endpoint(
+    async def _listen(self, port: int) -> tuple[int, Callable[[], None]]:
+        endpoint = server.Endpoint(
             user=self.spec.user,
             home=layout.home(self._folder, self.spec.name),
             host_key=layout.host_key(self._folder, self.spec.name),
             banner=health.banner(self.spec.uid, self.spec.name),
             serve=self._serve,
+            connections=self._connections,
         )
+        return await server.listen(endpoint, port)
 
     async def _serve(self, channel: SessionChannel) -> None:
         kind = channel.terminal.kind if channel.terminal else None
@@ -139,11 +137,6 @@ class HostedNode:
             host={name: value for name, value in os.environ.items() if name not in temporary},
             real=not simulated,
         )
-
-    async def end(self) -> None:
-        """Accept no more logins, and end every connection."""
-        self.close()
-        self.drop()
 
 
 def prepare(folder: Path, spec: Spec) -> int:

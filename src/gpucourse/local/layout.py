@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +115,12 @@ def check_name(name: object) -> str:
     return name
 
 
-def select_beyond(names: Collection[str], count: object) -> list[str]:
-    """Return the nodes whose number is `count` or higher. Raises ValueError if `count` is not a number of nodes."""
+def select_nodes(names: Collection[str], request: Mapping[str, Any]) -> list[str]:
+    """Return the nodes that a request means: the one with its `name`, or of `names` all whose number is its `count` or higher.
+    Raises ValueError if that is not the name of a node, or not a number of nodes."""
+    if "name" in request:
+        return [check_name(request["name"])]
+    count = request.get("count")
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise ValueError(f"{count!r} is not a number of nodes")
     numbers = {name: int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))}
@@ -137,6 +141,13 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def last_line(folder: Path) -> str:
+    """Return the last line of the host's log, with the path of that."""
+    log = folder / LOG
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return f"{lines[-1]} (full log: {log})" if lines else f"it wrote nothing to {log}"
 
 
 def remove_node_files(folder: Path, name: str) -> None:

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
 import sys
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gpucourse.local import environment, health, layout, processes, server
-from gpucourse.local.hosted import Spec, prepare
+from gpucourse.local.hosted import HostedNode, Spec
 from gpucourse.local.machines.daemons import PATH
 from gpucourse.local.namespace_client import NamespaceClient, NamespaceFailed
 
@@ -22,32 +22,24 @@ _CHUNK = 1 << 18
 logger = logging.getLogger(__name__)
 
 
-class MachineNode:
+class MachineNode(HostedNode):
     """A machine in the namespace, from `open` to `end`."""
 
     def __init__(self, folder: Path, spec: Spec, namespace: NamespaceClient) -> None:
-        self.spec = spec
-        self._folder = folder
+        super().__init__(folder, spec)
         self._namespace = namespace
-        self._door: asyncio.Server | None = None
-        self.port = 0
         self._jumps: dict[int, asyncio.Server] = {}
         self._turn = asyncio.Lock()
-        self._callers: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> None:
-        """Boot or repair the machine, and accept logins: on its earlier port, or on a new one if that is in use."""
-        self.port = prepare(self._folder, self.spec)
+        """Listen, and boot or repair the machine."""
+        await super().open()
         (self._folder / layout.SHARED).mkdir(mode=0o755, exist_ok=True)
-        if self._door is None:
-            try:
-                self._door = await asyncio.start_server(self.attend, server.ADDRESS, self.port)
-            except OSError:
-                self._door = await asyncio.start_server(self.attend, server.ADDRESS, 0)
-            self.port = self._door.sockets[0].getsockname()[1]
-        layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self.port})
-        self._close_jumps()  # of a machine that went off by itself
         await self._namespace.ask("on", machine=self._machine())
+
+    async def _listen(self, port: int) -> tuple[int, Callable[[], None]]:
+        acceptor = await asyncio.start_server(self.attend, server.ADDRESS, port)
+        return acceptor.sockets[0].getsockname()[1], acceptor.close
 
     async def lead_to(self, machines: Iterable[MachineNode]) -> None:
         """Have 127.0.0.1 on this machine lead to the others by their ports on this computer: `ssh -J` connects to those from
@@ -57,87 +49,50 @@ class MachineNode:
                 if machine is self or machine.port in self._jumps:
                     continue
                 try:
-                    line = await self._namespace.listen(self.spec.name, machine.port)
-                except NamespaceFailed as error:
+                    line = await self._namespace.make_socket(self.spec.name)
+                    line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    line.bind((server.ADDRESS, machine.port))
+                    self._jumps[machine.port] = await asyncio.start_server(machine.attend, sock=line)
+                except (OSError, NamespaceFailed) as error:
                     logger.info("no way from %s to %s: %s", self.spec.name, machine.spec.name, error)
-                    continue
-                self._jumps[machine.port] = await asyncio.start_server(machine.attend, sock=line)
+
+    async def cut_power(self) -> None:
+        """Cut the machine's power: its disk stays."""
+        await self._namespace.ask("off", name=self.spec.name)
+        self._close_jumps()
+
+    def close(self) -> None:
+        """Accept no more logins."""
+        super().close()
+        self._close_jumps()  # their sockets would keep the network of a machine that is off
 
     def _close_jumps(self) -> None:
-        """Close the jump ports: their sockets would keep the network of a machine that is off."""
         for jump in self._jumps.values():
             jump.close()
         self._jumps.clear()
 
-    async def reopen(self, spec: Spec) -> None:
-        """Use a new spec, and change the running machine accordingly; switch it off and on for what it boots with."""
-        if _hardware(spec) != _hardware(self.spec):
-            await self.power("off")
-        self.spec = spec
-        await self.open()
-
-    async def power(self, way: str) -> None:
-        """Cut the machine's power, or boot it again. Its disk stays."""
-        if way == "off":
-            await self._namespace.ask("off", name=self.spec.name)
-            self._close_jumps()
-        else:
-            self._close_jumps()  # as in `open`
-            await self._namespace.ask("on", machine=self._machine())
-
-    def describe(self) -> dict[str, object]:
-        """Return the node as a `model.node.Node`."""
-        return {
-            "name": self.spec.name,
-            "role": self.spec.role,
-            "address": server.ADDRESS,
-            "port": self.port,
-            "private_address": self.spec.addresses[self.spec.name],
-            "user": self.spec.user,
-            "gpus": self.spec.gpus,
-            "instance_type": "simulated",
-            "python": self.spec.python,
-            "mode": "local",
-            "host_key": server.public_part(layout.host_key(self._folder, self.spec.name)),
-        }
-
-    def close(self) -> None:
-        """Accept no more logins."""
-        if self._door is not None:
-            self._door.close()
-            self._door = None
-        self._close_jumps()
-
-    def drop(self) -> None:
-        """End every connection."""
-        for caller in list(self._callers):
-            caller.close()
-
     async def end(self) -> None:
         """Remove the machine."""
-        self.close()
-        self.drop()
+        await super().end()
         if self._namespace.alive:
             with contextlib.suppress(NamespaceFailed):  # a namespace that has ended contains no machine
                 await self._namespace.ask("off", name=self.spec.name, forget=True)
 
     async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass a connection on to the machine's sshd, both ways, until its end."""
-        self._callers.add(writer)
+        self._connections.add(writer.transport)
         try:
             line = await self._namespace.dial(self.spec.addresses[self.spec.name], _SSH)
             inner_reader, inner_writer = await asyncio.open_connection(sock=line, limit=_CHUNK)
-            self._callers.add(inner_writer)
             try:
                 await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
             finally:
                 inner_writer.close()
-                self._callers.discard(inner_writer)
         except (TimeoutError, OSError, NamespaceFailed) as error:
             logger.info("%s does not answer: %s", self.spec.name, error)
         finally:
             writer.close()
-            self._callers.discard(writer)
+            self._connections.discard(writer.transport)
 
     def _machine(self) -> dict[str, object]:
         spec = self.spec
@@ -160,11 +115,6 @@ class MachineNode:
             "sshd_config": _sshd_config(spec),
             "marks": {processes.STACK: spec.uid, processes.NODE: f"{spec.uid}/{spec.name}"},
         }
-
-
-def _hardware(spec: Spec) -> tuple[object, ...]:
-    """Return the parts of a machine that cannot be changed while it is on: its cable, its devices, its programs."""
-    return spec.link, spec.addresses.get(spec.name), spec.gpus, spec.layer
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

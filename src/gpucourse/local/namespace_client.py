@@ -48,25 +48,23 @@ class NamespaceClient:
         return (await self._ask(verb, document))[0]
 
     async def dial(self, address: str, port: int) -> socket.socket:
-        """Return a connection to a machine, from the namespace's side of its network. Raises OSError if no process listens."""
-        if self._line is None:
-            raise ConnectionRefusedError("the machines are off")
-        _answer, handles = await self._ask("dial", {"address": address, "port": port})
-        line = socket.socket(fileno=handles[0])
+        """Return a connection to a machine, from the namespace's side of its network. Raises OSError if no process listens,
+        NamespaceFailed if the machines are off."""
+        line = await self.make_socket("")
         try:
-            await asyncio.wait_for(_writable(line), _DIAL_S)
-            if error := line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                raise OSError(error, os.strerror(error))  # noqa: TRY301 (the line is closed below, whatever went wrong)
+            await asyncio.wait_for(asyncio.get_running_loop().sock_connect(line, (address, port)), _DIAL_S)
         except BaseException:
             line.close()
             raise
         return line
 
-    async def listen(self, name: str, port: int) -> socket.socket:
-        """Return a socket that listens at this port of a machine's own 127.0.0.1. Raises NamespaceFailed if the machine is off,
-        or uses the port itself."""
-        _answer, handles = await self._ask("listen", {"name": name, "port": port})
-        return socket.socket(fileno=handles[0])
+    async def make_socket(self, name: str) -> socket.socket:
+        """Return a new socket in the network of a machine, or in that of the namespace around them (an empty name). Raises
+        NamespaceFailed if the machine is off."""
+        _answer, handles = await self._ask("socket", {"name": name})
+        line = socket.socket(fileno=handles[0])
+        line.setblocking(False)
+        return line
 
     def end(self) -> None:
         """End the namespace, and with it everything in it."""
@@ -96,7 +94,9 @@ class NamespaceClient:
             await asyncio.wait_for(ready, _START_S)
         except (TimeoutError, NamespaceFailed) as error:
             self.end()
-            raise NamespaceFailed(f"the namespace of the simulated machines does not start: {self._last_words()}") from error
+            raise NamespaceFailed(
+                f"the namespace of the simulated machines does not start: {layout.last_line(self._folder)}"
+            ) from error
 
     async def _ask(self, verb: str, document: dict[str, object]) -> tuple[dict[str, Any], list[int]]:
         if self._line is None:
@@ -150,22 +150,3 @@ class NamespaceClient:
             if not waiting.done():
                 waiting.set_exception(NamespaceFailed("the namespace of the simulated machines has ended"))
         self._waiting.clear()
-
-    def _last_words(self) -> str:
-        lines = (self._folder / layout.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
-
-
-async def _writable(line: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    waiting = loop.create_future()
-
-    def wake() -> None:
-        if not waiting.done():
-            waiting.set_result(None)
-
-    loop.add_writer(line.fileno(), wake)
-    try:
-        await waiting
-    finally:
-        loop.remove_writer(line.fileno())

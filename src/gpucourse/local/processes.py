@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 STACK = "GPUCOURSE_STACK_UID"  # carried by the host and by everything that runs on its nodes
@@ -32,11 +32,11 @@ def marker(variable: str, value: str) -> str:
     return f"{variable}={value}"
 
 
-def list_carriers(mark: str, *, spare: str | None = None) -> list[int]:
-    """Return the processes whose environment holds exactly the variable `mark` (`NAME=value`), without this process and its
-    ancestors. Those that have a variable of the name `spare` are left out."""
+def list_carriers(*marks: str, spare: str | None = None) -> list[int]:
+    """Return the processes whose environment holds exactly one of the variables `marks` (`NAME=value`), without this process
+    and its ancestors. Those that have a variable of the name `spare` are left out."""
     ancestry = _line_of_descent()
-    return sorted(pid for pid, environment in _environments() if pid not in ancestry and holds(environment, mark, spare))
+    return sorted(pid for pid, environment in _environments() if pid not in ancestry and _carries(environment, marks, spare))
 
 
 def list_session_processes(mark: str, group: int | None, spare: str) -> list[int]:
@@ -48,9 +48,9 @@ def list_session_processes(mark: str, group: int | None, spare: str) -> list[int
     return sorted(members)
 
 
-def holds(environment: bytes, mark: str, spare: str | None = None) -> bool:
-    """Return whether an environment (entries that end in a zero byte) has the variable `mark`, and none of the name `spare`."""
-    return b"\0" + mark.encode() + b"\0" in b"\0" + environment + b"\0" and not (spare and _has(environment, spare))
+def holds(environment: bytes, mark: str) -> bool:
+    """Return whether an environment (entries that end in a zero byte) has the variable `mark`."""
+    return b"\0" + mark.encode() + b"\0" in b"\0" + environment + b"\0"
 
 
 def send(pid: int, number: int) -> None:
@@ -62,21 +62,21 @@ def send(pid: int, number: int) -> None:
 
 
 def end(
-    mark: str,
-    *,
+    *marks: str,
     spare: str | None = None,
     grace_s: float = 2.0,
     kill_s: float = 3.0,
     signal_process: Callable[[int, int], None] = send,
-) -> tuple[list[int], list[int]]:
-    """End every process that carries `mark`, and its descendants: SIGTERM, `grace_s` to clean up, then SIGKILL until none is
-    seen, at most for `kill_s`. Return the ids of those that were there, and of those that still are."""
-    seen_pids: set[int] = set()
+) -> list[int]:
+    """End every process that carries one of `marks`, and its descendants: SIGTERM, `grace_s` to clean up, then SIGKILL until
+    none is seen, at most for `kill_s`. Return the ids of those that are still there."""
     signalled: set[int] = set()
-    bare = _bare(mark, spare)
+    bare = _bare(marks, spare)
     start_s = time.monotonic()
-    while alive := [*list_carriers(mark, spare=spare), *(pid for pid, start in bare.items() if _read_beginning(pid) == start)]:
-        seen_pids.update(alive)
+    while alive := [
+        *list_carriers(*marks, spare=spare),
+        *(pid for pid, start in bare.items() if _read_beginning(pid) == start),
+    ]:
         elapsed_s = time.monotonic() - start_s
         if elapsed_s >= grace_s + kill_s:
             break
@@ -88,7 +88,7 @@ def end(
                 signal_process(pid, signal.SIGCONT)  # a stopped one could not act on the first signal
                 signalled.add(pid)
         time.sleep(_POLL_S)
-    return sorted(seen_pids), sorted(alive)
+    return sorted(alive)
 
 
 def send_group(leader: int, number: int) -> None:
@@ -101,9 +101,7 @@ def send_group(leader: int, number: int) -> None:
 
 def has_marker(pid: int, mark: str) -> bool:
     """Return whether this one process is alive and has the variable `mark`."""
-    if _PROC.joinpath("self").exists():
-        return holds(read_environment(_PROC / str(pid), time.monotonic() + _STARTS_S), mark)
-    return any(number == pid and holds(environment, mark) for number, environment in _environments())
+    return holds(dict(_environments()).get(pid, b""), mark)
 
 
 def command_of(pid: int) -> str:
@@ -114,12 +112,13 @@ def command_of(pid: int) -> str:
     return " ".join(words.decode(errors="replace").split())[:100]
 
 
-def _bare(mark: str, spare: str | None) -> dict[int, str]:
-    """Return unmarked descendants of processes with `mark`, with their start times, in case a number is reused. Linux only."""
+def _bare(marks: Collection[str], spare: str | None) -> dict[int, str]:
+    """Return unmarked descendants of processes with one of `marks`, with their start times, in case a number is reused. Linux
+    only."""
     if not _PROC.joinpath("self").exists():
         return {}
     environments, ancestry = dict(_environments()), _line_of_descent()
-    carriers = {pid for pid, environment in environments.items() if pid not in ancestry and holds(environment, mark, spare)}
+    carriers = {pid for pid, environment in environments.items() if pid not in ancestry and _carries(environment, marks, spare)}
     if not carriers:
         return {}
     unrelated = {
@@ -139,6 +138,10 @@ def _read_beginning(pid: int) -> str:
     """Return when a process began, in ticks since the computer started; empty if it has gone, or only its exit code is left."""
     stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()
     return stat[19].decode() if len(stat) > 19 and stat[0] not in {b"Z", b"X"} else ""
+
+
+def _carries(environment: bytes, marks: Collection[str], spare: str | None) -> bool:
+    return any(holds(environment, mark) for mark in marks) and not (spare and _has(environment, spare))
 
 
 def _has(environment: bytes, variable: str) -> bool:

@@ -37,13 +37,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """The rules for logins. `banner` is the software name in the server's first line; `serve` runs one session."""
+    """The rules for logins. `banner` is the software name in the server's first line; `serve` runs one session; `connections`
+    are those that are open, so that they can be aborted."""
 
     user: str
     home: Path
     host_key: Path
     banner: str
     serve: Callable[[SessionChannel], Awaitable[None]]
+    connections: set[Any]
 
     @property
     def authorized_keys(self) -> Path:
@@ -51,31 +53,9 @@ class Endpoint:
         return self.home / ".ssh" / "authorized_keys"
 
 
-class Listener:
-    """A node's listening port and its connections."""
-
-    def __init__(self, acceptor: asyncssh.SSHAcceptor, connections: set[asyncssh.SSHServerConnection]) -> None:
-        self._acceptor = acceptor
-        self._connections = connections
-
-    @property
-    def port(self) -> int:
-        """The port on 127.0.0.1."""
-        return int(self._acceptor.get_port())
-
-    def close(self) -> None:
-        """Accept no more logins. Connections stay open."""
-        self._acceptor.close()
-
-    def drop(self) -> None:
-        """End every connection now."""
-        for connection in list(self._connections):
-            connection.abort()
-
-
-async def listen(endpoint: Endpoint, port: int) -> Listener:
-    """Listen on `port` (0: one that the kernel chooses). Raises OSError if the port is in use."""
-    connections: set[asyncssh.SSHServerConnection] = set()
+async def listen(endpoint: Endpoint, port: int) -> tuple[int, Callable[[], None]]:
+    """Listen on `port` (0: one that the kernel chooses). Return the port, and the function that ends that; connections stay
+    open. Raises OSError if the port is in use."""
 
     async def attend(process: asyncssh.SSHServerProcess[bytes]) -> None:
         channel = _SshChannel(process)
@@ -88,7 +68,7 @@ async def listen(endpoint: Endpoint, port: int) -> Listener:
     acceptor = await asyncssh.listen(
         ADDRESS,
         port,
-        server_factory=lambda: _Login(endpoint, connections),
+        server_factory=lambda: _Login(endpoint),
         server_host_keys=[asyncssh.read_private_key(endpoint.host_key)],
         server_version=endpoint.banner,
         process_factory=attend,
@@ -112,7 +92,7 @@ async def listen(endpoint: Endpoint, port: int) -> Listener:
         reuse_address=True,
         backlog=_BACKLOG,
     )
-    return Listener(acceptor, connections)
+    return int(acceptor.get_port()), acceptor.close
 
 
 def make_host_key(path: Path) -> None:
@@ -171,13 +151,12 @@ def _send_unless_empty(send: Callable[..., None], kind: int, *words: bytes, **op
 class _Login(asyncssh.SSHServer):  # type: ignore[misc]
     """The rules for a login: one user, by key. Ports of this machine may be forwarded in either direction, as editors need."""
 
-    def __init__(self, endpoint: Endpoint, connections: set[asyncssh.SSHServerConnection]) -> None:
-        self._door = endpoint
-        self._connections = connections
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
-        self._connections.add(conn)
+        self._endpoint.connections.add(conn)
         # The library has no interface for this: if a version keeps its channels elsewhere, nothing is changed.
         if isinstance(channels := getattr(conn, "_channels", None), dict):
             conn._channels = _Channels(channels)  # noqa: SLF001 (the two lines above)
@@ -185,16 +164,16 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
         conn.send_packet = partial(_send_unless_empty, conn.send_packet)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self._connection)
+        self._endpoint.connections.discard(self._connection)
         if exc is not None:
-            logger.info("%s: connection lost: %s", self._door.home.parent.name, exc)
+            logger.info("%s: connection lost: %s", self._endpoint.home.parent.name, exc)
 
     def begin_auth(self, username: str) -> bool:
-        if username == self._door.user:
+        if username == self._endpoint.user:
             try:
-                self._connection.set_authorized_keys(str(self._door.authorized_keys))
+                self._connection.set_authorized_keys(str(self._endpoint.authorized_keys))
             except (OSError, ValueError) as error:
-                logger.warning("no login is possible with %s: %s", self._door.authorized_keys, error)
+                logger.warning("no login is possible with %s: %s", self._endpoint.authorized_keys, error)
         return True
 
     def public_key_auth_supported(self) -> bool:

@@ -27,11 +27,11 @@ def host_process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def test_down_leaves_a_busy_host_alone(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
+def test_remove_leaves_a_busy_host_alone(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
     lock = take(folder / layout.LOCK)
     assert lock is not None
     with host(folder, {"remove": [None, "kept\n"], "ping": ["here\n"]}) as heard:
-        driver.down(str(folder / "node0.json"), "{}", remove_s=0.2)
+        driver.remove(str(folder), "{}", remove_s=0.2)
     os.close(lock)
     assert heard == ["remove", "ping", "remove"]
     assert host_process.poll() is None

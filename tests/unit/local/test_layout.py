@@ -9,13 +9,13 @@ import pytest
 from gpucourse.local import health, layout
 
 
-def test_select_beyond_picks_nodes_beyond_a_count() -> None:
+def test_select_nodes_picks_nodes_beyond_a_count() -> None:
     names = ["node10", "node2", "node0", "node", "nodes3", "i-0abc"]
-    assert layout.select_beyond(names, 2) == ["node10", "node2"]
-    assert layout.select_beyond(names, 0) == ["node0", "node10", "node2"], "the others are no nodes"
+    assert layout.select_nodes(names, {"count": 2}) == ["node10", "node2"]
+    assert layout.select_nodes(names, {"count": 0}) == ["node0", "node10", "node2"], "the others are no nodes"
     for wrong in (-1, 0.5, "0", True, None):
         with pytest.raises(ValueError, match="is not a number of nodes"):
-            layout.select_beyond(names, wrong)
+            layout.select_nodes(names, {"count": wrong})
 
 
 def test_read_json_returns_none_for_what_is_no_document(tmp_path: Path) -> None:

@@ -44,13 +44,13 @@ def test_machine_node_leads_its_port_to_the_sshd_of_the_machine(tmp_path: Path) 
         reader, writer = await asyncio.open_connection("127.0.0.1", int(str(node.describe()["port"])))
         said = await reader.read()
         writer.close()
-        await node.power("off")
-        await node.reopen(make_spec("u1", addresses=spec.addresses, link="1gbit"))
+        await node.cut_power()
+        await node.open()
         await node.end()
         return said
 
     assert asyncio.run(live()) == b"10.77.0.10 22"
-    assert [verb for verb, _ in namespace.asked] == ["on", "off", "off", "on", "off"], "it boots anew for another cable"
+    assert [verb for verb, _ in namespace.asked] == ["on", "off", "on", "off"]
     machine: Any = namespace.asked[0][1]["machine"]
     assert (machine["name"], machine["address"]) == ("node0", "10.77.0.10")
     assert f"VersionAddendum {health.banner('u1', 'node0')}\n" in machine["sshd_config"]

@@ -17,5 +17,5 @@ def test_ask_names_why_the_namespace_does_not_start(tmp_path: Path, monkeypatch:
     with pytest.raises(NamespaceFailed, match="does not start: unshare: Operation not permitted"):
         asyncio.run(client.ask("check"))
     assert not client.alive
-    with pytest.raises(ConnectionRefusedError):
+    with pytest.raises(NamespaceFailed, match="the machines are off"):
         asyncio.run(client.dial("10.77.0.10", 22))

@@ -92,30 +92,22 @@ class MachineNamespace:
                 os.kill(pid, signal.SIGKILL)
         self._answer(request, {"was_on": pid is not None})
 
-    def _do_dial(self, request: Document) -> None:
-        """Answer with a socket in the namespace's network that is connecting to a machine. The caller finds out whether it
-        succeeds."""
-        line = socket.socket()
-        line.setblocking(False)
-        line.connect_ex((request["address"], request["port"]))
-        self._answer(request, {}, (line.fileno(),))
-        line.close()
-
-    def _do_listen(self, request: Document) -> None:
-        """Answer with a socket that listens at a port of a machine's own 127.0.0.1. The caller serves it."""
-        if request["name"] not in self._first:
-            raise ConnectionRefusedError(f"{request['name']} is off")
-        owners = (self._first[request["name"]], "self")
+    def _do_socket(self, request: Document) -> None:
+        """Answer with a new socket in a machine's network, or without a name in that around the machines. The caller has it
+        connect or listen."""
+        name = request["name"]
+        if name and name not in self._first:
+            raise ConnectionRefusedError(f"{name} is off")
+        owners = (self._first[name] if name else "self", "self")
         inside, outside = (os.open(f"/proc/{owner}/ns/net", os.O_RDONLY | os.O_CLOEXEC) for owner in owners)
         try:
             kernel.enter(inside)
-            line = socket.create_server(("127.0.0.1", request["port"]))
+            with socket.socket() as line:
+                self._answer(request, {}, (line.fileno(),))
         finally:
             kernel.enter(outside)
             os.close(inside)
             os.close(outside)
-        self._answer(request, {}, (line.fileno(),))
-        line.close()
 
     def _do_run(self, request: Document) -> None:
         """Run a command inside a machine, as its root."""
@@ -142,10 +134,6 @@ class MachineNamespace:
         if not reports.has_key(pid, self._key):
             return reports.OTHER_KEY
         return "" if spec["role"] == "head" else reports.find_distrust(reports.log_of(pid, "slurmd"))
-
-    def _do_logs(self, request: Document) -> None:
-        """Answer what the logs of each machine's daemons mean, if that is known."""
-        self._answer(request, {"found": self._meanings()})
 
     def _meanings(self) -> dict[str, str]:
         meanings = {}

@@ -109,7 +109,7 @@ class SlurmDaemons:
         """Configure, start what is missing, and wait for this node's daemons; return whether anything had to start. A port that
         another process takes between the check and its use is replaced by another."""
         for attempts_left in reversed(range(_ATTEMPTS)):
-            port_numbers = await self._configure(spec.slurm)
+            port_numbers = await self._configure(spec.slurm or {})
             try:
                 has_started = await self._start_missing(port_numbers)
                 for key in _list_daemons(spec):

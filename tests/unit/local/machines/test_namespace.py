@@ -16,7 +16,7 @@ from gpucourse.local.machines.namespace import MachineNamespace
         ({"verb": "off", "name": "node0"}, {"was_on": False}),
         ({"verb": "check"}, {"found": {}}),
         ({"verb": "run", "name": "node0", "argv": ["true"]}, {"error": "node0 is off"}),
-        ({"verb": "listen", "name": "node0", "port": 7}, {"error": "node0 is off"}),
+        ({"verb": "socket", "name": "node0"}, {"error": "node0 is off"}),
     ],
 )
 def test_hear_answers_each_request_by_its_number(request_: dict[str, object], answer: dict[str, object]) -> None:
