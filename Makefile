@@ -12,6 +12,8 @@ UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 # with labs come before the unit tests, so that no processor waits for a lab at the end.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 AWS_LINT := $(VENV)/aws-lint
+# Without compiled files each worker would compile all tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 

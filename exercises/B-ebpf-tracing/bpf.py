@@ -24,7 +24,7 @@ from symbols import TracerFailed, name_address
 READY = 'interval:ms:50 /@ready == 0/ { @ready = 1; printf("ready\\n"); }\n'
 """bpftrace prints "attached_probes" before the probes are attached, so a call right after that line is lost. This timer fires
 only once they are attached."""
-START_S, STOP_S, LOOK_S = 60.0, 60.0, 0.5
+START_S, STOP_S, AGAIN_S, LOOK_S = 60.0, 60.0, 15.0, 0.5
 NOISE = ("RLIMIT_MEMLOCK", "failed to detach", "uprobe_events", "Attaching ", "Lost ")
 ADDRESS = re.compile(r"\b0x[0-9a-f]{4,16}\b")
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -135,12 +135,14 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
 
 def _stop(process: subprocess.Popen[str]) -> str:
     """Return what bpftrace prints at its end. It notices a signal only while it waits for events, and loses one that comes
-    while it prints; once it has begun to end, another one kills it. So the signal is sent while bpftrace waits and still
-    handles it."""
-    ends = time.monotonic() + STOP_S
-    while time.monotonic() < ends:
-        if _waits_for_events(process.pid):
+    while it prints. Once it has detached its probes, which takes a while, another one kills it. So the signal is sent while
+    bpftrace waits and still handles it, and again only when it must have been lost."""
+    now = time.monotonic()
+    ends, next_signal = now + STOP_S, now
+    while (now := time.monotonic()) < ends:
+        if now >= next_signal and _waits_for_events(process.pid):
             process.send_signal(signal.SIGINT)
+            next_signal = now + AGAIN_S
         try:
             return process.communicate(timeout=LOOK_S)[0]
         except subprocess.TimeoutExpired:

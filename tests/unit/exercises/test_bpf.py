@@ -21,6 +21,11 @@ bpf = beside_the_script("B-ebpf-tracing", "bpf")
     [
         ("echo 'ERROR: Could not create perf map: Operation not permitted' >&2; exit 1", "Operation not permitted"),
         ("trap 'exit 3' INT; echo ready; while :; do sleep 0.01; done", "ended with 3"),
+        (
+            "trap 'n=$((n + 1))' INT; echo ready; while [ -z \"$n\" ]; do sleep 0.01; done\n"
+            "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.1; done; exit $((n + 3))",  # it takes a while to detach its probes
+            "ended with 4",
+        ),
     ],
 )
 def test_find_reason_has_the_words_of_bpftrace(lines: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
