@@ -262,3 +262,8 @@ def test_metrics_count_jobs_at_once_and_output_files(tmp_path: Path) -> None:
     assert values["started_jobs"][0]["nodes"] == 2
     short = JobRow(row=0, job="1", file="job", state="COMPLETED", node="node1", started="10", ended="10")
     assert (slurm.add_metrics(None, make_record(short), files) or {})["slurm"]["most_at_once"] == 1
+
+
+@pytest.mark.parametrize(("state", "ending"), [("COMPLETED", "exited"), ("FAILED", "exited"), ("NEW_STATE", "lost")])
+def test_ending_of_a_session_ignores_the_code_of_its_last_command(state: str, ending: str) -> None:
+    assert slurm.ending_of(JobRow(row=0, job="7", file="", state=state, code=3)) == ending
