@@ -150,6 +150,7 @@ def copy(terraform: Terraform) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_the_copy_of_a_deployment_is_valid_and_has_nothing_deprecated(terraform: Terraform, copy: Path) -> None:
     output = terraform.run(copy, "validate", "-json").text
     verdict = json.loads(output[output.index("{") :])
@@ -177,6 +178,7 @@ def _reach(arrows: dict[str, set[str]], start: str) -> set[str]:
     return resources
 
 
+@pytest.mark.slow
 def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terraform, copy: Path) -> None:
     arrows = _arrows(terraform.run(copy, "graph", "-type=plan").text)
     needed = {

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import errno
 import resource
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from gpucourse.errors import StorageError
-from gpucourse.storage import DiskSpace, FileBatch, find_shortage, write_bytes, writing
+from gpucourse.errors import HomeMissing, StorageError
+from gpucourse.storage import DiskSpace, FileBatch, find_home, find_login, find_shortage, storage_error, write_bytes, writing
 
 
 @contextmanager
@@ -93,3 +95,30 @@ def test_find_shortage_names_a_disk_that_is_nearly_full(
     fill_disk(monkeypatch, tmp_path, free=free)
     text = f"the disk of {tmp_path} has 256.0 MiB free: outputs are collected only while 256.0 MiB stay free"
     assert find_shortage(tmp_path) == (text if short else "")
+
+
+def test_find_home_takes_the_folder_of_home_and_refuses_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_home({"HOME": str(tmp_path)}, "type --workspace DIR") == tmp_path
+    monkeypatch.setattr("pwd.getpwuid", lambda _number: SimpleNamespace(pw_dir=str(tmp_path)))
+    assert find_home({}, "type --workspace DIR") == tmp_path
+    with pytest.raises(HomeMissing, match="HOME is /: nothing of yours can be kept there") as caught:
+        find_home({"HOME": "/"}, "type --workspace DIR")
+    assert caught.value.hint == "type --workspace DIR, or export HOME=/home/you"
+
+
+def test_find_login_of_a_number_without_an_account_is_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "ada")
+    assert find_login() == "ada"
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 123456)
+    assert find_login() == "123456"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(errno.ENOSPC, "no space left"), (errno.EROFS, "not allowed"), (errno.ENOTDIR, "cannot write"), (errno.EIO, None)],
+)
+def test_storage_error_explains_what_a_disk_refuses(code: int, words: str | None) -> None:
+    error = storage_error(OSError(code, "reason"), Path("/a/b"))
+    assert (error is None) if words is None else (error is not None and error.what.startswith(words))

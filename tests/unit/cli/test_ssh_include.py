@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.cli.session import Options, Session
-from gpucourse.cli.ssh_include import offer_line, take_line_away
+from gpucourse.cli.ssh_include import decide, offer_line, take_line_away
 from gpucourse.ui.console import Console
 from tests.learning import Learning, Terminal
 from tests.unit.labs.test_ssh_include import OWN, make_config, register_home
@@ -69,3 +69,13 @@ def test_ssh_include_is_not_offered_in_a_pipe_with_yes_or_after_a_no(
     offer_line(session, "1", ask=True)
     assert shown.getvalue().count("[y/N]") == 1
     assert config.read_bytes() == OWN
+
+
+def test_decide_includes_the_nodes_or_not(learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, shown = sit_down("", monkeypatch)
+    decide(session, included=True)
+    assert config.read_bytes() != OWN
+    decide(session, included=False)
+    assert config.read_bytes() == OWN
+    decide(session, included=False)
+    assert "does not include this workspace's nodes, as before" in " ".join(shown.getvalue().split())

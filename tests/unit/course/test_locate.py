@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gpucourse
-from gpucourse.course.locate import find_course
+from gpucourse.course.locate import find_course, find_named_course
 from gpucourse.errors import MissingError
 
 
@@ -54,3 +54,9 @@ def test_find_course_in_a_wrong_folder_is_refused(tmp_path: Path) -> None:
 
 def test_find_course_with_an_empty_name_is_the_built_in_one() -> None:
     assert find_course({"GPUCOURSE_COURSE": ""}) == find_course({})
+
+
+def test_find_named_course_is_none_for_the_built_in_one(tmp_path: Path) -> None:
+    assert find_named_course({}) is None
+    assert find_named_course({"GPUCOURSE_COURSE": str(find_course({}).modules.parent)}) is None
+    assert find_named_course({"GPUCOURSE_COURSE": str(tmp_path)}) == tmp_path

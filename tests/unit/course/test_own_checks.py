@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.course.own_checks import read_own_checks
-from gpucourse.errors import ManifestError, UsageError
+from gpucourse.course.own_checks import load_own_checks, read_own_checks
+from gpucourse.errors import DamagedFile, ManifestError, UsageError
 
 FILE = """\
 checks:
@@ -42,3 +42,10 @@ def test_read_own_checks_of_a_bad_file_names_place_key_and_suggestion(tmp_path: 
 def test_read_own_checks_of_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         read_own_checks(tmp_path / "none.yaml")
+
+
+def test_load_own_checks_of_a_changed_record_is_damaged() -> None:
+    check = {"id": "wet", "title": "t", "value": "metrics.wet", "equals": True, "hint": "h"}
+    assert [item.id for item in load_own_checks([check], Path("run.json"))] == ["wet"]
+    with pytest.raises(DamagedFile, match=r"run\.json is damaged"):
+        load_own_checks([{**check, "value": 1}], Path("run.json"))

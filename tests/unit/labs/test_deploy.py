@@ -4,7 +4,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import Interrupted, UsageError
-from gpucourse.labs.deploy import choose_target, record_outcome
+from gpucourse.labs.deploy import choose_target, make_record, record_outcome
 from gpucourse.labs.request import DeployRequest
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.workspace import deployments
@@ -51,3 +51,11 @@ def test_record_outcome_keeps_a_lab_that_was_interrupted(context: Context) -> No
         build()
     assert deployments.load(context.paths, "03-local") == lab
     assert (lab.phase, lab.error) == ("failed", "KeyboardInterrupt")
+
+
+def test_make_record_describes_a_lab_before_it_is_built(context: Context) -> None:
+    module = context.catalog.module("3")
+    record, other = (make_record(context.workspace, LocalDeployment, module, "03-local", template="t", nodes=2) for _ in "12")
+    assert (record.stack, record.module, record.title, record.phase) == ("03-local", "3", module.title, "creating")
+    assert record.uid.startswith(f"{context.workspace.id}-")
+    assert record.uid != other.uid

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from importlib.util import find_spec
 
 from gpucourse.context import Context
-from gpucourse.labs.doctor import list_programs
+from gpucourse.labs.doctor import doctor, list_programs
 
 
 def test_list_programs_names_the_exercises_that_use_them(context: Context) -> None:
@@ -35,3 +37,12 @@ def test_list_programs_names_the_exercises_that_use_them(context: Context) -> No
     if find_spec("triton") is None:
         assert (triton.state, triton.detail) == ("warning", "not installed; needed for 3.3")
         assert "gpucourse[kernels]" in triton.mend or "macOS" in triton.mend
+
+
+def test_doctor_checks_this_computer_for_the_selected_target(context: Context) -> None:
+    context = replace(context, environ={"PATH": os.environ["PATH"], "GPUCOURSE_TERRAFORM": "/no/terraform"})
+    findings = {finding.what: finding for finding in doctor(context, "local", "3")}
+    assert findings["Terraform"].state == "missing"
+    assert findings["workspace"].state in {"ok", "warning"}
+    assert findings["course"].detail.endswith(f"modules in {context.folders.modules}")
+    assert {"Python", "asyncssh", "torch"} <= set(findings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from gpucourse.context import Context
@@ -14,6 +16,7 @@ from gpucourse.labs.target import (
     HasAccount,
     HasClock,
     Searchable,
+    call_when_used,
     find_target,
     list_targets,
     load_targets,
@@ -46,3 +49,15 @@ def test_target_that_is_not_installed_keeps_its_lab(context: Context) -> None:
 def test_reach_again_repairs_a_lab_that_costs_nothing(context: Context) -> None:
     lab = record(context, LocalDeployment, "local")
     assert find_target("local").reach_again(context, lab) == ("", "gpucourse deploy 3 repairs the nodes")
+
+
+def test_call_when_used_finds_the_function_at_the_call() -> None:
+    found: list[str] = []
+
+    def find() -> Callable[[int], int]:
+        found.append("found")
+        return lambda number: number + 1
+
+    method = call_when_used(find)
+    assert found == []
+    assert (method(None, 1), found) == (2, ["found"])

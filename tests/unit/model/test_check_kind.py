@@ -58,3 +58,10 @@ def test_check_kind_without_its_entry_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GpucourseError) as refused:
         catalog.exercise("7.1")
     assert "multiple_of" in str(refused.value) + str(lint(catalog))
+
+
+def test_number_kind_compares_numbers_and_paths_to_numbers() -> None:
+    kind = number_kind("above", "above", "greater", lambda observed, expected: observed > expected)
+    assert [kind.holds(2, 1, 0.0), kind.holds(1, 2, 0.0), kind.holds("2", 1, 0.0)] == [True, False, None]
+    assert kind.find_objection("plan.world_size") is None
+    assert kind.find_objection("many") == "'many' is neither a number nor a path such as plan.world_size"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.model.record import NodeExit, RankExit, RunRecord, find_end_state
+from gpucourse.model.record import NodeExit, RankExit, RunRecord, find_end_state, name_subjects
 from tests.learning import METRICS, Learning
+from tests.unit.ui.examples import record
 
 
 def ends(*sizes: int | None, restart: int = 0) -> list[RankExit]:
@@ -82,3 +83,9 @@ def exit_of(code: int, reason: str = "exited") -> NodeExit:
 )
 def test_find_end_state_returns_the_weightiest_reason(exits: list[NodeExit], state: str) -> None:
     assert find_end_state(exits) == state
+
+
+def test_name_subjects_tells_scripts_of_one_name_apart() -> None:
+    scripts = {"1": "/home/me/a/train.py", "2": "/home/me/b/train.py", "3": "/home/me/eval.py"}
+    records = [record(id=name, own_script=path) for name, path in scripts.items()]
+    assert name_subjects([*records, record(id="4")]) == {"1": "a/train.py", "2": "b/train.py", "3": "eval.py", "4": "3.1"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.model.score import Signs
+from gpucourse.model.score import Piece, Signs, list_missing
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,13 @@ from gpucourse.model.score import Signs
 )
 def test_exercise_is_done_when_nothing_of_it_is_open(signs: Signs, done: bool) -> None:
     assert signs.is_done is done
+
+
+def test_list_missing_names_a_note_that_exercises_share_once() -> None:
+    pieces = [
+        Piece(exercise=name, kind="answers", got=0, of=2, note=f"open: {word}", short="2 open")
+        for name, word in (("3.1", "why"), ("3.2", "how"))
+    ]
+    done = Piece(exercise="3.3", kind="answers", got=2, of=2)
+    assert list_missing([*pieces, done]) == "3.1, 3.2: 2 open"
+    assert list_missing([*pieces, done], names=True) == "3.1: open: why; 3.2: open: how"

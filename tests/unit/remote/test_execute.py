@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from gpucourse.errors import UnreachableError
+from gpucourse.model.event import Event, Note
 from gpucourse.remote import execute
 from gpucourse.remote.agent.pack import MAX_FILES
 from gpucourse.remote.fleet import Fleet
+from tests.unit.labs.aws.fakes import fleet_of, make_completed, node
 from tests.unit.remote.agent_link import make_nodes
 from tests.unit.remote.answering import AnsweringNodes
 
@@ -37,3 +41,27 @@ def test_cancel_all_returns_the_runs_that_ended_on_all_their_nodes() -> None:
     with Fleet(nodes, make_nodes(2)) as fleet:
         wanted = {"r1": ["node0"], "r2": ["node0", "node1"], "r3": ["node1"]}
         assert execute.cancel_all(fleet, wanted) == {"r1", "r3"}
+
+
+def test_probe_tells_what_each_node_lacks_and_a_free_port() -> None:
+    nodes = (node("node0", role="head"), node("node1"))
+    fleet = fleet_of(lambda *_: make_completed(), *nodes)
+    findings = execute.probe(fleet, modules=("torch", "no_such_package"), programs=("sh", "srun"), ports=(1000, 2000))
+    assert findings.port == 1031
+    assert [item.missing for item in findings.nodes.values()] == [("no_such_package",)] * 2
+    assert findings.nodes["node1"].missing_programs == ("srun",)
+
+
+def test_make_thread_safe_tells_one_event_at_a_time() -> None:
+    inside, most = [0], [0]
+
+    def watch(_event: Event) -> None:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.01)
+        inside[0] -= 1
+
+    tell = execute.make_thread_safe(watch)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(tell, [Note(text="n")] * 8))
+    assert most == [1]

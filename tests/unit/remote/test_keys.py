@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import MissingError
+from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Inventory, Node
-from gpucourse.remote.keys import ensure_client_key, known_hosts, ssh_config
+from gpucourse.remote.keys import ensure_client_key, known_hosts, make_other_key_error, parse_pinned_keys, ssh_config, ssh_hosts
 from tests.parts import need
 from tests.waiting import STUCK_S
 
@@ -101,3 +101,27 @@ def test_ssh_config_works_in_any_folder(tmp_path: Path, odd: str) -> None:
         assert (options["hostname"], options["port"], options["user"]) == ("127.0.0.1", "2201", getpass.getuser())
         assert options["identitiesonly"] == "yes"
         assert options["stricthostkeychecking"] in {"yes", "true"}
+
+
+NODE = Node(
+    name="node0", role="head", address="127.0.0.1", port=2200, private_address="127.0.0.1", user="me", gpus=0,
+    instance_type="simulated", python="python3", mode="local", host_key="ssh-ed25519 QUJD", other_host_keys=("ssh-rsa REVG",),
+)  # fmt: skip
+
+
+def test_ssh_hosts_names_each_node_by_module_and_by_stack() -> None:
+    text = ssh_hosts(Inventory(stack="03-aws-t4", nodes=(NODE,)), Path("/w/key"), Path("/w/known_hosts"))
+    assert text.startswith("Host gpucourse-3-node0 gpucourse-03-aws-t4-node0\n")
+    assert "Port 2200" in text
+
+
+def test_parse_pinned_keys_returns_all_of_a_node_and_needs_one() -> None:
+    assert parse_pinned_keys(NODE) == [("ssh-ed25519", "QUJD"), ("ssh-rsa", "REVG")]
+    with pytest.raises(UnreachableError, match="no host key is on record"):
+        parse_pinned_keys(replace(NODE, host_key=""))
+
+
+def test_make_other_key_error_names_the_key_on_record() -> None:
+    error = make_other_key_error(NODE, "ssh-ed25519 SHA256:x")
+    assert "127.0.0.1:2200 shows another host key (ssh-ed25519 SHA256:x) than the one on record (SHA256:" in error.what
+    assert "an unreadable key" in make_other_key_error(replace(NODE, host_key="ssh-ed25519 Q"), "x").what

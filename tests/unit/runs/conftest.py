@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.locate import find_course
 from gpucourse.errors import Interrupted, MissingError, UnreachableError
 from gpucourse.runs import parameter_sweep, run_module
 from gpucourse.runs.follow import FollowedRun
 from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.runs.run import RunResult
-from gpucourse.workspace.locate import open_workspace
 from tests.learning import METRICS, PLOT, Learning
+from tests.unit.labs.aws.fakes import context_in
 
 CHECKS = """    checks:
       - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}
@@ -24,7 +23,7 @@ CHECKS = """    checks:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    return Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    return context_in(tmp_path)[0]
 
 
 @pytest.fixture

@@ -13,12 +13,15 @@ from gpucourse.model.node import Inventory
 from gpucourse.model.slurm import SlurmRun
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet
+from gpucourse.runs import follow
 from gpucourse.runs.follow import conclude, find_silent_ranks, follow_to_end
 from gpucourse.workspace import deployments, runs
 from tests.learning import Learning
+from tests.unit.labs.aws.fakes import fleet_of, make_completed, node
 from tests.unit.remote.agent_link import make_nodes
 from tests.unit.runs.test_diagnose import make_record
 from tests.unit.runs.test_finish import LOG, NODE, Answering, leave_run, save_an_ended_run
+from tests.unit.ui.examples import record
 
 
 def test_follow_to_end_under_slurm_accepts_logs_of_the_nodes_of_its_lab_only(context: Context) -> None:
@@ -68,3 +71,12 @@ def test_conclude_says_how_to_collect_what_a_node_did_not_send(learning: Learnin
         conclude(learning.open_context(), fleet, record)
     assert caught.value.hint.startswith(f"gpucourse logs {record.id} collects the rest; gpucourse destroy 1 --discard")
     assert runs.reread(learning.context.paths, record).state == "collecting"
+
+
+def test_give_up_records_why_a_run_did_not_start(context: Context) -> None:
+    run = record(state="starting", nodes=["node0"])
+    runs.save(context.paths, run)
+    answer = make_completed('{"state": "ended", "killed": 1}')
+    follow.give_up(context.paths, fleet_of(lambda *_: answer, node("node0")), run, "failed", "node1 cannot start")
+    kept = runs.reread(context.paths, run)
+    assert (kept.state, kept.error, kept.collected) == ("failed", "node1 cannot start", True)

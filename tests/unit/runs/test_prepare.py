@@ -14,24 +14,18 @@ from gpucourse.course.locate import find_course
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.launcher import LaunchRequest, find_launcher
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
-from gpucourse.model.event import Event, Note
+from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory, Mode, Node
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.ports import CommandResult
 from gpucourse.runs.prepare import list_earlier_runs, make_launch_request, plan_on
 from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.workspace import deployments, runs
-from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.unit.labs.aws import fakes
 
 NOW = "2026-01-31T14:25:01+00:00"
 LINK = {"GPUCOURSE_LINK_GBPS": "1", "GPUCOURSE_LINK_BURST_BYTES": "131072"}
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Context:
-    return Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
 
 
 def lab(context: Context, nodes: int, *, link: str = "", module: str = "3") -> None:
@@ -51,8 +45,7 @@ def lab(context: Context, nodes: int, *, link: str = "", module: str = "3") -> N
 def make_request(
     tmp_path: Path, exercise_id: str, nodes: int, *, link: str = "", typed: int | None = None
 ) -> tuple[LaunchRequest, list[str]]:
-    events: list[Event] = []
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={}, watch=events.append)
+    context, events = fakes.context_in(tmp_path)
     lab(context, nodes, link=link)
     run = resolve(context, RunRequest(exercise=exercise_id, nodes=typed))
     launch_request = make_launch_request(context, run, local=True)
@@ -129,8 +122,7 @@ def test_extra_file_that_replaces_one_of_the_exercise_is_refused(context: Contex
 def test_script_that_python_starts_on_each_node_is_announced(
     tmp_path: Path, launcher: str, nodes: int | None, deployed: int, says: bool
 ) -> None:
-    events: list[Event] = []
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={}, watch=events.append)
+    context, events = fakes.context_in(tmp_path)
     lab(context, deployed)
     (tmp_path / "own.py").write_text("print(1)\n")
     request = RunRequest(exercise="3.1", script=tmp_path / "own.py", launcher=launcher, nodes=nodes)

@@ -3,14 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.course.locate import find_course
 from gpucourse.runs.resolve import RunRequest, resolve
-from gpucourse.workspace.locate import open_workspace
 from tests.unit.runs.test_prepare import lab
 
 
-def test_resolve_of_a_script_takes_any_lab_and_first_that_of_module_3(tmp_path: Path) -> None:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+def test_resolve_of_a_script_takes_any_lab_and_first_that_of_module_3(context: Context, tmp_path: Path) -> None:
 
     def find(target: str | None = None) -> str:
         return resolve(context, RunRequest(exercise="3.1", script=tmp_path / "own.py", target=target)).lab.id

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.locate import find_course
 from gpucourse.errors import CheckFailed, MissingError, UsageError
 from gpucourse.launch import slurm as batch
 from gpucourse.launch.launcher import LaunchRequest, WrittenBatch
@@ -28,8 +27,8 @@ from gpucourse.runs.parts import list_part_files
 from gpucourse.runs.prepare import make_launch_request
 from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.slurm import choose_gpus, find_written_batch
-from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.paths import RunPaths
+from tests.unit.labs.aws.fakes import context_in
 
 SOLUTIONS = Path(__file__).parent.parent.parent.parent / "exercises" / "02-slurm" / "solutions"
 
@@ -41,7 +40,7 @@ def events() -> list[Event]:
 
 @pytest.fixture
 def context(tmp_path: Path, events: list[Event]) -> Iterator[Context]:
-    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={}, watch=events.append)
+    context = replace(context_in(tmp_path)[0], watch=events.append)
     yield context
     context.close()
 
@@ -263,3 +262,8 @@ def test_metrics_count_jobs_at_once_and_output_files(tmp_path: Path) -> None:
     assert values["started_jobs"][0]["nodes"] == 2
     short = JobRow(row=0, job="1", file="job", state="COMPLETED", node="node1", started="10", ended="10")
     assert (slurm.add_metrics(None, make_record(short), files) or {})["slurm"]["most_at_once"] == 1
+
+
+@pytest.mark.parametrize(("state", "ending"), [("COMPLETED", "exited"), ("FAILED", "exited"), ("NEW_STATE", "lost")])
+def test_ending_of_a_session_ignores_the_code_of_its_last_command(state: str, ending: str) -> None:
+    assert slurm.ending_of(JobRow(row=0, job="7", file="", state=state, code=3)) == ending

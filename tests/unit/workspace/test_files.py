@@ -9,6 +9,7 @@ from gpucourse.errors import MissingError, NewerFormat, StorageError
 from gpucourse.workspace.files import (
     read_mapping,
     read_record,
+    refuse_links,
     write_mapping,
     write_record,
 )
@@ -74,3 +75,11 @@ def test_read_record_names_what_is_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "blocker").write_text("a file where a folder should be")
     with pytest.raises(StorageError, match="cannot read"):
         read_record(tmp_path / "blocker" / "file", Note)
+
+
+def test_refuse_links_names_the_part_of_a_path_that_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "run" / "logs").mkdir(parents=True)
+    refuse_links(tmp_path / "run" / "logs" / "a.log", tmp_path)
+    (tmp_path / "run" / "outputs").symlink_to(tmp_path)
+    with pytest.raises(StorageError, match="outputs is a link, not a folder of the run"):
+        refuse_links(tmp_path / "run" / "outputs" / "a", tmp_path)

@@ -34,3 +34,14 @@ def test_write_and_remove_change_a_file_on_the_node(link: ScriptedLink, tmp_path
     node_files.remove(link, "hold")
     node_files.remove(link, "hold")
     assert list(folder.iterdir()) == []
+
+
+def test_idle_is_what_the_agent_wrote_last() -> None:
+    written = b'{"now": 5.0, "busy": ["ssh", "a\\u001b"], "ends_at": null}'
+    answers = [written, b""]
+    link = ScriptedLink(node("node1"), lambda _node, _command: CommandResult(code=0, stdout=answers.pop(0), stderr=b""))
+    report = node_files.idle(link)
+    assert report is not None
+    assert (report.node, report.seen_at, report.busy[0], report.ends_at) == ("node1", 5.0, "ssh", None)
+    assert "\x1b" not in report.busy[1]
+    assert node_files.idle(link) is None, "it has not looked yet"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
+from gpucourse.remote.agent import machine
 from gpucourse.remote.agent.machine import find_installed
 
 
@@ -40,3 +44,26 @@ def test_find_installed_reads_the_version_of_a_package(place: Path, file: str, v
 def test_find_installed_gives_a_missing_package_no_version(place: Path) -> None:
     (place / "madeup-1.0.dist-info").mkdir()
     assert _find("madeup") == {"found": False, "version": ""}
+
+
+def test_free_ports_leaves_out_a_port_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
+        assert machine.free_ports(taken, taken, 1) == []
+        assert len(machine.free_ports(20000, 60000, 2)) == 2
+
+
+def test_gpus_are_what_nvidia_smi_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert machine.gpus() == []
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho '0, Tesla T4'\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    [gpu] = machine.gpus()
+    assert list(gpu.values())[:2] == ["0", "Tesla T4"]
+
+
+def test_describe_has_the_software_and_the_interfaces_of_the_machine() -> None:
+    facts = machine.describe(sys.executable)
+    assert facts["python"] == platform.python_version()
+    assert facts["interfaces"]["lo"] == "127.0.0.1"
+    assert facts["cores"] == os.cpu_count()

@@ -6,6 +6,8 @@ import builtins
 import io
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,9 @@ from typing import IO, Any
 import pytest
 
 from gpucourse.remote.agent import reap
-from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.job import MARK, Job
+from gpucourse.remote.agent.reap import below, find_marked
+from tests.waiting import until
 
 PID = 4711
 open_file: Callable[..., IO[Any]] = open
@@ -60,3 +64,15 @@ def test_end_kills_a_process_after_the_grace(machine: Machine) -> None:
     assert reap.end(Job("r1"), 2.0, machine.find) == 1
     assert machine.signals == [signal.SIGTERM, signal.SIGCONT, signal.SIGKILL]
     assert 2.0 <= machine.now < 2.1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are listed in /proc")
+def test_below_and_find_marked_list_the_processes_of_a_job(tmp_path: Path) -> None:
+    process = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: str(tmp_path)})
+    try:
+        assert process.pid in below(os.getpid())
+        assert process.pid not in below(os.getpid(), spare=process.pid)
+        until(lambda: find_marked(str(tmp_path)) == [process.pid], "the mark is seen")
+    finally:
+        process.kill()
+        process.wait()

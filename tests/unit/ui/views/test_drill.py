@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from gpucourse.judge.client import JudgeAnswer
 from gpucourse.model.drill import HOWS
+from gpucourse.model.manifest import CodeFault
 from gpucourse.model.record import NodeExit
-from gpucourse.runs.code_drill import Repair
+from gpucourse.runs.code_drill import JudgedDiagnosis, Repair
 from gpucourse.ui.views import drill
-from tests.unit.ui.examples import RESULTS, VERDICT, record, text
+from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 
 
 def test_drill_shows_how_each_node_ended_and_every_fault() -> None:
@@ -26,3 +28,16 @@ def test_repair_says_what_the_judge_found() -> None:
         result = Repair(record=record(), verdict=verdict, judged=answer)
         assert f"{words} it was 3 %" in text(drill.repair(result))
         assert result.is_right == (word == "passed")
+
+
+def test_code_drill_lists_the_faults_and_code_diagnosis_explains_the_right_one() -> None:
+    fault = CodeFault(
+        id="late", title="it is late", file="a.py", was="1", becomes="2", hints=("Look.", "Wait."), explanation="Time counts.",
+    )  # fmt: skip
+    shown = text(drill.code_drill(record(), EXERCISE, None, Path("/w/copy"), {"late": fault}))
+    assert "late  it is late" in shown
+    assert "Then submit: gpucourse check 3.1 --diagnosis WORD" in shown
+    right = JudgedDiagnosis(right=True, fault=fault, hint="", copy=Path("/w/copy/a.py"))
+    shown = text(drill.code_diagnosis("3.1", right))
+    assert "Right. Time counts." in shown
+    assert "Repair it: /w/copy/a.py" in shown

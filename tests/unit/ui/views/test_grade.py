@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 from gpucourse.model.score import NO_RUN, Grade, PartScore, Piece, RowScore, list_missing
 from gpucourse.ui.tables import Table
-from gpucourse.ui.views.grade import grade
+from gpucourse.ui.views.grade import format_csv, grade
 
 
 def row(name: str, *pieces: Piece, earned: float = 0.0) -> RowScore:
@@ -22,3 +25,12 @@ def test_grade_names_no_missing_run_when_a_row_has_all_points() -> None:
     [table, *_] = grade(Grade(points=15, earned=5, bonus_points=0, bonus=0, waiting=0, parts=(part,))).blocks
     assert isinstance(table, Table)
     assert [cells[-1] for cells in table.rows] == ["1.1: no run yet", "", "1.1: no run yet"]
+
+
+def test_format_csv_has_a_line_for_each_row_and_total() -> None:
+    rows = (row("completed", Piece(exercise="1.1", kind="checks", got=1, of=1), earned=5),)
+    part = PartScore(module="1", title="Rivers", counts="course", here=True, points=5, earned=5, waiting=0, rows=rows)
+    result = Grade(points=5, earned=5, bonus_points=0, bonus=0, waiting=0, parts=(part,))
+    lines = list(csv.DictReader(io.StringIO(format_csv([("=Ada", "2026-01-01", result, {})]))))
+    assert [(line["row"], line["earned"]) for line in lines] == [("completed", "5"), ("total", "5"), ("bonus", "0")]
+    assert not any(line["who"].startswith("=") for line in lines), "a spreadsheet would compute it"

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from gpucourse.learning.copies import Reset
 from gpucourse.learning.try_ import TriedPart
 from gpucourse.model.manifest import LearnerPart
 from gpucourse.model.verdict import PartResult
-from gpucourse.ui.views.parts import LINES_SHOWN, show_tried
+from gpucourse.ui.tables import View
+from gpucourse.ui.views.parts import LINES_SHOWN, list_parts, reset, show_tried
 from tests.unit.ui.examples import EXERCISE, text
 
 PART = LearnerPart(id="double", title="Twice", file="my_double.py", write="Write double.")
@@ -39,3 +41,19 @@ def test_show_tried_cuts_what_a_wrong_part_printed() -> None:
     shown = show("failed", way="same", says="it doubles nothing", output="x" * 500 + "\n1" * (LINES_SHOWN + 2), waited_s=5.0)
     for words in ("✗ Twice: wrong (same)", "it doubles nothing", "x ...", "... and 3 more lines", "gpucourse watch 3.1"):
         assert words in shown, words
+
+
+def test_list_parts_shows_the_state_and_the_file_of_each() -> None:
+    exercise = EXERCISE.model_copy(update={"yours": (PART,)})
+    result = PartResult(id="double", title="Twice", file="my_double.py", verdict="open")
+    [part] = list_parts(exercise, [result], {"double": Path("/w/my_double.py")})
+    shown = text(View(blocks=(part,)))
+    for words in ("Your part: Twice", "Write double.", "/w/my_double.py"):
+        assert words in shown
+
+
+def test_reset_shows_where_the_learners_files_are_now() -> None:
+    assert "nothing was changed" in text(reset(Reset(exercise=EXERCISE, files={})))
+    shown = text(reset(Reset(exercise=EXERCISE, files={"a.py": Path("/w/kept/a.py"), "b.py": None})))
+    assert "/w/kept/a.py" in shown
+    assert "there was none" in shown

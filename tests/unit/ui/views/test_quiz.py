@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from gpucourse.model.quiz import Quiz
+from dataclasses import replace
+
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.quiz import Quiz, Tries
 from gpucourse.ui.views import quiz
 from tests.unit.ui.examples import text
 
@@ -20,3 +23,19 @@ def test_questions_show_no_keys_and_no_explanations() -> None:
     shown = text(quiz.questions(QUIZ))
     assert "wet   Is it wet?\n        a. yes\n        b. no\n" in shown
     assert "it is." not in shown
+
+
+def test_question_shows_its_number_and_its_choices() -> None:
+    shown = text(quiz.question(QUIZ, QUIZ.questions[1], 2))
+    assert shown.startswith("2 of 2 Rain\n")
+    assert "b. no" in shown
+    assert "it is." not in shown
+
+
+def test_result_explains_what_was_wrong() -> None:
+    wet = AnswerResult(id="wet", kind="choice", text="", verdict="passed")
+    answers = [wet, replace(wet, id="cold", verdict="failed")]
+    shown = text(quiz.result(QUIZ, answers, Tries()))
+    assert "1 of 2 right" in shown
+    assert "cold  cold it is." in shown
+    assert "wet it is." not in shown

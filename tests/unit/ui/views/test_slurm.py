@@ -41,3 +41,8 @@ def test_jobs_are_left_out_without_slurm_or_if_the_exercise_shows_them() -> None
     with_table = exercise().model_copy(update={"tables": (table,)})
     assert slurm.jobs(record(slurm=RUN), with_table, measured=True) == []
     assert slurm.jobs(record(slurm=RUN), with_table, measured=False), "nothing was measured, so that its table is empty"
+
+
+def test_summary_counts_the_jobs_of_a_run() -> None:
+    assert slurm.summary(record(launcher="slurm", slurm=RUN)) == "2 jobs, each on 2 nodes, by slurm in the partition gpu"
+    assert slurm.summary(record()) == ""
