@@ -6,16 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gpucourse.errors import UsageError
-from gpucourse.model.node import Mode, Node
+from gpucourse.model.node import Mode
 
 NOTHING: Mapping[str, str] = {}
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WAYS = {
-    "RANK": "the launcher numbers the ranks",
-    "LOCAL_RANK": "the launcher numbers the ranks",
-    "GROUP_RANK": "the launcher numbers the ranks",
-    "ROLE_RANK": "the launcher numbers the ranks",
+    **dict.fromkeys(("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK"), "the launcher numbers the ranks"),
     "WORLD_SIZE": "gpucourse run --nodes 2 --procs 2",
     "LOCAL_WORLD_SIZE": "gpucourse run --procs 2",
     "GROUP_WORLD_SIZE": "gpucourse run --nodes 2",
@@ -31,11 +28,6 @@ _OWN_STARTS = {
     **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),
     "PET_": "torchrun reads its options from it, too: gpucourse run --torchrun '--max-restarts=2'",
 }
-
-
-def choose_backend(nodes: Sequence[Node]) -> str:
-    """Return nccl if every node has a GPU, gloo otherwise."""
-    return "nccl" if all(node.gpus for node in nodes) else "gloo"
 
 
 def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: float) -> dict[str, str]:

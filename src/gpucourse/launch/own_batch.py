@@ -27,7 +27,6 @@ MAX_TASKS = 10_000
 MAX_BYTES = 4 << 20
 """sbatch itself accepts no larger file (max_script_size)."""
 
-_BYTE_ORDER_MARK = "\ufeff"
 _PARTS = re.compile(r"(?:het|pack)job\b")
 _READ_BYTES = 1 << 16  # the beginning of a file for sbatch is shorter
 _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*$")
@@ -91,11 +90,6 @@ def read(script: Path) -> OwnBatch:
         raise UsageError(f"--script {script}: line {place} is not text in UTF-8", hint=hint) from error
     except (OSError, OutsideError) as error:
         raise UsageError(f"--script {script}: {error}", hint="name a batch file on this computer") from error
-    if text.startswith(_BYTE_ORDER_MARK):
-        raise UsageError(
-            f"--script {script}: it begins with a byte order mark, so that sbatch does not find #! at its beginning",
-            hint="save it as UTF-8 without a byte order mark: sed -i '1s/^\\xef\\xbb\\xbf//' FILE",
-        )
     for number, line in slurm_options.find_lines(text):
         if _PARTS.match(line.removeprefix("#SBATCH").strip()):
             raise UsageError(
@@ -212,10 +206,6 @@ def _read_array(options: SlurmOptions) -> tuple[tuple[int, ...], int]:
 
 def _read_beginning(script: Path) -> str:
     try:
-        return (
-            read_ends(Path(os.path.realpath(script)), _READ_BYTES, 0)[0]
-            .decode("utf-8", "replace")
-            .removeprefix(_BYTE_ORDER_MARK)
-        )
+        return read_ends(Path(os.path.realpath(script)), _READ_BYTES, 0)[0].decode("utf-8", "replace")
     except (OSError, OutsideError):  # the code that reads all of it reports that
         return ""

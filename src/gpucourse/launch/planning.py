@@ -46,6 +46,7 @@ class RankLauncher(Launcher[LabFacts]):
         mode: Mode = nodes[0].mode
         per_node = [1 if self.one_process else _count_processes(request, node) for node in nodes]
         world = sum(per_node)
+        backend = "nccl" if all(node.gpus for node in nodes) else "gloo"
         commands, first = [], 0
         for index, (node, processes) in enumerate(zip(nodes, per_node, strict=True)):
             ranks = tuple(range(first, first + processes))
@@ -53,9 +54,7 @@ class RankLauncher(Launcher[LabFacts]):
             rendezvous = Rendezvous(nodes=len(nodes), node_rank=index, address=nodes[0].private_address, port=facts.port)
             argv, variables = self.start(request, node, processes, rendezvous)
             env = {
-                **environment.make_script_variables(
-                    mode=mode, backend=environment.choose_backend(nodes), collective_timeout_s=launch.collective_timeout
-                ),
+                **environment.make_script_variables(mode=mode, backend=backend, collective_timeout_s=launch.collective_timeout),
                 **environment.make_network_variables(facts.nodes[node.name].interface, gpus=node.gpus, nccl=request.nccl),
                 **environment.make_thread_variables(
                     facts.nodes[node.name].cores, sharing=world if is_simulated(mode) else processes

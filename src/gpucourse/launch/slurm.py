@@ -133,16 +133,17 @@ def _files(
             arguments=request.arguments,
         )
     if slurm.gather and request.script == exercise.script:
-        gather = sbatch.SbatchJob(
-            title=f"{exercise.id} {exercise.title}: what all tasks found",
+        gather = replace(
+            first,
+            title=f"{first.title}: what all tasks found",
             name=f"{exercise.id}-gather",
-            partition=place.partition,
+            nodes=1,
+            tasks=1,
             gpus=0,
-            time_s=request.timeout_s,
+            array="",
             environment=make_environment(request, head.mode, 0),
-            handed_on=request.handed_on,
-            threads=place.threads,
-            command=(place.python or head.python, "-u", slurm.gather, *request.arguments),
+            max_restarts=0,
+            command=(first.command[0], "-u", slurm.gather, *request.arguments),
         )
         files.append(BatchFile(name="gather", text=sbatch.render(gather), after=files[0].name))
     return tuple(files), setup

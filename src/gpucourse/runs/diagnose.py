@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
-from gpucourse.launch.neighbours import MAX_FILES, is_in_checkout, list_files
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.record import RunRecord, find_end_state
 from gpucourse.workspace import runs
@@ -39,18 +35,12 @@ class _Command:
 
 
 @dataclass(frozen=True)
-class _UploadSource:
-    source: str
-
-
-@dataclass(frozen=True)
 class _Plan:
     """The part of `plan.json` that is read again."""
 
     commands: tuple[_Command, ...] = ()
     timeout_s: float | None = None
     batch: dict[str, Any] | None = None
-    uploads: tuple[_UploadSource, ...] = ()
 
 
 def make_silence_monitor(paths: WorkspacePaths, record: RunRecord) -> SilenceMonitor:
@@ -96,7 +86,7 @@ def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> lis
     files = runs.files_of(paths, record)
     plan = _plan(files)
     ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
-    diagnoses = recognise(
+    return recognise(
         Evidence(
             exercise=shlex.join(record.run_words),
             module=record.module,
@@ -113,7 +103,6 @@ def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> lis
             python={command.node.name: command.node.python for command in plan.commands} if plan else {},
         )
     )
-    return [_suggest_folder(record, plan, diagnosis) for diagnosis in diagnoses]
 
 
 def _join_command(plan: _Plan | None) -> str:
@@ -122,24 +111,6 @@ def _join_command(plan: _Plan | None) -> str:
         return ""
     first = plan.commands[0]
     return " ".join([*(f"{name}={value}" for name, value in first.env.items()), shlex.join(first.argv)])
-
-
-def _suggest_folder(record: RunRecord, plan: _Plan | None, diagnosis: Diagnosis) -> Diagnosis:
-    """Return a diagnosis that advises to upload something, with the advice to upload the whole folder instead, if that is in a
-    checkout and has files that were not uploaded."""
-    if record.own_script is None or plan is None or "--with " not in diagnosis.next:
-        return diagnosis
-    script, current = Path(record.own_script).resolve(), Path.cwd()
-    folders = [current, script.parent] if script.is_relative_to(current) else [script.parent]
-    folder = next((folder for folder in folders if is_in_checkout(folder)), None)
-    if folder is None:
-        return diagnosis
-    uploaded = {upload.source for upload in plan.uploads}
-    files = list(islice(list_files(folder), MAX_FILES + 1))
-    if len(files) > MAX_FILES or all(str(file) in uploaded for file in files):
-        return diagnosis
-    place = "." if folder == current else shlex.quote(os.path.relpath(folder, current))
-    return replace(diagnosis, next=f"--with {place} uploads the whole folder of the checkout at once; or {diagnosis.next}")
 
 
 def _take_last_life(text: str, record: RunRecord) -> str:

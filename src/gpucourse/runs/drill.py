@@ -127,8 +127,6 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
 
 def open_drill(paths: WorkspacePaths, exercise_id: str) -> RunRecord | None:
     """Return the newest drill of an exercise, if its fault has not been found yet."""
-    if not any(runs.read(paths, exercise_id, path.stem) for path in paths.drills.glob("*.json")):
-        return None
     drills = [record for record in runs.every(paths, exercise_id) if record.drill]
     fault = read_record(paths.drill(drills[-1].id), InjectedFault) if drills else None
     return drills[-1] if fault is not None and not fault.is_solved else None

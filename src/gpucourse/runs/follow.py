@@ -6,21 +6,16 @@ itself, and the next command continues where the files end.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, NodeUntrusted, StorageError, UnreachableError
-from gpucourse.launch.neighbours import MAX_SOURCE_BYTES
 from gpucourse.model.event import SilentRanks, stage
 from gpucourse.model.node import Node, is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.outside.files import read_named
-from gpucourse.outside.names import OutsideError
 from gpucourse.runs import diagnose, slurm
 from gpucourse.runs.finish import finish
 from gpucourse.units import later, now_utc
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
 # The time that a node may be out of reach before the follower gives up: a laptop that sleeps comes back, a process does not.
 GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
 NAMED = 3  # nodes that a title names: if there are more, it shows their number
-_IMPORTS_TORCH = re.compile(rb"^\s*(?:import|from) torch\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,14 +157,8 @@ def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
     """Return what ranks do before their first line, if that needs seconds; empty if they may print at once."""
     if record.slurm is not None:
         return ""
-    if record.own_script is None:
-        imports = "torch" in catalog.exercise(record.exercise)[1].packages
-    else:
-        try:
-            imports = _IMPORTS_TORCH.search(read_named(Path(record.own_script), MAX_SOURCE_BYTES)) is not None
-        except (OSError, OutsideError):  # moved since: unknown
-            imports = False
-    return "importing torch" if imports else ""
+    packages = catalog.exercise(record.exercise)[1].packages
+    return "importing torch" if record.own_script is None and "torch" in packages else ""
 
 
 def note_exits(record: RunRecord, result: FollowResult) -> None:

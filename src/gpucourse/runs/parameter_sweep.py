@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 MAX_VALUES = 32
 MAX_ROWS = 6
 
+RunValue = Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
@@ -88,7 +90,7 @@ def sweep(
     run_request: RunRequest,
     parameter: Parameter,
     values: Sequence[Scalar],
-    run_one: Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult],
+    run_one: RunValue,
 ) -> SweepResult:
     """Run the exercise with every value, one after the other. `run_one` is called with the value, its number from 1 and the
     function that runs it, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by
@@ -134,12 +136,7 @@ def sweep(
 
 
 def _point(
-    watch: Watcher,
-    run_request: RunRequest,
-    parameter: Parameter,
-    value: Scalar,
-    number: int,
-    run_one: Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult],
+    watch: Watcher, run_request: RunRequest, parameter: Parameter, value: Scalar, number: int, run_one: RunValue
 ) -> Point:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     point_request = replace(run_request, settings={**run_request.settings, parameter.name: text})

@@ -19,7 +19,6 @@ from gpucourse.launch.neighbours import (
     find_imports,
     find_mentioned_files,
     find_named_files,
-    starts_ranks_itself,
 )
 from gpucourse.launch.own_batch import make_shell_script_error
 from gpucourse.launch.planning import choose_nodes
@@ -40,7 +39,6 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.workspace.settings import Settings
 
 
 MAX_EARLIER_RUNS = 8
@@ -65,6 +63,8 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
 
     Raises UsageError, MissingError (no lab, no torch), UnreachableError.
     """
+    from gpucourse.remote.execute import max_files_of
+
     request, scheduled = run.request, run.launcher.by_slurm
     if request.script is not None and run.kind is not None and run.kind.is_shell and not scheduled:
         raise make_shell_script_error(request.script)
@@ -77,6 +77,8 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
     batch = slurm.find_written_batch(context, run) if scheduled and not is_drill else None
     launch_request = make_launch_request(context, run, local=deployment.is_simulated, batch=batch)
     nodes = (inventory.head,) if scheduled else choose_nodes(run.exercise, inventory, request.nodes, run.module.id)
+    if shortage := find_shortage(context.paths.root):
+        context.watch(Note(text=shortage, level="warning"))
     phases_s: dict[str, float] = {}
     skew_s: dict[str, float] = {}
     with make_fleet(context.transport, deployment, nodes, scheduled=scheduled) as fleet:
@@ -86,16 +88,19 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
                 plan = slurm.plan_on(context.watch, fleet, launch_request, run, deployment)
             else:
                 plan = plan_on(context, fleet, launch_request, run.launcher, skew_s)
-        if request.script is not None:
-            plan = replace(plan, own_script=request.script.name)
-        plan = _limit(context.settings, plan)
+        plan = replace(
+            plan,
+            own_script=request.script.name if request.script else "",
+            log_limit=context.settings.log_limit,
+            output_limit=context.settings.output_limit,
+            max_output_files=max_files_of(len(nodes)),
+        )
         yield PlannedRun(plan=plan, deployment=deployment, fleet=fleet, phases_s=phases_s, skew_s=skew_s)
 
 
 def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
     """Return what a run would do. Starts nothing. Raises as `plan_run` does."""
     with plan_run(context, run) as planned:
-        warn_of_shortage(context)
         return planned.plan
 
 
@@ -110,21 +115,6 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
         f"{place} is the login node of a Slurm cluster, and this run would compute on it",
         hint=f"hand it to Slurm: gpucourse run {subject} --launcher slurm",
     )
-
-
-def _limit(settings: Settings, plan: LaunchPlan) -> LaunchPlan:
-    """Return the plan with the limits for what is collected."""
-    from gpucourse.remote.execute import max_files_of
-
-    return replace(
-        plan, log_limit=settings.log_limit, output_limit=settings.output_limit, max_output_files=max_files_of(len(plan.nodes))
-    )
-
-
-def warn_of_shortage(context: Context) -> None:
-    """Warn if the disk of the workspace is nearly full."""
-    if shortage := find_shortage(context.paths.root):
-        context.watch(Note(text=shortage, level="warning"))
 
 
 def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batch: WrittenBatch | None = None) -> LaunchRequest:
@@ -276,10 +266,6 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
             hint=f"jupyter nbconvert --to script {quote(str(script))}, then gpucourse run --script "
             f"{quote(str(script.with_suffix('.py')))}",
         )
-    if run.launcher.starts_ranks and starts_ranks_itself(script):
-        text = f"{script.name} starts its ranks itself, and torchrun would start it once for each rank"
-        once = f"gpucourse run --script {script} --launcher python starts it once a node"
-        context.watch(Note(text=f"{text}. {once}", level="warning"))
     shell = run.launcher.by_slurm and run.kind is not None and not run.kind.is_python
     whole = script.resolve().parent if shell else find_base(script, request.extra)
     base = Path.cwd() if request.python_module else whole

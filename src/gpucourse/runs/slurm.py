@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gpucourse.context import Context
 from gpucourse.errors import CheckFailed, MissingError, UsageError
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one machine
 
 Ending = Literal["exited", "cancelled", "timed_out", "lost"]
-ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
 
 
 def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | None:
@@ -232,8 +231,7 @@ def ending_of(row: JobRow) -> Ending:
     session."""
     from gpucourse.remote.agent.slurm.words import ending
 
-    reason = "exited" if row.state == "FAILED" else ending(row.state)
-    return next((state for state in ENDINGS if state == reason), "lost")
+    return "exited" if row.state == "FAILED" else cast("Ending", ending(row.state))
 
 
 def make_slurm_record(plan: LaunchPlan) -> SlurmRun | None:

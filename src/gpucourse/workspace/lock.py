@@ -17,7 +17,7 @@ from pathlib import Path
 from gpucourse.errors import StackBusy
 
 _POLL_S = 0.02
-_LONGEST_SIGN = 4096
+_MAX_SIGN = 4096
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def holder(path: Path) -> str:
     from gpucourse.outside.names import printable
 
     try:
-        signed = parse_json(read_bounded(path, _LONGEST_SIGN))
+        signed = parse_json(read_bounded(path, _MAX_SIGN))
         return f"'{printable(str(signed['what']), 80)}' (process {signed['pid']:d})"
     except (ValueError, KeyError, TypeError, OSError):
         return "another gpucourse command"
