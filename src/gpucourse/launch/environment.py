@@ -20,7 +20,7 @@ _WAYS = {
     "MASTER_ADDR": "gpucourse chooses the node where the ranks meet: the first",
     "MASTER_PORT": "gpucourse chooses a free port; the range is rendezvous_ports in gpucourse.yaml",
     "PYTHONUNBUFFERED": "it is always set: logs come line by line",
-    "HOME": "the files of a run lie below the home folder of the node",
+    "HOME": "the files of a run are below the home folder of the node",
 }
 """The variables that only gpucourse may set, and what decides them."""
 _HELP = "gpucourse run --help has the options that decide it"
@@ -61,8 +61,8 @@ def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict
     """Read the words after each --env: return the values, by name, and the names whose values are copied from `local`, this
     computer's environment, when the run starts.
 
-    Raises UsageError for what is not a name, for a name that is given twice or is ours, for one that is not set here, and for a
-    value that is not text.
+    Raises UsageError for what is not a name, for a name that was typed twice or is ours, for one that is not set here, and for
+    a value that is not text.
     """
     values: dict[str, str] = {}
     names: list[str] = []
@@ -70,7 +70,7 @@ def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict
         name, equals, value = word.partition("=")
         _refuse_name(name)
         if name in values or name in names:
-            raise UsageError(f"--env {name} was given twice", hint=f"give {name} once")
+            raise UsageError(f"--env {name} was typed twice", hint=f"type {name} once")
         if equals:
             values[name] = _check_text(name, value)
         elif name in local:

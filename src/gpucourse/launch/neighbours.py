@@ -87,7 +87,7 @@ def find_mentioned_files(script: Path) -> list[Upload]:
     return [Upload(name=name, source=path) for name, path in sorted(mentioned.items())]
 
 
-def find_named_files(extra: tuple[Path, ...], base: Path, most: int = MAX_FILES) -> list[Upload]:
+def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_FILES) -> list[Upload]:
     """Return the files and folders of `--with`: those under `base` at the same place, others under their own name.
 
     Raises UsageError for a path that does not exist, and for a folder with too many files.
@@ -107,9 +107,9 @@ def find_named_files(extra: tuple[Path, ...], base: Path, most: int = MAX_FILES)
             )
         for path in list_files(source):
             uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
-            if len(uploads) > most:
+            if len(uploads) > max_files:
                 raise UsageError(
-                    f"--with {named}: more than {most} files",
+                    f"--with {named}: more than {max_files} files",
                     hint="pack them into one file, and unpack it in the script",
                 )
     return uploads

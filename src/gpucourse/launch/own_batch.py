@@ -98,7 +98,10 @@ def read(script: Path) -> OwnBatch:
                 hint="by hand: gpucourse ssh 2, then sbatch there; or one batch file for each part",
             )
     options = slurm_options.read_sbatch_options(text)
-    tasks, at_once = _read_array(options)
+    try:
+        tasks, at_once = options.array
+    except OptionRefused:  # sbatch will refuse it
+        tasks, at_once = (), 0
     if len(tasks) > MAX_TASKS:
         raise UsageError(
             f"{script.name} is an array of {len(tasks):,} tasks, and at most {MAX_TASKS:,} can be followed",
@@ -194,14 +197,6 @@ def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
     if not error or (error != batch.read_option("output") and not path.is_absolute() and ".." not in path.parts):
         return error, followed
     return "", (*followed, f"--error={log}")
-
-
-def _read_array(options: SlurmOptions) -> tuple[tuple[int, ...], int]:
-    """Return the numbers of an array's tasks, and how many may run at once; none if sbatch will refuse the file's array."""
-    try:
-        return options.array
-    except OptionRefused:
-        return (), 0
 
 
 def _read_beginning(script: Path) -> str:

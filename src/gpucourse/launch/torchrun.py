@@ -132,7 +132,7 @@ def _name_option(option: str) -> str:
             return short[0]
         explanation = next((_OURS[candidate] for candidate in short if candidate in _OURS), None)
     if explanation is not None:
-        raise UsageError(f"--torchrun: {option} is given by gpucourse itself", hint=explanation)
+        raise UsageError(f"--torchrun: gpucourse sets {option} itself", hint=explanation)
     return name
 
 

@@ -86,10 +86,12 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     from gpucourse.remote.follow import FollowTimes, follow
     from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
+    from gpucourse.remote.silence import SilenceMonitor
 
     files = runs.files_of(context.paths, record)
-    if limit_s is None and (own_limit := diagnose.time_limit(record, files)) is not None:
-        limit_s = own_limit + AFTER_LIMIT_S
+    plan = diagnose.read_plan(files)
+    if limit_s is None and record.slurm is None and plan.timeout_s is not None:  # a job may wait in the queue for days
+        limit_s = plan.timeout_s + AFTER_LIMIT_S
     try:
         activity = f"running {record.subject} on {name_nodes(record.nodes)}"
         silence = ""
@@ -105,7 +107,8 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 context.watch,
                 context.stop,
                 FollowTimes(limit_s=limit_s, give_up_s=give_up_s),
-                monitor=diagnose.make_silence_monitor(context.paths, record),
+                # A job that waits in the queue is silent for a good reason.
+                monitor=SilenceMonitor(plan.ranks, record.silence_s if record.slurm is None else None),
                 guard=context.guard,
             )
     except (KeyboardInterrupt, Interrupted) as error:
@@ -144,7 +147,7 @@ def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
     if record.slurm is not None:
         return SilentRanks(ranks={})
     speakers = {speaker for speaker, log in files.all_logs().items() if log.lstat().st_size}
-    planned = diagnose.read_planned_ranks(files)
+    planned = diagnose.read_plan(files).ranks
     return SilentRanks(ranks={node: [r for r in ranks if (node, r) not in speakers] for node, ranks in planned.items()})
 
 

@@ -146,6 +146,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
         typed = (script, *typed)
         script, uploads = PROFILER, (*uploads, Upload(name=PROFILER, source=context.folders.exercises / SHARED / PROFILER))
         packages = packages if request.script is None else ("torch",)
+    options = {"nodes": request.nodes, "timeout": request.timeout_s}
     return LaunchRequest(
         exercise=exercise,
         launcher=launcher.name,
@@ -161,14 +162,9 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
         torchrun_options=read_options(request.torchrun),
         nccl=lab.nccl if lab is not None else {},
         processes=request.processes,
-        typed=_list_typed(request),
+        typed=frozenset(request.settings) | {name for name, value in options.items() if value is not None},
         written_batch=batch,
     )
-
-
-def _list_typed(run_request: RunRequest) -> frozenset[str]:
-    options = {"nodes": run_request.nodes, "timeout": run_request.timeout_s}
-    return frozenset({*run_request.settings, *(name for name, value in options.items() if value is not None)})
 
 
 def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
@@ -260,12 +256,6 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     if not script.is_file():
         problem = "it is no plain file" if script.exists() else "there is no such file"
         raise UsageError(f"--script {script}: {problem}", hint="name a Python file on this computer")
-    if script.suffix == ".ipynb":
-        raise UsageError(
-            f"--script {script}: a notebook is no Python script",
-            hint=f"jupyter nbconvert --to script {quote(str(script))}, then gpucourse run --script "
-            f"{quote(str(script.with_suffix('.py')))}",
-        )
     shell = run.launcher.by_slurm and run.kind is not None and not run.kind.is_python
     whole = script.resolve().parent if shell else find_base(script, request.extra)
     base = Path.cwd() if request.python_module else whole

@@ -79,7 +79,7 @@ def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -
     """Warn of runs that may be under way on these nodes: they share the processors, and timings of both suffer."""
     run_ids = [record.id for record in runs.under_way(context.paths, deployment.stack) if nodes & set(record.nodes)]
     if run_ids:
-        text = f"{', '.join(run_ids[-3:])} may still run on these nodes: the timings of both are then worth little"
+        text = f"{', '.join(run_ids[-3:])} may still run on these nodes: then the timings of both mean little"
         context.watch(Note(text=f"{text}. Look: gpucourse runs; end it: gpucourse cancel {run_ids[-1]}", level="warning"))
 
 

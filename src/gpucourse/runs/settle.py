@@ -89,7 +89,8 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
     if not active:
         return _mark_lost(context.paths, record, "it never started on any node")
     if len(active) < len(node_states):
-        follow.give_up(context.paths, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
+        reason = "its terminal was lost while it started, so it was ended on every node"
+        follow.give_up(context.paths, fleet, record, "lost", reason)
         return record
     if record.state in {"planned", "starting"}:
         record.state, record.started = "running", record.started or record.created

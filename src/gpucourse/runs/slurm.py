@@ -28,7 +28,7 @@ from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
+    from gpucourse.remote.slurm_client import Partition, SlurmCluster
 
 LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one machine
 
@@ -165,13 +165,18 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
     if not gpus and batch.gpus_of(request):
         text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
         watch(Note(text=text, level="warning"))
-    fitting = _select_large_nodes(request, partition, gpus)
+    tasks = batch.tasks_of(request, gpus)
+    fitting = [node for node in partition.nodes if node.gpus >= gpus and node.cores >= tasks]
     if nodes > len(fitting):
-        has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
+        size = (f"{gpus} GPU each" if gpus else "", f"{tasks} cores each" if tasks > 1 else "")
+        has = " and ".join(filter(None, size))
+        hint = f"{_format_command(request)} --nodes {len(fitting)}" + (
+            f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""
+        )
         raise UsageError(
-            f"{nodes} nodes were asked for, and the partition {name} has {has}",
-            hint=f"{_format_command(request)} --nodes {len(fitting)}"
-            + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""),
+            f"{nodes} node{'s were' if nodes > 1 else ' was'} asked for, and the partition {name} has {len(fitting)} "
+            f"node{'s' if len(fitting) != 1 else ''}{f' with {has}' if has else ''}",
+            hint=hint if fitting else "gpucourse ssh 2 -- \"sinfo -N -o '%N %c %G'\" shows what each node has",
         )
     down = [node for node in fitting if not node.usable]
     if down and nodes > len(fitting) - len(down):
@@ -184,25 +189,6 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
     for node in down[:8]:
         reason = f" ({node.reason})" if node.reason else ""
         watch(Note(text=f"{node.name} is {node.state}{reason}; the others are enough", level="warning"))
-
-
-def _select_large_nodes(request: LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
-    """Return the nodes with as many GPUs as each node of the job needs. Raises UsageError if no node has them, or the cores."""
-    exercise, name = request.exercise.id, partition.name
-    tasks, cores = batch.tasks_of(request, gpus), max((node.cores for node in partition.nodes), default=1)
-    if tasks > cores:
-        raise UsageError(
-            f"{tasks} processes on each node were asked for, and no node of the partition {name} has more than {cores} cores",
-            hint="gpucourse ssh 2 -- \"sinfo -N -o '%N %c'\" shows what each node has; one process per GPU is usual",
-        )
-    fitting = [node for node in partition.nodes if node.gpus >= gpus]
-    if gpus and not fitting:
-        most = max((node.gpus for node in partition.nodes), default=0)
-        raise UsageError(
-            f"{exercise} asks for {gpus} GPUs on each node, and no node of the partition {name} has more than {most}",
-            hint="gpucourse ssh 2 -- \"sinfo -N -o '%N %G'\" shows what each node has",
-        )
-    return fitting
 
 
 def _format_command(request: LaunchRequest) -> str:

@@ -90,11 +90,9 @@ def is_held(path: Path) -> bool:
 def is_same_file(file: int, path: Path) -> bool:
     """Return whether the open file still has that name: another process may have removed it in the meantime."""
     try:
-        stored = path.stat()
+        return os.path.samestat(os.fstat(file), path.stat())
     except OSError:
         return False
-    open_file = os.fstat(file)
-    return (open_file.st_dev, open_file.st_ino) == (stored.st_dev, stored.st_ino)
 
 
 def sign(file: int, purpose: str, pid: int) -> None:

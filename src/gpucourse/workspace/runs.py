@@ -140,10 +140,10 @@ def is_newer(paths: WorkspacePaths, run_id: str, record: RunRecord) -> bool:
     return stored is not None and _order(stored) > _order(record)
 
 
-def list_collected(paths: WorkspacePaths, stack: str, *, most: int = 40) -> list[str]:
-    """Return the ids of the runs on a stack, among the newest `most` of the workspace, that have ended and whose data is all on
-    this computer: every output was collected, and the run is sealed."""
-    newest = islice(iterate_newest_first(paths), most)
+def list_collected(paths: WorkspacePaths, stack: str, *, max_runs: int = 40) -> list[str]:
+    """Return the ids of the runs on a stack, among the newest `max_runs` of the workspace, that have ended and whose data is
+    all on this computer: every output was collected, and the run is sealed."""
+    newest = islice(iterate_newest_first(paths), max_runs)
     records = (
         record for record in newest if record.stack == stack and record.has_ended and record.collected and not record.refused
     )

@@ -102,19 +102,11 @@ def _file(environ: Mapping[str, str]) -> Path:
 def _inner(paths: WorkspacePaths) -> Iterator[Path]:
     """Yield the files below `.gpucourse` that decide which commands a workspace runs: records of labs, Terraform's files,
     keys."""
-    yield from (paths.identity, paths.client_key.parent, paths.client_key, paths.deployments, *_below(paths.deployments))
+    yield from (paths.identity, paths.client_key.parent, paths.client_key, paths.deployments, *paths.deployments.glob("*"))
     stacks = paths.stack("any").folder.parent
     yield stacks
-    for folder in _below(stacks):
+    for folder in stacks.glob("*"):
         yield from (folder, paths.stack(folder.name).terraform)
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from (Path(entry.path) for entry in entries)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return  # the program cannot run what this user cannot list
 
 
 def _tree(folder: Path) -> Iterator[Path]:

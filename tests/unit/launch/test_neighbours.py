@@ -71,7 +71,7 @@ def test_named_files_that_are_missing_or_too_many_are_refused(tmp_path: Path) ->
     for number in range(5):
         (tmp_path / f"many/{number}").write_text("")
     with pytest.raises(UsageError, match="more than 3 files"):
-        neighbours.find_named_files((tmp_path / "many",), tmp_path, most=3)
+        neighbours.find_named_files((tmp_path / "many",), tmp_path, max_files=3)
 
 
 @pytest.mark.parametrize("name", ["pkg.train", "pkg.run", "pkg"])
