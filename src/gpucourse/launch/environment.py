@@ -26,6 +26,11 @@ _WAYS = {
 _HELP = "gpucourse run --help has the options that decide it"
 _OWN_STARTS = {
     **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),
+    **dict.fromkeys(
+        ("SLURM_", "SBATCH_"),
+        "export it in ~/.bashrc on the node that accepts jobs, where Slurm's commands read it; or write an #SBATCH line in a "
+        "batch file of your own; a partition for one run of module 2: --set partition=NAME",
+    ),
     "PET_": "torchrun reads its options from it, too: gpucourse run --torchrun '--max-restarts=2'",
 }
 
@@ -49,12 +54,6 @@ def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str]
     if not gpus:
         return {"GLOO_SOCKET_IFNAME": interface}
     return {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": interface, **nccl}
-
-
-def make_thread_variables(cores: int, *, sharing: int) -> dict[str, str]:
-    """Return the variable for the threads of a rank: the cores divided by the ranks that share them. If it is unset, ranks on
-    one machine slow each other 7 times."""
-    return {"OMP_NUM_THREADS": str(max(1, cores // max(1, sharing)))}
 
 
 def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -101,16 +100,9 @@ def _refuse_name(name: str) -> None:
         raise UsageError(
             f"--env {name[:80]!r}: not the name of a variable", hint="--env NAME=VALUE, such as --env NCCL_DEBUG=INFO"
         )
-    if name.startswith(("SLURM_", "SBATCH_")):
-        raise UsageError(
-            f"--env {name}: --env sets variables for the ranks, and this one is Slurm's: it sets it in each job, or reads it "
-            "as an option when a job is submitted",
-            hint=f"export {name}=... in ~/.bashrc on the node that takes jobs, where Slurm's commands read it; or write an "
-            "#SBATCH line in a batch file of your own; a partition for one run of module 2: --set partition=NAME",
-        )
     ways = [_WAYS[name]] if name in _WAYS else [way for start, way in _OWN_STARTS.items() if name.startswith(start)]
     if ways:
         raise UsageError(
-            f"--env {name}: this variable is set by gpucourse or the launcher, and is not yours to set",
+            f"--env {name}: gpucourse, the launcher or Slurm sets it",
             hint=ways[0],
         )

@@ -142,15 +142,15 @@ def _body(job: SbatchJob) -> str:
 
 def _export_threads(job: SbatchJob) -> tuple[str, ...]:
     """Return the line that sets how many threads a process has, unless that was typed with the other variables."""
-    return () if job.has_any("OMP_NUM_THREADS") else (f"export OMP_NUM_THREADS={_choose_thread_count(job)}",)
-
-
-def _choose_thread_count(job: SbatchJob) -> str:
+    if job.has_any("OMP_NUM_THREADS"):
+        return ()
     if job.threads is not None:
-        return str(job.threads)
-    if job.tasks == 1:
-        return '"${SLURM_CPUS_ON_NODE:-1}"'
-    return f'"$((SLURM_CPUS_ON_NODE > {job.tasks} ? SLURM_CPUS_ON_NODE / {job.tasks} : 1))"'
+        count = str(job.threads)
+    elif job.tasks == 1:
+        count = '"${SLURM_CPUS_ON_NODE:-1}"'
+    else:
+        count = f'"$((SLURM_CPUS_ON_NODE > {job.tasks} ? SLURM_CPUS_ON_NODE / {job.tasks} : 1))"'
+    return (f"export OMP_NUM_THREADS={count}",)
 
 
 def _choose_interface(job: SbatchJob) -> str:

@@ -92,11 +92,6 @@ def tasks_of(request: LaunchRequest, gpus: int) -> int:
     return tasks if isinstance(tasks, int) else max(1, gpus)
 
 
-def gpus_of(request: LaunchRequest) -> int:
-    """Return the GPUs of each node that the exercise requests."""
-    return request.exercise.launch.slurm_request.gpus
-
-
 def _files(
     request: LaunchRequest, slurm: SlurmLaunch, head: Node, tasks: int, place: ClusterFacts
 ) -> tuple[tuple[BatchFile, ...], str]:

@@ -166,18 +166,21 @@ def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
 
 def note_exits(record: RunRecord, result: FollowResult) -> None:
     """Write into the record how nodes and ranks ended."""
-    record.node_exits = list(result.node_exits)
-    record.rank_exits, record.restarts = list(result.rank_exits), result.restarts
+    _note_progress(record, result)
     if record.slurm is not None:
         record.slurm.jobs, record.slurm.later = list(result.jobs), list(result.later_jobs)
     ended_by_us = bool(result.node_exits) and all(end.reason in {"timed_out", "cancelled"} for end in result.node_exits)
     record.first_failure = None if ended_by_us else result.first_failure
-    record.silences = list(result.silences)
     record.full_logs = list(result.full_logs)
     record.ended = now_utc()
     if record.started and result.node_exits and all(end.seconds is not None for end in result.node_exits):
         # The run ended when its last node did, however much later this is noted.
         record.ended = later(record.started, max(end.seconds or 0.0 for end in result.node_exits))
+
+
+def _note_progress(record: RunRecord, result: FollowResult) -> None:
+    record.node_exits, record.rank_exits = list(result.node_exits), list(result.rank_exits)
+    record.restarts, record.silences = result.restarts, list(result.silences)
 
 
 def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunState, reason: str) -> None:
@@ -192,10 +195,8 @@ def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunSt
 def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
     """Keep what was seen of a run whose nodes stopped answering, and return the error. The run may still run there, so it is
     not judged."""
-    record.node_exits, record.rank_exits = list(error.result.node_exits), list(error.result.rank_exits)
-    record.restarts = error.result.restarts
+    _note_progress(record, error.result)
     record.first_failure, record.error = error.result.first_failure, error.what
-    record.silences = list(error.result.silences)
     with context.guard("name the cause of the failure"):
         record.diagnoses = diagnose.diagnose(context.paths, record, loss=error.what)
     runs.save(context.paths, record)

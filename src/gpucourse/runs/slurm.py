@@ -142,7 +142,7 @@ def choose_gpus(request: LaunchRequest, partition: Partition, nodes: int) -> int
     if request.exercise.launch.slurm is None:
         available = min(has[:nodes], default=0)
         return min(available, batch.tasks_of(request, available))
-    return batch.gpus_of(request) if has and has[0] else 0
+    return request.exercise.launch.slurm_request.gpus if has and has[0] else 0
 
 
 def _python_of(deployment: Deployment) -> str:
@@ -162,7 +162,7 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
     """Refuse a job that can never start. Nodes that are down are named with Slurm's reason; `deploy` is the command that
     repairs a lab."""
     name = partition.name
-    if not gpus and batch.gpus_of(request):
+    if not gpus and request.exercise.launch.slurm_request.gpus:
         text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
         watch(Note(text=text, level="warning"))
     tasks = batch.tasks_of(request, gpus)

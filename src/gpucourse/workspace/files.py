@@ -6,13 +6,13 @@ everything that is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from gpucourse.errors import DamagedFile, NewerFormat, StorageError
+from gpucourse.errors import DamagedFile, MissingError, NewerFormat, StorageError
 from gpucourse.outside.documents import CONVERT_LOCK, parse_json
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, check_part, printable
@@ -20,6 +20,7 @@ from gpucourse.storage import write_bytes, writing
 from gpucourse.units import parse_moment
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 MAPPING_VERSION = 1
 RECORD_BYTES, _RECORD_ITEMS = 32 << 20, 1_500_000  # a run of 64 nodes with 2,000 collected files of each
@@ -85,6 +86,19 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
             return msgspec.convert(document, kind, strict=False)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise DamagedFile(path, printable(str(error))) from error  # it may quote the file
+
+
+def read_each(keys: Iterable[K], read: Callable[[K], T | None]) -> tuple[list[T], dict[K, MissingError]]:
+    """Return the records that `read` returns for these keys, and why others cannot be read, for callers that must not stop at
+    them."""
+    records: list[T] = []
+    errors: dict[K, MissingError] = {}
+    for key in keys:
+        try:
+            records += [record] if (record := read(key)) is not None else []
+        except MissingError as error:
+            errors[key] = error
+    return records, errors
 
 
 def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
