@@ -44,7 +44,7 @@ class RankLauncher(Launcher[LabFacts]):
         explicitly."""
         launch = request.exercise.launch
         mode: Mode = nodes[0].mode
-        per_node = [1 if self.one_process else _count_processes(request, node) for node in nodes]
+        per_node = [1 if self.one_process else count_processes(request, node.gpus, local=node.is_simulated) for node in nodes]
         world = sum(per_node)
         backend = "nccl" if all(node.gpus for node in nodes) else "gloo"
         commands, first = [], 0
@@ -134,12 +134,14 @@ def max_restarts_of(request: LaunchRequest) -> int:
     return restarts if isinstance(restarts, int) else 0
 
 
-def _count_processes(request: LaunchRequest, node: Node) -> int:
+def count_processes(request: LaunchRequest, gpus: int, *, local: bool) -> int:
+    """Return how many processes a node gets: one for each of its `gpus`, a number, or what the learner set. `local`: on
+    simulated nodes."""
     if request.processes is not None:
         return request.processes
     value: object = request.exercise.launch.procs_per_node
     if name := request.exercise.launch.count_parameter:
         parameter = request.exercise.parameter(name)
-        default = parameter.default_for(local=node.is_simulated) if parameter else 1
+        default = parameter.default_for(local=local) if parameter else 1
         value = request.parameters.get(name, default)  # a script of the learner has only what was typed
-    return value if isinstance(value, int) else max(1, node.gpus)
+    return value if isinstance(value, int) else max(1, gpus)

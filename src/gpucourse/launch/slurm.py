@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse.errors import UsageError
 from gpucourse.launch import environment, sbatch
 from gpucourse.launch.launcher import ClusterFacts, Launcher, LaunchRequest
-from gpucourse.launch.planning import check_count, make_plan, max_restarts_of
+from gpucourse.launch.planning import check_count, count_processes, make_plan, max_restarts_of
 from gpucourse.model.node import Mode, Node, is_simulated
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
 from gpucourse.outside.slurm_options import read_sbatch_options
@@ -79,17 +79,8 @@ def nodes_of(request: LaunchRequest, requested: int | None) -> int:
 
 
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
-    """Return how many processes each node gets: one for each of its `gpus`, a number, or what the learner set. An exercise of
-    one process remains one process, as with its own launcher."""
-    launch = request.exercise.launch
-    if launch.traits.one_process:
-        return 1
-    if request.processes is not None:
-        return request.processes
-    tasks: object = launch.procs_per_node
-    if name := launch.count_parameter:
-        tasks = request.parameters.get(name, 1)
-    return tasks if isinstance(tasks, int) else max(1, gpus)
+    """Return how many processes each node gets. An exercise of one process remains one process, as with its own launcher."""
+    return 1 if request.exercise.launch.traits.one_process else count_processes(request, gpus, local=False)
 
 
 def _files(

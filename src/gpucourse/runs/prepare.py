@@ -256,6 +256,12 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     if not script.is_file():
         problem = "it is no plain file" if script.exists() else "there is no such file"
         raise UsageError(f"--script {script}: {problem}", hint="name a Python file on this computer")
+    if script.suffix == ".ipynb":
+        raise UsageError(
+            f"--script {script}: a notebook is no Python script",
+            hint=f"jupyter nbconvert --to script {quote(str(script))}, then gpucourse run --script "
+            f"{quote(str(script.with_suffix('.py')))}",
+        )
     shell = run.launcher.by_slurm and run.kind is not None and not run.kind.is_python
     whole = script.resolve().parent if shell else find_base(script, request.extra)
     base = Path.cwd() if request.python_module else whole
