@@ -57,10 +57,8 @@ def make_fleet(transport: Transport, deployment: Deployment, nodes: tuple[Node, 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
     """Return the nodes of a run in rank order; empty if the stack does not have all of them any more."""
-    if deployment.inventory is None:
-        return ()
-    nodes = [deployment.inventory.find_node(name) for name in record.nodes]
-    return tuple(node for node in nodes if node) if all(nodes) else ()
+    by_name = {node.name: node for node in deployment.nodes}
+    return tuple(by_name[name] for name in record.nodes) if by_name.keys() >= set(record.nodes) else ()
 
 
 @dataclass
@@ -94,8 +92,9 @@ class Connections:
         """Return these nodes of a lab, all of them connected. Raises UnreachableError for those that do not answer."""
         with self._lock:
             if (key := (deployment.stack, scheduled)) not in self._labs:
-                every_node = deployment.inventory.nodes if deployment.inventory else nodes
-                self._labs[key] = _Lab(make_fleet(self._context.transport, deployment, every_node, scheduled=scheduled))
+                self._labs[key] = _Lab(
+                    make_fleet(self._context.transport, deployment, deployment.nodes or nodes, scheduled=scheduled)
+                )
         lab = self._labs[key]
         fleet = lab.fleet.part(nodes)
         with lab.lock:

@@ -131,10 +131,10 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     passed = {name: value for name, value in values.items() if request.script is None or name in request.settings}
     script, uploads = _uploads(context, run)
     lab = None if launcher.by_slurm or isinstance(run.deployment, MissingError) else run.deployment
-    if lab is not None and lab.inventory is not None and request.nodes is None:
+    if lab is not None and request.nodes is None:
         if script == exercise.script:
             _tell_of_few(context.watch, exercise, lab)
-        count = min(exercise.launch.nodes, len(lab.inventory.nodes))
+        count = min(exercise.launch.nodes, len(lab.nodes))
         if request.script is not None and launcher.one_process and count > 1:
             text = f"{request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
             context.watch(Note(text=text, level="warning"))
@@ -169,7 +169,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
 
 def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
     """Warn if an exercise is meant for more nodes than are deployed, and name the command that deploys them."""
-    deployed, intended = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
+    deployed, intended = len(lab.nodes), exercise.launch.nodes
     if deployed < intended and not lab.uses_existing_machines:
         more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
         verb = "is" if deployed == 1 else "are"
