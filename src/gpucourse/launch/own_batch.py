@@ -43,7 +43,7 @@ class OwnBatch:
     at_once: int = 0
 
     def read_option(self, name: str) -> str:
-        """Return the value that the file gives an option; empty if it has none."""
+        """Return the value of an option in the file; empty if the file does not have it."""
         return self.options.values.get(name, "")
 
 

@@ -96,7 +96,7 @@ class RubricPart(Strict):
 
     @property
     def points(self) -> float:
-        """Return the most points that this part gives."""
+        """Return the sum of the points of its rows."""
         return sum(row.points for row in self.rows)
 
     @model_validator(mode="after")

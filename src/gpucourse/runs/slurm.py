@@ -131,7 +131,9 @@ def _choose_partition(request: LaunchRequest, slurm_cluster: SlurmCluster) -> Pa
     if partition is None:
         raise _make_partition_error(name, slurm_cluster, f"gpucourse run {request.exercise.id}")
     if not partition.open:
-        raise UsageError(f"the partition {partition.name} is down: it takes no jobs", hint="sinfo on the head shows the others")
+        raise UsageError(
+            f"the partition {partition.name} is down: it accepts no jobs", hint="sinfo on the head shows the others"
+        )
     return partition
 
 
