@@ -22,7 +22,7 @@ from tests.unit.cli.conftest import Answer
         ("3.2 --env PYTHONPATH=/mine", "--env PYTHONPATH changes which code runs", "a script of your own: --script FILE"),
         (
             "3.2 --env PET_MAX_RESTARTS=2",
-            "--env PET_MAX_RESTARTS: gpucourse, the launcher or Slurm sets it",
+            "--env PET_MAX_RESTARTS: gpucourse, the launcher",
             "run --torchrun '--max-restarts=2'",
         ),
         ("3.2 --env NOT_SET_HERE", "no variable of that name is set here", "export NOT_SET_HERE=... first"),
