@@ -157,9 +157,7 @@ def _find_objections_above(root: Path, owners: frozenset[int]) -> Iterator[str]:
 
 
 def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_matters: bool = True) -> Iterator[str]:
-    for path in paths:
-        if (objection := _find_objection(path, owners, writable_matters=writable_matters)) is not None:
-            yield objection
+    yield from filter(None, (_find_objection(path, owners, writable_matters=writable_matters) for path in paths))
 
 
 def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
@@ -189,11 +187,9 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
 def _has_access_list(path: Path) -> bool:
     """Return whether a POSIX access list names more than the owner, the group and the others. Only Linux has them as an
     attribute."""
-    if not hasattr(os, "getxattr"):
-        return False
     try:
         return bool(os.getxattr(path, "system.posix_acl_access"))
-    except OSError:
+    except (AttributeError, OSError):
         return False
 
 
