@@ -157,7 +157,7 @@ def plan(
     selection = {"SBATCH_PARTITION": partition} if partition else {}  # also for jobs that the job itself submits
     env = {**selection, **request.environment}
     command = NodeCommand(node=head, argv=argv, env=env, ranks=tuple(range(file.rows)))
-    return make_plan(request, [command], "dry-run", batch=batch)
+    return make_plan(request, [command], batch=batch)
 
 
 def _export_also(batch: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from gpucourse.model.plan import Batch, LaunchPlan, NodeCommand
 if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
     from gpucourse.model.manifest import Exercise
 
+REHEARSAL = "dry-run"  # the id of a run that is only planned yet
 RANK = "{rank}"
 """The place of the wrapper, put there by the agent of a node, that writes a separate log for each rank."""
 
@@ -39,7 +40,7 @@ class RankLauncher(Launcher[LabFacts]):
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the argument list that one node starts, and the variables that this launcher sets."""
 
-    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: LabFacts, *, run_id: str) -> LaunchPlan:
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: LabFacts) -> LaunchPlan:
         """Return the launch plan: one command for each node, with every address, interface, timeout and thread count set
         explicitly."""
         launch = request.exercise.launch
@@ -64,13 +65,12 @@ class RankLauncher(Launcher[LabFacts]):
             }
             commands.append(NodeCommand(node=node, argv=argv, env=env, ranks=ranks))
         restarts = max_restarts_of(request) if self.can_restart else 0
-        return make_plan(request, commands, run_id, port=facts.port, max_restarts=restarts)
+        return make_plan(request, commands, port=facts.port, max_restarts=restarts)
 
 
 def make_plan(
     request: LaunchRequest,
     commands: Sequence[NodeCommand],
-    run_id: str,
     *,
     port: int = 0,
     batch: Batch | None = None,
@@ -79,7 +79,7 @@ def make_plan(
     """Return the launch plan of these commands, whose ranks meet at that port of the first node, if there is one."""
     head = commands[0].node
     return LaunchPlan(
-        run_id=run_id,
+        run_id=REHEARSAL,
         exercise=request.exercise.id,
         launcher=request.launcher,
         mode=head.mode,

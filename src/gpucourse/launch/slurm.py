@@ -36,7 +36,7 @@ class Slurm(Launcher[ClusterFacts]):
             return UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
 
-    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts, *, run_id: str) -> LaunchPlan:
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts) -> LaunchPlan:
         """Return the launch plan: one command on the node that accepts jobs, and the files that it passes to sbatch."""
         slurm, head = request.exercise.launch.slurm_request, nodes[0]
         tasks = 1 if slurm.array or slurm.jobs else tasks_of(request, facts.gpus)
@@ -56,7 +56,7 @@ class Slurm(Launcher[ClusterFacts]):
         ranks = facts.nodes * tasks if batch.spread else sum(file.rows for file in files)
         argv = (*SUBMIT, *files[0].flags, f"{files[0].name}.sbatch", *files[0].arguments)
         command = NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks)))
-        return make_plan(request, [command], run_id, batch=batch, max_restarts=batch.max_restarts)
+        return make_plan(request, [command], batch=batch, max_restarts=batch.max_restarts)
 
 
 def partition_of(request: LaunchRequest, login: str = "") -> str:

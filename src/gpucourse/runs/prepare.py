@@ -30,7 +30,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.plan import LaunchPlan, Upload
 from gpucourse.runs import slurm
 from gpucourse.runs.connect import interfaces, make_fleet, reach
-from gpucourse.runs.resolve import REHEARSAL, ResolvedRun, RunRequest
+from gpucourse.runs.resolve import ResolvedRun, RunRequest
 from gpucourse.storage import find_shortage
 from gpucourse.workspace import runs
 from gpucourse.workspace.exercises import ensure_copies
@@ -222,7 +222,7 @@ def plan_on(
         )
     # Not the first one: two runs that start at the same moment would choose the same.
     port = random.choice(findings.nodes[fleet.nodes[0].name].free_ports)
-    return launcher.plan(request, fleet.nodes, LabFacts(nodes=facts, port=port), run_id=REHEARSAL)
+    return launcher.plan(request, fleet.nodes, LabFacts(nodes=facts, port=port))
 
 
 def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Upload]) -> None:

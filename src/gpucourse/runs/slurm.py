@@ -22,7 +22,7 @@ from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.outside.names import OutsideError, relative_name
 from gpucourse.outside.slurm_options import read_file
 from gpucourse.runs import parts
-from gpucourse.runs.resolve import REHEARSAL, ResolvedRun
+from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths
 
@@ -87,7 +87,7 @@ def plan_on(watch: Watcher, fleet: Fleet, request: LaunchRequest, run: ResolvedR
         gpus=gpus,
         python=_python_of(deployment),
     )
-    return run.launcher.plan(request, (head,), facts, run_id=REHEARSAL)
+    return run.launcher.plan(request, (head,), facts)
 
 
 def _plan_own_batch(
