@@ -19,7 +19,7 @@ class Mpi(Launcher[LabFacts]):
     starts_ranks = True
     packages = ("mpi4py",)
 
-    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: LabFacts, *, run_id: str) -> LaunchPlan:
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: LabFacts) -> LaunchPlan:
         """Return the plan: one command, which writes the host file and starts mpirun."""
         slots = request.processes or 1
         hosts = "".join(f"{node.private_address} slots={slots}\n" for node in nodes)
@@ -27,4 +27,4 @@ class Mpi(Launcher[LabFacts]):
         mpirun = ["mpirun", "--hostfile", "hosts", "-np", str(len(ranks)), nodes[0].python, "-u", request.script]
         line = f"printf %s {shlex.quote(hosts)} > hosts && exec {shlex.join([*mpirun, *request.arguments])}"
         command = NodeCommand(node=nodes[0], argv=("sh", "-c", line), env=request.environment, ranks=ranks)
-        return make_plan(request, [command], run_id, port=facts.port)
+        return make_plan(request, [command], port=facts.port)

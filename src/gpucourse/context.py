@@ -89,7 +89,7 @@ class Context:
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
         """Return the lock of that name (a stack's), which `command` holds for a block; the watcher learns once which command
         it waits for. Raises StackBusy."""
-        return hold_lock(self.paths.lock(name), command, on_wait=self._tell_of_wait)
+        return hold_lock(self.paths.lock(name), command, on_wait=lambda holder: self._warn(f"waiting for {holder}"))
 
     def guard(self, part: str) -> AbstractContextManager[None]:
         """Return a block whose failure does not end the command: it becomes a line in the workspace's log and a warning.
@@ -101,9 +101,6 @@ class Context:
         from gpucourse.model.event import Note
 
         self.watch(Note(text=text, level="warning"))
-
-    def _tell_of_wait(self, holder: str) -> None:
-        self._warn(f"waiting for {holder}")
 
     @cached_property
     def transport(self) -> Transport:

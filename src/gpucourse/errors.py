@@ -65,9 +65,9 @@ class GpucourseError(Exception):
         self.hint = hint
         self.log = log
 
-    def tell_of(self, whom: str) -> str:
-        """Return `what`, preceded by `whom`, the thing that it happened to, unless the sentence already begins with it."""
-        return self.what if self.what.startswith(whom) else f"{whom}: {self.what}"
+    def tell_of(self, subject: str) -> str:
+        """Return `what`, preceded by the `subject` that it happened to, unless the sentence already begins with it."""
+        return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 
 def suggest(word: str, known: Iterable[str], *, least: float = 0.5) -> str:

@@ -72,9 +72,9 @@ def try_all(
         raise
     if faults:
         raise faults[0]
-    known = dict(results)  # a task that is late must not change it any more
+    completed = dict(results)  # a task that is late must not change it any more
     late = CloudUnreachable(f"no answer within {within_s or 0:.0f} s", hint="check the network, then type the command again")
-    return [known.get(number, late) for number in range(len(tasks))]
+    return [completed.get(number, late) for number in range(len(tasks))]
 
 
 def _next(waiting: deque[int]) -> int | None:

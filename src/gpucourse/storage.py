@@ -38,8 +38,8 @@ def find_home(environ: Mapping[str, str], instead: str) -> Path:
     # Access is checked first: `is_dir` may raise an error for a folder that is closed to this person.
     if home.is_absolute() and os.access(home, os.X_OK) and home.is_dir() and not home.samefile("/"):
         return home
-    whose = f"HOME is {named}" if named else f"HOME is not set, and the home folder of this account is {home}"
-    raise HomeMissing(f"{whose}: nothing of yours can be kept there", hint=f"{instead}, or export HOME=/home/you")
+    origin = f"HOME is {named}" if named else f"HOME is not set, and the home folder of this account is {home}"
+    raise HomeMissing(f"{origin}: nothing of yours can be kept there", hint=f"{instead}, or export HOME=/home/you")
 
 
 def _find_account_home() -> str:
@@ -86,8 +86,8 @@ def storing(path: Path | str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if (known := storage_error(error, Path(path))) is not None:
-            raise known from error
+        if (failure := storage_error(error, Path(path))) is not None:
+            raise failure from error
         raise
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 from functools import cache
 
 from gpucourse.aws.policy import PARTITION
@@ -34,14 +33,9 @@ def types_of(table: Hardware) -> Iterator[InstanceType]:
             yield InstanceType(
                 name=name,
                 vcpus=row["vcpus"],
-                ram_gib=Decimal(row["ram_gib"]),
                 gpus=row["gpus"],
                 gpu=rented.gpu,
                 vram_mib=row.get("vram_mib", rented.vram_mib),
-                disk_gb=row["disk_gb"],
-                network_gbps=Decimal(row["network_gbps"]),
-                burst_gbps=Decimal(row["burst_gbps"]),
-                efa=row.get("efa", 0),
                 cluster_group=row.get("cluster_group", True),
                 quota={market: code for market, (code, _name) in table.quotas[rented.quota].by_market.items()},
                 retired=rented.retired,

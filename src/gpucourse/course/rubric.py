@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpucourse.course.written import read_beside
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.model.rubric import MOST_PRESSED, PRESSED, Kind, Rubric, RubricPart, usual
+from gpucourse.model.rubric import MAX_PRESSED, PRESSED, Kind, Rubric, RubricPart, usual
 
 FILE = "rubric.yaml"
 
@@ -48,16 +48,16 @@ def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterato
 
 
 def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
-    """Yield the exercises whose delivered script earns more than `MOST_PRESSED` of their points, one line each."""
+    """Yield the exercises whose delivered script earns more than `MAX_PRESSED` of their points, one line each."""
     by_id = {module.id: module for module in modules}
     for part in parts_of(rubric, modules):
         for exercise in by_id[part.module].exercises if part.module in by_id else ():
             points, pressed = _count_points(part, exercise, len(by_id[part.module].exercises))
             more = exercise.yours or exercise.questions or exercise.predict
-            if more and pressed > MOST_PRESSED * points + 1e-9:
+            if more and pressed > MAX_PRESSED * points + 1e-9:
                 yield (
                     f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give {pressed / points:.0%} of "
-                    f"its points; the limit is {MOST_PRESSED:.0%}: the rest is for what the learner writes and answers"
+                    f"its points; the limit is {MAX_PRESSED:.0%}: the rest is for what the learner writes and answers"
                 )
 
 

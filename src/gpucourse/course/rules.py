@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.limits import MAX_RANKS_PER_NODE
-from gpucourse.model.record import MOST_RESTARTS
+from gpucourse.model.record import MAX_RESTARTS
 from gpucourse.outside.names import OutsideError, relative_name
 from gpucourse.outside.yaml_reader import Complaint
 
@@ -131,7 +131,7 @@ def _check_slurm(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
 
 
 _SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
-_COUNTS = {"procs_per_node": ("gpu", 1, MAX_RANKS_PER_NODE), "restarts": ("", 0, MOST_RESTARTS)}
+_COUNTS = {"procs_per_node": ("gpu", 1, MAX_RANKS_PER_NODE), "restarts": ("", 0, MAX_RESTARTS)}
 """The keys of `launch` that may name a parameter: the word that has its own meaning there, and the range."""
 
 

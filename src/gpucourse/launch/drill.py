@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gpucourse.errors import UsageError
 from gpucourse.launch.planning import RANK
-from gpucourse.launch.torchrun import MAX_RESTARTS
+from gpucourse.launch.torchrun import RESTARTS_OPTION
 from gpucourse.model.drill import InjectedFault
 from gpucourse.model.launcher import find_traits
 from gpucourse.model.node import is_simulated
@@ -84,7 +84,7 @@ def _remove_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command without torchrun's restarts, which would repair what the learner should see. Everything after the
     place of the wrapper is the script's own."""
     place = argv.index(RANK)
-    return (*(word for word in argv[:place] if not word.startswith(MAX_RESTARTS)), *argv[place:])
+    return (*(word for word in argv[:place] if not word.startswith(RESTARTS_OPTION)), *argv[place:])
 
 
 def _set_rank_variable(command: NodeCommand, setting: str) -> NodeCommand:

@@ -6,16 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gpucourse.errors import UsageError
-from gpucourse.model.node import Mode, Node
+from gpucourse.model.node import Mode
 
 NOTHING: Mapping[str, str] = {}
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WAYS = {
-    "RANK": "the launcher numbers the ranks",
-    "LOCAL_RANK": "the launcher numbers the ranks",
-    "GROUP_RANK": "the launcher numbers the ranks",
-    "ROLE_RANK": "the launcher numbers the ranks",
+    **dict.fromkeys(("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK"), "the launcher numbers the ranks"),
     "WORLD_SIZE": "gpucourse run --nodes 2 --procs 2",
     "LOCAL_WORLD_SIZE": "gpucourse run --procs 2",
     "GROUP_WORLD_SIZE": "gpucourse run --nodes 2",
@@ -23,19 +20,19 @@ _WAYS = {
     "MASTER_ADDR": "gpucourse chooses the node where the ranks meet: the first",
     "MASTER_PORT": "gpucourse chooses a free port; the range is rendezvous_ports in gpucourse.yaml",
     "PYTHONUNBUFFERED": "it is always set: logs come line by line",
-    "HOME": "the files of a run lie below the home folder of the node",
+    "HOME": "the files of a run are below the home folder of the node",
 }
 """The variables that only gpucourse may set, and what decides them."""
 _HELP = "gpucourse run --help has the options that decide it"
 _OWN_STARTS = {
     **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),
+    **dict.fromkeys(
+        ("SLURM_", "SBATCH_"),
+        "export it in ~/.bashrc on the node that accepts jobs, where Slurm's commands read it; or write an #SBATCH line in a "
+        "batch file of your own; a partition for one run of module 2: --set partition=NAME",
+    ),
     "PET_": "torchrun reads its options from it, too: gpucourse run --torchrun '--max-restarts=2'",
 }
-
-
-def choose_backend(nodes: Sequence[Node]) -> str:
-    """Return nccl if every node has a GPU, gloo otherwise."""
-    return "nccl" if all(node.gpus for node in nodes) else "gloo"
 
 
 def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: float) -> dict[str, str]:
@@ -59,18 +56,12 @@ def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str]
     return {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": interface, **nccl}
 
 
-def make_thread_variables(cores: int, *, sharing: int) -> dict[str, str]:
-    """Return the variable for the threads of a rank: the cores divided by the ranks that share them. If it is unset, ranks on
-    one machine slow each other 7 times."""
-    return {"OMP_NUM_THREADS": str(max(1, cores // max(1, sharing)))}
-
-
 def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Read the words after each --env: return the values, by name, and the names whose values are copied from `local`, this
     computer's environment, when the run starts.
 
-    Raises UsageError for what is not a name, for a name that is given twice or is ours, for one that is not set here, and for a
-    value that is not text.
+    Raises UsageError for what is not a name, for a name that was typed twice or is ours, for one that is not set here, and for
+    a value that is not text.
     """
     values: dict[str, str] = {}
     names: list[str] = []
@@ -78,7 +69,7 @@ def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict
         name, equals, value = word.partition("=")
         _refuse_name(name)
         if name in values or name in names:
-            raise UsageError(f"--env {name} was given twice", hint=f"give {name} once")
+            raise UsageError(f"--env {name} was typed twice", hint=f"type {name} once")
         if equals:
             values[name] = _check_text(name, value)
         elif name in local:
@@ -109,16 +100,9 @@ def _refuse_name(name: str) -> None:
         raise UsageError(
             f"--env {name[:80]!r}: not the name of a variable", hint="--env NAME=VALUE, such as --env NCCL_DEBUG=INFO"
         )
-    if name.startswith(("SLURM_", "SBATCH_")):
-        raise UsageError(
-            f"--env {name}: --env sets variables for the ranks, and this one is Slurm's: it sets it in each job, or reads it "
-            "as an option when a job is submitted",
-            hint=f"export {name}=... in ~/.bashrc on the node that takes jobs, where Slurm's commands read it; or write an "
-            "#SBATCH line in a batch file of your own; a partition for one run of module 2: --set partition=NAME",
-        )
     ways = [_WAYS[name]] if name in _WAYS else [way for start, way in _OWN_STARTS.items() if name.startswith(start)]
     if ways:
         raise UsageError(
-            f"--env {name}: this variable is set by gpucourse or the launcher, and is not yours to set",
+            f"--env {name}: gpucourse, the launcher or Slurm sets it",
             hint=ways[0],
         )

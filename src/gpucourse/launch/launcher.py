@@ -100,7 +100,7 @@ class Launcher(LauncherTraits, ABC, Generic[F]):
     name: ClassVar[str]
 
     @abstractmethod
-    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: F, *, run_id: str) -> LaunchPlan:
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: F) -> LaunchPlan:
         """Return the plan for these nodes, the first of which is the head. Asks no node, so that `--dry-run` can print it."""
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:

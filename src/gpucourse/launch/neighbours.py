@@ -68,26 +68,6 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
     return [Upload(name=name, source=path) for name, path in sorted(named.items())]
 
 
-def starts_ranks_itself(script: Path) -> bool:
-    """Return whether a script is written to start its own ranks: it starts processes, and puts MASTER_PORT into the
-    environment, from which torchrun's ranks read theirs. Found by reading, as its imports are."""
-    try:
-        nodes = list(ast.walk(ast.parse(read_named(script, MAX_SOURCE_BYTES))))
-    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
-        return False
-    calls = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in nodes if isinstance(node, ast.Call)}
-    targets = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
-    return bool(calls & {"spawn", "Process"}) and any(_is_meeting_port(target) for target in targets)
-
-
-def _is_meeting_port(target: ast.expr) -> bool:
-    """Return whether it is `os.environ["MASTER_PORT"]`."""
-    if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Constant):
-        return False
-    place = getattr(target.value, "attr", getattr(target.value, "id", ""))
-    return place == "environ" and target.slice.value == "MASTER_PORT"
-
-
 def find_mentioned_files(script: Path) -> list[Upload]:
     """Return the files in the script's folder and below whose paths are words in a shell script, as in `python train.py` and
     `sbatch next.sh`, and those that these need in turn.
@@ -107,7 +87,7 @@ def find_mentioned_files(script: Path) -> list[Upload]:
     return [Upload(name=name, source=path) for name, path in sorted(mentioned.items())]
 
 
-def find_named_files(extra: tuple[Path, ...], base: Path, most: int = MAX_FILES) -> list[Upload]:
+def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_FILES) -> list[Upload]:
     """Return the files and folders of `--with`: those under `base` at the same place, others under their own name.
 
     Raises UsageError for a path that does not exist, and for a folder with too many files.
@@ -127,9 +107,9 @@ def find_named_files(extra: tuple[Path, ...], base: Path, most: int = MAX_FILES)
             )
         for path in list_files(source):
             uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
-            if len(uploads) > most:
+            if len(uploads) > max_files:
                 raise UsageError(
-                    f"--with {named}: more than {most} files",
+                    f"--with {named}: more than {max_files} files",
                     hint="pack them into one file, and unpack it in the script",
                 )
     return uploads
@@ -189,11 +169,6 @@ def _module(base: Path, parts: list[str]) -> Iterator[Path]:
             yield package
         elif not place.is_dir():
             return
-
-
-def is_in_checkout(folder: Path) -> bool:
-    """Return whether a folder belongs to a checkout of git."""
-    return any((place / ".git").exists() for place in (folder, *folder.parents))
 
 
 def list_files(folder: Path) -> Iterator[Path]:

@@ -27,7 +27,6 @@ MAX_TASKS = 10_000
 MAX_BYTES = 4 << 20
 """sbatch itself accepts no larger file (max_script_size)."""
 
-_BYTE_ORDER_MARK = "\ufeff"
 _PARTS = re.compile(r"(?:het|pack)job\b")
 _READ_BYTES = 1 << 16  # the beginning of a file for sbatch is shorter
 _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*$")
@@ -44,7 +43,7 @@ class OwnBatch:
     at_once: int = 0
 
     def read_option(self, name: str) -> str:
-        """Return the value that the file gives an option; empty if it has none."""
+        """Return the value of an option in the file; empty if the file does not have it."""
         return self.options.values.get(name, "")
 
 
@@ -91,11 +90,6 @@ def read(script: Path) -> OwnBatch:
         raise UsageError(f"--script {script}: line {place} is not text in UTF-8", hint=hint) from error
     except (OSError, OutsideError) as error:
         raise UsageError(f"--script {script}: {error}", hint="name a batch file on this computer") from error
-    if text.startswith(_BYTE_ORDER_MARK):
-        raise UsageError(
-            f"--script {script}: it begins with a byte order mark, so that sbatch does not find #! at its beginning",
-            hint="save it as UTF-8 without a byte order mark: sed -i '1s/^\\xef\\xbb\\xbf//' FILE",
-        )
     for number, line in slurm_options.find_lines(text):
         if _PARTS.match(line.removeprefix("#SBATCH").strip()):
             raise UsageError(
@@ -104,7 +98,10 @@ def read(script: Path) -> OwnBatch:
                 hint="by hand: gpucourse ssh 2, then sbatch there; or one batch file for each part",
             )
     options = slurm_options.read_sbatch_options(text)
-    tasks, at_once = _read_array(options)
+    try:
+        tasks, at_once = options.array
+    except OptionRefused:  # sbatch will refuse it
+        tasks, at_once = (), 0
     if len(tasks) > MAX_TASKS:
         raise UsageError(
             f"{script.name} is an array of {len(tasks):,} tasks, and at most {MAX_TASKS:,} can be followed",
@@ -160,7 +157,7 @@ def plan(
     selection = {"SBATCH_PARTITION": partition} if partition else {}  # also for jobs that the job itself submits
     env = {**selection, **request.environment}
     command = NodeCommand(node=head, argv=argv, env=env, ranks=tuple(range(file.rows)))
-    return make_plan(request, [command], "dry-run", batch=batch)
+    return make_plan(request, [command], batch=batch)
 
 
 def _export_also(batch: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -202,20 +199,8 @@ def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
     return "", (*followed, f"--error={log}")
 
 
-def _read_array(options: SlurmOptions) -> tuple[tuple[int, ...], int]:
-    """Return the numbers of an array's tasks, and how many may run at once; none if sbatch will refuse the file's array."""
-    try:
-        return options.array
-    except OptionRefused:
-        return (), 0
-
-
 def _read_beginning(script: Path) -> str:
     try:
-        return (
-            read_ends(Path(os.path.realpath(script)), _READ_BYTES, 0)[0]
-            .decode("utf-8", "replace")
-            .removeprefix(_BYTE_ORDER_MARK)
-        )
+        return read_ends(Path(os.path.realpath(script)), _READ_BYTES, 0)[0].decode("utf-8", "replace")
     except (OSError, OutsideError):  # the code that reads all of it reports that
         return ""

@@ -16,6 +16,7 @@ from gpucourse.model.plan import Batch, LaunchPlan, NodeCommand
 if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
     from gpucourse.model.manifest import Exercise
 
+REHEARSAL = "dry-run"  # the id of a run that is only planned yet
 RANK = "{rank}"
 """The place of the wrapper, put there by the agent of a node, that writes a separate log for each rank."""
 
@@ -39,39 +40,37 @@ class RankLauncher(Launcher[LabFacts]):
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the argument list that one node starts, and the variables that this launcher sets."""
 
-    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: LabFacts, *, run_id: str) -> LaunchPlan:
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: LabFacts) -> LaunchPlan:
         """Return the launch plan: one command for each node, with every address, interface, timeout and thread count set
         explicitly."""
         launch = request.exercise.launch
         mode: Mode = nodes[0].mode
-        per_node = [1 if self.one_process else _count_processes(request, node) for node in nodes]
+        per_node = [1 if self.one_process else count_processes(request, node.gpus, local=node.is_simulated) for node in nodes]
         world = sum(per_node)
+        backend = "nccl" if all(node.gpus for node in nodes) else "gloo"
         commands, first = [], 0
         for index, (node, processes) in enumerate(zip(nodes, per_node, strict=True)):
             ranks = tuple(range(first, first + processes))
             first += processes
             rendezvous = Rendezvous(nodes=len(nodes), node_rank=index, address=nodes[0].private_address, port=facts.port)
+            # The ranks of a machine divide its cores: without this variable they slow each other 7 times.
+            sharing = world if is_simulated(mode) else processes
             argv, variables = self.start(request, node, processes, rendezvous)
             env = {
-                **environment.make_script_variables(
-                    mode=mode, backend=environment.choose_backend(nodes), collective_timeout_s=launch.collective_timeout
-                ),
+                **environment.make_script_variables(mode=mode, backend=backend, collective_timeout_s=launch.collective_timeout),
                 **environment.make_network_variables(facts.nodes[node.name].interface, gpus=node.gpus, nccl=request.nccl),
-                **environment.make_thread_variables(
-                    facts.nodes[node.name].cores, sharing=world if is_simulated(mode) else processes
-                ),
+                "OMP_NUM_THREADS": str(max(1, facts.nodes[node.name].cores // max(1, sharing))),
                 **request.environment,
                 **variables,
             }
             commands.append(NodeCommand(node=node, argv=argv, env=env, ranks=ranks))
         restarts = max_restarts_of(request) if self.can_restart else 0
-        return make_plan(request, commands, run_id, port=facts.port, max_restarts=restarts)
+        return make_plan(request, commands, port=facts.port, max_restarts=restarts)
 
 
 def make_plan(
     request: LaunchRequest,
     commands: Sequence[NodeCommand],
-    run_id: str,
     *,
     port: int = 0,
     batch: Batch | None = None,
@@ -80,7 +79,7 @@ def make_plan(
     """Return the launch plan of these commands, whose ranks meet at that port of the first node, if there is one."""
     head = commands[0].node
     return LaunchPlan(
-        run_id=run_id,
+        run_id=REHEARSAL,
         exercise=request.exercise.id,
         launcher=request.launcher,
         mode=head.mode,
@@ -135,12 +134,14 @@ def max_restarts_of(request: LaunchRequest) -> int:
     return restarts if isinstance(restarts, int) else 0
 
 
-def _count_processes(request: LaunchRequest, node: Node) -> int:
+def count_processes(request: LaunchRequest, gpus: int, *, local: bool) -> int:
+    """Return how many processes a node gets: one for each of its `gpus`, a number, or what the learner set. `local`: on
+    simulated nodes."""
     if request.processes is not None:
         return request.processes
     value: object = request.exercise.launch.procs_per_node
     if name := request.exercise.launch.count_parameter:
         parameter = request.exercise.parameter(name)
-        default = parameter.default_for(local=node.is_simulated) if parameter else 1
+        default = parameter.default_for(local=local) if parameter else 1
         value = request.parameters.get(name, default)  # a script of the learner has only what was typed
-    return value if isinstance(value, int) else max(1, node.gpus)
+    return value if isinstance(value, int) else max(1, gpus)

@@ -35,9 +35,13 @@ class SbatchJob:
 
 def render(job: SbatchJob) -> str:
     """Return the file, ready for sbatch in a folder that holds work/, logs/ and outputs/."""
-    command = _elastic(job) if job.max_restarts else _spread(job) if job.nodes * job.tasks > 1 else _alone(job)
-    parts = [_head(job), _requests(job), _body(job), command]
-    return "\n".join(parts)
+    if job.max_restarts:
+        command = _elastic(job)
+    elif job.nodes * job.tasks > 1:
+        command = _spread(job)
+    else:
+        command = f"{shlex.join(job.command)}\n"
+    return "\n".join([_head(job), _requests(job), _body(job), command])
 
 
 def render_setup(job: SbatchJob) -> str:
@@ -94,7 +98,10 @@ def _requests(job: SbatchJob) -> str:
     if job.gpus:
         requests.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
     requests += [
-        ("After this time Slurm ends the job. The shorter the limit, the sooner the job fits into a gap.", _time(job)),
+        (
+            "After this time Slurm ends the job. The shorter the limit, the sooner the job fits into a gap.",
+            f"--time={time_limit(job.time_s)}",
+        ),
         (f"The file for everything that is printed: {number}, %N the machine.", f"--output=logs/{job_number}-%N.out"),
         (
             "A job that Slurm starts again after a failure appends to its output instead of overwriting it.",
@@ -102,10 +109,6 @@ def _requests(job: SbatchJob) -> str:
         ),
     ]
     return "".join(f"\n# {reason}\n#SBATCH {option}" for reason, option in requests) + "\n"
-
-
-def _time(job: SbatchJob) -> str:
-    return f"--time={time_limit(job.time_s)}"
 
 
 def _note_end(job: SbatchJob) -> tuple[str, ...]:
@@ -139,24 +142,20 @@ def _body(job: SbatchJob) -> str:
 
 def _export_threads(job: SbatchJob) -> tuple[str, ...]:
     """Return the line that sets how many threads a process has, unless that was typed with the other variables."""
-    return () if job.has_any("OMP_NUM_THREADS") else (f"export OMP_NUM_THREADS={_choose_thread_count(job)}",)
-
-
-def _choose_thread_count(job: SbatchJob) -> str:
+    if job.has_any("OMP_NUM_THREADS"):
+        return ()
     if job.threads is not None:
-        return str(job.threads)
-    if job.tasks == 1:
-        return '"${SLURM_CPUS_ON_NODE:-1}"'
-    return f'"$((SLURM_CPUS_ON_NODE > {job.tasks} ? SLURM_CPUS_ON_NODE / {job.tasks} : 1))"'
+        count = str(job.threads)
+    elif job.tasks == 1:
+        count = '"${SLURM_CPUS_ON_NODE:-1}"'
+    else:
+        count = f'"$((SLURM_CPUS_ON_NODE > {job.tasks} ? SLURM_CPUS_ON_NODE / {job.tasks} : 1))"'
+    return (f"export OMP_NUM_THREADS={count}",)
 
 
 def _choose_interface(job: SbatchJob) -> str:
     """Return the lines that find the interface, unless one was typed with the other variables."""
     return "" if job.has_any("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME") else _INTERFACE
-
-
-def _alone(job: SbatchJob) -> str:
-    return f"{shlex.join(job.command)}\n"
 
 
 def _spread(job: SbatchJob) -> str:

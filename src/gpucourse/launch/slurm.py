@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse.errors import UsageError
 from gpucourse.launch import environment, sbatch
 from gpucourse.launch.launcher import ClusterFacts, Launcher, LaunchRequest
-from gpucourse.launch.planning import check_count, make_plan, max_restarts_of
+from gpucourse.launch.planning import check_count, count_processes, make_plan, max_restarts_of
 from gpucourse.model.node import Mode, Node, is_simulated
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
 from gpucourse.outside.slurm_options import read_sbatch_options
@@ -36,7 +36,7 @@ class Slurm(Launcher[ClusterFacts]):
             return UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
 
-    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts, *, run_id: str) -> LaunchPlan:
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts) -> LaunchPlan:
         """Return the launch plan: one command on the node that accepts jobs, and the files that it passes to sbatch."""
         slurm, head = request.exercise.launch.slurm_request, nodes[0]
         tasks = 1 if slurm.array or slurm.jobs else tasks_of(request, facts.gpus)
@@ -56,7 +56,7 @@ class Slurm(Launcher[ClusterFacts]):
         ranks = facts.nodes * tasks if batch.spread else sum(file.rows for file in files)
         argv = (*SUBMIT, *files[0].flags, f"{files[0].name}.sbatch", *files[0].arguments)
         command = NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks)))
-        return make_plan(request, [command], run_id, batch=batch, max_restarts=batch.max_restarts)
+        return make_plan(request, [command], batch=batch, max_restarts=batch.max_restarts)
 
 
 def partition_of(request: LaunchRequest, login: str = "") -> str:
@@ -79,22 +79,8 @@ def nodes_of(request: LaunchRequest, requested: int | None) -> int:
 
 
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
-    """Return how many processes each node gets: one for each of its `gpus`, a number, or what the learner set. An exercise of
-    one process remains one process, as with its own launcher."""
-    launch = request.exercise.launch
-    if launch.traits.one_process:
-        return 1
-    if request.processes is not None:
-        return request.processes
-    tasks: object = launch.procs_per_node
-    if name := launch.count_parameter:
-        tasks = request.parameters.get(name, 1)
-    return tasks if isinstance(tasks, int) else max(1, gpus)
-
-
-def gpus_of(request: LaunchRequest) -> int:
-    """Return the GPUs of each node that the exercise requests."""
-    return request.exercise.launch.slurm_request.gpus
+    """Return how many processes each node gets. An exercise of one process remains one process, as with its own launcher."""
+    return 1 if request.exercise.launch.traits.one_process else count_processes(request, gpus, local=False)
 
 
 def _files(
@@ -133,16 +119,17 @@ def _files(
             arguments=request.arguments,
         )
     if slurm.gather and request.script == exercise.script:
-        gather = sbatch.SbatchJob(
-            title=f"{exercise.id} {exercise.title}: what all tasks found",
+        gather = replace(
+            first,
+            title=f"{first.title}: what all tasks found",
             name=f"{exercise.id}-gather",
-            partition=place.partition,
+            nodes=1,
+            tasks=1,
             gpus=0,
-            time_s=request.timeout_s,
+            array="",
             environment=make_environment(request, head.mode, 0),
-            handed_on=request.handed_on,
-            threads=place.threads,
-            command=(place.python or head.python, "-u", slurm.gather, *request.arguments),
+            max_restarts=0,
+            command=(first.command[0], "-u", slurm.gather, *request.arguments),
         )
         files.append(BatchFile(name="gather", text=sbatch.render(gather), after=files[0].name))
     return tuple(files), setup

@@ -31,10 +31,10 @@ class SlurmPty(Launcher[ClusterFacts]):
             )
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
 
-    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts, *, run_id: str) -> LaunchPlan:
+    def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts) -> LaunchPlan:
         """Return the plan of a terminal on a node. Its job's name and time limit are passed in the environment, so that the
         command stays the plain one."""
-        name, head = f"{request.exercise.id}-{run_id.rsplit('-', 1)[-1]}", nodes[0]
+        name, head = request.exercise.id, nodes[0]
         env = {
             "SLURM_JOB_NAME": name,
             "SLURM_TIMELIMIT": str(max(1, math.ceil(request.timeout_s / 60))),
@@ -54,4 +54,4 @@ class SlurmPty(Launcher[ClusterFacts]):
         argv = ("srun", *partition, *((f"--gres=gpu:{facts.gpus}",) if facts.gpus else ()), "--pty", "bash")
         node = replace(head, python=facts.python or head.python)  # `python` in the session is the one of the GPU nodes
         command = NodeCommand(node=node, argv=argv, env=env, ranks=(0,))
-        return make_plan(request, [command], run_id, batch=batch)
+        return make_plan(request, [command], batch=batch)

@@ -14,9 +14,9 @@ from gpucourse.launch.launcher import LaunchRequest, TorchrunOptions
 from gpucourse.launch.planning import RANK, RankLauncher, Rendezvous, max_restarts_of
 from gpucourse.model.drill import HOWS
 from gpucourse.model.node import Node
-from gpucourse.model.record import MOST_RESTARTS
+from gpucourse.model.record import MAX_RESTARTS
 
-MAX_RESTARTS = "--max-restarts="
+RESTARTS_OPTION = "--max-restarts="
 
 _MEETING = "gpucourse chooses where the ranks meet; the range of ports is rendezvous_ports in gpucourse.yaml"
 _LOGS = "each rank has a log of its own: gpucourse logs --rank 1"
@@ -66,7 +66,7 @@ class Torchrun(RankLauncher):
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the argument list that one node starts. `torchrun` is `python -m torch.distributed.run`: no PATH to search."""
         max_restarts = max_restarts_of(request)
-        restarts = (f"{MAX_RESTARTS}{max_restarts}",) if max_restarts else ()
+        restarts = (f"{RESTARTS_OPTION}{max_restarts}",) if max_restarts else ()
         argv = (
             node.python,
             "-m",
@@ -132,14 +132,14 @@ def _name_option(option: str) -> str:
             return short[0]
         explanation = next((_OURS[candidate] for candidate in short if candidate in _OURS), None)
     if explanation is not None:
-        raise UsageError(f"--torchrun: {option} is given by gpucourse itself", hint=explanation)
+        raise UsageError(f"--torchrun: gpucourse sets {option} itself", hint=explanation)
     return name
 
 
 def _read_restarts(value: str) -> int:
-    if value.isascii() and value.isdigit() and len(value) < 10 and int(value) <= MOST_RESTARTS:
+    if value.isascii() and value.isdigit() and len(value) < 10 and int(value) <= MAX_RESTARTS:
         return int(value)
-    raise UsageError(f"--torchrun: --max-restarts={value} is not a whole number from 0 to {MOST_RESTARTS}", hint=_EXAMPLE)
+    raise UsageError(f"--torchrun: --max-restarts={value} is not a whole number from 0 to {MAX_RESTARTS}", hint=_EXAMPLE)
 
 
 def format_typed(argv: Sequence[str]) -> tuple[str, ...]:

@@ -82,19 +82,14 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
-    """One type of instance in the table of hardware. Network in Gbit/s; `quota` is the quota's code by market. `retired` says
+    """One type of instance in the table of hardware. `quota` is the quota's code by market. `retired` says
     why AWS no longer has the type; empty if AWS has it."""
 
     name: str
     vcpus: int
-    ram_gib: Decimal
     gpus: int
     gpu: str
     vram_mib: int
-    disk_gb: int
-    network_gbps: Decimal
-    burst_gbps: Decimal
-    efa: int
     cluster_group: bool
     quota: dict[Market, str]
     retired: str = ""
@@ -232,7 +227,6 @@ class CloudInstance:
     stack: str = ""
     module: str = ""
     expires: str = ""
-    disks: tuple[str, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
 
     @property

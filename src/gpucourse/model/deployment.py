@@ -94,6 +94,7 @@ class Deployment:
     shared: str = ""
     lacks: str = ""
     error: str | None = None
+    cloud: Cloud | None = None
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -124,17 +125,17 @@ class Deployment:
     @property
     def is_stopped(self) -> bool:
         """Return whether its machines were stopped on purpose, to be started again."""
-        return False
+        return self.cloud is not None and self.cloud.stopped
 
     @property
     def gpu(self) -> str:
-        """Return the GPU that was chosen for it; empty if none was chosen."""
-        return ""
+        """Return the GPU that was chosen for it, or that it got if that was sold out; empty if none was chosen."""
+        return self.cloud.gpu if self.cloud else ""
 
     @property
     def expires(self) -> str | None:
         """Return when the lab ends by itself, as ISO 8601 in UTC; None if it does not."""
-        return None
+        return self.cloud.expires if self.cloud else None
 
     @property
     def ports(self) -> list[int]:
@@ -165,11 +166,10 @@ class LocalVariables:
 
 @dataclass(kw_only=True)
 class LocalDeployment(Deployment):
-    """A lab of simulated nodes on this computer. `cloud` exists for readers of all labs as JSON."""
+    """A lab of simulated nodes on this computer."""
 
     target: Literal["local"] = "local"
     variables: LocalVariables = field(default_factory=LocalVariables)
-    cloud: None = None
 
     @property
     def is_simulated(self) -> bool:
@@ -200,22 +200,7 @@ class AwsDeployment(Deployment):
     nccl = PLAIN_SOCKETS
 
     target: Literal["aws"] = "aws"
-    cloud: Cloud
-
-    @property
-    def is_stopped(self) -> bool:
-        """Return whether the last of `stop` and `start` stopped it."""
-        return self.cloud.stopped
-
-    @property
-    def gpu(self) -> str:
-        """Return its GPU: not the requested one, if that was sold out."""
-        return self.cloud.gpu
-
-    @property
-    def expires(self) -> str | None:
-        """Return its deadline."""
-        return self.cloud.expires
+    cloud: Cloud = field()  # without the default that other labs have
 
 
 @dataclass(kw_only=True)
@@ -227,23 +212,21 @@ class HostsVariables:
 
 @dataclass(kw_only=True)
 class HostsDeployment(Deployment):
-    """A lab on machines that exist already. `cloud` exists for readers of all labs as JSON."""
+    """A lab on machines that exist already."""
 
     uses_existing_machines = True
 
     target: Literal["hosts"] = "hosts"
     variables: HostsVariables = field(default_factory=HostsVariables)
-    cloud: None = None
 
 
 @dataclass(kw_only=True)
 class HereDeployment(Deployment):
-    """A lab that is this computer with its GPU. `cloud` exists for readers of all labs as JSON."""
+    """A lab that is this computer with its GPU."""
 
     uses_existing_machines = True
 
     target: Literal["here"] = "here"
-    cloud: None = None
 
 
 _CLASSES: dict[str, type[Deployment]] = {

@@ -14,7 +14,7 @@ from gpucourse.hardware import hardware
 from gpucourse.limits import MAX_NODES
 from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Scalar, Seconds, Strict, Text, check_choice
 from gpucourse.model.launcher import LAUNCHERS, LauncherTraits, find_traits, list_launchers
-from gpucourse.model.record import MOST_RESTARTS
+from gpucourse.model.record import MAX_RESTARTS
 
 USUAL = "local"
 _EXTRAS = {"triton": "kernels"}
@@ -75,7 +75,7 @@ class Launch(Strict):
         default="gpu",
         description="a number, gpu (one for each GPU, one if there is none), or a parameter that says it",
     )
-    restarts: Annotated[int, Field(ge=0, le=MOST_RESTARTS)] | Name = Field(
+    restarts: Annotated[int, Field(ge=0, le=MAX_RESTARTS)] | Name = Field(
         default=0, description="how often torchrun may start all ranks again: a number, or a parameter that says it"
     )
     timeout: Seconds = Field(default=1800.0, description="how long a run may take; by default 30m")

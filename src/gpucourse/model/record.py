@@ -30,10 +30,10 @@ _WEIGHT: tuple[tuple[str, RunState], ...] = (
     ("cancelled", "cancelled"),
 )
 
-MOST_LISTED = 50
+MAX_LISTED = 50
 """How many outputs of a run are in its record, the first ones; its seal names all of them."""
 
-MOST_RESTARTS = 100
+MAX_RESTARTS = 100
 """The most restarts of all ranks of a run that torchrun may be allowed."""
 
 MAX_RANKS = 65_536
@@ -42,7 +42,7 @@ MAX_LISTED_NODES."""
 
 MAX_LISTED_NODES = 1024
 
-Restarts = Annotated[int, Meta(ge=0, le=MOST_RESTARTS)]
+Restarts = Annotated[int, Meta(ge=0, le=MAX_RESTARTS)]
 RankCount = Annotated[int, Meta(ge=0, le=MAX_RANKS)]
 
 
@@ -113,7 +113,7 @@ class RunRecord:
     learner predicted to fail after that edit. `restarts`: how often torchrun started all ranks again, at most `max_restarts`; a
     rank that failed before the last restart did not make the run fail, and is not its `first_failure`. `environment` are the
     variables that were typed, `handed_on` the names of those whose values are not stored; `torchrun` are torchrun's own
-    options, as typed. `checks` are those of a learner's own script, as in a manifest. `outputs` are the first MOST_LISTED that
+    options, as typed. `checks` are those of a learner's own script, as in a manifest. `outputs` are the first MAX_LISTED that
     were collected, of `output_files` with `output_bytes` in all; records of earlier versions list all of them, and have neither
     number.
     """

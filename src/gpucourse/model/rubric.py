@@ -15,7 +15,7 @@ Counts = Literal["course", "bonus", "own"]
 KINDS: tuple[Kind, ...] = ("checks", "deliverables", "yours", "answers")
 PRESSED: frozenset[Kind] = frozenset({"checks", "deliverables"})
 """The kinds of evidence that an exercise earns with its script unchanged."""
-MOST_PRESSED = 0.3
+MAX_PRESSED = 0.3
 """The largest share of an exercise's points that `PRESSED` may have."""
 
 
@@ -96,7 +96,7 @@ class RubricPart(Strict):
 
     @property
     def points(self) -> float:
-        """Return the most points that this part gives."""
+        """Return the sum of the points of its rows."""
         return sum(row.points for row in self.rows)
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Points, and what they are given for."""
+"""Points, and the evidence for them."""
 
 from __future__ import annotations
 

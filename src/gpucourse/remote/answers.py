@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from gpucourse.errors import NodeUntrusted
-from gpucourse.model.record import MAX_RANKS, MOST_RESTARTS
+from gpucourse.model.record import MAX_RANKS, MAX_RESTARTS
 from gpucourse.model.slurm import JobRow, LaterJob
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import convert, parse_json
@@ -138,7 +138,7 @@ class RankEnd:
 
     def __post_init__(self) -> None:
         check_range(self.group or 0, 0, MAX_RANKS, "the size of the process group")
-        check_range(self.restart, 0, MOST_RESTARTS, "the number of restarts")
+        check_range(self.restart, 0, MAX_RESTARTS, "the number of restarts")
         check_range(self.code, 0, 255, "the exit code")
         check_range(self.at, 0, LATEST_CLOCK_S, "the time")
         if self.node:

@@ -21,7 +21,7 @@ from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.results import verdict_on
 from gpucourse.runs.run import Faults, RunResult, run
-from gpucourse.storage import storing
+from gpucourse.storage import storing, write_text
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import copy_file, read_metrics, read_record, write_record
@@ -159,9 +159,7 @@ def _write_copy(context: Context, module: Module, exercise: Exercise, fault: Cod
     for name, place in context.catalog.sources(module, exercise).items():
         copy_file(context.folders.exercises / place, folder / name)
     target = folder / fault.file
-    text = target.read_text(encoding="utf-8")
-    with storing(target):
-        target.write_text(text.replace(fault.was, fault.becomes, 1), encoding="utf-8")
+    write_text(target, target.read_text(encoding="utf-8").replace(fault.was, fault.becomes, 1))
     return folder
 
 

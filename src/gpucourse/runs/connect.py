@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from gpucourse.context import Context
@@ -20,7 +19,6 @@ from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
 from gpucourse.outside.names import printable
-from gpucourse.parallel import try_all
 from gpucourse.ports import Transport
 from gpucourse.workspace import deployments
 
@@ -60,18 +58,8 @@ def make_fleet(transport: Transport, deployment: Deployment, nodes: tuple[Node, 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
     """Return the nodes of a run in rank order; empty if the stack does not have all of them any more."""
-    if deployment.inventory is None:
-        return ()
-    nodes = [deployment.inventory.find_node(name) for name in record.nodes]
-    return tuple(node for node in nodes if node) if all(nodes) else ()
-
-
-def group_by_lab(records: Sequence[RunRecord]) -> list[list[RunRecord]]:
-    """Return the runs of each lab, those under Slurm apart."""
-    groups: dict[tuple[str, bool], list[RunRecord]] = {}
-    for record in records:
-        groups.setdefault((record.stack, record.slurm is not None), []).append(record)
-    return list(groups.values())
+    by_name = {node.name: node for node in deployment.nodes}
+    return tuple(by_name[name] for name in record.nodes) if by_name.keys() >= set(record.nodes) else ()
 
 
 @dataclass
@@ -90,28 +78,24 @@ class Connections:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._labs: dict[tuple[str, bool], _Lab] = {}
-        self._states: dict[str, dict[str, JobState]] = {}
         self._lock = threading.Lock()
 
     def reach_run(self, record: RunRecord) -> Fleet:
         """Return the nodes of a run, connected. Raises MissingError if its stack is gone, UnreachableError for nodes that do
         not answer."""
-        return self.reach_runs([record])
-
-    def reach_runs(self, records: Sequence[RunRecord]) -> Fleet:
-        """Return the nodes of some runs of one lab, which are all under Slurm or all are not. Raises as `reach_run` does."""
-        deployment = deployments.load(self._context.paths, records[0].stack)
-        nodes = {node.name: node for record in records for node in (nodes_of(deployment, record) if deployment else ())}
+        deployment = deployments.load(self._context.paths, record.stack)
+        nodes = nodes_of(deployment, record) if deployment else ()
         if deployment is None or not nodes:
-            raise MissingError(f"the nodes of run {records[0].id} are gone", hint=f"gpucourse deploy {records[0].module}")
-        return self.reach(deployment, tuple(nodes.values()), scheduled=records[0].slurm is not None)
+            raise MissingError(f"the nodes of run {record.id} are gone", hint=f"gpucourse deploy {record.module}")
+        return self.reach(deployment, nodes, scheduled=record.slurm is not None)
 
     def reach(self, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
         """Return these nodes of a lab, all of them connected. Raises UnreachableError for those that do not answer."""
         with self._lock:
             if (key := (deployment.stack, scheduled)) not in self._labs:
-                every_node = deployment.inventory.nodes if deployment.inventory else nodes
-                self._labs[key] = _Lab(make_fleet(self._context.transport, deployment, every_node, scheduled=scheduled))
+                self._labs[key] = _Lab(
+                    make_fleet(self._context.transport, deployment, deployment.nodes or nodes, scheduled=scheduled)
+                )
         lab = self._labs[key]
         fleet = lab.fleet.part(nodes)
         with lab.lock:
@@ -124,29 +108,6 @@ class Connections:
                     lab.errors[nodes] = error
                     raise
         return fleet
-
-    def ask_states(self, records: Sequence[RunRecord]) -> None:
-        """Ask each node, in one request, for the state of all of these runs: `find_states` then knows those that have begun.
-        Nodes that do not answer are named when one of their runs is looked at."""
-        try_all([partial(self._ask_lab, group) for group in group_by_lab(records)], limit=RUNS_AT_ONCE)
-
-    def find_states(self, record: RunRecord) -> dict[str, JobState] | None:
-        """Return the states of a run on its nodes if it was under way or had ended on each of them at the time of `ask_states`;
-        None for any other: only the process that holds its lock can find out whether it has begun, with a new request."""
-        states = self._states.get(record.id, {})
-        has_begun = set(states) == set(record.nodes) and all(state.state in {"running", "ended"} for state in states.values())
-        return states if has_begun else None
-
-    def _ask_lab(self, records: Sequence[RunRecord]) -> None:
-        from gpucourse.remote import jobs
-
-        def ask(link: Link) -> None:
-            ids = [record.id for record in records if link.node.name in record.nodes]
-            for first in range(0, len(ids), jobs.RUNS_IN_REQUEST):
-                for run_id, state in jobs.states(link, ids[first : first + jobs.RUNS_IN_REQUEST]).items():
-                    self._states.setdefault(run_id, {})[link.node.name] = state
-
-        self.reach_runs(records).do_on_each(ask)
 
     def close(self) -> None:
         """Drop all of them."""

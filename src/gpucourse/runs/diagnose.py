@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
-from gpucourse.launch.neighbours import MAX_FILES, is_in_checkout, list_files
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.record import RunRecord, find_end_state
 from gpucourse.workspace import runs
@@ -19,7 +15,6 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.coach.evidence import Log
-    from gpucourse.remote.silence import SilenceMonitor
 
 _SIGNALLED = {137, 143}  # KILL and TERM: what this program sends to those that are left
 
@@ -39,48 +34,25 @@ class _Command:
 
 
 @dataclass(frozen=True)
-class _UploadSource:
-    source: str
-
-
-@dataclass(frozen=True)
-class _Plan:
+class StoredPlan:
     """The part of `plan.json` that is read again."""
 
     commands: tuple[_Command, ...] = ()
     timeout_s: float | None = None
     batch: dict[str, Any] | None = None
-    uploads: tuple[_UploadSource, ...] = ()
+
+    @property
+    def ranks(self) -> dict[str, tuple[int, ...]]:
+        """Return the ranks that were planned on each node; empty under Slurm, which places them itself."""
+        return {} if self.batch else {command.node.name: command.ranks for command in self.commands}
 
 
-def make_silence_monitor(paths: WorkspacePaths, record: RunRecord) -> SilenceMonitor:
-    """Return the monitor of the ranks that this run planned."""
-    from gpucourse.remote.silence import SilenceMonitor
-
-    if record.slurm is not None:  # a job that waits in the queue is silent for a good reason
-        return SilenceMonitor({}, None)
-    return SilenceMonitor(read_planned_ranks(runs.files_of(paths, record)), record.silence_s)
-
-
-def read_planned_ranks(files: RunPaths) -> dict[str, tuple[int, ...]]:
-    """Return the ranks that were planned on each node; empty if the plan is of another kind, gone, or damaged."""
-    plan = _plan(files)
-    return {} if plan is None or plan.batch else {command.node.name: command.ranks for command in plan.commands}
-
-
-def time_limit(record: RunRecord, files: RunPaths) -> float | None:
-    """Return the seconds after which the run's nodes end it; None under Slurm, where a job may wait in the queue for days, and
-    if the plan is gone."""
-    plan = _plan(files) if record.slurm is None else None
-    return plan.timeout_s if plan else None
-
-
-def _plan(files: RunPaths) -> _Plan | None:
-    """Return the plan of a run; None if it is gone or damaged."""
+def read_plan(files: RunPaths) -> StoredPlan:
+    """Return the plan of a run; an empty one if it is of another kind, gone, or damaged."""
     try:
-        return read_record(files.plan, _Plan)
+        return read_record(files.plan, StoredPlan) or StoredPlan()
     except MissingError:
-        return None
+        return StoredPlan()
 
 
 def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> list[Diagnosis]:
@@ -94,57 +66,34 @@ def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> lis
         if of_jobs or record.state == "lost":
             return of_jobs
     files = runs.files_of(paths, record)
-    plan = _plan(files)
+    plan = read_plan(files)
     ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
-    diagnoses = recognise(
+    symptoms = recognise(
         Evidence(
             exercise=shlex.join(record.run_words),
             module=record.module,
             run=record.id,
             state=find_end_state(record.node_exits) if record.drill else record.state,
             mode=record.mode,
-            planned={} if record.slurm is not None else read_planned_ranks(files),  # the scheduler places ranks, not the plan
+            planned=plan.ranks,
             logs=tuple(_logs(record, files)),
             node_exits=tuple(record.node_exits),
             silences=tuple(silence for silence in record.silences if silence.rank not in ended_well),
             skew_s=record.clock_skew_s,
             lost=loss,
             typed=_join_command(plan),
-            python={command.node.name: command.node.python for command in plan.commands} if plan else {},
+            python={command.node.name: command.node.python for command in plan.commands},
         )
     )
-    return [_suggest_folder(record, plan, diagnosis) for diagnosis in diagnoses]
+    return list(symptoms)
 
 
-def _join_command(plan: _Plan | None) -> str:
+def _join_command(plan: StoredPlan) -> str:
     """Return the environment and the command line of the first node of a plan: the others differ in their number."""
-    if plan is None or not plan.commands:
+    if not plan.commands:
         return ""
     first = plan.commands[0]
     return " ".join([*(f"{name}={value}" for name, value in first.env.items()), shlex.join(first.argv)])
-
-
-def _suggest_folder(record: RunRecord, plan: _Plan | None, diagnosis: Diagnosis) -> Diagnosis:
-    """Return a diagnosis that advises to upload something, with the advice to upload the whole folder instead, if that is in a
-    checkout and has files that were not uploaded."""
-    if record.own_script is None or plan is None or "--with " not in diagnosis.next:
-        return diagnosis
-    script, current = Path(record.own_script).resolve(), Path.cwd()
-    folders = [current, script.parent] if script.is_relative_to(current) else [script.parent]
-    folder = next((folder for folder in folders if is_in_checkout(folder)), None)
-    if folder is None:
-        return diagnosis
-    uploaded = {upload.source for upload in plan.uploads}
-    files = list(islice(list_files(folder), MAX_FILES + 1))
-    if len(files) > MAX_FILES or all(str(file) in uploaded for file in files):
-        return diagnosis
-    place = "." if folder == current else shlex.quote(os.path.relpath(folder, current))
-    return replace(diagnosis, next=f"--with {place} uploads the whole folder of the checkout at once; or {diagnosis.next}")
-
-
-def _take_last_life(text: str, record: RunRecord) -> str:
-    """Return what a rank printed after the last restart: what came before was repaired by it."""
-    return text.rpartition(f"--- restart {record.restarts} ---\n")[2] if record.restarts else text
 
 
 def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
@@ -157,7 +106,9 @@ def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
     for (node, rank), path in files.all_logs().items():
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))
-            text = _take_last_life(file.read().decode("utf-8", "replace"), record)
+            text = file.read().decode("utf-8", "replace")
+        if record.restarts:  # what came before the last restart was repaired by it
+            text = text.rpartition(f"--- restart {record.restarts} ---\n")[2]
         end = ends.get(rank) if rank is not None else None
         ended_by_us = end is not None and end.code in _SIGNALLED and (first is None or end.rank != first.rank)
         logs.append(

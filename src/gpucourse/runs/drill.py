@@ -26,7 +26,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 _HINTS: dict[How, tuple[str, ...]] = {
     "kill-rank": (
         "Who was the first to end, and with which code? gpucourse runs, then the logs of that rank.",
-        "A code above 128 is 128 plus the number of a signal. Does the log of that rank say anything of its own end?",
+        "A code above 128 is 128 plus the number of a signal. Does the log of that rank say why it ended?",
         "137 is 128 + 9: SIGKILL, from outside. The rank that ended with it has no traceback; the others have one, as victims.",
     ),
     "block-port": (
@@ -103,11 +103,10 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
     Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
     """
     _, exercise = context.catalog.exercise(exercise_id)
-    drills = [record for record in runs.every(context.paths, exercise.id) if record.drill]
-    fault = read_record(context.paths.drill(drills[-1].id), InjectedFault) if drills else None
-    if fault is None:
+    newest = _find_newest_drill(context.paths, exercise.id)
+    if newest is None:
         raise MissingError(f"there is no drill of {exercise.id} to diagnose", hint=f"gpucourse break {exercise.id}")
-    record = drills[-1]
+    record, fault = newest
     if rank is not None and not 0 <= rank < record.world_size:
         raise UsageError(
             f"--rank {rank}: run {record.id} has ranks 0 to {record.world_size - 1}",
@@ -127,11 +126,15 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
 
 def open_drill(paths: WorkspacePaths, exercise_id: str) -> RunRecord | None:
     """Return the newest drill of an exercise, if its fault has not been found yet."""
-    if not any(runs.read(paths, exercise_id, path.stem) for path in paths.drills.glob("*.json")):
-        return None
+    newest = _find_newest_drill(paths, exercise_id)
+    return newest[0] if newest is not None and not newest[1].is_solved else None
+
+
+def _find_newest_drill(paths: WorkspacePaths, exercise_id: str) -> tuple[RunRecord, InjectedFault] | None:
+    """Return the newest drill of an exercise and its fault; None if there is none, or its fault is in the code."""
     drills = [record for record in runs.every(paths, exercise_id) if record.drill]
     fault = read_record(paths.drill(drills[-1].id), InjectedFault) if drills else None
-    return drills[-1] if fault is not None and not fault.is_solved else None
+    return (drills[-1], fault) if fault is not None else None
 
 
 def _compare_with_fault(record: RunRecord, fault: InjectedFault, answer: str, rank: int | None) -> ExerciseVerdict:

@@ -17,7 +17,7 @@ from gpucourse.grading.checks import on_gpu
 from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
-from gpucourse.model.record import MOST_LISTED, RefusedFile, RunRecord, find_end_state
+from gpucourse.model.record import MAX_LISTED, RefusedFile, RunRecord, find_end_state
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, parts, slurm
 from gpucourse.runs.results import judge_own_checks, read_handed_in_verdict, verdict_on
@@ -50,23 +50,17 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     record.state = "collecting"
     runs.save(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
-    with _JUDGING:
-        has_code = (
-            not record.drill
-            and find_end_state(record.node_exits) == "succeeded"
-            and parts.prepare_judge(context, exercise, record)
-        )
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
         digests = _collect(context, fleet, record, exercise, files, until)
     with _JUDGING:
-        return _judge_and_hand_in(context, record, exercise, files, digests, has_code=has_code)
+        return _judge_and_hand_in(context, record, exercise, files, digests)
 
 
 def _judge_and_hand_in(
-    context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str], *, has_code: bool
+    context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str]
 ) -> ExerciseVerdict | None:
     """Judge a run, seal it and hand it in once its outputs are collected. `digests`: the SHA-256 of files that are known
-    already, by their path; `has_code`: whether a part that the learner wrote has to be judged."""
+    already, by their path."""
     record.state = "broken" if record.drill else find_end_state(record.node_exits)
     record.diagnoses = []
     if not record.drill:  # a drill is the learner's to diagnose
@@ -76,6 +70,7 @@ def _judge_and_hand_in(
     if metrics is not None and exercise.plots and not record.own_script:
         with stage(context.watch, "draw", "drawing", record.phases_s), context.guard("draw the pictures"):
             _draw(context, exercise, metrics, record, files)
+    has_code = record.is_judged and parts.has_code(context, exercise, record)
     with stage(context.watch, "judge", "judging your part", record.phases_s) if has_code else nullcontext():
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
@@ -110,10 +105,9 @@ def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> Exer
     return replace(verdict, parts=results)
 
 
-def seal(files: RunPaths, mode: str, digests: Mapping[str, str] = {}) -> None:
-    """Write the SHA-256 of every file of the run, so that a change made later shows. `digests`: those of files that were hashed
-    as they came, by path relative to the run's folder."""
-    write_record(files.hashes, _make_seal(files, mode, digests))
+def seal(files: RunPaths, mode: str) -> None:
+    """Write the SHA-256 of every file of the run, so that a change made later shows."""
+    write_record(files.hashes, _make_seal(files, mode, {}))
 
 
 def _make_seal(files: RunPaths, mode: str, known_digests: Mapping[str, str]) -> dict[str, object]:
@@ -161,10 +155,11 @@ def _collect(
     """Collect the outputs; return their digests, by path relative to the run's folder."""
     from gpucourse.remote.collect import collect
 
-    patterns = _list_patterns(exercise, record)
+    # A script of the learner does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
+    patterns = (*exercise.outputs, "**") if record.own_script else exercise.outputs
     limit = context.settings.output_limit
     home = collect(fleet, record.id, patterns, files, exercise.max_output, context.watch, output_limit=limit, until=until)
-    record.outputs, record.refused = home.outputs[:MOST_LISTED], list(home.refused)
+    record.outputs, record.refused = home.outputs[:MAX_LISTED], list(home.refused)
     record.output_files, record.output_bytes = len(home.outputs), sum(output.bytes for output in home.outputs)
     for error in home.unreachable:
         record.refused.append(RefusedFile(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
@@ -181,12 +176,6 @@ def _collect(
         runs.save(context.paths, record)
         raise _make_collect_error(missed)
     return {output.path: output.sha256 for output in home.outputs}
-
-
-def _list_patterns(exercise: Exercise, record: RunRecord) -> tuple[str, ...]:
-    """Return the patterns for what is collected of the work folder."""
-    # A script of the learner does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
-    return (*exercise.outputs, "**") if record.own_script else tuple(exercise.outputs)
 
 
 def _make_collect_error(missed: list[MissingOutputs]) -> UnreachableError:

@@ -6,21 +6,16 @@ itself, and the next command continues where the files end.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, NodeUntrusted, StorageError, UnreachableError
-from gpucourse.launch.neighbours import MAX_SOURCE_BYTES
 from gpucourse.model.event import SilentRanks, stage
 from gpucourse.model.node import Node, is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.outside.files import read_named
-from gpucourse.outside.names import OutsideError
 from gpucourse.runs import diagnose, slurm
 from gpucourse.runs.finish import finish
 from gpucourse.units import later, now_utc
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
 # The time that a node may be out of reach before the follower gives up: a laptop that sleeps comes back, a process does not.
 GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
 NAMED = 3  # nodes that a title names: if there are more, it shows their number
-_IMPORTS_TORCH = re.compile(rb"^\s*(?:import|from) torch\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +76,7 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
         raise Interrupted(problem, hint=hint) from error
     except UnreachableError as error:
         kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
-        discard = f"gpucourse destroy {record.module} --discard gives it up"
+        discard = f"gpucourse destroy {record.module} --discard destroys the lab without it"
         raise kind(f"{problem}: {error.what}", hint=f"{hint}; {discard}") from error
     return FollowedRun(record=record, verdict=verdict)
 
@@ -92,10 +86,12 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     from gpucourse.remote.follow import FollowTimes, follow
     from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
+    from gpucourse.remote.silence import SilenceMonitor
 
     files = runs.files_of(context.paths, record)
-    if limit_s is None and (own_limit := diagnose.time_limit(record, files)) is not None:
-        limit_s = own_limit + AFTER_LIMIT_S
+    plan = diagnose.read_plan(files)
+    if limit_s is None and record.slurm is None and plan.timeout_s is not None:  # a job may wait in the queue for days
+        limit_s = plan.timeout_s + AFTER_LIMIT_S
     try:
         activity = f"running {record.subject} on {name_nodes(record.nodes)}"
         silence = ""
@@ -111,7 +107,8 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 context.watch,
                 context.stop,
                 FollowTimes(limit_s=limit_s, give_up_s=give_up_s),
-                monitor=diagnose.make_silence_monitor(context.paths, record),
+                # A job that waits in the queue is silent for a good reason.
+                monitor=SilenceMonitor(plan.ranks, record.silence_s if record.slurm is None else None),
                 guard=context.guard,
             )
     except (KeyboardInterrupt, Interrupted) as error:
@@ -150,7 +147,7 @@ def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
     if record.slurm is not None:
         return SilentRanks(ranks={})
     speakers = {speaker for speaker, log in files.all_logs().items() if log.lstat().st_size}
-    planned = diagnose.read_planned_ranks(files)
+    planned = diagnose.read_plan(files).ranks
     return SilentRanks(ranks={node: [r for r in ranks if (node, r) not in speakers] for node, ranks in planned.items()})
 
 
@@ -163,30 +160,27 @@ def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
     """Return what ranks do before their first line, if that needs seconds; empty if they may print at once."""
     if record.slurm is not None:
         return ""
-    if record.own_script is None:
-        imports = "torch" in catalog.exercise(record.exercise)[1].packages
-    else:
-        try:
-            imports = _IMPORTS_TORCH.search(read_named(Path(record.own_script), MAX_SOURCE_BYTES)) is not None
-        except (OSError, OutsideError):  # moved since: unknown
-            imports = False
-    return "importing torch" if imports else ""
+    packages = catalog.exercise(record.exercise)[1].packages
+    return "importing torch" if record.own_script is None and "torch" in packages else ""
 
 
 def note_exits(record: RunRecord, result: FollowResult) -> None:
     """Write into the record how nodes and ranks ended."""
-    record.node_exits = list(result.node_exits)
-    record.rank_exits, record.restarts = list(result.rank_exits), result.restarts
+    _note_progress(record, result)
     if record.slurm is not None:
         record.slurm.jobs, record.slurm.later = list(result.jobs), list(result.later_jobs)
     ended_by_us = bool(result.node_exits) and all(end.reason in {"timed_out", "cancelled"} for end in result.node_exits)
     record.first_failure = None if ended_by_us else result.first_failure
-    record.silences = list(result.silences)
     record.full_logs = list(result.full_logs)
     record.ended = now_utc()
     if record.started and result.node_exits and all(end.seconds is not None for end in result.node_exits):
         # The run ended when its last node did, however much later this is noted.
         record.ended = later(record.started, max(end.seconds or 0.0 for end in result.node_exits))
+
+
+def _note_progress(record: RunRecord, result: FollowResult) -> None:
+    record.node_exits, record.rank_exits = list(result.node_exits), list(result.rank_exits)
+    record.restarts, record.silences = result.restarts, list(result.silences)
 
 
 def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunState, reason: str) -> None:
@@ -201,10 +195,8 @@ def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunSt
 def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
     """Keep what was seen of a run whose nodes stopped answering, and return the error. The run may still run there, so it is
     not judged."""
-    record.node_exits, record.rank_exits = list(error.result.node_exits), list(error.result.rank_exits)
-    record.restarts = error.result.restarts
+    _note_progress(record, error.result)
     record.first_failure, record.error = error.result.first_failure, error.what
-    record.silences = list(error.result.silences)
     with context.guard("name the cause of the failure"):
         record.diagnoses = diagnose.diagnose(context.paths, record, loss=error.what)
     runs.save(context.paths, record)

@@ -152,7 +152,7 @@ def select_logs(
         return logs
     moments = [moment for log in logs if (moment := log.find_newest()) is not None]
     if logs and not moments:
-        raise UsageError(f"nothing says when the lines of run {record.id} came", hint=f"gpucourse logs {record.id} --tail 20")
+        raise UsageError(f"run {record.id} has no record of when its lines came", hint=f"gpucourse logs {record.id} --tail 20")
     newest = max(moments, default=0.0) if record.has_ended else time.time()
     return [replace(log, newest=newest) for log in logs]
 

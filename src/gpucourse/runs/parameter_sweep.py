@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 MAX_VALUES = 32
 MAX_ROWS = 6
 
+RunValue = Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
@@ -88,7 +90,7 @@ def sweep(
     run_request: RunRequest,
     parameter: Parameter,
     values: Sequence[Scalar],
-    run_one: Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult],
+    run_one: RunValue,
 ) -> SweepResult:
     """Run the exercise with every value, one after the other. `run_one` is called with the value, its number from 1 and the
     function that runs it, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by
@@ -113,7 +115,7 @@ def sweep(
     try:
         for number, value in enumerate(values, 1):
             record.points.append(_point(context.watch, run_request, parameter, value, number, run_one))
-            _write(context.paths, exercise, record, files)
+            grid = _write(context.paths, exercise, record, files)
     except BaseException as error:
         if not record.points:  # nothing ran: nothing is kept
             files.folder.rmdir()
@@ -129,17 +131,12 @@ def sweep(
         raise
     record.state, record.ended = "done", now_utc()
     own_script = run_request.script.name if run_request.script else ""
-    outputs = _finish(context, exercise, record, files, own_script)
+    outputs = _finish(context, exercise, record, grid, files, own_script)
     return SweepResult(sweep=record, folder=files.folder, files=outputs, own_script=own_script)
 
 
 def _point(
-    watch: Watcher,
-    run_request: RunRequest,
-    parameter: Parameter,
-    value: Scalar,
-    number: int,
-    run_one: Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult],
+    watch: Watcher, run_request: RunRequest, parameter: Parameter, value: Scalar, number: int, run_one: RunValue
 ) -> Point:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     point_request = replace(run_request, settings={**run_request.settings, parameter.name: text})
@@ -163,24 +160,28 @@ def _point(
     )
 
 
-def _write(paths: WorkspacePaths, exercise: Exercise, record: Sweep, files: RunPaths) -> None:
-    """Store the record with the table as it is now."""
+def _write(paths: WorkspacePaths, exercise: Exercise, record: Sweep, files: RunPaths) -> Grid:
+    """Store the record with the table as it is now; return the table."""
     by_value = _metrics(paths, record)
     for measured, metrics in by_value.values():
         record.mode, record.device = measured.mode, str(metrics.get("device") or "")
-    labels = {str(value): metrics for value, (_, metrics) in by_value.items()}
-    first = _table(exercise, labels)
-    summary = [(str(point.value), point.state, point.verdict or "", point.run or "") for point in record.points]
-    record.title, record.columns = "Every value", [record.parameter, "state", "checks", "run"]
-    record.rows, record.numeric = [list(row) for row in summary], [False] * 4
-    if first is not None and len(labels) > 1:
-        record.title = first.title
-        record.columns, record.numeric = [record.parameter, *first.columns[1:]], list(first.numeric)
-        record.rows = [list(row) for row in first.rows]
-        record.rows += [
-            [row[0], row[1], *[grids.NOTHING] * (len(first.columns) - 2)] for row in summary if row[0] not in labels
-        ]
+    grid = _make_grid(exercise, record, {str(value): metrics for value, (_, metrics) in by_value.items()})
+    record.title, record.columns, record.numeric = grid.title, list(grid.columns), list(grid.numeric)
+    record.rows = [list(row) for row in grid.rows]
     write_record(files.sweep, record)
+    return grid
+
+
+def _make_grid(exercise: Exercise, record: Sweep, by_label: Mapping[str, Mapping[str, Any]]) -> Grid:
+    """Return the table of what was measured, with a row for each value without measurements."""
+    summary = [(str(point.value), point.state, point.verdict or "", point.run or "") for point in record.points]
+    measured = _table(exercise, by_label)
+    if measured is None or len(by_label) < 2:
+        columns = (record.parameter, "state", "checks", "run")
+        return Grid(title="Every value", columns=columns, rows=tuple(summary), numeric=(False,) * 4)
+    nothing = [grids.NOTHING] * (len(measured.columns) - 2)
+    rest = [(row[0], row[1], *nothing) for row in summary if row[0] not in by_label]
+    return replace(measured, columns=(record.parameter, *measured.columns[1:]), rows=(*measured.rows, *rest), note="")
 
 
 def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
@@ -198,18 +199,14 @@ def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid
     return None
 
 
-def _finish(context: Context, exercise: Exercise, record: Sweep, files: RunPaths, own_script: str) -> tuple[Path, ...]:
+def _finish(
+    context: Context, exercise: Exercise, record: Sweep, grid: Grid, files: RunPaths, own_script: str
+) -> tuple[Path, ...]:
     """Write the plot, the table as text, the seal; for the exercise's own script, copy them to what is handed in. Return the
     files to look at."""
     drawn = _draw(context, exercise, record, files.folder)
     record.pictures = [path.name for path in drawn]
     write_record(files.sweep, record)
-    grid = Grid(
-        title=record.title,
-        columns=tuple(record.columns),
-        rows=tuple(tuple(row) for row in record.rows),
-        numeric=tuple(record.numeric),
-    )
     about = f"# {own_script or f'{exercise.id} {exercise.title}'}, by {record.parameter}"
     origin = f"{record.device} · mode: {record.mode} · sweep {record.id}"
     write_text(files.sweep_table, f"{about}\n\n{origin}\n\n{as_markdown(grid)}\n")

@@ -27,7 +27,7 @@ from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
-LARGEST = 64 << 10  # bytes of a part: those of the course have 3 KB, and each is compared with its solutions
+MAX_PART_BYTES = 64 << 10  # bytes of a part: those of the course have 3 KB, and each is compared with its solutions
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
@@ -147,16 +147,11 @@ def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, 
         copy_file(file, runs.files_of(context.paths, record).yours_file(part.file))
 
 
-def prepare_judge(context: Context, exercise: Exercise, record: RunRecord) -> bool:
-    """Start the process that will judge the parts of a run, if it will be needed, and return whether, at once. Its import of
-    torch needs a processor for a second or two, so this waits for the end of the ranks."""
+def has_code(context: Context, exercise: Exercise, record: RunRecord) -> bool:
+    """Return whether a run had a part with a judge that the learner has edited."""
     files = runs.files_of(context.paths, record)
-    judged = [(part, file) for part in exercise.yours if part.judge and (file := files.yours_file(part.file)).is_file()]
-    edited = [part for part, file in judged if not is_as_delivered(context, exercise, part, file)]
-    if edited:
-        with suppress(MissingError):  # reported when the part is judged
-            context.judge.start(torch=any(part.torch for part in edited))
-    return bool(edited)
+    judged = [(part, files.yours_file(part.file)) for part in exercise.yours if part.judge]
+    return any(file.is_file() and not is_as_delivered(context, exercise, part, file) for part, file in judged)
 
 
 def judge_parts(
@@ -297,8 +292,8 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
         return "no-file", f"{file.name} cannot be read: {error.strerror}"
     if not stat.S_ISREG(about.st_mode):
         return "no-file", f"{file} is not a file: move it away, and the course's own comes back"
-    if about.st_size > LARGEST:
-        size, limit = format_bytes(about.st_size), format_bytes(LARGEST)
+    if about.st_size > MAX_PART_BYTES:
+        size, limit = format_bytes(about.st_size), format_bytes(MAX_PART_BYTES)
         return "too-large", f"{file.name} has {size}, and a part may have {limit}"
     return None
 

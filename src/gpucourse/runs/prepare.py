@@ -19,7 +19,6 @@ from gpucourse.launch.neighbours import (
     find_imports,
     find_mentioned_files,
     find_named_files,
-    starts_ranks_itself,
 )
 from gpucourse.launch.own_batch import make_shell_script_error
 from gpucourse.launch.planning import choose_nodes
@@ -31,7 +30,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.plan import LaunchPlan, Upload
 from gpucourse.runs import slurm
 from gpucourse.runs.connect import interfaces, make_fleet, reach
-from gpucourse.runs.resolve import REHEARSAL, ResolvedRun, RunRequest
+from gpucourse.runs.resolve import ResolvedRun, RunRequest
 from gpucourse.storage import find_shortage
 from gpucourse.workspace import runs
 from gpucourse.workspace.exercises import ensure_copies
@@ -40,7 +39,6 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.workspace.settings import Settings
 
 
 MAX_EARLIER_RUNS = 8
@@ -65,6 +63,8 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
 
     Raises UsageError, MissingError (no lab, no torch), UnreachableError.
     """
+    from gpucourse.remote.execute import max_files_of
+
     request, scheduled = run.request, run.launcher.by_slurm
     if request.script is not None and run.kind is not None and run.kind.is_shell and not scheduled:
         raise make_shell_script_error(request.script)
@@ -77,6 +77,8 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
     batch = slurm.find_written_batch(context, run) if scheduled and not is_drill else None
     launch_request = make_launch_request(context, run, local=deployment.is_simulated, batch=batch)
     nodes = (inventory.head,) if scheduled else choose_nodes(run.exercise, inventory, request.nodes, run.module.id)
+    if shortage := find_shortage(context.paths.root):
+        context.watch(Note(text=shortage, level="warning"))
     phases_s: dict[str, float] = {}
     skew_s: dict[str, float] = {}
     with make_fleet(context.transport, deployment, nodes, scheduled=scheduled) as fleet:
@@ -86,16 +88,19 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
                 plan = slurm.plan_on(context.watch, fleet, launch_request, run, deployment)
             else:
                 plan = plan_on(context, fleet, launch_request, run.launcher, skew_s)
-        if request.script is not None:
-            plan = replace(plan, own_script=request.script.name)
-        plan = _limit(context.settings, plan)
+        plan = replace(
+            plan,
+            own_script=request.script.name if request.script else "",
+            log_limit=context.settings.log_limit,
+            output_limit=context.settings.output_limit,
+            max_output_files=max_files_of(len(nodes)),
+        )
         yield PlannedRun(plan=plan, deployment=deployment, fleet=fleet, phases_s=phases_s, skew_s=skew_s)
 
 
 def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
     """Return what a run would do. Starts nothing. Raises as `plan_run` does."""
     with plan_run(context, run) as planned:
-        warn_of_shortage(context)
         return planned.plan
 
 
@@ -112,21 +117,6 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
     )
 
 
-def _limit(settings: Settings, plan: LaunchPlan) -> LaunchPlan:
-    """Return the plan with the limits for what is collected."""
-    from gpucourse.remote.execute import max_files_of
-
-    return replace(
-        plan, log_limit=settings.log_limit, output_limit=settings.output_limit, max_output_files=max_files_of(len(plan.nodes))
-    )
-
-
-def warn_of_shortage(context: Context) -> None:
-    """Warn if the disk of the workspace is nearly full."""
-    if shortage := find_shortage(context.paths.root):
-        context.watch(Note(text=shortage, level="warning"))
-
-
 def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batch: WrittenBatch | None = None) -> LaunchRequest:
     """Return the request with every parameter typed and checked, and the files to upload. `batch` is the learner's own batch
     file, if that has to be submitted."""
@@ -141,10 +131,10 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     passed = {name: value for name, value in values.items() if request.script is None or name in request.settings}
     script, uploads = _uploads(context, run)
     lab = None if launcher.by_slurm or isinstance(run.deployment, MissingError) else run.deployment
-    if lab is not None and lab.inventory is not None and request.nodes is None:
+    if lab is not None and request.nodes is None:
         if script == exercise.script:
             _tell_of_few(context.watch, exercise, lab)
-        count = min(exercise.launch.nodes, len(lab.inventory.nodes))
+        count = min(exercise.launch.nodes, len(lab.nodes))
         if request.script is not None and launcher.one_process and count > 1:
             text = f"{request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
             context.watch(Note(text=text, level="warning"))
@@ -156,6 +146,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
         typed = (script, *typed)
         script, uploads = PROFILER, (*uploads, Upload(name=PROFILER, source=context.folders.exercises / SHARED / PROFILER))
         packages = packages if request.script is None else ("torch",)
+    options = {"nodes": request.nodes, "timeout": request.timeout_s}
     return LaunchRequest(
         exercise=exercise,
         launcher=launcher.name,
@@ -171,19 +162,14 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
         torchrun_options=read_options(request.torchrun),
         nccl=lab.nccl if lab is not None else {},
         processes=request.processes,
-        typed=_list_typed(request),
+        typed=frozenset(request.settings) | {name for name, value in options.items() if value is not None},
         written_batch=batch,
     )
 
 
-def _list_typed(run_request: RunRequest) -> frozenset[str]:
-    options = {"nodes": run_request.nodes, "timeout": run_request.timeout_s}
-    return frozenset({*run_request.settings, *(name for name, value in options.items() if value is not None)})
-
-
 def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
     """Warn if an exercise is meant for more nodes than are deployed, and name the command that deploys them."""
-    deployed, intended = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
+    deployed, intended = len(lab.nodes), exercise.launch.nodes
     if deployed < intended and not lab.uses_existing_machines:
         more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
         verb = "is" if deployed == 1 else "are"
@@ -236,7 +222,7 @@ def plan_on(
         )
     # Not the first one: two runs that start at the same moment would choose the same.
     port = random.choice(findings.nodes[fleet.nodes[0].name].free_ports)
-    return launcher.plan(request, fleet.nodes, LabFacts(nodes=facts, port=port), run_id=REHEARSAL)
+    return launcher.plan(request, fleet.nodes, LabFacts(nodes=facts, port=port))
 
 
 def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Upload]) -> None:
@@ -276,10 +262,6 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
             hint=f"jupyter nbconvert --to script {quote(str(script))}, then gpucourse run --script "
             f"{quote(str(script.with_suffix('.py')))}",
         )
-    if run.launcher.starts_ranks and starts_ranks_itself(script):
-        text = f"{script.name} starts its ranks itself, and torchrun would start it once for each rank"
-        once = f"gpucourse run --script {script} --launcher python starts it once a node"
-        context.watch(Note(text=f"{text}. {once}", level="warning"))
     shell = run.launcher.by_slurm and run.kind is not None and not run.kind.is_python
     whole = script.resolve().parent if shell else find_base(script, request.extra)
     base = Path.cwd() if request.python_module else whole

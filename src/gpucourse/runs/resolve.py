@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from gpucourse.course.catalog import Catalog
 
 
-REHEARSAL = "dry-run"
-"""The id of a run that is only planned yet."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
     """The learner's words after `run`. `python_module`: the name by which `python -m` finds the script in this folder, if it is

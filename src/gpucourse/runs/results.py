@@ -78,7 +78,8 @@ def material(paths: WorkspacePaths, record: RunRecord) -> dict[str, Mapping[str,
                 f"or run it again: gpucourse run {record.exercise}",
             ) from error
         documents[name] = document if isinstance(document, dict) else {}
-    documents["plan"] = {**documents["plan"], "world_size": record.world_size, "nodes": _count_planned_nodes(record)}
+    nodes = record.slurm.nodes if record.slurm else len(record.nodes)  # under Slurm those of each of its jobs
+    documents["plan"] = {**documents["plan"], "world_size": record.world_size, "nodes": nodes}
     documents["run"] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
     return documents
 
@@ -110,11 +111,6 @@ def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, .
         id="one-group", title=title, verdict="failed", evidence="logic", observed=observed, expected=target, hint=hint
     )
     return (check,)
-
-
-def _count_planned_nodes(record: RunRecord) -> int:
-    """Return how many nodes a run was planned on; under Slurm each of its jobs."""
-    return record.slurm.nodes if record.slurm else len(record.nodes)
 
 
 def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:

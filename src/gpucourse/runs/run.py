@@ -16,7 +16,7 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import parts, slurm
 from gpucourse.runs.mutations import keep_edited_files
-from gpucourse.runs.prepare import plan_run, warn_of_shortage
+from gpucourse.runs.prepare import plan_run
 from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
@@ -56,7 +56,6 @@ def run(
     with plan_run(context, resolved, is_drill=inject_faults is not None) as planned:
         if (objection := object_to(planned.plan)) is not None:
             raise objection
-        warn_of_shortage(context)
         if not resolved.launcher.by_slurm:
             _warn_of_others(context, planned.deployment, {node.name for node in planned.fleet.nodes})
         run_id = runs.new_run(context.paths, resolved.request.place)
@@ -80,7 +79,7 @@ def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -
     """Warn of runs that may be under way on these nodes: they share the processors, and timings of both suffer."""
     run_ids = [record.id for record in runs.under_way(context.paths, deployment.stack) if nodes & set(record.nodes)]
     if run_ids:
-        text = f"{', '.join(run_ids[-3:])} may still run on these nodes: the timings of both are then worth little"
+        text = f"{', '.join(run_ids[-3:])} may still run on these nodes: then the timings of both mean little"
         context.watch(Note(text=f"{text}. Look: gpucourse runs; end it: gpucourse cancel {run_ids[-1]}", level="warning"))
 
 

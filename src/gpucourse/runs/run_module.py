@@ -14,6 +14,8 @@ from gpucourse.runs.run import RunResult, run
 from gpucourse.workspace import deployments
 from gpucourse.workspace.paths import WorkspacePaths
 
+RunExercise = Callable[[Exercise, Deployment, Callable[[Context], RunResult]], RunResult]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseRun:
@@ -52,12 +54,7 @@ def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list
     ]
 
 
-def run_all(
-    paths: WorkspacePaths,
-    module: Module,
-    run_request: RunRequest,
-    run_one: Callable[[Exercise, Deployment, Callable[[Context], RunResult]], RunResult],
-) -> Sequence[ExerciseRun]:
+def run_all(paths: WorkspacePaths, module: Module, run_request: RunRequest, run_one: RunExercise) -> Sequence[ExerciseRun]:
     """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and the function
     that runs it.
 
@@ -72,12 +69,7 @@ def run_all(
     return steps
 
 
-def _step(
-    exercise: Exercise,
-    lab: Deployment,
-    run_request: RunRequest,
-    run_one: Callable[[Exercise, Deployment, Callable[[Context], RunResult]], RunResult],
-) -> ExerciseRun:
+def _step(exercise: Exercise, lab: Deployment, run_request: RunRequest, run_one: RunExercise) -> ExerciseRun:
     planned = ExerciseRun(
         exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=lab.gpu, mode=lab.mode, state="not run"
     )

@@ -84,12 +84,13 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
     if deployment is None or not nodes_of(deployment, record):
         return _mark_lost(context.paths, record, "its nodes are gone")
     fleet = connections.reach_run(record)
-    node_states = connections.find_states(record) or states(fleet, record.id)
+    node_states = states(fleet, record.id)
     active = [state for state in node_states.values() if state.state != "absent"]
     if not active:
         return _mark_lost(context.paths, record, "it never started on any node")
     if len(active) < len(node_states):
-        follow.give_up(context.paths, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
+        reason = "its terminal was lost while it started, so it was ended on every node"
+        follow.give_up(context.paths, fleet, record, "lost", reason)
         return record
     if record.state in {"planned", "starting"}:
         record.state, record.started = "running", record.started or record.created
@@ -139,8 +140,6 @@ def list_settled_runs(context: Context, exercise: str | None = None) -> tuple[li
     records, errors = runs.readable(context.paths, exercise)
     away = [record for record in records if not record.collected]
     with Connections(context) as connections:
-        if len(away) > 1:
-            connections.ask_states(away)
         looks = run_all([partial(_look, context, record, connections) for record in away], limit=RUNS_AT_ONCE)
     listed = {record.id: item for record, item in zip(away, looks, strict=True)}
     return [listed.get(record.id) or ListedRun(record=record) for record in records], list(errors.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gpucourse.context import Context
 from gpucourse.errors import CheckFailed, MissingError, UsageError
@@ -22,18 +22,17 @@ from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.outside.names import OutsideError, relative_name
 from gpucourse.outside.slurm_options import read_file
 from gpucourse.runs import parts
-from gpucourse.runs.resolve import REHEARSAL, ResolvedRun
+from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
+    from gpucourse.remote.slurm_client import Partition, SlurmCluster
 
 LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one machine
 
 Ending = Literal["exited", "cancelled", "timed_out", "lost"]
-ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
 
 
 def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | None:
@@ -88,7 +87,7 @@ def plan_on(watch: Watcher, fleet: Fleet, request: LaunchRequest, run: ResolvedR
         gpus=gpus,
         python=_python_of(deployment),
     )
-    return run.launcher.plan(request, (head,), facts, run_id=REHEARSAL)
+    return run.launcher.plan(request, (head,), facts)
 
 
 def _plan_own_batch(
@@ -132,7 +131,9 @@ def _choose_partition(request: LaunchRequest, slurm_cluster: SlurmCluster) -> Pa
     if partition is None:
         raise _make_partition_error(name, slurm_cluster, f"gpucourse run {request.exercise.id}")
     if not partition.open:
-        raise UsageError(f"the partition {partition.name} is down: it takes no jobs", hint="sinfo on the head shows the others")
+        raise UsageError(
+            f"the partition {partition.name} is down: it accepts no jobs", hint="sinfo on the head shows the others"
+        )
     return partition
 
 
@@ -143,7 +144,7 @@ def choose_gpus(request: LaunchRequest, partition: Partition, nodes: int) -> int
     if request.exercise.launch.slurm is None:
         available = min(has[:nodes], default=0)
         return min(available, batch.tasks_of(request, available))
-    return batch.gpus_of(request) if has and has[0] else 0
+    return request.exercise.launch.slurm_request.gpus if has and has[0] else 0
 
 
 def _python_of(deployment: Deployment) -> str:
@@ -163,16 +164,21 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
     """Refuse a job that can never start. Nodes that are down are named with Slurm's reason; `deploy` is the command that
     repairs a lab."""
     name = partition.name
-    if not gpus and batch.gpus_of(request):
+    if not gpus and request.exercise.launch.slurm_request.gpus:
         text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
         watch(Note(text=text, level="warning"))
-    fitting = _select_large_nodes(request, partition, gpus)
+    tasks = batch.tasks_of(request, gpus)
+    fitting = [node for node in partition.nodes if node.gpus >= gpus and node.cores >= tasks]
     if nodes > len(fitting):
-        has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
+        size = (f"{gpus} GPU each" if gpus else "", f"{tasks} cores each" if tasks > 1 else "")
+        has = " and ".join(filter(None, size))
+        hint = f"{_format_command(request)} --nodes {len(fitting)}" + (
+            f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""
+        )
         raise UsageError(
-            f"{nodes} nodes were asked for, and the partition {name} has {has}",
-            hint=f"{_format_command(request)} --nodes {len(fitting)}"
-            + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""),
+            f"{nodes} node{'s were' if nodes > 1 else ' was'} asked for, and the partition {name} has {len(fitting)} "
+            f"node{'s' if len(fitting) != 1 else ''}{f' with {has}' if has else ''}",
+            hint=hint if fitting else "gpucourse ssh 2 -- \"sinfo -N -o '%N %c %G'\" shows what each node has",
         )
     down = [node for node in fitting if not node.usable]
     if down and nodes > len(fitting) - len(down):
@@ -185,25 +191,6 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
     for node in down[:8]:
         reason = f" ({node.reason})" if node.reason else ""
         watch(Note(text=f"{node.name} is {node.state}{reason}; the others are enough", level="warning"))
-
-
-def _select_large_nodes(request: LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
-    """Return the nodes with as many GPUs as each node of the job needs. Raises UsageError if no node has them, or the cores."""
-    exercise, name = request.exercise.id, partition.name
-    tasks, cores = batch.tasks_of(request, gpus), max((node.cores for node in partition.nodes), default=1)
-    if tasks > cores:
-        raise UsageError(
-            f"{tasks} processes on each node were asked for, and no node of the partition {name} has more than {cores} cores",
-            hint="gpucourse ssh 2 -- \"sinfo -N -o '%N %c'\" shows what each node has; one process per GPU is usual",
-        )
-    fitting = [node for node in partition.nodes if node.gpus >= gpus]
-    if gpus and not fitting:
-        most = max((node.gpus for node in partition.nodes), default=0)
-        raise UsageError(
-            f"{exercise} asks for {gpus} GPUs on each node, and no node of the partition {name} has more than {most}",
-            hint="gpucourse ssh 2 -- \"sinfo -N -o '%N %G'\" shows what each node has",
-        )
-    return fitting
 
 
 def _format_command(request: LaunchRequest) -> str:
@@ -232,8 +219,7 @@ def ending_of(row: JobRow) -> Ending:
     session."""
     from gpucourse.remote.agent.slurm.words import ending
 
-    reason = "exited" if row.state == "FAILED" else ending(row.state)
-    return next((state for state in ENDINGS if state == reason), "lost")
+    return "exited" if row.state == "FAILED" else cast("Ending", ending(row.state))
 
 
 def make_slurm_record(plan: LaunchPlan) -> SlurmRun | None:

@@ -42,13 +42,10 @@ _LOOK_S = (0.3, 5.0)
 class OpenSession:
     """A session that is ready to begin: `argv` is for a terminal, `command_line` is what a person would type on the head."""
 
-    plan: LaunchPlan
     record: RunRecord
-    deployment: Deployment
     argv: tuple[str, ...]
     command_line: str
     fleet: Fleet
-    rows: list[JobRow] = field(default_factory=list)
     gpus: int = 0
     start_s: float = field(default_factory=time.monotonic)
 
@@ -69,9 +66,7 @@ def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
             runs.save(context.paths, record)
             place = session(fleet.link(fleet.nodes[0]), run_id)
             open_session = OpenSession(
-                plan=named,
                 record=record,
-                deployment=deployment,
                 argv=_terminal(context.paths, deployment, named, place),
                 command_line=shlex.join(named.commands[0].argv),
                 fleet=fleet,
@@ -97,7 +92,7 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
         runs.save(context.paths, record)
         raise ExerciseFailed(
             f"run {record.id}: the session never began; Slurm gave it no node",
-            hint=f"what srun said is in {files.transcript}",
+            hint=f"what srun printed is in {files.transcript}",
         )
     over = slurm.has_ended(last)
     record.slurm.jobs = [last]
@@ -148,7 +143,6 @@ def _watch(open_session: OpenSession, over: threading.Event) -> None:
         except GpucourseError:
             continue
         if state.row is not None:
-            open_session.rows.append(state.row)
             open_session.gpus = max(open_session.gpus, state.gpus)
             if open_session.gpus:
                 return

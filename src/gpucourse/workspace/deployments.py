@@ -3,12 +3,13 @@ nothing of it is left."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TypeVar
 
 from gpucourse.errors import DamagedFile, MissingError
 from gpucourse.model.deployment import AwsDeployment, Deployment, Phase, Receipt, deployment_class
 from gpucourse.units import now_utc
-from gpucourse.workspace.files import check_record, convert_record, read_json, read_record, write_record
+from gpucourse.workspace.files import check_record, convert_record, read_each, read_json, read_record, write_record
 from gpucourse.workspace.paths import WorkspacePaths
 
 D = TypeVar("D", bound=Deployment)
@@ -61,14 +62,7 @@ def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
 def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, MissingError]]:
     """Return the records of all stacks, by name; and why others cannot be read, by stack, for callers that must not stop at
     them."""
-    records: list[Deployment] = []
-    errors: dict[str, MissingError] = {}
-    for file in sorted(paths.deployments.glob("*.json")) if paths.deployments.is_dir() else ():
-        try:
-            records += [record] if (record := load(paths, file.stem)) is not None else []
-        except MissingError as error:
-            errors[file.stem] = error
-    return records, errors
+    return read_each([file.stem for file in sorted(paths.deployments.glob("*.json"))], lambda stack: load(paths, stack))
 
 
 def every(paths: WorkspacePaths) -> list[Deployment]:
@@ -101,14 +95,12 @@ def drop(paths: WorkspacePaths, stack: str) -> None:
 
 def list_receipts(paths: WorkspacePaths) -> tuple[list[Receipt], list[MissingError]]:
     """Return the receipts of all destroys, oldest first, and why other receipts cannot be read."""
-    receipts: list[Receipt] = []
-    errors: list[MissingError] = []
-    for file in sorted(paths.receipts.glob("*.json")):
-        try:
-            receipt = read_record(file, Receipt)
-            if receipt is not None:
-                check_record(file, names=(receipt.stack, receipt.module), moments=(receipt.created or None, receipt.destroyed))
-                receipts.append(receipt)
-        except MissingError as error:
-            errors.append(error)
-    return receipts, errors
+    receipts, errors = read_each(sorted(paths.receipts.glob("*.json")), _read_receipt)
+    return receipts, list(errors.values())
+
+
+def _read_receipt(file: Path) -> Receipt | None:
+    receipt = read_record(file, Receipt)
+    if receipt is not None:
+        check_record(file, names=(receipt.stack, receipt.module), moments=(receipt.created or None, receipt.destroyed))
+    return receipt

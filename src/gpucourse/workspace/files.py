@@ -6,13 +6,13 @@ everything that is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from gpucourse.errors import DamagedFile, NewerFormat, StorageError
+from gpucourse.errors import DamagedFile, MissingError, NewerFormat, StorageError
 from gpucourse.outside.documents import CONVERT_LOCK, parse_json
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, check_part, printable
@@ -20,8 +20,9 @@ from gpucourse.storage import write_bytes, writing
 from gpucourse.units import parse_moment
 
 T = TypeVar("T")
+K = TypeVar("K")
 
-_MAPPING = 1
+MAPPING_VERSION = 1
 RECORD_BYTES, _RECORD_ITEMS = 32 << 20, 1_500_000  # a run of 64 nodes with 2,000 collected files of each
 _METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 
@@ -75,12 +76,7 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
     """Convert the document read from `path` to the dataclass; None if there is no such file. Raises the errors of
     `read_record`."""
     if document is None:
-        data = read_file(path, RECORD_BYTES)  # again: another command may have written it since
-        if data is None:
-            return None
-        document = _parse_document(path, data, max_bytes=RECORD_BYTES, max_items=_RECORD_ITEMS)
-        if document is None:
-            raise DamagedFile(path, "it is empty")
+        return None
     supported = getattr(kind, "version", None)
     version = document.get("version") if isinstance(document, dict) else None
     if isinstance(supported, int) and isinstance(version, int) and version > supported:
@@ -90,6 +86,19 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
             return msgspec.convert(document, kind, strict=False)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise DamagedFile(path, printable(str(error))) from error  # it may quote the file
+
+
+def read_each(keys: Iterable[K], read: Callable[[K], T | None]) -> tuple[list[T], dict[K, MissingError]]:
+    """Return the records that `read` returns for these keys, and why others cannot be read, for callers that must not stop at
+    them."""
+    records: list[T] = []
+    errors: dict[K, MissingError] = {}
+    for key in keys:
+        try:
+            records += [record] if (record := read(key)) is not None else []
+        except MissingError as error:
+            errors[key] = error
+    return records, errors
 
 
 def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
@@ -112,15 +121,15 @@ def read_json(path: Path, *, max_bytes: int = RECORD_BYTES, max_items: int = _RE
     Raises MissingError if it cannot be read, is not JSON, or is larger or nested deeper than any valid one.
     """
     data = read_file(path, max_bytes)
-    return None if data is None else _parse_document(path, data, max_bytes=max_bytes, max_items=max_items)
-
-
-def _parse_document(path: Path, data: bytes, *, max_bytes: int, max_items: int) -> Any:
-    """Parse the document in `data`, which was read from `path`. Raises DamagedFile if it is not one."""
+    if data is None:
+        return None
     try:
-        return parse_json(data, max_bytes=max_bytes, max_items=max_items)
+        document = parse_json(data, max_bytes=max_bytes, max_items=max_items)
     except OutsideError as error:
         raise DamagedFile(path, str(error)) from error
+    if document is None:
+        raise DamagedFile(path, "it is empty")
+    return document
 
 
 def read_file(path: Path, max_bytes: int) -> bytes | None:
@@ -142,20 +151,15 @@ def read_metrics(path: Path) -> Any:
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """Return the names and values stored at `path` by `write_mapping`; empty if there is no such file.
+    """Return the names and values stored at `path` by `workspace.mapping`; empty if there is no such file.
 
     Raises NewerFormat and MissingError like `read_record`; the file is then not changed.
     """
     document = read_record(path, dict[str, Any]) or {}
     version = document.pop("version", None)
-    if isinstance(version, int) and version > _MAPPING:
-        raise NewerFormat(path, version, _MAPPING)
+    if isinstance(version, int) and version > MAPPING_VERSION:
+        raise NewerFormat(path, version, MAPPING_VERSION)
     return document
-
-
-def write_mapping(path: Path, values: Mapping[str, object]) -> None:
-    """Store names and values, with the version of this format."""
-    write_record(path, {"version": _MAPPING, **values})
 
 
 def _plain(value: object) -> object:

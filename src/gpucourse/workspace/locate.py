@@ -174,15 +174,4 @@ def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -
 
 def absolute(path: Path, cwd: Path) -> Path:
     """Return `path` as seen from `cwd`, without `..`; links are kept."""
-    return Path(*_normal((cwd / path).parts))
-
-
-def _normal(parts: tuple[str, ...]) -> list[str]:
-    steps: list[str] = []
-    for part in parts:
-        if part == "..":
-            if len(steps) > 1:
-                steps.pop()
-        else:
-            steps.append(part)
-    return steps
+    return Path(os.path.normpath(cwd / path))

@@ -17,7 +17,7 @@ from pathlib import Path
 from gpucourse.errors import StackBusy
 
 _POLL_S = 0.02
-_LONGEST_SIGN = 4096
+_MAX_SIGN = 4096
 
 
 @contextmanager
@@ -90,11 +90,9 @@ def is_held(path: Path) -> bool:
 def is_same_file(file: int, path: Path) -> bool:
     """Return whether the open file still has that name: another process may have removed it in the meantime."""
     try:
-        stored = path.stat()
+        return os.path.samestat(os.fstat(file), path.stat())
     except OSError:
         return False
-    open_file = os.fstat(file)
-    return (open_file.st_dev, open_file.st_ino) == (stored.st_dev, stored.st_ino)
 
 
 def sign(file: int, purpose: str, pid: int) -> None:
@@ -115,7 +113,7 @@ def holder(path: Path) -> str:
     from gpucourse.outside.names import printable
 
     try:
-        signed = parse_json(read_bounded(path, _LONGEST_SIGN))
+        signed = parse_json(read_bounded(path, _MAX_SIGN))
         return f"'{printable(str(signed['what']), 80)}' (process {signed['pid']:d})"
     except (ValueError, KeyError, TypeError, OSError):
         return "another gpucourse command"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gpucourse.workspace.files import read_mapping, write_mapping
+from gpucourse.workspace.files import MAPPING_VERSION, read_mapping, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
@@ -21,4 +21,4 @@ def changing(paths: WorkspacePaths, path: Path) -> Iterator[dict[str, Any]]:
         values = dict(before)
         yield values
         if values != before:
-            write_mapping(path, values)
+            write_record(path, {"version": MAPPING_VERSION, **values})

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpucourse.errors import DamagedFile, MissingError, UnknownName, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.storage import make_folder, storing
-from gpucourse.workspace.files import check_record, read_record, write_record
+from gpucourse.workspace.files import check_record, read_each, read_record, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 WORDS = """
@@ -107,14 +107,7 @@ def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]
 def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
     """Return the records of all runs (of one exercise, or of one script by its place), oldest first; and why others cannot be
     read, for callers that must not stop at them."""
-    records: list[RunRecord] = []
-    errors: dict[RunPaths, MissingError] = {}
-    for folder in sorted(list_folders(paths, place)):
-        files = RunPaths(folder)
-        try:
-            records += [record] if (record := _read(files.record)) is not None else []
-        except MissingError as error:
-            errors[files] = error
+    records, errors = read_each(map(RunPaths, sorted(list_folders(paths, place))), lambda files: _read(files.record))
     return sorted(records, key=_order), errors
 
 
@@ -140,10 +133,10 @@ def is_newer(paths: WorkspacePaths, run_id: str, record: RunRecord) -> bool:
     return stored is not None and _order(stored) > _order(record)
 
 
-def list_collected(paths: WorkspacePaths, stack: str, *, most: int = 40) -> list[str]:
-    """Return the ids of the runs on a stack, among the newest `most` of the workspace, that have ended and whose data is all on
-    this computer: every output was collected, and the run is sealed."""
-    newest = islice(iterate_newest_first(paths), most)
+def list_collected(paths: WorkspacePaths, stack: str, *, max_runs: int = 40) -> list[str]:
+    """Return the ids of the runs on a stack, among the newest `max_runs` of the workspace, that have ended and whose data is
+    all on this computer: every output was collected, and the run is sealed."""
+    newest = islice(iterate_newest_first(paths), max_runs)
     records = (
         record for record in newest if record.stack == stack and record.has_ended and record.collected and not record.refused
     )

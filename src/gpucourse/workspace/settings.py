@@ -18,8 +18,8 @@ from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, is_shown, printable
 from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, read_document
 
-_MOST_COMPLAINTS = 50
-_LONGEST_RANGE = len("29500-29599")
+_MAX_COMPLAINTS = 50
+_MAX_RANGE = len("29500-29599")
 
 
 class Settings(BaseModel):
@@ -102,7 +102,7 @@ class Settings(BaseModel):
     @classmethod
     def _range(cls, value: str) -> str:
         first, _, last = value.partition("-")
-        if len(value) > _LONGEST_RANGE:  # Python refuses to parse thousands of digits, with its own message
+        if len(value) > _MAX_RANGE:  # Python refuses to parse thousands of digits, with its own message
             first = ""
         if not (first.isdecimal() and (last or first).isdecimal() and 1024 <= int(first) <= int(last or first) <= 65535):
             raise ValueError("must be a range of ports between 1024 and 65535, such as 29500-29599")
@@ -129,14 +129,14 @@ def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
     if document.empty:
         return Settings()
     if document.complaints:
-        raise ManifestError([_place(path, complaint) for complaint in document.complaints[:_MOST_COMPLAINTS]], hint=hint)
+        raise ManifestError([_place(path, complaint) for complaint in document.complaints[:_MAX_COMPLAINTS]], hint=hint)
     if not isinstance(document.data, dict):
         raise ManifestError([f"{path}: must hold keys and values, not a {type(document.data).__name__}"], hint=hint)
     try:
         return Settings.model_validate(document.data, context=tuple(targets))
     except ValidationError as error:
         complaints = [_complaint(path, list(item["loc"]), item["msg"], item["type"]) for item in error.errors()]
-        raise ManifestError(complaints[:_MOST_COMPLAINTS], hint=hint) from error
+        raise ManifestError(complaints[:_MAX_COMPLAINTS], hint=hint) from error
 
 
 def _place(path: Path, complaint: Complaint) -> str:

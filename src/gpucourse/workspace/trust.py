@@ -102,19 +102,11 @@ def _file(environ: Mapping[str, str]) -> Path:
 def _inner(paths: WorkspacePaths) -> Iterator[Path]:
     """Yield the files below `.gpucourse` that decide which commands a workspace runs: records of labs, Terraform's files,
     keys."""
-    yield from (paths.identity, paths.client_key.parent, paths.client_key, paths.deployments, *_below(paths.deployments))
+    yield from (paths.identity, paths.client_key.parent, paths.client_key, paths.deployments, *paths.deployments.glob("*"))
     stacks = paths.stack("any").folder.parent
     yield stacks
-    for folder in _below(stacks):
+    for folder in stacks.glob("*"):
         yield from (folder, paths.stack(folder.name).terraform)
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from (Path(entry.path) for entry in entries)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return  # the program cannot run what this user cannot list
 
 
 def _tree(folder: Path) -> Iterator[Path]:
@@ -165,9 +157,7 @@ def _find_objections_above(root: Path, owners: frozenset[int]) -> Iterator[str]:
 
 
 def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_matters: bool = True) -> Iterator[str]:
-    for path in paths:
-        if (objection := _find_objection(path, owners, writable_matters=writable_matters)) is not None:
-            yield objection
+    yield from filter(None, (_find_objection(path, owners, writable_matters=writable_matters) for path in paths))
 
 
 def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
@@ -197,11 +187,9 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
 def _has_access_list(path: Path) -> bool:
     """Return whether a POSIX access list names more than the owner, the group and the others. Only Linux has them as an
     attribute."""
-    if not hasattr(os, "getxattr"):
-        return False
     try:
         return bool(os.getxattr(path, "system.posix_acl_access"))
-    except OSError:
+    except (AttributeError, OSError):
         return False
 
 

@@ -162,14 +162,14 @@ def test_bring_home_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> 
     assert kept <= {record.id for record in lab.records if runs.reread(lab.context.paths, record).collected}
 
 
-def test_states_of_unattended_runs_take_one_request_per_node(lab: _Lab) -> None:
+def test_list_settled_runs_asks_each_node_for_nothing_twice(lab: _Lab) -> None:
     lab.leaves_runs(3)
     listed, errors = list_settled_runs(lab.context)
     assert not errors
     assert {(item.record.state, item.detail) for item in listed} == {("succeeded", "")}
     lab.check_whole()
     for node in NODES:
-        assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == ["states", "follow", "pack"]
+        assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == ["state", "follow", "pack"]
 
 
 def test_bring_home_removes_what_was_fetched_of_discarded_runs(lab: _Lab) -> None:

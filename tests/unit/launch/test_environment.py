@@ -26,7 +26,7 @@ def test_make_script_variables_sets_every_variable_that_matters() -> None:
     }
 
 
-def test_make_thread_variables_shares_the_cores_of_one_machine_among_simulated_nodes_only() -> None:
+def test_plan_shares_the_cores_of_one_machine_among_simulated_nodes_only() -> None:
     local = make_plan(node(0), node(1), node(2), node(3), cores=2)
     real = make_plan(node(0, gpus=1, mode="aws"), node(1, gpus=1, mode="aws"), cores=8)
     assert {command.env["OMP_NUM_THREADS"] for command in local.commands} == {"1"}

@@ -71,7 +71,7 @@ def test_named_files_that_are_missing_or_too_many_are_refused(tmp_path: Path) ->
     for number in range(5):
         (tmp_path / f"many/{number}").write_text("")
     with pytest.raises(UsageError, match="more than 3 files"):
-        neighbours.find_named_files((tmp_path / "many",), tmp_path, most=3)
+        neighbours.find_named_files((tmp_path / "many",), tmp_path, max_files=3)
 
 
 @pytest.mark.parametrize("name", ["pkg.train", "pkg.run", "pkg"])
@@ -104,25 +104,6 @@ def test_script_keeps_its_place_in_a_folder_that_is_uploaded_with_it(tmp_path: P
     assert [upload.name for upload in neighbours.find_imports(script, here)] == ["tools/helper.py"]
     monkeypatch.chdir(tmp_path / "tools")
     assert neighbours.find_base(script, (Path(".."),)) == here / "tools", "it runs in the folder in which it was typed"
-
-
-SETS_PORT = 'import os\n\ndef setup():\n    os.environ["MASTER_PORT"] = "29500"\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"{SETS_PORT}mp.spawn(setup)\n", True),
-        ("from os import environ\nenviron['MASTER_PORT'] = str(port)\nProcess(target=work).start()\n", True),
-        (SETS_PORT, False),
-        ('import os\nport = os.environ["MASTER_PORT"]\nmp.spawn(setup)\n', False),
-        ('settings["MASTER_PORT"] = 1\nmp.spawn(setup)\n', False),
-        ("def broken(:\n", False),
-    ],
-)
-def test_script_that_starts_its_own_ranks_is_recognised(tmp_path: Path, text: str, expected: bool) -> None:
-    (tmp_path / "train.py").write_text(text)
-    assert neighbours.starts_ranks_itself(tmp_path / "train.py") is expected
 
 
 def test_batch_file_takes_along_the_files_it_names_and_their_imports(tmp_path: Path) -> None:

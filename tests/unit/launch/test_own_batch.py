@@ -162,7 +162,6 @@ def test_describe_batch_says_what_the_file_asks_for(tmp_path: Path, wishes: tupl
         (None, "none"),
         (b"\xff\xfe", "mine"),
         (b"#!/bin/bash\n#SBATCH -N 2\n# caf\xe9\n", "line 3 is not text in UTF-8"),
-        (b"\xef\xbb\xbf#!/bin/bash\n#SBATCH -N 2\n", "byte order mark"),
     ],
 )
 def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes | None, words: str) -> None:

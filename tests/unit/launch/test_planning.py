@@ -47,7 +47,7 @@ def make_plan(
         torchrun_options=read_options(torchrun),
     )  # fmt: skip
     facts = LabFacts(nodes={node.name: NodeFacts(cores=cores, interface="lo") for node in nodes}, port=29501)
-    return find_launcher(launcher).plan(request, nodes, facts, run_id="r")
+    return find_launcher(launcher).plan(request, nodes, facts)
 
 
 def test_plan_has_one_process_a_gpu_and_numbers_ranks_over_all_nodes() -> None:

@@ -39,7 +39,7 @@ def make_plan(
 ) -> LaunchPlan:
     threads = 1 if mode == "local" else None
     facts = ClusterFacts(module="2", partition=partition, nodes=nodes, threads=threads, gpus=gpus)
-    return find_launcher(wanted.launcher).plan(wanted, (head(mode),), facts, run_id="20260131-142501-otter")
+    return find_launcher(wanted.launcher).plan(wanted, (head(mode),), facts)
 
 
 def batch_of(plan: LaunchPlan) -> Batch:
@@ -173,7 +173,7 @@ def test_plan_of_a_script_of_the_learner_has_no_gather_job() -> None:
 
 def test_plan_of_a_job_has_the_python_of_the_nodes() -> None:
     facts = ClusterFacts(module="2", partition="gpu", nodes=1, threads=None, gpus=1, python="/opt/pytorch/bin/python")
-    plan = find_launcher("slurm").plan(request({"kind": "slurm"}), (head("aws"),), facts, run_id="20260131-142501-otter")
+    plan = find_launcher("slurm").plan(request({"kind": "slurm"}), (head("aws"),), facts)
     assert "/opt/pytorch/bin/python -u work.py" in text_of(plan)
     assert plan.commands[0].node.python == head("aws").python
 

@@ -9,14 +9,14 @@ def test_plan_of_a_terminal_is_the_plain_command_with_its_name_in_the_environmen
     plan = make_plan(request({"kind": "slurm-pty", "timeout": "1h"}))
     command = plan.commands[0]
     assert " ".join(command.argv) == "srun --partition=gpu --gres=gpu:1 --pty bash"
-    assert command.env["SLURM_JOB_NAME"] == "2.9-otter"
+    assert command.env["SLURM_JOB_NAME"] == "2.9"
     assert command.env["SLURM_TIMELIMIT"] == "10"
     assert batch_of(plan).session
 
 
 def test_plan_of_a_terminal_has_the_python_of_the_nodes() -> None:
     facts = ClusterFacts(module="2", partition="gpu", nodes=1, threads=None, gpus=1, python="/opt/pytorch/bin/python")
-    plan = find_launcher("slurm-pty").plan(request({"kind": "slurm-pty"}), (head("aws"),), facts, run_id="r-otter")
+    plan = find_launcher("slurm-pty").plan(request({"kind": "slurm-pty"}), (head("aws"),), facts)
     assert plan.commands[0].node.python == "/opt/pytorch/bin/python"
 
 

@@ -13,7 +13,7 @@ import pytest
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import KeptParts, PartResult
 from gpucourse.runs.finish import seal
-from gpucourse.runs.parts import LARGEST, keep_started_files
+from gpucourse.runs.parts import MAX_PART_BYTES, keep_started_files
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.seals import sha256
@@ -281,5 +281,5 @@ def test_grade_with_a_result_of_another_part_gives_no_points(writer: Learning, c
 
 
 def test_grade_with_a_part_that_is_too_large_gives_no_points(writer: Learning) -> None:
-    forge(writer, double=RIGHT + "#" * LARGEST)
+    forge(writer, double=RIGHT + "#" * MAX_PART_BYTES)
     assert read_points(writer)[0] == 0

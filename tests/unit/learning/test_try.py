@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.runs.finish import seal
-from gpucourse.runs.parts import LARGEST, keep_started_files, read_part_results
+from gpucourse.runs.parts import MAX_PART_BYTES, keep_started_files, read_part_results
 from gpucourse.workspace import deployments, runs
 from tests.learning import FOLDER, MANIFEST, Learning, deploy
 from tests.waiting import STUCK_S
@@ -78,7 +78,7 @@ def test_try_of_what_is_no_plain_file_is_named(writer: Learning, kind: str, tmp_
     if kind == "folder":
         own(writer).mkdir()
     elif kind == "large":
-        own(writer).write_bytes(b"#" * (LARGEST + 1))
+        own(writer).write_bytes(b"#" * (MAX_PART_BYTES + 1))
     else:
         own(writer).symlink_to(tmp_path / "nowhere")
     said = writer.types("try", "1.2", code=0 if kind == "link" else 5)

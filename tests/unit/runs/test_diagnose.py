@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -74,29 +72,3 @@ def test_advice_about_an_own_script_names_it_as_it_was_typed(context: Context, s
     record = make_record(place="scripts/train.py", restarts=0, max_restarts=0, rank_exits=[FAILED], **script)
     (diagnosis,) = diagnose_log(context, record, FIRST_LIFE)
     assert diagnosis.next.startswith(f"gpucourse run {words} with a smaller batch_size")
-
-
-@pytest.mark.parametrize(
-    ("here", "sent", "advice"),
-    [
-        ("", (), "--with 'my code' uploads the whole folder of the checkout at once; or upload it: --with PATH"),
-        ("my code", (), "--with . uploads the whole folder of the checkout at once; or upload it: --with PATH"),
-        ("my code", ("train.py", "conf.yaml"), "upload it: --with PATH"),
-        ("no checkout", (), "upload it: --with PATH"),
-    ],
-)
-def test_missing_file_of_a_checkout_suggests_the_whole_folder(
-    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, sent: tuple[str, ...], advice: str
-) -> None:
-    folder = tmp_path / ("no checkout" if here == "no checkout" else "my code")
-    (folder / (".git" if folder.name == "my code" else "src")).mkdir(parents=True)
-    for name in ("train.py", "conf.yaml"):
-        (folder / name).touch()
-    monkeypatch.chdir(tmp_path / here)
-    changes = {"own_script": str(folder / "train.py"), "place": "scripts/train.py", "restarts": 0, "max_restarts": 0}
-    record = make_record(rank_exits=[FAILED], **changes)
-    files = runs.files_of(context.paths, record)
-    files.folder.mkdir(parents=True)
-    files.plan.write_text(json.dumps({"uploads": [{"name": name, "source": str(folder / name)} for name in sent]}))
-    (diagnosis,) = diagnose_log(context, record, SECOND_LIFE)
-    assert diagnosis.next.startswith(advice)

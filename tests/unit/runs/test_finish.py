@@ -18,7 +18,7 @@ from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ports import CommandResult
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs.finish import _collect, deliver, finish, judge_again, seal, seal_screen
-from gpucourse.runs.parts import prepare_judge
+from gpucourse.runs.parts import has_code
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.seals import find_changed_files
@@ -157,7 +157,7 @@ def test_judge_again_without_torch_here_judges_no_part_and_keeps_what_was_handed
     context.opened.judge = NoTorch()
     _, exercise = context.catalog.exercise("1.2")
     (record,) = runs.readable(context.paths, "1.2")[0]
-    assert prepare_judge(context, exercise, record)
+    assert has_code(context, exercise, record)
     verdict = judge_again(context, exercise, record)
     assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
     assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"

@@ -10,7 +10,6 @@ from gpucourse.workspace.files import (
     read_mapping,
     read_record,
     refuse_links,
-    write_mapping,
     write_record,
 )
 
@@ -60,7 +59,7 @@ def test_read_record_names_a_damaged_file_and_keeps_it(tmp_path: Path, text: str
 def test_read_mapping_refuses_a_newer_or_damaged_file(tmp_path: Path) -> None:
     path = tmp_path / "hints.json"
     assert read_mapping(path) == {}
-    write_mapping(path, {"3.1": 2})
+    write_record(path, {"version": 1, "3.1": 2})
     assert read_mapping(path) == {"3.1": 2}
     path.write_text('{"3.1": 2}')
     assert read_mapping(path) == {"3.1": 2}, "of before there were versions"
