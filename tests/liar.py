@@ -11,7 +11,7 @@ import shlex
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,8 @@ MESSAGES = {  # words of the command that asks, in the order in which they are l
     "machine": 'importlib.util.find_spec("torch")',
     "belongings": '"labs"',
     "store": "cd ./.gpucourse/store",
+    "install": ".agent.XXXXXX",
     "take": "tar -xf -",
-    "install": "shutil.rmtree(aside)",
     "route": "ip -o route get",
     "programs": "command -v sbatch",
 }
@@ -219,7 +219,7 @@ END: dict[str, Any] = {"code": 0, "reason": "exited", "seconds": 1.5, "killed": 
 RANK: dict[str, Any] = {"code": 0, "at": 1.0}
 JOB = {"row": 0, "job": "1", "file": "x", "state": "COMPLETED", "code": 0, "asked": False, "restarts": 0}
 PROBE: dict[str, Any] = {
-    "python": "3.11.2",
+    "python_version": "3.11.2",
     "cores": 2,
 }
 CLUSTER: dict[str, Any] = {
@@ -250,7 +250,7 @@ def probe(question: Question, **changes: object) -> bytes:
     wanted = question.document
     modules = {name: {"found": True, "version": "2.6"} for name in wanted["modules"]}
     ports = [wanted["first_port"], wanted["first_port"] + 1]
-    return as_json({**PROBE, "modules": modules, "ports": ports, "clock": time.time(), **changes})
+    return as_json({**PROBE, "modules": modules, "free_ports": ports, "clock": time.time(), **changes})
 
 
 def follow(question: Question) -> bytes:
@@ -273,7 +273,7 @@ def parcel(
     files: dict[str, bytes],
     *,
     listing: dict[str, Any] | None = None,
-    closing: dict[str, Any] | None = None,
+    changed: Sequence[str] = (),
     more: Callable[[tarfile.TarFile], None] | None = None,
 ) -> bytes:
     """A tar as an honest agent sends it, with the members that `more` adds."""
@@ -289,7 +289,7 @@ def parcel(
             _add(tar, name, content)
         if more is not None:
             more(tar)
-        _add(tar, "closing.json", as_json(closing or {"changed": []}))
+        _add(tar, "closing.json", as_json(list(changed)))
     return out.getvalue()
 
 

@@ -57,9 +57,9 @@ def _change_fields(
         yield Lie(name=f"{message}: {name}", message=message, out=as_json({**honest, **change}), slurm=slurm)
 
 
-_PROBE = {**PROBE, "modules": {"torch": {"found": True, "version": "2"}}, "ports": [29500], "clock": 1.7e9}
+_PROBE = {**PROBE, "modules": {"torch": {"found": True, "version": "2"}}, "free_ports": [29500], "clock": 1.7e9}
 _PROBES: dict[str, dict[str, Any]] = {
-    "a port that was not asked for": {"ports": [22]},
+    "a port that was not asked for": {"free_ports": [22]},
     "modules that were not asked for": {"modules": {ESCAPE: {"found": False}}},
 }
 _MACHINE = {**MACHINE, "clock": 1.7e9}
@@ -110,7 +110,7 @@ def _begin_file(name: str, size: int) -> bytes:
 
 
 _PACKS: dict[str, bytes] = {
-    "a secret as changed": parcel({"files/a": b"x"}, closing={"changed": [WAY_OUT, "../../run.json", "a"]}),
+    "a secret as changed": parcel({"files/a": b"x"}, changed=[WAY_OUT, "../../run.json", "a"]),
     "an environment of escapes": parcel({}, listing={"env": {ESCAPE: ESCAPE, "gpus": [{ESCAPE: ESCAPE}]}}),
     "a name beside files/": parcel({"../../run.json": b"pwned"}),
     "no tar at all": b"no tar at all" * 1000,

@@ -14,7 +14,7 @@ from gpucourse.errors import MissingError
 from gpucourse.outside.names import printable
 from gpucourse.ports import Link
 from gpucourse.remote import answers
-from gpucourse.remote.jobs import failure
+from gpucourse.remote.jobs import estimate_skew, failure
 from gpucourse.remote.patience import ANSWER_S
 
 PYTHONS = (
@@ -209,7 +209,6 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
     words = " ".join(f'"$HOME"/{shlex.quote(name[2:])}' if name.startswith("~/") else shlex.quote(name) for name in pythons)
     asked_at = time.time()
     result = link.run(_LOOK_WITH_EACH.format(look=shlex.quote(_LOOK), pythons=words), timeout_s=ANSWER_S)
-    answered = time.time()
     reports = [
         answers.parse(link.node.label, "its report on itself", line, HostFacts)
         for line in result.stdout.splitlines()[: len(pythons)]
@@ -223,8 +222,7 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
             hint="name it in gpucourse.yaml: node_python: /home/me/venv/bin/python for all machines, or for this one alone: "
             f"host_pythons: {{{link.node.label}: /home/me/venv/bin/python}}",
         )
-    late, skew = answered - asked_at, best.clock - answered
-    best.clock_skew_s = 0.0 if abs(skew) <= late else skew
+    best.clock_skew_s = estimate_skew(asked_at, best.clock)
     return best
 
 

@@ -36,10 +36,10 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
     """Return what a launch must know of this node: `modules` that its Python can import (and their `versions`), `programs` that
     are missing, free `ports`."""
     return {
-        "python": platform.python_version(),
+        "python_version": platform.python_version(),
         "modules": find_installed(request["python"], request["modules"], versions=request["versions"]),
         "missing_programs": [name for name in request["programs"] if shutil.which(name) is None],
-        "ports": free_ports(request["first_port"], request["last_port"], _PORTS),
+        "free_ports": free_ports(request["first_port"], request["last_port"], _PORTS),
         "cores": os.cpu_count() or 1,
         "clock": time.time(),
     }

@@ -16,8 +16,8 @@ from gpucourse.remote.agent.job import Job, JobRefused
 STREAMS = ("follow", "pack")
 
 
-def main(argv: list[str], agent: str) -> int:
-    """Run one verb; return the process's exit code. `agent` is the folder that this program was started from."""
+def main(argv: list[str]) -> int:
+    """Run one verb; return the process's exit code."""
     verb, words = argv[0], argv[1:]
     if verb == "rank":
         from gpucourse.remote.agent import rank  # which starts its script before it imports `json`
@@ -26,7 +26,7 @@ def main(argv: list[str], agent: str) -> int:
     import json
 
     try:
-        answer = _answer(verb, words, agent)
+        answer = _answer(verb, words)
     except JobRefused as error:
         answer = {"error": error.message, "kind": error.kind}
     except BrokenPipeError:
@@ -44,10 +44,10 @@ def main(argv: list[str], agent: str) -> int:
     return 3 if "error" in answer else 0
 
 
-def _answer(verb: str, words: list[str], agent: str) -> dict[str, Any] | None:
+def _answer(verb: str, words: list[str]) -> dict[str, Any] | None:
     """Return the answer to a verb; None if it was sent as a stream."""
     if verb == "start":
-        return _start(agent)
+        return _start()
     if verb == "states":
         return _do_on_each(words, _describe_state)
     if verb == "cancel":
@@ -80,7 +80,7 @@ def _answer_about_slurm(verb: str, words: list[str]) -> dict[str, Any]:
     raise JobRefused(f"no such verb: {verb}")
 
 
-def _start(agent: str) -> dict[str, Any]:
+def _start() -> dict[str, Any]:
     spec = _read_request()
     if "slurm" in spec:
         from gpucourse.remote.agent.slurm import submit
@@ -88,7 +88,7 @@ def _start(agent: str) -> dict[str, Any]:
         return submit.submit(spec)
     from gpucourse.remote.agent import start
 
-    return start.start(spec, agent)
+    return start.start(spec, agent=os.path.abspath(sys.path[0]))  # it runs isolated
 
 
 def _send_stream(verb: str, job: Job, words: list[str]) -> None:
@@ -167,8 +167,3 @@ def _read_request() -> dict[str, Any]:
 
     request: dict[str, Any] = json.loads(sys.stdin.buffer.read().decode())
     return request
-
-
-def agent_folder() -> str:
-    """Return the folder that this program was started from: the first entry of the path, since it runs isolated."""
-    return os.path.abspath(sys.path[0])

@@ -201,7 +201,7 @@ def _read_members(listing: object, files: dict[str, tuple[str, int]]) -> Iterato
                 changed.append(name)
         finally:
             os.close(handle)
-    yield _make_note(CLOSING, {"changed": [_spell_out(name) for name in changed]})
+    yield _make_note(CLOSING, [_spell_out(name) for name in changed])
 
 
 def _read_exactly(handle: int, size: int) -> Iterator[bytes]:
