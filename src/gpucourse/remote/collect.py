@@ -16,7 +16,7 @@ from gpucourse.remote import jobs
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.execute import make_thread_safe, max_files_of
 from gpucourse.remote.fleet import Fleet, combine_errors
-from gpucourse.remote.patience import COLLECT_S, Patience
+from gpucourse.remote.patience import COLLECT_S, limit_time
 from gpucourse.remote.unpack import OUTPUT_LIMIT, CollectedOutputs, MissingOutputs, OutputLimits, unpack
 from gpucourse.storage import DiskSpace
 from gpucourse.units import format_bytes
@@ -52,9 +52,10 @@ def collect(
         refuse_links(paths.node_outputs(node.name), paths.folder)
         have = _list_files(paths.node_outputs(node.name))
         request = json.dumps({"globs": list(globs), "have": have, **asdict(limits)}).encode()
-        patience = Patience(f"{node.label}: collecting its outputs", COLLECT_S, until=until)
+        subject = f"{node.label}: collecting its outputs"
         with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=request) as pieces:
-            return unpack(node.name, patience.watch(pieces), paths, limits, have=have, disk=disk)
+            timely_pieces = limit_time(subject, pieces, COLLECT_S, until=until)
+            return unpack(node.name, timely_pieces, paths, limits, have=have, disk=disk)
 
     def fetch(node: Node) -> CollectedOutputs:
         start_s = time.monotonic()

@@ -14,6 +14,8 @@ from typing import Any
 from gpucourse.remote.agent.job import Job, JobRefused
 
 STREAMS = ("follow", "pack")
+BACKGROUND = ("supervise", "describe")
+"""The verbs of processes that a start leaves behind."""
 
 
 def main(argv: list[str]) -> int:
@@ -48,6 +50,9 @@ def _answer(verb: str, words: list[str]) -> dict[str, Any] | None:
     """Return the answer to a verb; None if it was sent as a stream."""
     if verb == "start":
         return _start()
+    if verb in BACKGROUND:
+        _work_in_background(verb, Job(words[0]), words[1:])
+        return None
     if verb == "states":
         return _do_on_each(words, _describe_state)
     if verb == "cancel":
@@ -88,7 +93,21 @@ def _start() -> dict[str, Any]:
         return submit.submit(spec)
     from gpucourse.remote.agent import start
 
-    return start.start(spec, agent=os.path.abspath(sys.path[0]))  # it runs isolated
+    return start.start(spec, _find_agent())
+
+
+def _find_agent() -> str:
+    """Return the folder that this program was started from: the first entry of the path, since it runs isolated."""
+    return os.path.abspath(sys.path[0])
+
+
+def _work_in_background(verb: str, job: Job, words: list[str]) -> None:
+    from gpucourse.remote.agent import supervise
+
+    if verb == "supervise":
+        supervise.supervise(job, _read_request(), _find_agent(), lock=int(words[0]))
+    else:
+        supervise.describe(job, python=words[0], collected=words[1:])
 
 
 def _send_stream(verb: str, job: Job, words: list[str]) -> None:

@@ -6,7 +6,7 @@ import os
 import time
 
 from gpucourse.remote.agent import prune, scratch, store
-from gpucourse.remote.agent.job import LOCK, Job, JobRefused, home, take_secrets
+from gpucourse.remote.agent.job import LOCK, Job, JobRefused, home
 from gpucourse.remote.agent.slurm import commands, jobs, log, words
 from gpucourse.remote.agent.slurm.watch import look
 from gpucourse.remote.agent.slurm.words import Row
@@ -22,7 +22,7 @@ def submit(spec: Row) -> Row:
     removed.
     """
     job = Job(spec["run_id"])
-    secrets, collected = take_secrets(spec), spec.pop("collected", [])
+    secrets, collected = spec.pop("secrets", {}), spec.pop("collected", [])
     os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
