@@ -8,12 +8,14 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from gpucourse.errors import MissingError
 from gpucourse.outside.names import printable
 from gpucourse.ports import Link
 from gpucourse.remote import answers
+from gpucourse.remote.agent import machine
 from gpucourse.remote.jobs import estimate_skew, failure
 from gpucourse.remote.patience import ANSWER_S
 
@@ -31,41 +33,7 @@ PYTHONS = (
 OLDEST_PYTHON = (3, 8)
 _PROGRAM = re.compile(r"/[^\x00-\x1f\x7f'\"$`;&|<>()*?\\!#~]{1,1000}")
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
-_LOOK = """
-import importlib.util, json, os, socket, subprocess, sys, time
-def said(*words):
-    try:
-        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20)
-        return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
-    except Exception:
-        return ""
-def text(path):
-    try:
-        with open(path) as file: return file.read().strip()
-    except OSError:
-        return ""
-def addresses():
-    import fcntl, struct
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for _, name in socket.if_nameindex():
-            try:
-                yield name, socket.inet_ntoa(fcntl.ioctl(sock, 0x8915, struct.pack("256s", name.encode()[:15]))[20:24])
-            except OSError:
-                pass
-def submits_only():
-    name, nodes = os.uname().nodename.lower(), said("sinfo", "-h", "-a", "-N", "-o", "%n").lower().split()
-    return bool(nodes) and name not in nodes and name.split(".")[0] not in nodes
-home = os.path.realpath(os.path.expanduser("~"))
-room, place = os.statvfs(home), os.stat(home)
-gpus = [line.split(" (UUID")[0].partition(": ")[2] for line in said("nvidia-smi", "-L").splitlines() if line.startswith("GPU ")]
-print(json.dumps({
-    "python": sys.executable, "version": "%d.%d.%d" % sys.version_info[:3],
-    "torch": importlib.util.find_spec("torch") is not None,
-    "gpus": gpus, "hostname": socket.gethostname(), "boot": text("/proc/sys/kernel/random/boot_id"),
-    "folder": home, "inode": place.st_ino, "device": place.st_dev, "disk_free_bytes": room.f_bavail * room.f_frsize,
-    "addresses": dict(addresses()), "clock": time.time(), "login_node": submits_only(),
-}))
-"""
+_LOOK = Path(machine.__file__).read_text(encoding="utf-8") + "print(json.dumps(look()))\n"
 # Whatever this Python prints when it starts comes before its answer.
 _LOOK_WITH_EACH = """look={look}
 for python in {pythons}; do
