@@ -216,7 +216,7 @@ class Question:
 
 
 END: dict[str, Any] = {"code": 0, "reason": "exited", "seconds": 1.5, "killed": 0}
-RANK: dict[str, Any] = {"code": 0, "at": 1.0}
+RANK: dict[str, Any] = {"rank": 0, "code": 0, "at": 1.0}
 JOB = {"row": 0, "job": "1", "file": "x", "state": "COMPLETED", "code": 0, "asked": False, "restarts": 0}
 PROBE: dict[str, Any] = {
     "python_version": "3.11.2",
@@ -259,14 +259,12 @@ def follow(question: Question) -> bytes:
         return frame(frames.BEAT)
     offsets = {name: int(size) for name, _, size in (word.rpartition("=") for word in question.arguments[1:])}
     text = b"hello from rank 0\n"
-    at = min(offsets.get("c1/0" if question.scheduled else "1", 0), len(text))
+    node = "c1" if question.scheduled else ""
+    at = min(offsets.get(f"{node}/0", 0), len(text))
+    log = frame(frames.NAMED, 1, 0, as_json({"node": node, "rank": 0})) + frame(frames.LOG, 1, at, text[at:])
     if question.scheduled:
-        name = frame(frames.NAMED, 1, 0, as_json({"node": "c1", "rank": 0}))
-        return (
-            name + frame(frames.LOG, 1, at, text[at:]) + frame(frames.END, 0, 0, as_json({**END, "jobs": [JOB], "ranks": []}))
-        )
-    rank = frame(frames.RANK, 1, 0, as_json(RANK))
-    return frame(frames.LOG, 1, at, text[at:]) + rank + frame(frames.END, 0, 0, as_json(END))
+        return log + frame(frames.END, 0, 0, as_json({**END, "jobs": [JOB], "ranks": []}))
+    return log + frame(frames.RANK, 0, 0, as_json(RANK)) + frame(frames.END, 0, 0, as_json(END))
 
 
 def parcel(

@@ -88,13 +88,13 @@ def _json(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-def _make_name_frames(node: object, rank: object) -> bytes:
-    return frame(frames.NAMED, 1, 0, _json({"node": node, "rank": rank})) + frame(frames.LOG, 1, 0, b"pwned\n")
+def _make_name_frames(node: object, rank: object, text: bytes = b"pwned\n") -> bytes:
+    return frame(frames.NAMED, 1, 0, _json({"node": node, "rank": rank})) + frame(frames.LOG, 1, 0, text)
 
 
 _END = frame(frames.END, 0, 0, _json(END))
 _FOLLOWS: dict[str, bytes] = {
-    "a log of escapes": frame(frames.LOG, 1, 0, ESCAPE.encode() * 100) + _END,
+    "a log of escapes": _make_name_frames("", 0, ESCAPE.encode() * 100) + _END,
     "an end with jobs of escapes": frame(frames.END, 0, 0, _json({**END, "jobs": [{**JOB, "state": ESCAPE, "node": ESCAPE}]})),
 }
 _FOLLOWS_OF_SLURM: dict[str, bytes] = {

@@ -132,6 +132,7 @@ class NodeEnd:
 class RankEnd:
     """The counterpart of `model.record.RankExit`. `node` is empty for the node that reports it."""
 
+    rank: int
     code: int
     at: float
     node: str = ""
@@ -140,6 +141,7 @@ class RankEnd:
 
     def __post_init__(self) -> None:
         check_range(self.group or 0, 0, MAX_RANKS, "the size of the process group")
+        check_range(self.rank, 0, MAX_RANKS - 1, "the rank")
         check_range(self.restart, 0, MOST_RESTARTS, "the number of restarts")
         check_range(self.code, 0, 255, "the exit code")
         check_range(self.at, 0, LATEST_CLOCK_S, "the time")

@@ -207,9 +207,9 @@ def node_exit(node: str, end: answers.NodeEnd) -> NodeExit:
     return NodeExit(node=node, code=end.code, reason=end.reason, seconds=end.seconds, killed=end.killed)
 
 
-def rank_exit(node: str, rank: int, end: answers.RankEnd) -> RankExit:
+def rank_exit(node: str, end: answers.RankEnd) -> RankExit:
     """Return the end of a rank, from the agent's answer."""
-    return RankExit(node=node, rank=rank, code=end.code, at=end.at, restart=end.restart, group=end.group)
+    return RankExit(node=end.node or node, rank=end.rank, code=end.code, at=end.at, restart=end.restart, group=end.group)
 
 
 def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError:

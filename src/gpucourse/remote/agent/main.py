@@ -121,13 +121,10 @@ def _send_stream(verb: str, job: Job, words: list[str]) -> None:
     lines = sys.stdin.read().splitlines() if words == ["-"] else words
     offsets = {name: int(offset) for name, offset in (line.rsplit("=", 1) for line in lines)}
     if _is_scheduled(job):
-        from gpucourse.remote.agent.slurm import follow as slurm_follow
-
-        slurm_follow.follow(job, offsets, sys.stdout.fileno())
-        return
-    from gpucourse.remote.agent import follow
-
-    follow.follow(job, {int(stream): offset for stream, offset in offsets.items()}, sys.stdout.fileno())
+        from gpucourse.remote.agent.slurm.follow import follow
+    else:
+        from gpucourse.remote.agent.follow import follow
+    follow(job, offsets, sys.stdout.fileno())
 
 
 def _describe_state(job: Job) -> dict[str, Any]:
