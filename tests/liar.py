@@ -28,7 +28,7 @@ MESSAGES = {  # words of the command that asks, in the order in which they are l
     "machine": 'importlib.util.find_spec("torch")',
     "belongings": '"labs"',
     "store": "cd ./.gpucourse/store",
-    "install": ".agent.XXXXXX",
+    "install": "agent-new.XXXXXX",
     "take": "tar -xf -",
     "route": "ip -o route get",
     "programs": "command -v sbatch",

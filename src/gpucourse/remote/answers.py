@@ -30,7 +30,7 @@ MAX_END_ITEMS = 400_000
 MAX_JOBS = 10_000
 MAX_ENVIRONMENT = 1 << 16  # a machine with 16 GPUs describes itself in 4 KiB
 _FIRST_YEARS_S = 1e11  # seconds since 1970: a larger value cannot be written as a date
-LATEST_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong says 1970, never a later year
+MAX_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong shows 1970, never a later year
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
@@ -144,7 +144,7 @@ class RankEnd:
         check_range(self.rank, 0, MAX_RANKS - 1, "the rank")
         check_range(self.restart, 0, MOST_RESTARTS, "the number of restarts")
         check_range(self.code, 0, 255, "the exit code")
-        check_range(self.at, 0, LATEST_CLOCK_S, "the time")
+        check_range(self.at, 0, MAX_CLOCK_S, "the time")
         if self.node:
             host_name(self.node)
 
@@ -182,7 +182,7 @@ def check_later_jobs(later: list[LaterJob]) -> list[LaterJob]:
     """Return jobs that a run's own jobs submitted, with every text made printable. Raises ValueError."""
     check_range(len(later), 0, MAX_JOBS, "the number of later jobs")
     if not all(job.job.isascii() and job.job.isdigit() and len(job.job) <= 12 for job in later):
-        raise ValueError("the number of a later job is none")
+        raise ValueError("the number of a later job is not a number")
     return [replace(job, name=printable(job.name, 80), state=printable(job.state, 40)) for job in later]
 
 
@@ -245,7 +245,7 @@ class Probe:
         if not _VERSION.fullmatch(self.python_version):
             raise ValueError("the version of Python is invalid")
         check_range(self.cores, 1, 1 << 16, "the number of cores")
-        check_range(self.clock, 0, LATEST_CLOCK_S, "the clock")
+        check_range(self.clock, 0, MAX_CLOCK_S, "the clock")
         check_range(len(self.free_ports), 0, 1000, "the number of ports")
 
 

@@ -37,7 +37,7 @@ _END_S = 0.5
 
 # Another command that installs it meanwhile does no harm: its whole folder is then inside this one, and unused.
 _INSTALL = (
-    "set -e; umask 077; mkdir -p .gpucourse; aside=$(mktemp -d .gpucourse/.agent.XXXXXX); trap 'rm -rf \"$aside\"' EXIT; "
+    "set -e; umask 077; mkdir -p .gpucourse; aside=$(mktemp -d .gpucourse/agent-new.XXXXXX); trap 'rm -rf \"$aside\"' EXIT; "
     'tar -xf - -C "$aside"; mv "$aside" {folder}'
 )
 
@@ -70,15 +70,15 @@ def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
     message = last_words(stderr, 800) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
         return StorageError(
-            f"{node.label}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {message})"
+            f"{node.label}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it printed: {message})"
         )
     if b"Read-only file system" in stderr:
         return StorageError(
             f"{node.label}: the home folder there cannot be written: read-only file system",
-            hint=f"ask whoever manages the machine for a writable home folder (it said: {message})",
+            hint=f"ask whoever manages the machine for a writable home folder (it printed: {message})",
         )
     return UnreachableError(
-        f"{node.label}: {verb} ended there with code {code}; it said: {message}",
+        f"{node.label}: {verb} ended there with code {code} and printed: {message}",
         hint="gpucourse ssh looks at the node; gpucourse deploy repairs it",
     )
 
@@ -90,7 +90,7 @@ def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S
 
 def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
     """Return the states of these runs on this node (at most RUNS_IN_REQUEST), in one request. A run whose supervisor vanished
-    is ended for good. Of several runs, those are missing of which Slurm reports nothing."""
+    is ended for good. If there are several, the result lacks those of which Slurm reports nothing."""
     states = call(link, "states", dict[str, answers.JobState], *run_ids)
     _check_requested(link, "states", states, run_ids)
     return states
@@ -98,7 +98,7 @@ def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
 
 def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.Cancel]:
     """End every process of these runs on this node (at most RUNS_IN_REQUEST), in one request: TERM, after `grace_s` KILL. The
-    request can be repeated. Of several runs, those are missing that Slurm could not end."""
+    request can be repeated. If there are several, the result lacks those that Slurm could not end."""
     within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
     results = call(link, "cancel", dict[str, answers.Cancel], f"{grace_s:g}", *run_ids, timeout_s=within_s)
     _check_requested(link, "cancel", results, run_ids)
@@ -108,7 +108,7 @@ def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answ
 def _check_requested(link: Link, verb: str, reported: Iterable[str], requested: Sequence[str]) -> None:
     """Raise NodeUntrusted for a report on other runs, or for none on the only one."""
     if not set(reported) <= set(requested) or (len(requested) == 1 and not reported):
-        reason = "it does not report on the runs that were asked for"
+        reason = "it does not report on the runs in the request"
         raise answers.make_untrusted_error(link.node.label, f"its answer to {verb}", reason)
 
 
@@ -144,7 +144,7 @@ def probe(
     has_others = set(answer.modules) != set(modules) or not set(answer.missing_programs) <= set(programs)
     if has_others or not all(ports[0] <= port <= ports[1] for port in answer.free_ports):
         raise answers.make_untrusted_error(
-            link.node.label, "its answer to probe", "it reports modules, programs or ports that were not asked for"
+            link.node.label, "its answer to probe", "it reports modules, programs or ports that are not in the request"
         )
     return answer
 

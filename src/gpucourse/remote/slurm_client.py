@@ -132,7 +132,7 @@ class SessionState:
         self.rows = answers.check_rows(self.rows)
         for name, place in self.places.items():
             if name != "TMPDIR" and name not in CACHES:
-                raise ValueError("a variable was not asked for")
+                raise ValueError("it names a variable that is not in the request")
             answers.folder(place)
         answers.check_range(self.gpus, 0, 1 << 16, "the number of GPUs")
         answers.folder(self.work)

@@ -40,7 +40,7 @@ WINDOW = 4 << 20
 _REFUSED_S = 5.0  # the time that a server may refuse another channel before that counts as final
 _ALIVE_EVERY_S = 15.0
 _SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # the signature algorithm that a key of that kind uses today
-# A missing shared folder is not made: it is a wrong name, or a file system that is not mounted.
+# A missing shared folder is not made: its name is wrong, or its file system is not mounted.
 _ENTER = 'HOME={shared}/gpucourse-"$(id -un)"; export HOME; [ -d "$HOME" ] || mkdir -m 700 "$HOME"; cd "$HOME" || exit 73; '
 
 
@@ -145,7 +145,7 @@ class SshLink:
             self._places.release()
 
     def _start(self, line: str, timeout_s: float) -> paramiko.Channel:
-        """Start a command line on a channel of its own; meanwhile open the next one ahead, which saves it a round trip."""
+        """Start a command line on a channel; meanwhile open one ahead, which saves the next command a round trip."""
         guard = threading.Timer(timeout_s, self._transport.close)  # exec_command waits without a limit
         guard.daemon = True
         guard.start()

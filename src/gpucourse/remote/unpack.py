@@ -139,7 +139,7 @@ class _Unpacking:
                 break
             self._file(tar, member)
         else:
-            raise OutsideError("the tar has no end of its own")
+            raise OutsideError("the tar has no closing note")
         if next(members, None) is not None:
             raise OutsideError("the tar goes on after its end")
         tar.read_rest(_AFTER_THE_END)  # the exit code comes at the end

@@ -57,5 +57,5 @@ def test_session_accepts_only_folders_of_known_variables() -> None:
     answer = {"rows": [], "gpus": 2, "work": "/w", "outputs": "/o", "places": {"TMPDIR": "/t"}}
     state = slurm_client.session(make_link("session", answer), "r1")
     assert (state.row, state.gpus, state.places) == (None, 2, {"TMPDIR": "/t"})
-    with pytest.raises(NodeUntrusted, match="a variable was not asked for"):
+    with pytest.raises(NodeUntrusted, match="a variable that is not in the request"):
         slurm_client.session(make_link("session", {**answer, "places": {"LD_PRELOAD": "/t"}}), "r1")

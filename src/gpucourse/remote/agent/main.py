@@ -157,8 +157,8 @@ def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
 
 
 def _do_on_each(run_ids: list[str], task: Callable[[Job], Any]) -> dict[str, Any]:
-    """Return the result of a task for each of these runs. Of several runs those are left out that Slurm refuses, and once it
-    does not answer all of its others: each would wait for it as long."""
+    """Return the result of a task for each of these runs. If there are several, the result lacks those that Slurm refuses; and
+    once Slurm does not answer, it lacks all other runs of Slurm, because each would wait as long."""
     results: dict[str, Any] = {}
     is_silent = False
     for job in sorted(map(Job, run_ids), key=_is_scheduled):

@@ -102,7 +102,7 @@ def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple
         if name in offers or _leads_into(path, sent_folders):
             continue
         if max(len(offers), len(refusals)) >= max_files:
-            refusals.append({"name": name, "reason": f"more than {max_files} files: no more are taken"})
+            refusals.append({"name": name, "reason": f"more than {max_files} files: no more are sent"})
             break
         if path.startswith(os.path.join(outputs, "")) or _is_below(os.path.dirname(path), work):
             offers[name] = path

@@ -14,7 +14,7 @@ from gpucourse.remote.agent.job import MARK, Job
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _STEP_S = 0.03
-_LOOK_S = 0.3  # on a machine with many processes looking at all is slow: in between only the known ones are checked
+_LOOK_S = 0.3  # on a machine with many processes looking at all is slow: in between only those that were found are checked
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
 
 
@@ -86,11 +86,11 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
     leader = job.pid("pid")
     remaining, looked_at = find(), start_s
     members_seen = set(remaining)
-    leader_told = leader is not None and leader in members_seen
-    if leader is not None and leader_told:
+    has_told_leader = leader is not None and leader in members_seen
+    if leader is not None and has_told_leader:
         _signal_group(leader, signal.SIGTERM)
         _signal_group(leader, signal.SIGCONT)
-    others_told = False
+    has_told_others = False
     while True:
         members_seen.update(remaining)
         elapsed = time.monotonic() - start_s
@@ -98,10 +98,10 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
             return len(members_seen)
         if elapsed >= grace_s:
             signal_each(remaining, signal.SIGKILL)
-        elif not others_told and (elapsed >= grace_s / 2 or leader not in remaining):
-            signal_each([pid for pid in remaining if pid != leader or not leader_told], signal.SIGTERM)
+        elif not has_told_others and (elapsed >= grace_s / 2 or leader not in remaining):
+            signal_each([pid for pid in remaining if pid != leader or not has_told_leader], signal.SIGTERM)
             signal_each(remaining, signal.SIGCONT)
-            others_told = True
+            has_told_others = True
         time.sleep(_STEP_S)
         remaining = [pid for pid in remaining if _lives(pid)]
         if not remaining or time.monotonic() - looked_at >= _LOOK_S:

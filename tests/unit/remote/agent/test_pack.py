@@ -64,7 +64,7 @@ def test_pack_keeps_to_the_number_of_files(work: Path, monkeypatch: pytest.Monke
         (outputs / str(number)).write_text("x")
     names, left = pack_and_list(work.parents[3], monkeypatch, max_files=3)
     assert names == {"0", "1", "2"}
-    assert left == {"3": "more than 3 files: no more are taken"}
+    assert left == {"3": "more than 3 files: no more are sent"}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Slurm's commands on this node: how they are started, what their errors mean, and what they say about the cluster."""
+"""Slurm's commands on this node: how they are started, what their errors mean, and what they print about the cluster."""
 
 from __future__ import annotations
 
