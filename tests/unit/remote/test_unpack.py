@@ -163,7 +163,7 @@ def test_unpack_removes_only_what_was_just_sent(paths: RunPaths, here: Path, nam
         {"same": [1]},
         {"same": ["a"] * 3000},
         {"env": []},
-        {"env": {str(number): 1 for number in range(2000)}},
+        {"env": {str(number): 1 for number in range(20_000)}},
     ],
     ids=range(6),
 )
