@@ -57,10 +57,10 @@ def _change_fields(
         yield Lie(name=f"{message}: {name}", message=message, out=as_json({**honest, **change}), slurm=slurm)
 
 
-_PROBE = {**PROBE, "modules": {"torch": {"found": True, "version": "2"}}, "free_ports": [29500], "clock": 1.7e9}
+_PROBE = {**PROBE, "modules": {"torch": "2"}, "free_ports": [29500], "clock": 1.7e9}
 _PROBES: dict[str, dict[str, Any]] = {
     "a port that was not asked for": {"free_ports": [22]},
-    "modules that were not asked for": {"modules": {ESCAPE: {"found": False}}},
+    "modules that were not asked for": {"modules": {ESCAPE: None}},
 }
 _MACHINE = {**MACHINE, "clock": 1.7e9}
 _MACHINES: dict[str, dict[str, Any]] = {

@@ -211,24 +211,13 @@ class Cancel:
 
 
 @dataclass(kw_only=True)
-class ModuleAnswer:
-    """The answer to whether a Python finds a module."""
-
-    found: bool
-    version: str = ""
-    error: str = ""
-
-    def __post_init__(self) -> None:
-        self.version, self.error = printable(self.version, 40), printable(self.error)
-
-
-@dataclass(kw_only=True)
 class Probe:
-    """The answer to a probe: what a node has. `missing_programs` are not on its PATH. The client adds `seconds`, the time that
-    the probe took, and `clock_skew_s`: how far the clock is ahead of this computer's, to within half of that time."""
+    """The answer to a probe: what a node has. `modules` have their versions, None if they are missing; `missing_programs` are
+    not on its PATH. The client adds `seconds`, the time that the probe took, and `clock_skew_s`: how far the clock is ahead of
+    this computer's, to within half of that time."""
 
     python_version: str
-    modules: dict[str, ModuleAnswer]
+    modules: dict[str, str | None]
     free_ports: list[int]
     cores: int
     clock: float
@@ -239,11 +228,12 @@ class Probe:
     @property
     def missing(self) -> list[str]:
         """The modules that its Python does not find."""
-        return [name for name, module in self.modules.items() if not module.found]
+        return [name for name, version in self.modules.items() if version is None]
 
     def __post_init__(self) -> None:
         if not _VERSION.fullmatch(self.python_version):
             raise ValueError("the version of Python is invalid")
+        self.modules = {name: version and printable(version, 40) for name, version in self.modules.items()}
         check_range(self.cores, 1, 1 << 16, "the number of cores")
         check_range(self.clock, 0, MAX_CLOCK_S, "the clock")
         check_range(len(self.free_ports), 0, 1000, "the number of ports")

@@ -38,16 +38,10 @@ _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno
 
 
 @dataclass(kw_only=True)
-class _RefusedFile:
-    name: str
-    reason: str
-
-
-@dataclass(kw_only=True)
 class _Listing:
     """The first note in the tar: what is not sent and why, what is here already, how the node describes itself."""
 
-    refused: list[_RefusedFile]
+    refused: list[tuple[str, str]]
     same: list[str]
     env: dict[str, Any] | None = None
 
@@ -145,8 +139,8 @@ class _Unpacking:
         tar.read_rest(_AFTER_THE_END)  # the exit code comes at the end
 
     def _listing(self, listing: _Listing) -> None:
-        for file in listing.refused:
-            self._refuse(file.name, file.reason)
+        for name, reason in listing.refused:
+            self._refuse(name, reason)
         for name in listing.same:
             path = file_inside(self._root, check_known_name(name, self._have, "file that was offered as here already:"))
             info = path.stat()

@@ -63,7 +63,6 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
         for rank, end in news:
             line.send(frames.RANK, 0, 0, json.dumps(dict(end, rank=rank)).encode())
             reported.add((rank, end.get("restart", 0)))
-            line.hurry()
         if is_over:
             line.send(frames.END, 0, 0, json.dumps(job.read_end()).encode())
             return

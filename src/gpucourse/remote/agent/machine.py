@@ -29,8 +29,9 @@ def version(name):
     except Exception: return ""
 found = {}
 for name in sys.argv[2:]:
-    is_found = importlib.util.find_spec(name) is not None
-    found[name] = {"found": is_found, "version": version(name) if is_found and sys.argv[1] == "versions" else ""}
+    found[name] = None
+    if importlib.util.find_spec(name) is not None:
+        found[name] = version(name) if sys.argv[1] == "versions" else ""
 print(json.dumps(found))
 """
 
@@ -63,9 +64,9 @@ def describe(python: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "python_path": python,
         "packages": {
-            name: module["version"]
-            for name, module in find_installed(python, ["torch", "numpy"], versions=True).items()
-            if module["found"]
+            name: version
+            for name, version in find_installed(python, ["torch", "numpy"], versions=True).items()
+            if version is not None
         },
         "gpus": gpus(),
         "interfaces": interfaces(),
@@ -115,19 +116,14 @@ def _run(*argv: str, timeout_s: float = _ASK_S) -> str:
     return result.stdout if result.returncode == 0 else ""
 
 
-def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, dict[str, Any]]:
-    """Return for each top-level module whether this Python finds it, as a script would, and, with `versions`, its version;
-    import nothing."""
-    if not modules:
-        return {}
-    result = subprocess.run(
-        [python, "-c", _INSTALLED, "versions" if versions else "", *modules], capture_output=True, cwd="/", check=False
-    )
-    if result.returncode != 0:
-        return {
-            name: {"found": False, "version": "", "error": result.stderr.decode("utf-8", "replace")[-500:]} for name in modules
-        }
-    found: dict[str, dict[str, Any]] = json.loads(result.stdout.decode())
+def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, str | None]:
+    """Return the version of each top-level module that this Python finds, as a script would (empty unless `versions` is set);
+    None for one that it does not find. Import nothing."""
+    argv = [python, "-c", _INSTALLED, "versions" if versions else "", *modules]
+    result = subprocess.run(argv, capture_output=True, cwd="/", check=False) if modules else None
+    if result is None or result.returncode != 0:
+        return dict.fromkeys(modules)
+    found: dict[str, str | None] = json.loads(result.stdout.decode())
     return found
 
 

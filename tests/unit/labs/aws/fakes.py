@@ -154,7 +154,7 @@ def answer_probe(wanted: str) -> CommandResult:
     asked = json.loads(wanted)
     answer = {
         "python_version": "3.12.3",
-        "modules": {name: {"found": name != "no_such_package", "version": "2"} for name in asked["modules"]},
+        "modules": {name: None if name == "no_such_package" else "2" for name in asked["modules"]},
         "missing_programs": [name for name in asked["programs"] if name != "sh"],
         "free_ports": sorted({min(asked["first_port"] + further, asked["last_port"]) for further in (31, 32)}),
         "cores": 4,

@@ -28,7 +28,7 @@ def pack_and_list(
         listing = archive.extractfile(pack.LISTING)
         assert listing is not None
         told = json.load(listing)
-        left = {entry["name"]: entry["reason"] for entry in told["refused"]}
+        left = dict(told["refused"])
         return {name.removeprefix("files/") for name in archive.getnames() if name.startswith("files/")}, left
 
 
