@@ -223,7 +223,6 @@ PROBE: dict[str, Any] = {
     "cores": 2,
 }
 CLUSTER: dict[str, Any] = {
-    "version": "slurm 24.05", "user": "u", "home": "/home/u",
     "partitions": [
         {"name": "gpu", "default": True, "open": True,
          "nodes": [{"name": "c1", "state": "idle", "gpus": 1, "cores": 2, "reason": ""}]}

@@ -68,21 +68,14 @@ class Partition:
 
 @dataclass(kw_only=True)
 class SlurmCluster:
-    """The facts about a cluster. `home` is the folder of runs on the node that accepts jobs.
+    """The facts about a cluster. `batch_partition` and `session_partition` are what the login on the node that accepts jobs
+    sets for sbatch and for srun; empty if it sets none."""
 
-    `batch_partition` and `session_partition` are what the login there sets for sbatch and for srun; empty if it sets none.
-    """
-
-    version: str
-    user: str
-    home: str
     partitions: Sequence[Partition]
     batch_partition: str = ""
     session_partition: str = ""
 
     def __post_init__(self) -> None:
-        self.version, self.user = printable(self.version, 60), printable(self.user, 60)
-        answers.folder(self.home)
         for names in filter(None, (self.batch_partition, self.session_partition)):
             _check_partitions(names)
 
