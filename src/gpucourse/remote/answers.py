@@ -200,17 +200,6 @@ class JobState:
 
 
 @dataclass(kw_only=True)
-class Cancel:
-    """The result of a cancel."""
-
-    state: State
-    killed: int
-
-    def __post_init__(self) -> None:
-        check_range(self.killed, 0, 1 << 22, "the number of processes")
-
-
-@dataclass(kw_only=True)
 class Probe:
     """The answer to a probe: what a node has. `modules` have their versions, None if they are missing; `missing_programs` are
     not on its PATH. The client adds `seconds`, the time that the probe took, and `clock_skew_s`: how far the clock is ahead of

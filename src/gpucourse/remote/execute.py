@@ -91,7 +91,7 @@ def max_files_of(nodes: int) -> int:
     return max(1, min(MAX_FILES, MAX_FILES_OF_RUN // max(1, nodes)))
 
 
-def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[answers.Cancel]]:
+def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[answers.State]]:
     """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it will never
     begin.
 
@@ -104,13 +104,13 @@ def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s:
     """End several runs, given the names of their nodes, in one request to each node. Return those that have ended on all
     nodes."""
 
-    def ask(link: Link) -> dict[str, answers.Cancel]:
+    def ask(link: Link) -> dict[str, answers.State]:
         return jobs.cancel(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
 
     remaining = {run: set(nodes) for run, nodes in nodes_of_run.items()}
     for outcome in fleet.do_on_each(ask):
-        for run, result in (outcome.value or {}).items():
-            if result.state == "ended":
+        for run, state in (outcome.value or {}).items():
+            if state == "ended":
                 remaining[run].discard(outcome.node.name)
     return {run for run, nodes in remaining.items() if not nodes}
 

@@ -96,11 +96,11 @@ def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
     return states
 
 
-def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.Cancel]:
+def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.State]:
     """End every process of these runs on this node (at most RUNS_IN_REQUEST), in one request: TERM, after `grace_s` KILL. The
     request can be repeated. If there are several, the result lacks those that Slurm could not end."""
     within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
-    results = call(link, "cancel", dict[str, answers.Cancel], f"{grace_s:g}", *run_ids, timeout_s=within_s)
+    results = call(link, "cancel", dict[str, answers.State], f"{grace_s:g}", *run_ids, timeout_s=within_s)
     _check_requested(link, "cancel", results, run_ids)
     return results
 

@@ -9,7 +9,7 @@ import pytest
 from gpucourse.errors import StorageError
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
-from gpucourse.remote.answers import Cancel
+from gpucourse.remote.answers import JobState
 from gpucourse.remote.jobs import answer
 
 NODE = Node(
@@ -21,5 +21,5 @@ NODE = Node(
 def test_answer_hints_how_to_check_an_error_of_the_disk() -> None:
     complaint = json.dumps({"error": "Permission denied: /home/me/.gpucourse", "kind": "storage"}).encode()
     with pytest.raises(StorageError, match="node0: Permission denied") as caught:
-        answer(NODE, "cancel", Cancel, CommandResult(code=3, stdout=complaint, stderr=b""))
+        answer(NODE, "states", JobState, CommandResult(code=3, stdout=complaint, stderr=b""))
     assert "See whether that is true: gpucourse ssh, then df -h ~" in caught.value.hint

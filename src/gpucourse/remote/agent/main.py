@@ -149,7 +149,7 @@ def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
         supervise.request_end(job, grace_s)
         return []
 
-    def finish(job: Job) -> dict[str, Any]:
+    def finish(job: Job) -> str:
         return watch.cancel(job, jobs_of_slurm[job.run_id]) if _is_scheduled(job) else supervise.cancel(job, grace_s)
 
     jobs_of_slurm = _do_on_each(run_ids, request_end)

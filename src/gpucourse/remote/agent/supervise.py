@@ -95,24 +95,21 @@ def settle(job: Job) -> bool:
     return True
 
 
-def cancel(job: Job, grace_s: float) -> dict[str, Any]:
-    """End the run and all of its processes. May be called repeatedly; return the state and how many processes there were."""
-    if job.state() in ("absent", "ended"):
-        if job.state() == "absent":
-            os.makedirs(job.folder, 0o700, exist_ok=True)
-            _note_cancel(job, grace_s)
-        return {"state": job.state(), "killed": reap.end(job, grace_s)}
+def cancel(job: Job, grace_s: float) -> str:
+    """End the run and all of its processes; return its state. May be called repeatedly."""
+    if job.state() == "absent":
+        os.makedirs(job.folder, 0o700, exist_ok=True)
+        _note_cancel(job, grace_s)
     deadline = time.monotonic() + grace_s + 3 * _LEFT_GRACE_S
-    request_end(job, grace_s)
     while job.is_supervised() and not job.has("done") and time.monotonic() < deadline:
         request_end(job, grace_s)
         for _ in range(10):
             if job.has("done"):
                 break
             time.sleep(0.03)
-    killed = 0 if job.has("done") else reap.end(job, grace_s)
+    reap.end(job, grace_s)
     settle(job)
-    return {"state": job.state(), "killed": max(killed, job.read("exit.json").get("killed", 0))}
+    return job.state()
 
 
 def request_end(job: Job, grace_s: float) -> None:
