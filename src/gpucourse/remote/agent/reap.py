@@ -83,13 +83,14 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
     (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to receive it. Return how many there were."""
     find = members or (lambda: find_marked(job.folder))
     start_s = time.monotonic()
-    leader = job.pid("pid")
     remaining, looked_at = find(), start_s
     members_seen = set(remaining)
-    has_told_leader = leader is not None and leader in members_seen
-    if leader is not None and has_told_leader:
+    leader = job.pid("pid")
+    if leader is not None and leader in members_seen:
         _signal_group(leader, signal.SIGTERM)
         _signal_group(leader, signal.SIGCONT)
+    else:
+        leader = None
     has_told_others = False
     while True:
         members_seen.update(remaining)
@@ -99,7 +100,7 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
         if elapsed >= grace_s:
             signal_each(remaining, signal.SIGKILL)
         elif not has_told_others and (elapsed >= grace_s / 2 or leader not in remaining):
-            signal_each([pid for pid in remaining if pid != leader or not has_told_leader], signal.SIGTERM)
+            signal_each([pid for pid in remaining if pid != leader], signal.SIGTERM)
             signal_each(remaining, signal.SIGCONT)
             has_told_others = True
         time.sleep(_STEP_S)
@@ -122,10 +123,8 @@ def signal_each(pids: list[int], number: int) -> None:
 
 
 def _signal_group(pid: int, number: int) -> None:
-    try:
+    with suppress(OSError):
         os.killpg(pid, number)
-    except OSError:
-        signal_each([pid], number)
 
 
 def _find_marked_by_ps(mark: bytes) -> list[int]:
