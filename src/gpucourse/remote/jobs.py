@@ -35,10 +35,11 @@ must be within the limits of `answers.parse`."""
 _END_S = 0.5
 """The time in which a busy node ends one of several runs: measured under Slurm, at load 50."""
 
-# Another command that installs it meanwhile does no harm: its whole folder is then inside this one, and unused.
+# A tar that was cut between two members looks complete to tar: only the last member shows that it is whole. Another command that
+# installs the agent meanwhile does no harm: its whole folder is then inside this one, and unused.
 _INSTALL = (
     "set -e; umask 077; mkdir -p .gpucourse; aside=$(mktemp -d .gpucourse/agent-new.XXXXXX); trap 'rm -rf \"$aside\"' EXIT; "
-    'tar -xf - -C "$aside"; mv "$aside" {folder}'
+    'tar -xf - -C "$aside"; [ -e "$aside/__main__.py" ]; mv "$aside" {folder}'
 )
 
 
@@ -246,7 +247,7 @@ def _bundle() -> bytes:
             key = name if name.startswith("torch_extension/") else f"{place}/{name}"
             files[key] = path.read_bytes()
     main = b"import sys\nfrom gpucourse.remote.agent.main import main\nsys.exit(main(sys.argv[1:]))\n"
-    files |= {"__main__.py": main, "gpucourse/__init__.py": b"", "gpucourse/remote/__init__.py": b""}
+    files |= {"gpucourse/__init__.py": b"", "gpucourse/remote/__init__.py": b"", "__main__.py": main}
     return b"".join(write_tar((make_member(name, len(content)), (content,)) for name, content in files.items()))
 
 
