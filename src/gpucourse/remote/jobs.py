@@ -35,8 +35,8 @@ must be within the limits of `answers.parse`."""
 _END_S = 0.5
 """The time in which a busy node ends one of several runs: measured under Slurm, at load 50."""
 
-# A tar that was cut between two members looks complete to tar: only the last member shows that it is whole. Another command that
-# installs the agent meanwhile does no harm: its whole folder is then inside this one, and unused.
+# A tar that was cut between two members looks complete to tar: only the last member shows that it is whole. Another command
+# that installs the agent meanwhile does no harm: its whole folder is then inside this one, and unused.
 _INSTALL = (
     "set -e; umask 077; mkdir -p .gpucourse; aside=$(mktemp -d .gpucourse/agent-new.XXXXXX); trap 'rm -rf \"$aside\"' EXIT; "
     'tar -xf - -C "$aside"; [ -e "$aside/__main__.py" ]; mv "$aside" {folder}'
