@@ -11,7 +11,7 @@ import shlex
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,8 @@ MESSAGES = {  # words of the command that asks, in the order in which they are l
     "machine": 'importlib.util.find_spec("torch")',
     "belongings": '"labs"',
     "store": "cd ./.gpucourse/store",
+    "install": "agent-new.XXXXXX",
     "take": "tar -xf -",
-    "install": "shutil.rmtree(aside)",
     "route": "ip -o route get",
     "programs": "command -v sbatch",
 }
@@ -216,14 +216,13 @@ class Question:
 
 
 END: dict[str, Any] = {"code": 0, "reason": "exited", "seconds": 1.5, "killed": 0}
-RANK: dict[str, Any] = {"code": 0, "at": 1.0}
+RANK: dict[str, Any] = {"rank": 0, "code": 0, "at": 1.0}
 JOB = {"row": 0, "job": "1", "file": "x", "state": "COMPLETED", "code": 0, "asked": False, "restarts": 0}
 PROBE: dict[str, Any] = {
-    "python": "3.11.2",
+    "python_version": "3.11.2",
     "cores": 2,
 }
 CLUSTER: dict[str, Any] = {
-    "version": "slurm 24.05", "user": "u", "home": "/home/u",
     "partitions": [
         {"name": "gpu", "default": True, "open": True,
          "nodes": [{"name": "c1", "state": "idle", "gpus": 1, "cores": 2, "reason": ""}]}
@@ -248,9 +247,9 @@ def nothing(_question: Question) -> bytes:
 def probe(question: Question, **changes: object) -> bytes:
     """What a node has."""
     wanted = question.document
-    modules = {name: {"found": True, "version": "2.6"} for name in wanted["modules"]}
+    modules = dict.fromkeys(wanted["modules"], "2.6")
     ports = [wanted["first_port"], wanted["first_port"] + 1]
-    return as_json({**PROBE, "modules": modules, "ports": ports, "clock": time.time(), **changes})
+    return as_json({**PROBE, "modules": modules, "free_ports": ports, "clock": time.time(), **changes})
 
 
 def follow(question: Question) -> bytes:
@@ -259,21 +258,19 @@ def follow(question: Question) -> bytes:
         return frame(frames.BEAT)
     offsets = {name: int(size) for name, _, size in (word.rpartition("=") for word in question.arguments[1:])}
     text = b"hello from rank 0\n"
-    at = min(offsets.get("c1/0" if question.scheduled else "1", 0), len(text))
+    node = "c1" if question.scheduled else ""
+    at = min(offsets.get(f"{node}/0", 0), len(text))
+    log = frame(frames.NAMED, 1, 0, as_json({"node": node, "rank": 0})) + frame(frames.LOG, 1, at, text[at:])
     if question.scheduled:
-        name = frame(frames.NAMED, 1, 0, as_json({"node": "c1", "rank": 0}))
-        return (
-            name + frame(frames.LOG, 1, at, text[at:]) + frame(frames.END, 0, 0, as_json({**END, "jobs": [JOB], "ranks": []}))
-        )
-    rank = frame(frames.RANK, 1, 0, as_json(RANK))
-    return frame(frames.LOG, 1, at, text[at:]) + rank + frame(frames.END, 0, 0, as_json(END))
+        return log + frame(frames.END, 0, 0, as_json({**END, "jobs": [JOB], "ranks": []}))
+    return log + frame(frames.RANK, 0, 0, as_json(RANK)) + frame(frames.END, 0, 0, as_json(END))
 
 
 def parcel(
     files: dict[str, bytes],
     *,
     listing: dict[str, Any] | None = None,
-    closing: dict[str, Any] | None = None,
+    changed: Sequence[str] = (),
     more: Callable[[tarfile.TarFile], None] | None = None,
 ) -> bytes:
     """A tar as an honest agent sends it, with the members that `more` adds."""
@@ -289,7 +286,7 @@ def parcel(
             _add(tar, name, content)
         if more is not None:
             more(tar)
-        _add(tar, "closing.json", as_json(closing or {"changed": []}))
+        _add(tar, "closing.json", as_json(list(changed)))
     return out.getvalue()
 
 
@@ -316,7 +313,7 @@ TRUTH: dict[str, Callable[[Question], bytes]] = {
     "states": state,
     "follow": follow,
     "look": lambda _question: as_json({"0": "computing"}),
-    "cancel": lambda question: as_json({run: {"state": "ended", "killed": 0} for run in question.arguments[1:]}),
+    "cancel": lambda question: as_json(dict.fromkeys(question.arguments[1:], "ended")),
     "pack": lambda _question: parcel({"files/result.txt": b"result\n"}),
 }
 

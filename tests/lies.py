@@ -57,10 +57,10 @@ def _change_fields(
         yield Lie(name=f"{message}: {name}", message=message, out=as_json({**honest, **change}), slurm=slurm)
 
 
-_PROBE = {**PROBE, "modules": {"torch": {"found": True, "version": "2"}}, "ports": [29500], "clock": 1.7e9}
+_PROBE = {**PROBE, "modules": {"torch": "2"}, "free_ports": [29500], "clock": 1.7e9}
 _PROBES: dict[str, dict[str, Any]] = {
-    "a port that was not asked for": {"ports": [22]},
-    "modules that were not asked for": {"modules": {ESCAPE: {"found": False}}},
+    "a port that was not asked for": {"free_ports": [22]},
+    "modules that were not asked for": {"modules": {ESCAPE: None}},
 }
 _MACHINE = {**MACHINE, "clock": 1.7e9}
 _MACHINES: dict[str, dict[str, Any]] = {
@@ -88,13 +88,13 @@ def _json(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-def _make_name_frames(node: object, rank: object) -> bytes:
-    return frame(frames.NAMED, 1, 0, _json({"node": node, "rank": rank})) + frame(frames.LOG, 1, 0, b"pwned\n")
+def _make_name_frames(node: object, rank: object, text: bytes = b"pwned\n") -> bytes:
+    return frame(frames.NAMED, 1, 0, _json({"node": node, "rank": rank})) + frame(frames.LOG, 1, 0, text)
 
 
 _END = frame(frames.END, 0, 0, _json(END))
 _FOLLOWS: dict[str, bytes] = {
-    "a log of escapes": frame(frames.LOG, 1, 0, ESCAPE.encode() * 100) + _END,
+    "a log of escapes": _make_name_frames("", 0, ESCAPE.encode() * 100) + _END,
     "an end with jobs of escapes": frame(frames.END, 0, 0, _json({**END, "jobs": [{**JOB, "state": ESCAPE, "node": ESCAPE}]})),
 }
 _FOLLOWS_OF_SLURM: dict[str, bytes] = {
@@ -110,7 +110,7 @@ def _begin_file(name: str, size: int) -> bytes:
 
 
 _PACKS: dict[str, bytes] = {
-    "a secret as changed": parcel({"files/a": b"x"}, closing={"changed": [WAY_OUT, "../../run.json", "a"]}),
+    "a secret as changed": parcel({"files/a": b"x"}, changed=[WAY_OUT, "../../run.json", "a"]),
     "an environment of escapes": parcel({}, listing={"env": {ESCAPE: ESCAPE, "gpus": [{ESCAPE: ESCAPE}]}}),
     "a name beside files/": parcel({"../../run.json": b"pwned"}),
     "no tar at all": b"no tar at all" * 1000,

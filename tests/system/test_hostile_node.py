@@ -30,13 +30,13 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
 
 FAST = {
     "deploy: machine: a Python of a shell",
-    "deploy: belongings: a folder of a shell",
-    "run: probe: an address that is none",
+    "destroy: belongings: a folder of a shell",
+    "deploy: machine: an address that is none",
     "run: cluster: a partition of a shell",
-    "runs: state: a rank elsewhere",
+    "runs: states: a run elsewhere",
     "cancel: cancel is an empty object",
     "logs: follow: an end with jobs of escapes",
-    "logs: pack: a name beside files/",
+    "destroy: pack: a name beside files/",
     "run: take: a failure with escapes",
 }
 """The rows of `make test`; `make slow` tries the others."""

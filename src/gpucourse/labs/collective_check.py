@@ -100,7 +100,7 @@ def _find_port(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> int:
 
     head, workers = nodes[0], nodes[1:]
     first, last = context.settings.ports
-    free = values(fleet.do_on_each(lambda link: jobs.probe(link, (), (first, last)).ports, [head]))[0]
+    free = values(fleet.do_on_each(lambda link: jobs.probe(link, (), (first, last)).free_ports, [head]))[0]
     if len(free) < 2:
         raise InfrastructureError(
             f"every port from {first} to {last} is taken on {head.label}",

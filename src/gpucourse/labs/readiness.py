@@ -49,7 +49,7 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
         reach(context.watch, fleet)
         values(fleet.do_on_each(lambda link: _has_python(context.watch, link)))
         # Only one node is checked for the packages: the nodes of a stack are alike, and a run checks each of its own.
-        findings = probe(fleet.part((inventory.head,)), modules=("torch",)).nodes[inventory.head.name]
+        findings = probe(fleet.part((inventory.head,)), modules=("torch",))[inventory.head.name]
     context.watch(
         NodeEvent(node=inventory.head.name, step="python", ok=True, seconds=findings.seconds, detail=findings.python_version)
     )

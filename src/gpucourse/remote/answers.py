@@ -4,6 +4,7 @@ printable."""
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -27,8 +28,9 @@ MAX_ITEMS = 60_000
 MAX_FRAME = 8 << 20  # the longest message of a run: the longest valid one has 128 KiB of a log, or how 10,000 jobs ended
 MAX_END_ITEMS = 400_000
 MAX_JOBS = 10_000
+MAX_ENVIRONMENT = 1 << 16  # a machine with 16 GPUs describes itself in 4 KiB
 _FIRST_YEARS_S = 1e11  # seconds since 1970: a larger value cannot be written as a date
-LATEST_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong says 1970, never a later year
+MAX_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong shows 1970, never a later year
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
@@ -130,6 +132,7 @@ class NodeEnd:
 class RankEnd:
     """The counterpart of `model.record.RankExit`. `node` is empty for the node that reports it."""
 
+    rank: int
     code: int
     at: float
     node: str = ""
@@ -138,9 +141,10 @@ class RankEnd:
 
     def __post_init__(self) -> None:
         check_range(self.group or 0, 0, MAX_RANKS, "the size of the process group")
+        check_range(self.rank, 0, MAX_RANKS - 1, "the rank")
         check_range(self.restart, 0, MAX_RESTARTS, "the number of restarts")
         check_range(self.code, 0, 255, "the exit code")
-        check_range(self.at, 0, LATEST_CLOCK_S, "the time")
+        check_range(self.at, 0, MAX_CLOCK_S, "the time")
         if self.node:
             host_name(self.node)
 
@@ -178,7 +182,7 @@ def check_later_jobs(later: list[LaterJob]) -> list[LaterJob]:
     """Return jobs that a run's own jobs submitted, with every text made printable. Raises ValueError."""
     check_range(len(later), 0, MAX_JOBS, "the number of later jobs")
     if not all(job.job.isascii() and job.job.isdigit() and len(job.job) <= 12 for job in later):
-        raise ValueError("the number of a later job is none")
+        raise ValueError("the number of a later job is not a number")
     return [replace(job, name=printable(job.name, 80), state=printable(job.state, 40)) for job in later]
 
 
@@ -196,55 +200,32 @@ class JobState:
 
 
 @dataclass(kw_only=True)
-class Cancel:
-    """The result of a cancel."""
-
-    state: State
-    killed: int
-
-    def __post_init__(self) -> None:
-        check_range(self.killed, 0, 1 << 22, "the number of processes")
-
-
-@dataclass(kw_only=True)
-class StartAnswer:
-    """The answer to a start: the run was started, now or before."""
-
-    state: State | None = None
-    again: bool = False
-
-
-@dataclass(kw_only=True)
-class ModuleAnswer:
-    """The answer to whether a Python finds a module."""
-
-    found: bool
-    version: str = ""
-    error: str = ""
-
-    def __post_init__(self) -> None:
-        self.version, self.error = printable(self.version, 40), printable(self.error)
-
-
-@dataclass(kw_only=True)
 class Probe:
-    """The answer to a probe: what a node has."""
+    """The answer to a probe: what a node has. `modules` have their versions, None if they are missing; `missing_programs` are
+    not on its PATH. The client adds `seconds`, the time that the probe took, and `clock_skew_s`: how far the clock is ahead of
+    this computer's, to within half of that time."""
 
-    python: str
-    modules: dict[str, ModuleAnswer]
-    ports: list[int]
+    python_version: str
+    modules: dict[str, str | None]
+    free_ports: list[int]
     cores: int
     clock: float
     missing_programs: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    clock_skew_s: float = 0.0
+
+    @property
+    def missing(self) -> list[str]:
+        """The modules that its Python does not find."""
+        return [name for name, version in self.modules.items() if version is None]
 
     def __post_init__(self) -> None:
-        if not _VERSION.fullmatch(self.python):
+        if not _VERSION.fullmatch(self.python_version):
             raise ValueError("the version of Python is invalid")
+        self.modules = {name: version and printable(version, 40) for name, version in self.modules.items()}
         check_range(self.cores, 1, 1 << 16, "the number of cores")
-        check_range(self.clock, 0, LATEST_CLOCK_S, "the clock")
-        check_range(len(self.ports), 0, 1000, "the number of ports")
-        for port in self.ports:
-            check_range(port, 1, 65535, "a port")
+        check_range(self.clock, 0, MAX_CLOCK_S, "the clock")
+        check_range(len(self.free_ports), 0, 1000, "the number of ports")
 
 
 def addresses(named: dict[str, str]) -> dict[str, str]:
@@ -259,19 +240,13 @@ def addresses(named: dict[str, str]) -> dict[str, str]:
 def environment(words: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a node's description of itself, with every text shortened and made printable. Raises ValueError if it is too
     large."""
-    return None if words is None else {printable(name, 60): _make_printable(value, 4) for name, value in _few(words).items()}
+    check_range(len(json.dumps(words)), 0, MAX_ENVIRONMENT, "the length of the node's description of itself")
+    return None if words is None else {printable(name, 60): _make_printable(value) for name, value in words.items()}
 
 
-def _make_printable(value: object, depth: int) -> object:
+def _make_printable(value: object) -> object:
     if isinstance(value, str):
         return printable(value)
-    if isinstance(value, (dict, list)) and depth == 0:
-        raise ValueError("the node's description of itself is nested too deeply")
     if isinstance(value, dict):
-        return {printable(str(name), 60): _make_printable(inner, depth - 1) for name, inner in _few(value).items()}
-    return [_make_printable(inner, depth - 1) for inner in value[:1000]] if isinstance(value, list) else value
-
-
-def _few(description: dict[str, Any]) -> dict[str, Any]:
-    check_range(len(description), 0, 1000, "the number of words in the node's description of itself")
-    return description
+        return {printable(name, 60): _make_printable(inner) for name, inner in value.items()}
+    return [_make_printable(inner) for inner in value] if isinstance(value, list) else value

@@ -16,7 +16,7 @@ from gpucourse.remote import jobs
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.execute import make_thread_safe, max_files_of
 from gpucourse.remote.fleet import Fleet, combine_errors
-from gpucourse.remote.patience import COLLECT_S, Patience
+from gpucourse.remote.patience import COLLECT_S, limit_time
 from gpucourse.remote.unpack import OUTPUT_LIMIT, CollectedOutputs, MissingOutputs, OutputLimits, unpack
 from gpucourse.storage import DiskSpace
 from gpucourse.units import format_bytes
@@ -48,9 +48,26 @@ def collect(
     tell, disk = make_thread_safe(watcher), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
 
+    def fetch_once(node: Node) -> CollectedOutputs:
+        refuse_links(paths.node_outputs(node.name), paths.folder)
+        have = _list_files(paths.node_outputs(node.name))
+        request = json.dumps({"globs": list(globs), "have": have, **asdict(limits)}).encode()
+        subject = f"{node.label}: collecting its outputs"
+        with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=request) as pieces:
+            timely_pieces = limit_time(subject, pieces, COLLECT_S, until=until)
+            return unpack(node.name, timely_pieces, paths, limits, have=have, disk=disk)
+
     def fetch(node: Node) -> CollectedOutputs:
         start_s = time.monotonic()
-        collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                collected = fetch_once(node)
+                break
+            except (NodeUntrusted, Silent):
+                raise
+            except UnreachableError:
+                if not tries_left or (until is not None and time.monotonic() >= until):
+                    raise
         size = format_bytes(sum(output.bytes for output in collected.outputs))
         detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
         tell(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - start_s, detail=detail))
@@ -70,32 +87,6 @@ def collect(
         whole.refused += collected.refused
         whole.environments |= collected.environments
     return whole
-
-
-def _persistently(
-    fleet: Fleet,
-    node: Node,
-    run_id: str,
-    globs: Sequence[str],
-    paths: RunPaths,
-    limits: OutputLimits,
-    until: float | None,
-    disk: DiskSpace,
-) -> CollectedOutputs:
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            refuse_links(paths.node_outputs(node.name), paths.folder)
-            have = _list_files(paths.node_outputs(node.name))
-            request = json.dumps({"globs": list(globs), "have": have, **asdict(limits)}).encode()
-            patience = Patience(f"{node.label}: collecting its outputs", COLLECT_S, until=until)
-            with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=request) as pieces:
-                return unpack(node.name, patience.watch(pieces), paths, limits, have=have, disk=disk)
-        except (NodeUntrusted, Silent):
-            raise
-        except UnreachableError:
-            if not tries_left or (until is not None and time.monotonic() >= until):
-                raise
-    raise AssertionError
 
 
 def _list_files(root: Path) -> dict[str, list[int]]:

@@ -154,7 +154,7 @@ class Exchange:
         elif now - self._moved >= self._silence_s:
             raise self._too_late(f"nothing was heard from the command for {self._silence_s:g} s")
         elif self._input_end is None and now - self._began >= self._silence_s + self._sent / PACE:
-            raise self._too_late(f"it took only {self._sent} bytes of its input in {now - self._began:.0f} s")
+            raise self._too_late(f"the command read only {self._sent} bytes of its input in {now - self._began:.0f} s")
 
     def _check_login_shell(self, is_late: bool) -> None:
         """Check the login shell: it may print something and need a while, but neither without limit."""

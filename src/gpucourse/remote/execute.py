@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gpucourse.errors import GpucourseError, NodeUntrusted, UnreachableError
 from gpucourse.model.event import Event, NodeEvent, Watcher
@@ -28,57 +27,13 @@ MAX_FILES_OF_RUN = 128_000
 """The most files of all nodes together: a run's seal names them all, and must stay below the limit for reading a file."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodeFindings:
-    """The findings on one node. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are
-    not on its PATH; `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time of the probe."""
-
-    python_version: str
-    missing: tuple[str, ...]
-    missing_programs: tuple[str, ...]
-    cores: int
-    free_ports: tuple[int, ...]
-    clock_skew_s: float
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Findings:
-    """The findings on all nodes, by name. `port`: the first free port of the range on the first node; None if it has none."""
-
-    port: int | None
-    nodes: dict[str, NodeFindings]
-
-
 def probe(
     fleet: Fleet, *, modules: Sequence[str] = (), programs: Sequence[str] = (), ports: tuple[int, int] = PORTS
-) -> Findings:
-    """Probe every node, in one round trip each, for what a launch depends on. Raises the error of the nodes that cannot be
-    probed."""
-    findings = values(fleet.do_on_each(lambda link: _probe_node(link, modules, programs, ports)))
-    port = next(iter(findings[0].free_ports), None) if findings else None
-    return Findings(port=port, nodes={node.name: findings for node, findings in zip(fleet.nodes, findings, strict=True)})
-
-
-def _probe_node(link: Link, modules: Sequence[str], programs: Sequence[str], ports: tuple[int, int]) -> NodeFindings:
-    """Return what one node has. Raises the error of a node that cannot be probed."""
-    start_s, asked_at = time.monotonic(), time.time()
-    answer = jobs.probe(link, modules, ports, programs=programs)
-    answered_at = time.time()
-    return NodeFindings(
-        python_version=answer.python,
-        missing=tuple(name for name, module in answer.modules.items() if not module.found),
-        missing_programs=tuple(answer.missing_programs),
-        cores=answer.cores,
-        free_ports=tuple(answer.ports),
-        clock_skew_s=_skew(asked_at, answer.clock, answered_at),
-        seconds=time.monotonic() - start_s,
-    )
-
-
-def _skew(asked_at: float, clock: float, answered_at: float) -> float:
-    """Return how far a clock is ahead, at least: a time between question and answer counts as no difference."""
-    return round(max(clock - answered_at, min(0.0, clock - asked_at)), 3)
+) -> dict[str, answers.Probe]:
+    """Probe every node, in one round trip each, for what a launch depends on; return the answers by name. Raises the error of
+    the nodes that cannot be probed."""
+    probes = values(fleet.do_on_each(lambda link: jobs.probe(link, modules, ports, programs=programs)))
+    return {node.name: probe for node, probe in zip(fleet.nodes, probes, strict=True)}
 
 
 def launch(
@@ -103,19 +58,29 @@ def launch(
     commands, broken = {command.node.name: command for command in plan.commands}, faults or {}
     head_has_begun = threading.Event()
 
-    def on(node: Node) -> None:
+    def launch_on(node: Node) -> None:
         head = node.name == plan.nodes[0].name
+        start_s, step = time.monotonic(), "push"
         try:
-            signal = None if head else head_has_begun
+            link = fleet.link(node)
+            detail = format_bytes(push(link, wrapped))
+            tell(NodeEvent(node=node.name, step=step, ok=True, seconds=time.monotonic() - start_s, detail=detail))
+            if not head:
+                head_has_begun.wait()
             order = {"drill": dict(broken[node.name])} if node.name in broken else {}
             more = {"collected": list(collected), **({"secrets": dict(secrets)} if secrets else {})}
             spec = {**_spec(plan, commands[node.name], wrapped), **more, **order}
-            _launch_on(fleet, fleet.link(node), spec, wrapped, tell, signal)
+            start_s, step = time.monotonic(), "start"
+            _start(fleet, link, spec, ANSWER_S + sum(parcel.size for parcel in wrapped) / COPY_PACE)
+            tell(NodeEvent(node=node.name, step=step, ok=True, seconds=time.monotonic() - start_s))
+        except GpucourseError as error:
+            tell(NodeEvent(node=node.name, step=step, ok=False, seconds=time.monotonic() - start_s, detail=error.what))
+            raise
         finally:
             if head:
                 head_has_begun.set()  # also if it failed: the others must not wait for ever
 
-    outcomes = fleet.each_node(on, plan.nodes)
+    outcomes = fleet.each_node(launch_on, plan.nodes)
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
         fleet.do_on_each(lambda link: jobs.cancel(link, [plan.run_id], 1.0), plan.nodes)
         raise combine_errors(failed, of=len(outcomes))
@@ -126,7 +91,7 @@ def max_files_of(nodes: int) -> int:
     return max(1, min(MAX_FILES, MAX_FILES_OF_RUN // max(1, nodes)))
 
 
-def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[answers.Cancel]]:
+def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[answers.State]]:
     """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it will never
     begin.
 
@@ -139,13 +104,13 @@ def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s:
     """End several runs, given the names of their nodes, in one request to each node. Return those that have ended on all
     nodes."""
 
-    def ask(link: Link) -> dict[str, answers.Cancel]:
+    def ask(link: Link) -> dict[str, answers.State]:
         return jobs.cancel(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
 
     remaining = {run: set(nodes) for run, nodes in nodes_of_run.items()}
     for outcome in fleet.do_on_each(ask):
-        for run, result in (outcome.value or {}).items():
-            if result.state == "ended":
+        for run, state in (outcome.value or {}).items():
+            if state == "ended":
                 remaining[run].discard(outcome.node.name)
     return {run for run, nodes in remaining.items() if not nodes}
 
@@ -154,30 +119,6 @@ def states(fleet: Fleet, run_id: str) -> dict[str, answers.JobState]:
     """Return the state of the run on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
     job_states = values(fleet.do_on_each(lambda link: jobs.states(link, [run_id])[run_id]))
     return {node.name: state for node, state in zip(fleet.nodes, job_states, strict=True)}
-
-
-def _launch_on(
-    fleet: Fleet,
-    link: Link,
-    spec: dict[str, object],
-    wrapped: Sequence[Parcel],
-    tell: Watcher,
-    signal: threading.Event | None,
-) -> None:
-    """Push, then start the run of `spec` once `signal` is set."""
-    start_s = time.monotonic()
-    step, detail = "push", ""
-    try:
-        detail = format_bytes(push(link, wrapped))
-        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - start_s, detail=detail))
-        if signal is not None:
-            signal.wait()
-        start_s, step = time.monotonic(), "start"
-        _start(fleet, link, spec, ANSWER_S + sum(parcel.size for parcel in wrapped) / COPY_PACE)
-        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - start_s))
-    except GpucourseError as error:
-        tell(NodeEvent(node=link.node.name, step=step, ok=False, seconds=time.monotonic() - start_s, detail=error.what))
-        raise
 
 
 def _start(fleet: Fleet, link: Link, spec: dict[str, object], timeout_s: float) -> None:

@@ -184,7 +184,7 @@ class _NodeFollower(threading.Thread):
         self._fleet, self._run_id, self._node, self._state = fleet, job.run_id, node, state
         self._give_up_s, self._silence_s = times.give_up_s, times.silence_s
         self._scheduled = job.scheduled
-        self._hosts, self._ranks = job.hosts, job.world_size or MAX_RANKS
+        self._hosts, self._ranks = job.hosts if job.scheduled else (), job.world_size or MAX_RANKS
         self._max_logs = count_possible_logs(self._ranks, job.hosts) if job.scheduled else MAX_LOGS
         self.logs: dict[LogOwner, LogFile] = {}
         self._named: dict[int, LogOwner] = {}
@@ -232,7 +232,7 @@ class _NodeFollower(threading.Thread):
         """Read until this connection ends; return True if the run has ended on this node."""
         self._take_up_logs()
         sizes = {owner: log.size for owner, log in self.logs.items()}
-        words, stdin = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
+        words, stdin = make_question(self._run_id, self._node, sizes)
         link = self._fleet.link(self._node)
         with jobs.stream_verb(link, *words, stdin=stdin, silence_s=self._silence_s) as pieces:
             for kind, stream, offset, payload in answers.read_frames(self._node.label, pieces):
@@ -251,11 +251,11 @@ class _NodeFollower(threading.Thread):
             self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.LogName))
         elif kind == frames.RANK:
             rank_end = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
-            if not 0 < stream <= self._state.ranks or (rank_end.node not in {"", name} and not self._scheduled):
-                raise self._distrust("how a rank ended", f"there is no rank {stream - 1} on {rank_end.node or name}")
+            if rank_end.rank >= self._state.ranks or (rank_end.node not in {"", name} and not self._scheduled):
+                raise self._distrust("how a rank ended", f"there is no rank {rank_end.rank} on {rank_end.node or name}")
             if rank_end.restart > self._state.result.max_restarts:
                 raise self._distrust("how a rank ended", f"it was never restarted {rank_end.restart} times")
-            self._state.record_exit(jobs.rank_exit(rank_end.node or name, stream - 1, rank_end))
+            self._state.record_exit(jobs.rank_exit(name, rank_end))
         elif kind == frames.END:
             limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd, **limits)
@@ -270,8 +270,8 @@ class _NodeFollower(threading.Thread):
         return answers.make_untrusted_error(self._node.label, subject, reason)
 
     def _keep_name(self, stream: int, named: answers.LogName) -> None:
-        if not self._scheduled or stream >= MAX_LOGS:
-            raise self._distrust("the name of a log", "no such log was asked for")
+        if stream >= MAX_LOGS:
+            raise self._distrust("the name of a log", f"there is no log {stream}")
         node, rank = named.node or self._node.name, named.rank
         if self._hosts is not None and node not in {*self._hosts, self._node.name}:
             raise self._distrust("the name of a log", f"{node} is not a node of this lab")
@@ -281,11 +281,9 @@ class _NodeFollower(threading.Thread):
 
     def _whose(self, stream: int) -> LogOwner:
         """Return the node and the rank (None: the launcher) that a stream belongs to."""
-        if not self._scheduled and stream <= self._state.ranks:
-            return self._node.name, None if stream == frames.LAUNCHER else stream - 1
-        if self._scheduled and stream in self._named:
-            return self._named[stream]
-        raise self._distrust("a piece of a log", f"there is no log {stream}")
+        if stream not in self._named:
+            raise self._distrust("a piece of a log", f"there is no log {stream}")
+        return self._named[stream]
 
     def _take_up_logs(self) -> None:
         """Open the logs that are here already."""

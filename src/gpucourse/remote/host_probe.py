@@ -8,13 +8,15 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from gpucourse.errors import MissingError
 from gpucourse.outside.names import printable
 from gpucourse.ports import Link
 from gpucourse.remote import answers
-from gpucourse.remote.jobs import failure
+from gpucourse.remote.agent import machine
+from gpucourse.remote.jobs import estimate_skew, failure
 from gpucourse.remote.patience import ANSWER_S
 
 PYTHONS = (
@@ -28,44 +30,10 @@ PYTHONS = (
     "~/venv/bin/python",
     "~/.venv/bin/python",
 )
-OLDEST_PYTHON = (3, 8)
+MIN_PYTHON = (3, 8)
 _PROGRAM = re.compile(r"/[^\x00-\x1f\x7f'\"$`;&|<>()*?\\!#~]{1,1000}")
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
-_LOOK = """
-import importlib.util, json, os, socket, subprocess, sys, time
-def said(*words):
-    try:
-        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20)
-        return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
-    except Exception:
-        return ""
-def text(path):
-    try:
-        with open(path) as file: return file.read().strip()
-    except OSError:
-        return ""
-def addresses():
-    import fcntl, struct
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for _, name in socket.if_nameindex():
-            try:
-                yield name, socket.inet_ntoa(fcntl.ioctl(sock, 0x8915, struct.pack("256s", name.encode()[:15]))[20:24])
-            except OSError:
-                pass
-def submits_only():
-    name, nodes = os.uname().nodename.lower(), said("sinfo", "-h", "-a", "-N", "-o", "%n").lower().split()
-    return bool(nodes) and name not in nodes and name.split(".")[0] not in nodes
-home = os.path.realpath(os.path.expanduser("~"))
-room, place = os.statvfs(home), os.stat(home)
-gpus = [line.split(" (UUID")[0].partition(": ")[2] for line in said("nvidia-smi", "-L").splitlines() if line.startswith("GPU ")]
-print(json.dumps({
-    "python": sys.executable, "version": "%d.%d.%d" % sys.version_info[:3],
-    "torch": importlib.util.find_spec("torch") is not None,
-    "gpus": gpus, "hostname": socket.gethostname(), "boot": text("/proc/sys/kernel/random/boot_id"),
-    "folder": home, "inode": place.st_ino, "device": place.st_dev, "disk_free_bytes": room.f_bavail * room.f_frsize,
-    "addresses": dict(addresses()), "clock": time.time(), "login_node": submits_only(),
-}))
-"""
+_LOOK = Path(machine.__file__).read_text(encoding="utf-8") + "print(json.dumps(look()))\n"
 # Whatever this Python prints when it starts comes before its answer.
 _LOOK_WITH_EACH = """look={look}
 for python in {pythons}; do
@@ -76,14 +44,14 @@ done
 true"""
 _OURS = """
 import hashlib, json, os, pwd, shutil, signal, sys, time
-wanted = json.loads(sys.stdin.read())
+request = json.loads(sys.stdin.read())
 homes = [os.environ.get("HOME") or os.path.expanduser("~")]
-if wanted["shared"]:  # as the client names it, to the letter: links are named by a digest of the path
-    homes.append("%s/gpucourse-%s" % (wanted["shared"], pwd.getpwuid(os.geteuid()).pw_name))
+if request["shared"]:  # as the client names it, to the letter: links are named by a digest of the path
+    homes.append("%s/gpucourse-%s" % (request["shared"], pwd.getpwuid(os.geteuid()).pw_name))
 bases = [os.path.join(home, ".gpucourse") for home in homes]
 labs, jobs = [os.path.join(base, "labs") for base in bases], [os.path.join(base, "jobs") for base in bases]
-mine = [os.path.join(folder, wanted["uid"]) for folder in labs]
-runs = [os.path.join(folder, run) for folder in jobs for run in wanted["runs"]]
+marks = [os.path.join(folder, request["uid"]) for folder in labs]
+runs = [os.path.join(folder, run) for folder in jobs for run in request["runs"]]
 def links():
     for run in runs:
         for start in ("/tmp/gpucourse-", os.path.join(os.path.dirname(os.path.dirname(run)), "tmp-")):
@@ -92,15 +60,15 @@ def links():
             except OSError: continue
             if ours: yield link
 def alive():
-    marks = ["GPUCOURSE_RUN_DIR=" + run for run in runs]
+    variables = ["GPUCOURSE_RUN_DIR=" + run for run in runs]
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
             try:
                 with open("/proc/%s/environ" % name, "rb") as file: words = file.read().decode("utf-8", "replace").split("\\0")
-                with open("/proc/%s/stat" % name) as file: gone = file.read().rpartition(")")[2].split()[0] in "ZX"
+                with open("/proc/%s/stat" % name) as file: state = file.read().rpartition(")")[2].split()[0]
             except OSError:
                 continue
-            if not gone and any(mark in words for mark in marks): yield int(name)
+            if state not in "ZX" and any(variable in words for variable in variables): yield int(name)
 def end():
     for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 10.0)):
         until = time.monotonic() + patience
@@ -111,19 +79,19 @@ def end():
 def listed(folder):
     try: return os.listdir(folder)
     except OSError: return []
-if wanted["verb"] == "mark":
-    if wanted["shared"] and not os.path.isdir(wanted["shared"]):
-        sys.exit("there is no folder %s, the shared_folder of gpucourse.yaml" % wanted["shared"])
-    for mark in mine:
+if request["verb"] == "mark":
+    if request["shared"] and not os.path.isdir(request["shared"]):
+        sys.exit("there is no folder %s, the shared_folder of gpucourse.yaml" % request["shared"])
+    for mark in marks:
         try:
             os.makedirs(os.path.dirname(mark), 0o700, exist_ok=True)
-            with open(mark, "w") as file: json.dump(wanted, file)
+            with open(mark, "w") as file: json.dump(request, file)
         except OSError as error: sys.exit("%s cannot be written: %s" % (mark, error.strerror))
-if wanted["verb"] == "clear":
+if request["verb"] == "clear":
     end()
     for link in links(): os.unlink(link)
     for run in runs: shutil.rmtree(run, ignore_errors=True)
-    for mark in mine:
+    for mark in marks:
         try: os.unlink(mark)
         except OSError: pass
     for base in bases:
@@ -135,8 +103,8 @@ if wanted["verb"] == "clear":
         except OSError: pass
 found = [("process", str(pid)) for pid in alive()] + [("link", path) for path in links()]
 found += [("folder", path) for path in runs if os.path.lexists(path)]
-found += [("mark", path) for path in mine if os.path.lexists(path)]
-print(json.dumps({"found": found, "others": len(listed(labs[0])) - os.path.lexists(mine[0])}))
+found += [("mark", path) for path in marks if os.path.lexists(path)]
+print(json.dumps({"found": found, "others": len(listed(labs[0])) - os.path.lexists(marks[0])}))
 """
 
 
@@ -178,7 +146,7 @@ class HostFacts:
             raise ValueError("the version of its Python is invalid")
         answers.check_range(len(self.gpus), 0, 64, "the number of GPUs")
         answers.check_range(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
-        answers.check_range(self.clock, 0, answers.LATEST_CLOCK_S, "the clock")
+        answers.check_range(self.clock, 0, answers.MAX_CLOCK_S, "the clock")
         answers.folder(self.folder)
         self.gpus = [printable(gpu, 80) for gpu in self.gpus]
         self.hostname, self.boot = printable(self.hostname, 253), printable(self.boot, 80)
@@ -209,12 +177,11 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
     words = " ".join(f'"$HOME"/{shlex.quote(name[2:])}' if name.startswith("~/") else shlex.quote(name) for name in pythons)
     asked_at = time.time()
     result = link.run(_LOOK_WITH_EACH.format(look=shlex.quote(_LOOK), pythons=words), timeout_s=ANSWER_S)
-    answered = time.time()
     reports = [
         answers.parse(link.node.label, "its report on itself", line, HostFacts)
         for line in result.stdout.splitlines()[: len(pythons)]
     ]
-    usable = [answer for answer in reports if tuple(map(int, answer.version.split(".")))[:2] >= OLDEST_PYTHON]
+    usable = [answer for answer in reports if tuple(map(int, answer.version.split(".")))[:2] >= MIN_PYTHON]
     best = next((answer for answer in usable if answer.torch), usable[0] if usable else None)
     if best is None:
         older = ", ".join(f"{answer.python} is {answer.version}" for answer in reports)
@@ -223,8 +190,7 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
             hint="name it in gpucourse.yaml: node_python: /home/me/venv/bin/python for all machines, or for this one alone: "
             f"host_pythons: {{{link.node.label}: /home/me/venv/bin/python}}",
         )
-    late, skew = answered - asked_at, best.clock - answered
-    best.clock_skew_s = 0.0 if abs(skew) <= late else skew
+    best.clock_skew_s = estimate_skew(asked_at, best.clock)
     return best
 
 
@@ -253,7 +219,7 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = ""
     belongings = answers.parse(link.node.label, subject, result.stdout, Belongings)
     for kind, name in belongings.found:
         if not _is_of_request(kind, name, uid, runs):
-            raise answers.make_untrusted_error(link.node.label, subject, f"{printable(name, 80)} is none of them")
+            raise answers.make_untrusted_error(link.node.label, subject, f"{printable(name, 80)} is not one of them")
     return belongings
 
 

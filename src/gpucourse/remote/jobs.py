@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError, UsageError
 from gpucourse.model.node import Node
@@ -19,6 +20,7 @@ from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.names import printable
 from gpucourse.ports import CommandResult, Link
 from gpucourse.remote import answers, slurm_refusals
+from gpucourse.remote.agent.tar import make_member, write_tar
 from gpucourse.remote.exchange import EndedEarly
 from gpucourse.remote.login_shell import last_words
 from gpucourse.remote.patience import AFTER_CANCEL_S, ANSWER_S
@@ -33,20 +35,12 @@ must be within the limits of `answers.parse`."""
 _END_S = 0.5
 """The time in which a busy node ends one of several runs: measured under Slurm, at load 50."""
 
-_INSTALL = """
-import json, os, shutil, sys
-folder, files = sys.argv[1], json.loads(sys.stdin.buffer.read().decode())
-aside = "%s.%d" % (folder, os.getpid())
-for name, text in files.items():
-    os.makedirs(os.path.dirname(os.path.join(aside, name)), 0o700, exist_ok=True)
-    with open(os.path.join(aside, name), "wb") as file:
-        file.write(text.encode())
-try:
-    os.rename(aside, folder)
-except OSError:
-    shutil.rmtree(aside)
-    if not os.path.exists(os.path.join(folder, "__main__.py")): raise
-"""
+# A tar that was cut between two members looks complete to tar: only the last member shows that it is whole. Another command
+# that installs the agent meanwhile does no harm: its whole folder is then inside this one, and unused.
+_INSTALL = (
+    "set -e; umask 077; mkdir -p .gpucourse; aside=$(mktemp -d .gpucourse/agent-new.XXXXXX); trap 'rm -rf \"$aside\"' EXIT; "
+    'tar -xf - -C "$aside"; [ -e "$aside/__main__.py" ]; mv "$aside" {folder}'
+)
 
 
 def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
@@ -77,37 +71,37 @@ def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
     message = last_words(stderr, 800) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
         return StorageError(
-            f"{node.label}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {message})"
+            f"{node.label}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it printed: {message})"
         )
     if b"Read-only file system" in stderr:
         return StorageError(
             f"{node.label}: the home folder there cannot be written: read-only file system",
-            hint=f"ask whoever manages the machine for a writable home folder (it said: {message})",
+            hint=f"ask whoever manages the machine for a writable home folder (it printed: {message})",
         )
     return UnreachableError(
-        f"{node.label}: {verb} ended there with code {code}; it said: {message}",
+        f"{node.label}: {verb} ended there with code {code} and printed: {message}",
         hint="gpucourse ssh looks at the node; gpucourse deploy repairs it",
     )
 
 
-def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> answers.StartAnswer:
+def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> dict[str, Any]:
     """Start a run. The request can be repeated when an answer was lost: it never starts a run twice."""
-    return call(link, "start", answers.StartAnswer, stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
+    return call(link, "start", dict[str, Any], stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
 
 
 def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
     """Return the states of these runs on this node (at most RUNS_IN_REQUEST), in one request. A run whose supervisor vanished
-    is ended for good. Of several runs, those are missing of which Slurm reports nothing."""
+    is ended for good. If there are several, the result lacks those of which Slurm reports nothing."""
     states = call(link, "states", dict[str, answers.JobState], *run_ids)
     _check_requested(link, "states", states, run_ids)
     return states
 
 
-def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.Cancel]:
+def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.State]:
     """End every process of these runs on this node (at most RUNS_IN_REQUEST), in one request: TERM, after `grace_s` KILL. The
-    request can be repeated. Of several runs, those are missing that Slurm could not end."""
+    request can be repeated. If there are several, the result lacks those that Slurm could not end."""
     within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
-    results = call(link, "cancel", dict[str, answers.Cancel], f"{grace_s:g}", *run_ids, timeout_s=within_s)
+    results = call(link, "cancel", dict[str, answers.State], f"{grace_s:g}", *run_ids, timeout_s=within_s)
     _check_requested(link, "cancel", results, run_ids)
     return results
 
@@ -115,7 +109,7 @@ def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answ
 def _check_requested(link: Link, verb: str, reported: Iterable[str], requested: Sequence[str]) -> None:
     """Raise NodeUntrusted for a report on other runs, or for none on the only one."""
     if not set(reported) <= set(requested) or (len(requested) == 1 and not reported):
-        reason = "it does not report on the runs that were asked for"
+        reason = "it does not report on the runs in the request"
         raise answers.make_untrusted_error(link.node.label, f"its answer to {verb}", reason)
 
 
@@ -132,8 +126,7 @@ def probe(
     programs: Sequence[str] = (),
     versions: bool = False,
 ) -> answers.Probe:
-    """Return what the node has: Python, modules (their `versions` need more time), programs, free ports, disk, cores,
-    interfaces.
+    """Return what the node has: Python, modules (their `versions` need more time), programs, free ports, cores.
 
     Raises NodeUntrusted if it reports a module, program or port that is not in the request.
     """
@@ -146,13 +139,21 @@ def probe(
         "last_port": ports[1],
     }
     # As an argument: the first command on a connection waits a round trip for its input.
+    start_s, asked_at = time.monotonic(), time.time()
     answer = call(link, "probe", answers.Probe, json.dumps(request))
+    answer.seconds, answer.clock_skew_s = time.monotonic() - start_s, estimate_skew(asked_at, answer.clock)
     has_others = set(answer.modules) != set(modules) or not set(answer.missing_programs) <= set(programs)
-    if has_others or not all(ports[0] <= port <= ports[1] for port in answer.ports):
+    if has_others or not all(ports[0] <= port <= ports[1] for port in answer.free_ports):
         raise answers.make_untrusted_error(
-            link.node.label, "its answer to probe", "it reports modules, programs or ports that were not asked for"
+            link.node.label, "its answer to probe", "it reports modules, programs or ports that are not in the request"
         )
     return answer
+
+
+def estimate_skew(asked_at: float, clock: float) -> float:
+    """Return how far a node's clock that was just read is ahead of this one, at least: a time since the question counts as no
+    difference."""
+    return round(max(clock - time.time(), min(0.0, clock - asked_at)), 3)
 
 
 @contextmanager
@@ -188,11 +189,9 @@ def _complaint(output: bytes) -> answers.AgentComplaint | None:
 
 def install(link: Link) -> None:
     """Push the agent. Doing it twice at the same time does no harm."""
-    line = shlex.join([link.node.python, "-I", "-S", "-c", _INSTALL, _FOLDER])
-    result = link.run(f"mkdir -p -m 700 .gpucourse && exec {line}", stdin=_BUNDLE)
+    result = link.run(_INSTALL.format(folder=_FOLDER), stdin=_BUNDLE)
     if result.code != 0:
-        no_python = result.code in (126, 127)
-        raise _no_python(link.node) if no_python else failure(link.node, "install", result.code, result.stderr)
+        raise failure(link.node, "install", result.code, result.stderr)
 
 
 def command(node: Node, verb: str, *args: str) -> str:
@@ -209,9 +208,9 @@ def node_exit(node: str, end: answers.NodeEnd) -> NodeExit:
     return NodeExit(node=node, code=end.code, reason=end.reason, seconds=end.seconds, killed=end.killed)
 
 
-def rank_exit(node: str, rank: int, end: answers.RankEnd) -> RankExit:
+def rank_exit(node: str, end: answers.RankEnd) -> RankExit:
     """Return the end of a rank, from the agent's answer."""
-    return RankExit(node=node, rank=rank, code=end.code, at=end.at, restart=end.restart, group=end.group)
+    return RankExit(node=end.node or node, rank=end.rank, code=end.code, at=end.at, restart=end.restart, group=end.group)
 
 
 def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError:
@@ -239,20 +238,17 @@ def _no_python(node: Node) -> MissingError:
 
 
 def _bundle() -> bytes:
-    """Return the agent as a JSON object of file names and texts, with its extension of torch; without bytecode, links or
-    anything else of gpucourse."""
+    """Return the agent as a tar, with its extension of torch; without bytecode, links or anything else of gpucourse."""
     place, source = "gpucourse/remote/agent", Path(__file__).parent / "agent"
     files = {}
     for path in sorted(source.rglob("*")):
         if path.is_file() and path.suffix != ".pyc":
             name = path.relative_to(source).as_posix()
             key = name if name.startswith("torch_extension/") else f"{place}/{name}"
-            files[key] = path.read_text(encoding="utf-8")
-    main = (
-        "import sys\nfrom gpucourse.remote.agent.main import agent_folder, main\nsys.exit(main(sys.argv[1:], agent_folder()))\n"
-    )
-    files |= {"__main__.py": main, "gpucourse/__init__.py": "", "gpucourse/remote/__init__.py": ""}
-    return json.dumps(files).encode()
+            files[key] = path.read_bytes()
+    main = b"import sys\nfrom gpucourse.remote.agent.main import main\nsys.exit(main(sys.argv[1:]))\n"
+    files |= {"gpucourse/__init__.py": b"", "gpucourse/remote/__init__.py": b"", "__main__.py": main}
+    return b"".join(write_tar((make_member(name, len(content)), (content,)) for name, content in files.items()))
 
 
 _BUNDLE = _bundle()

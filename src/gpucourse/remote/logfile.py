@@ -13,7 +13,6 @@ from pathlib import Path
 from gpucourse.errors import StorageError
 from gpucourse.model.node import Node
 from gpucourse.remote import answers
-from gpucourse.remote.agent import frames
 from gpucourse.storage import make_folder, storing
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links
@@ -114,9 +113,11 @@ def count_possible_logs(ranks: int, hosts: Collection[str] | None) -> int:
     return min(2 * ranks + (2 * ranks if hosts is None else len(hosts)) + 1, MAX_LOGS)
 
 
-def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, scheduled: bool) -> tuple[list[str], bytes]:
+def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int]) -> tuple[list[str], bytes]:
     """Return the request to a node, the words of its command and its input, given how many bytes of its logs are here."""
-    offsets = [f"{_name_log(node, owner, scheduled=scheduled)}={size}" for owner, size in sizes.items()]
+    offsets = [
+        f"{'' if host == node.name else host}/{'-' if rank is None else rank}={size}" for (host, rank), size in sizes.items()
+    ]
     if len(offsets) > _OFFSETS_IN_COMMAND:
         return ["follow", run_id, "-"], "\n".join(offsets).encode()
     return ["follow", run_id, *offsets], b""
@@ -125,11 +126,3 @@ def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, sch
 def find_logs(node: Node, paths: RunPaths, *, scheduled: bool) -> dict[LogOwner, Path]:
     """Return the logs that are here already: those of the node, or of all nodes for a run under Slurm."""
     return {owner: path for owner, path in paths.all_logs().items() if scheduled or owner[0] == node.name}
-
-
-def _name_log(node: Node, owner: LogOwner, *, scheduled: bool) -> str:
-    """Return the name of that log in the node's agent."""
-    host, rank = owner
-    if scheduled:
-        return f"{'' if host == node.name else host}/{'-' if rank is None else rank}"
-    return str(frames.LAUNCHER if rank is None else rank + 1)

@@ -43,42 +43,25 @@ def extra_s(count: int) -> float:
     return min(count / PACE, MAX_EXTRA_S)
 
 
-class Patience:
-    """The time limit of one answer: `seconds`, and more for every byte of it, at PACE and up to MAX_EXTRA_S; never longer than
-    `until` (by the monotonic clock)."""
-
-    def __init__(
-        self,
-        subject: str,
-        seconds: float,
-        *,
-        until: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._what, self._seconds, self._until, self._clock = subject, seconds, until, clock
-        self._began, self._bytes = clock(), 0
-
-    def count_bytes(self, count: int) -> None:
-        """Count bytes that arrived. Raises UnreachableError if the time is over."""
-        self._bytes += count
-        self.check()
-
-    def check(self) -> None:
-        """Check the time limit. Raises UnreachableError if the time is over."""
-        now = self._clock()
-        if self._until is not None and now >= self._until:
-            raise self._make_error(now, "the time limit for all nodes together has passed")
-        if now - self._began >= self._seconds + extra_s(self._bytes):
-            raise self._make_error(now, f"{self._bytes} bytes arrived meanwhile")
-
-    def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the same pieces, until the time is over."""
-        for piece in pieces:
-            self.count_bytes(len(piece))
-            yield piece
-
-    def _make_error(self, now: float, reason: str) -> UnreachableError:
-        return UnreachableError(
-            f"{self._what} took longer than {now - self._began:.0f} s: {reason}",
-            hint="the node or the line to it is overloaded or frozen: gpucourse status",
-        )
+def limit_time(
+    subject: str,
+    pieces: Iterable[bytes],
+    seconds: float,
+    *,
+    until: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[bytes]:
+    """Yield the pieces of one answer for at most `seconds`, and more for every byte of it, at PACE and up to MAX_EXTRA_S; never
+    longer than `until` (by the monotonic clock). Raises UnreachableError when the time is over."""
+    start_s, received = clock(), 0
+    for piece in pieces:
+        received += len(piece)
+        now = clock()
+        is_late = until is not None and now >= until
+        if is_late or now - start_s >= seconds + extra_s(received):
+            reason = "the time limit for all nodes together has passed" if is_late else f"{received} bytes arrived meanwhile"
+            raise UnreachableError(
+                f"{subject} took longer than {now - start_s:.0f} s: {reason}",
+                hint="the node or the line to it is overloaded or frozen: gpucourse status",
+            )
+        yield piece

@@ -26,7 +26,6 @@ _TELLING = 4  # silent ranks named one by one; more are counted
 class _Rank:
     heard: float
     last: bytes = b""
-    named: bool = False
     ended: bool = False
     kept: Silence | None = None
 
@@ -45,7 +44,7 @@ class SilenceMonitor:
         """Record that the rank printed this."""
         with self._lock:
             rank_state = self._ranks.setdefault((node, rank), _Rank(self._clock()))
-            rank_state.heard, rank_state.named, rank_state.kept = self._clock(), False, None
+            rank_state.heard, rank_state.kept = self._clock(), None
             rank_state.last = (rank_state.last + data)[-_LAST_BYTES:]
 
     def note_ended(self, node: str, rank: int | None = None) -> None:
@@ -56,13 +55,10 @@ class SilenceMonitor:
                     rank_state.ended = True
 
     def list_newly_silent(self) -> list[Silence]:
-        """Return the ranks to name now: silent for longer than the limit and not named since their last output."""
+        """Return the ranks to name now: silent for longer than the limit and not remembered since their last output."""
         silent = [] if self.limit_s is None else self.quiet(self.limit_s)
         with self._lock:
-            fresh = [silence for silence in silent if not self._ranks[silence.node, silence.rank].named]
-            for silence in fresh:
-                self._ranks[silence.node, silence.rank].named = True
-        return fresh
+            return [silence for silence in silent if self._ranks[silence.node, silence.rank].kept is None]
 
     def quiet(self, for_s: float) -> list[Silence]:
         """Return every rank that has not ended and has printed nothing for that long."""

@@ -68,21 +68,14 @@ class Partition:
 
 @dataclass(kw_only=True)
 class SlurmCluster:
-    """The facts about a cluster. `home` is the folder of runs on the node that accepts jobs.
+    """The facts about a cluster. `batch_partition` and `session_partition` are what the login on the node that accepts jobs
+    sets for sbatch and for srun; empty if it sets none."""
 
-    `batch_partition` and `session_partition` are what the login there sets for sbatch and for srun; empty if it sets none.
-    """
-
-    version: str
-    user: str
-    home: str
     partitions: Sequence[Partition]
     batch_partition: str = ""
     session_partition: str = ""
 
     def __post_init__(self) -> None:
-        self.version, self.user = printable(self.version, 60), printable(self.user, 60)
-        answers.folder(self.home)
         for names in filter(None, (self.batch_partition, self.session_partition)):
             _check_partitions(names)
 
@@ -132,7 +125,7 @@ class SessionState:
         self.rows = answers.check_rows(self.rows)
         for name, place in self.places.items():
             if name != "TMPDIR" and name not in CACHES:
-                raise ValueError("a variable was not asked for")
+                raise ValueError("it names a variable that is not in the request")
             answers.folder(place)
         answers.check_range(self.gpus, 0, 1 << 16, "the number of GPUs")
         answers.folder(self.work)

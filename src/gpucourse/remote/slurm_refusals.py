@@ -1,6 +1,6 @@
 """The error messages of Slurm's commands: for each, the type of error, its meaning in our words, and what fixes it.
 
-A message that is not in the table is shown in Slurm's own words.
+A message that is not in the table is shown as Slurm wrote it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TABLE = (
     _KnownError(
         r"temporarily unable to accept job",
         InfrastructureError,
-        "the cluster has as many jobs as it takes (MaxJobCount)",
+        "the cluster has as many jobs as it accepts (MaxJobCount)",
         "gpucourse ssh 2 -- squeue shows them; when some have ended, type the same again",
     ),
     _KnownError(
@@ -90,7 +90,7 @@ _TABLE = (
     _KnownError(
         r"[Rr]equested time limit is invalid|time limit.*exceed",
         UsageError,
-        "the time limit is not one that the partition takes",
+        "the partition does not allow this time limit",
         "--timeout 10m asks for less; gpucourse ssh 2 -- \"sinfo -o '%P %l'\" shows the limits",
     ),
     _KnownError(
@@ -102,8 +102,8 @@ _TABLE = (
     _KnownError(
         r"Invalid job array specification",
         UsageError,
-        "what --array says is no array, or has a number that this cluster does not take: the highest is its MaxArraySize less "
-        "one",
+        "the value of --array is not an array, or has a number that this cluster does not accept: the highest is its "
+        "MaxArraySize less one",
         "gpucourse ssh 2 -- 'scontrol show config | grep MaxArraySize' shows it; a smaller --array, or several files",
     ),
     _KnownError(

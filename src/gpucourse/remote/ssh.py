@@ -40,7 +40,7 @@ WINDOW = 4 << 20
 _REFUSED_S = 5.0  # the time that a server may refuse another channel before that counts as final
 _ALIVE_EVERY_S = 15.0
 _SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # the signature algorithm that a key of that kind uses today
-# A missing shared folder is not made: it is a wrong name, or a file system that is not mounted.
+# A missing shared folder is not made: its name is wrong, or its file system is not mounted.
 _ENTER = 'HOME={shared}/gpucourse-"$(id -un)"; export HOME; [ -d "$HOME" ] || mkdir -m 700 "$HOME"; cd "$HOME" || exit 73; '
 
 
@@ -65,13 +65,16 @@ class SshTransport:
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file
-        self._keys: dict[Path, paramiko.PKey] = {}
-        self._lock = threading.Lock()
 
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S, shared: str = "") -> SshLink:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
         file = Path(node.key) if node.key else self._key_file
-        key, pinned = self._private_key(file), parse_pinned_keys(node)
+        try:
+            read_named(file, MAX_KEY)  # reading a device or a pipe would never end
+            key = paramiko.PKey.from_path(file)
+        except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
+            raise _make_key_error(file, error, is_own=file == self._key_file) from error
+        pinned = parse_pinned_keys(node)
         with _closed_on_error(dial(node, timeout_s)) as sock:
             transport = _negotiate(node, sock, pinned[0][0], timeout_s)
         with _closed_on_error(transport):
@@ -80,16 +83,6 @@ class SshTransport:
                 raise make_other_key_error(node, fingerprint(server_key.asbytes()))
             _authenticate(node, transport, key, file)
         return SshLink(node, transport, shared)
-
-    def _private_key(self, file: Path) -> paramiko.PKey:
-        with self._lock:
-            if file not in self._keys:
-                try:
-                    read_named(file, MAX_KEY)  # reading a device or a pipe would never end
-                    self._keys[file] = paramiko.PKey.from_path(file)
-                except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-                    raise _make_key_error(file, error, is_own=file == self._key_file) from error
-            return self._keys[file]
 
 
 class SshLink:
@@ -152,7 +145,7 @@ class SshLink:
             self._places.release()
 
     def _start(self, line: str, timeout_s: float) -> paramiko.Channel:
-        """Start a command line on a channel of its own; meanwhile open the next one ahead, which saves it a round trip."""
+        """Start a command line on a channel; meanwhile open one ahead, which saves the next command a round trip."""
         guard = threading.Timer(timeout_s, self._transport.close)  # exec_command waits without a limit
         guard.daemon = True
         guard.start()

@@ -22,19 +22,19 @@ _HOST = re.compile(
     r"^(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[^@:\s\[\]-][^@:\s\[\]]*))(?::(?P<port>\d+))?$"
 )
 ASK_S = 20.0
-"""Until ssh or ssh-keygen has said what it reads in its own files."""
+"""Until ssh or ssh-keygen has printed what its files contain."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SshRoute:
-    """The way to reach a machine. `said` is what the learner typed for it; `keys` are private keys of theirs that could open
+    """The way to reach a machine. `typed` is what the learner typed for it; `keys` are private keys of theirs that could open
     it.
 
     `host_keys` are the keys that their known hosts have for it (`ssh-ed25519 AAAA...`), several if machines share the name,
     empty if they have none; `known_as` is its name there.
     """
 
-    said: str
+    typed: str
     address: str
     port: int
     user: str
@@ -64,7 +64,7 @@ def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
     known_as = alias or (name if number == 22 else f"[{name}]:{number}")
     keys = [_expand_home(file, home) for file in options.get("identityfile", [])]
     return SshRoute(
-        said=text,
+        typed=text,
         address=name,
         port=number,
         user=options.get("user", [getpass.getuser()])[0],
@@ -133,7 +133,7 @@ def _proxy(options: Mapping[str, list[str]]) -> str:
 
 
 def _list_known_hosts_files(line: str, home: Path) -> list[Path]:
-    """Return the learner's files of known hosts. OpenSSH names its own two below the home folder in the user database."""
+    """Return the learner's files of known hosts. By default OpenSSH names two below the home folder in the user database."""
     folder = _get_registered_home() / ".ssh"
     if line == f"{folder}/known_hosts {folder}/known_hosts2":
         return [home / ".ssh" / name for name in ("known_hosts", "known_hosts2")]

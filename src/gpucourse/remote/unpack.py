@@ -38,16 +38,10 @@ _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno
 
 
 @dataclass(kw_only=True)
-class _RefusedFile:
-    name: str
-    reason: str
-
-
-@dataclass(kw_only=True)
 class _Listing:
     """The first note in the tar: what is not sent and why, what is here already, how the node describes itself."""
 
-    refused: list[_RefusedFile]
+    refused: list[tuple[str, str]]
     same: list[str]
     env: dict[str, Any] | None = None
 
@@ -64,13 +58,6 @@ class OutputLimits:
     max_bytes: int
     output_limit: int = OUTPUT_LIMIT
     max_files: int = MAX_FILES
-
-
-@dataclass(kw_only=True)
-class _Closing:
-    """The last note in the tar: the files that changed while they were read."""
-
-    changed: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +92,15 @@ def unpack(
     Raises NodeUntrusted if it ends early, is damaged, or holds what was not requested (what was complete before is kept);
     StorageError before the disk is full.
     """
+    refuse_links(paths.node_outputs(node), paths.folder)
     unpacking = _Unpacking(node, paths, limits, have, disk or DiskSpace())
     try:
-        return unpacking.take(pieces)
+        unpacking.take(pieces)
     except OutsideError as error:
         raise answers.make_untrusted_error(node, "what it sent of its outputs", error) from error
+    finally:
+        unpacking.commit()  # what was complete is kept, whatever stopped the rest
+    return unpacking.collected
 
 
 class _Unpacking:
@@ -122,22 +113,13 @@ class _Unpacking:
         self._place = self._root.relative_to(self._run).as_posix()
         self._have, self._limits, self._disk = have, limits, disk
         self._batch = FileBatch(paths.transfer(node))
-        self._collected = CollectedOutputs()
+        self.collected = CollectedOutputs()
         self._taken: dict[str, OutputFile] = {}
         self._sent: set[str] = set()
         self._bytes = 0
         self._folders: set[str] = set()
 
-    def take(self, pieces: Iterable[bytes]) -> CollectedOutputs:
-        refuse_links(self._root, self._run)
-        try:
-            self._take(pieces)
-        finally:
-            self._commit()  # what was complete is kept, whatever stopped the rest
-        self._collected.outputs = list(self._taken.values())
-        return self._collected
-
-    def _take(self, pieces: Iterable[bytes]) -> None:
+    def take(self, pieces: Iterable[bytes]) -> None:
         max_total = 2 * self._limits.output_limit + _BESIDE  # files may have grown
         tar = TarReader(pieces, max_members=self._limits.max_files + 2, max_total=max_total)
         members = iter(tar)
@@ -147,18 +129,18 @@ class _Unpacking:
         self._listing(_note(tar, first, _Listing))
         for member in members:
             if member.name == CLOSING:
-                self._closing(_note(tar, member, _Closing))
+                self._remove_changed(_note(tar, member, list[str]))
                 break
             self._file(tar, member)
         else:
-            raise OutsideError("the tar has no end of its own")
+            raise OutsideError("the tar has no closing note")
         if next(members, None) is not None:
             raise OutsideError("the tar goes on after its end")
         tar.read_rest(_AFTER_THE_END)  # the exit code comes at the end
 
     def _listing(self, listing: _Listing) -> None:
-        for file in listing.refused:
-            self._refuse(file.name, file.reason)
+        for name, reason in listing.refused:
+            self._refuse(name, reason)
         for name in listing.same:
             path = file_inside(self._root, check_known_name(name, self._have, "file that was offered as here already:"))
             info = path.stat()
@@ -166,10 +148,10 @@ class _Unpacking:
                 raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
             self._keep(name, info.st_size, sha256(path) or "")
         if listing.env is not None:
-            self._collected.environments[self._node] = listing.env
+            self.collected.environments[self._node] = listing.env
 
-    def _closing(self, closing: _Closing) -> None:
-        for name in closing.changed:
+    def _remove_changed(self, names: list[str]) -> None:
+        for name in names:
             if name in self._sent:
                 self._sent.remove(name)
                 self._bytes -= self._taken.pop(name).bytes
@@ -202,18 +184,19 @@ class _Unpacking:
         self._keep(name, member.size, digest)
         self._sent.add(name)
         if self._batch.bytes >= _BATCH:
-            self._commit()
+            self.commit()
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
         """Rename the complete files to their names; those whose names this disk does not accept are refused."""
         for target, error in self._batch.commit().items():
             name = target.removeprefix(self._path(""))
             self._sent.remove(name)
             self._bytes -= self._taken.pop(name).bytes
             self._refuse_name(name, error)
+        self.collected.outputs = list(self._taken.values())
 
     def _keep(self, name: str, size: int, digest: str) -> None:
         self._taken[name] = OutputFile(node=self._node, path=f"{self._place}/{name}", bytes=size, sha256=digest)
@@ -248,7 +231,7 @@ class _Unpacking:
             self._refuse(name, f"this computer cannot store a file of that name: {error.strerror}")
 
     def _refuse(self, name: str, reason: str) -> None:
-        self._collected.refused.append(RefusedFile(node=self._node, name=printable(name), reason=printable(reason)))
+        self.collected.refused.append(RefusedFile(node=self._node, name=printable(name), reason=printable(reason)))
 
 
 def _note(tar: TarReader, member: TarMember, kind: type[T]) -> T:

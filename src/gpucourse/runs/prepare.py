@@ -197,31 +197,32 @@ def plan_on(
     from gpucourse.remote.execute import probe
 
     ports = context.settings.ports
-    findings = probe(fleet, modules=request.packages, programs=request.programs, ports=ports)
+    probes = probe(fleet, modules=request.packages, programs=request.programs, ports=ports)
     for node in fleet.nodes:
-        if missing := findings.nodes[node.name].missing:
+        if missing := probes[node.name].missing:
             raise MissingError(
                 f"{', '.join(missing)} is not installed on {node.label} (for {node.python})",
                 hint=advise_install(missing, node.python, on_this_computer=node.is_simulated),
             )
-        if programs := findings.nodes[node.name].missing_programs:
+        if programs := probes[node.name].missing_programs:
             place = "on this computer" if node.is_simulated else f"on {node.label}"
             raise MissingError(
                 f"{', '.join(programs)} is not installed on {node.label}",
                 hint=f"{place}: sudo apt-get install {' '.join(programs)}",
             )
     if skew_s is not None:
-        skew_s.update({name: node_findings.clock_skew_s for name, node_findings in findings.nodes.items()})
+        skew_s.update({name: answer.clock_skew_s for name, answer in probes.items()})
     ways = interfaces(fleet, fleet.nodes)
-    facts = {node.name: NodeFacts(cores=findings.nodes[node.name].cores, interface=ways[node.name]) for node in fleet.nodes}
-    if findings.port is None:
+    facts = {node.name: NodeFacts(cores=probes[node.name].cores, interface=ways[node.name]) for node in fleet.nodes}
+    free_ports = probes[fleet.nodes[0].name].free_ports
+    if not free_ports:
         first, last = ports
         raise MissingError(
             f"every port from {first} to {last} is taken on {fleet.nodes[0].label}: the ranks have nowhere to meet",
             hint=f"set another range: rendezvous_ports in {context.paths.settings}",
         )
     # Not the first one: two runs that start at the same moment would choose the same.
-    port = random.choice(findings.nodes[fleet.nodes[0].name].free_ports)
+    port = random.choice(free_ports)
     return launcher.plan(request, fleet.nodes, LabFacts(nodes=facts, port=port))
 
 

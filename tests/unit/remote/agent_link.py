@@ -20,14 +20,13 @@ END = {"code": 0, "reason": "exited", "seconds": 1.5, "killed": 0, "at": 1.0}
 
 class AgentLink(LocalLink):
     """A link that keeps the verbs which it was asked. Its connection is cut after `cut_after` bytes of a stream, if that is
-    given; the program that answers several questions is killed there after `killed_after` bytes."""
+    given."""
 
     def __init__(self, home: Path, node: Node = HEAD) -> None:
         super().__init__(home)
         self.node = node
         self.asked: list[str] = []
         self.cut_after: int | None = None
-        self.killed_after: int | None = None
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         self.asked.append(verb_of(command))
@@ -40,10 +39,7 @@ class AgentLink(LocalLink):
         assert silence_s
         self.asked.append(verb_of(command))
         done = self._do(command, stdin)
-        if self.killed_after is not None and verb_of(command) == "several":
-            yield self._cut(done.stdout[: self.killed_after], 137, b"")
-        else:
-            yield self._cut(done.stdout, done.returncode, done.stderr)
+        yield self._cut(done.stdout, done.returncode, done.stderr)
 
     def _do(self, command: str, stdin: bytes) -> subprocess.CompletedProcess[bytes]:
         self._home.mkdir(parents=True, exist_ok=True)
@@ -64,12 +60,11 @@ class AgentLink(LocalLink):
 
 class AgentNodes:
     """A transport to nodes, each with a folder of its own below `root`, and the links that it made. The first link to each is
-    cut after `cut_after` bytes of a stream, if that is given; `killed_after`: as in AgentLink, on every link."""
+    cut after `cut_after` bytes of a stream, if that is given."""
 
     def __init__(self, root: Path, *, cut_after: int | None = None) -> None:
         self.root, self.links = root, list[AgentLink]()
         self.cut_after = cut_after
-        self.killed_after: int | None = None
 
     def home(self, node: str) -> Path:
         return self.root / node
@@ -78,7 +73,6 @@ class AgentNodes:
         assert timeout_s
         link = AgentLink(self.home(node.name), node)
         link.cut_after = None if any(made.node.name == node.name for made in self.links) else self.cut_after
-        link.killed_after = self.killed_after
         self.links.append(link)
         return link
 

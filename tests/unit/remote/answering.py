@@ -12,7 +12,7 @@ from gpucourse.ports import CommandResult
 from tests.unit.remote.agent_link import verb_of
 
 PROBE: dict[str, Any] = {
-    "python": "3.11.2", "modules": {"torch": {"found": False}}, "ports": [29501], "cores": 8, "clock": 0.0,
+    "python_version": "3.11.2", "modules": {"torch": None}, "free_ports": [29501], "cores": 8, "clock": 0.0,
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ class Parcel:
         return self
 
     def finish(self, *, changed: tuple[str, ...] = ()) -> bytes:
-        self.add("closing.json", json.dumps({"changed": list(changed)}).encode())
+        self.add("closing.json", json.dumps(list(changed)).encode())
         self._tar.close()
         return self._file.getvalue()
 

@@ -40,12 +40,12 @@ def test_host_name_refuses_what_no_machine_is_called(host: str) -> None:
 
 def test_parse_names_the_node_and_its_message() -> None:
     with pytest.raises(NodeUntrusted, match=r"^node0: its answer to state cannot be used: ") as caught:
-        answers.parse("node0", "its answer to state", b'{"state": "asleep\x1b[31m"}', answers.StartAnswer)
+        answers.parse("node0", "its answer to state", b'{"state": "asleep\x1b[31m"}', answers.JobState)
     assert str(caught.value).isprintable()
-    assert answers.parse("node0", "its answer", b'{"state": "ended"}', answers.StartAnswer).state == "ended"
+    assert answers.parse("node0", "its answer", b'{"state": "ended", "exit": null}', answers.JobState).state == "ended"
 
 
-@pytest.mark.parametrize("change", [{"python": "three"}, {"cores": 0}, {"clock": -1.0}, {"ports": [0]}], ids=str)
+@pytest.mark.parametrize("change", [{"python_version": "three"}, {"cores": 0}, {"clock": -1.0}], ids=str)
 def test_probe_refuses_values_out_of_range(change: dict[str, Any]) -> None:
     assert answers.Probe(**PROBE).cores == 8
     with pytest.raises(ValueError):

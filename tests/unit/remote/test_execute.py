@@ -36,7 +36,7 @@ def test_states_names_the_nodes_that_do_not_answer() -> None:
 
 
 def test_cancel_all_returns_the_runs_that_ended_on_all_their_nodes() -> None:
-    ended, running = {"state": "ended", "killed": 1}, {"state": "running", "killed": 0}
+    ended, running = "ended", "running"
     nodes = AnsweringNodes(node0={"cancel": {"r1": ended, "r2": ended}}, node1={"cancel": {"r2": running, "r3": ended}})
     with Fleet(nodes, make_nodes(2)) as fleet:
         wanted = {"r1": ["node0"], "r2": ["node0", "node1"], "r3": ["node1"]}

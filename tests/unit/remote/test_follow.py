@@ -96,8 +96,8 @@ def name_frames(node: object, rank: object, stream: int = 0) -> bytes:
     )
 
 
-def rank(how: object, stream: int = 1) -> bytes:
-    return frame(frames.RANK, stream, 0, json.dumps(how).encode())
+def rank(how: dict[str, object], number: int = 0) -> bytes:
+    return frame(frames.RANK, 0, 0, json.dumps({"rank": number, **how}).encode())
 
 
 def end(how: object) -> bytes:
@@ -108,19 +108,19 @@ GOOD_END = {"code": 0, "reason": "exited", "seconds": 1.0, "killed": 0}
 LIES = {
     "a frame of 4 GiB": frames.HEADER.pack(b"L", 1, 0, (1 << 32) - 1),
     "an unknown kind": frame(b"X"),
-    "a log of a rank that was not started": frame(frames.LOG, 3, 0, b"x"),
+    "a log of a rank that was not started": name_frames("", 2),
     "the end of a rank on another node": rank({"code": 1, "at": 1.0, "node": "node1"}),
-    "an offset ahead": frame(frames.LOG, 1, 5, b"x"),
-    "an offset behind": frame(frames.LOG, 1, 0, b"xx") + frame(frames.LOG, 1, 0, b"yy"),
+    "an offset ahead": name_frames("", 0, 1) + frame(frames.LOG, 1, 5, b"x"),
+    "an offset behind": name_frames("", 0, 1) + frame(frames.LOG, 1, 0, b"yy"),
     "more logs than any run has": b"".join(frame(frames.LOG, number, 0) for number in range(3000)),
-    "a name without Slurm": name_frames("", 0),
-    "no rank": rank({"code": 0, "at": 1.0}, stream=0),
+    "a log of another node without Slurm": name_frames("node1", 0),
+    "no rank": rank({"code": 0, "at": 1.0}, -1),
     "an end that is no JSON": frame(frames.END, payload=b"not json"),
     "an end with a code of 2^70": end({**GOOD_END, "code": 1 << 70}),
     "an end of minus ten seconds": end({**GOOD_END, "seconds": -10}),
     "jobs that are none": end({**GOOD_END, "jobs": [1]}),
     "a rank's end without a time": rank({"code": 0}),
-    "a rank's end at infinity": frame(frames.RANK, 1, 0, b'{"code": 0, "at": 1e999}'),
+    "a rank's end at infinity": frame(frames.RANK, 0, 0, b'{"rank": 0, "code": 0, "at": 1e999}'),
     "a rank's end elsewhere": rank({"code": 0, "at": 1.0, "node": "../../x"}),
     "ten thousand ends of one rank": b"".join(rank({"code": 1, "at": float(number)}) for number in range(10_000)),
 }
@@ -185,7 +185,7 @@ def test_follow_gives_up_a_run_that_never_ends(paths: RunPaths) -> None:
     def beats() -> Iterator[bytes]:
         while True:
             time.sleep(0.01)
-            yield frame(frames.BEAT) + frame(frames.LOG, 1, 0)
+            yield frame(frames.BEAT)
 
     with pytest.raises(FollowBroken, match="has not ended there after"):
         follow(Scripted(beats()), paths, limit_s=0.5)
@@ -193,10 +193,10 @@ def test_follow_gives_up_a_run_that_never_ends(paths: RunPaths) -> None:
         follow(Scripted(beats()), paths, limit_s=1000.0, until=time.monotonic() + 0.5)
 
 
-CRASH = rank({"code": 9, "at": 10.0}, stream=2) + rank({"code": 1, "at": 10.1}, stream=1)
+CRASH = rank({"code": 9, "at": 10.0}, 1) + rank({"code": 1, "at": 10.1}, 0)
 
 
-SECOND_LIFE = b"".join(rank({"code": 0, "at": 20.0, "restart": 1}, stream=stream) for stream in (1, 2))
+SECOND_LIFE = b"".join(rank({"code": 0, "at": 20.0, "restart": 1}, number) for number in (0, 1))
 
 
 def test_follow_finds_no_failure_when_a_restarted_run_ends_well(paths: RunPaths) -> None:

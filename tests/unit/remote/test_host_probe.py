@@ -184,7 +184,7 @@ def test_command_of_a_removal_is_quoted(kind: str, id_: str) -> None:
     ],
 )
 def test_find_belongings_refuses_what_is_not_ours(kind: str, id_: str) -> None:
-    with pytest.raises(NodeUntrusted, match="is none of them"):
+    with pytest.raises(NodeUntrusted, match="is not one of them"):
         host_probe.find_belongings(Answering({"found": [[kind, id_]], "others": 0}), UID, [RUN])
 
 

@@ -10,7 +10,7 @@ from gpucourse.errors import GpucourseError, StorageError, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
 from gpucourse.remote import jobs
-from gpucourse.remote.answers import StartAnswer
+from gpucourse.remote.answers import JobState
 from gpucourse.remote.jobs import answer
 from tests.unit.remote.test_slurm_refusals import HEAD
 
@@ -23,7 +23,7 @@ NODE = Node(
 def test_answer_hints_how_to_check_an_error_of_the_disk() -> None:
     complaint = json.dumps({"error": "Permission denied: /home/me/.gpucourse", "kind": "storage"}).encode()
     with pytest.raises(StorageError, match="node0: Permission denied") as caught:
-        answer(NODE, "start", StartAnswer, CommandResult(code=3, stdout=complaint, stderr=b""))
+        answer(NODE, "states", JobState, CommandResult(code=3, stdout=complaint, stderr=b""))
     assert "See whether that is true: gpucourse ssh, then df -h ~" in caught.value.hint
 
 

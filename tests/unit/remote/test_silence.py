@@ -21,13 +21,17 @@ def test_monitor_names_a_silent_rank_once() -> None:
     monitor.note_output("node0", 0, b"step 1\nste")
     assert monitor.list_newly_silent() == []
     clock.now += 0.2
-    assert monitor.list_newly_silent() == [Silence(node="node1", rank=1, seconds=10.1)]
+    silent = monitor.list_newly_silent()
+    assert silent == [Silence(node="node1", rank=1, seconds=10.1)]
+    monitor.remember(silent)
     assert monitor.list_newly_silent() == []
     clock.now += 10
     monitor.note_output("node0", 0, b"p 2\n\n")
     assert monitor.list_newly_silent() == []
     clock.now += 10
-    assert [(silence.rank, silence.last) for silence in monitor.list_newly_silent()] == [(0, "step 2")]
+    silent = monitor.list_newly_silent()
+    assert [(silence.rank, silence.last) for silence in silent] == [(0, "step 2")]
+    monitor.remember(silent)
     monitor.note_output("node1", 1, b"here\n")
     clock.now += 10
     assert [silence.rank for silence in monitor.list_newly_silent()] == [1]

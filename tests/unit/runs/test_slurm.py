@@ -109,7 +109,7 @@ def partition(*nodes: ComputeNode, name: str = "gpu", default: bool = True, open
 
 
 def cluster(*partitions: Partition) -> SlurmCluster:
-    return SlurmCluster(version="slurm-wlm 22.05.8", user="me", home="/home/me", partitions=partitions)
+    return SlurmCluster(partitions=partitions)
 
 
 def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> LaunchRequest:

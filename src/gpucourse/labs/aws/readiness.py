@@ -262,10 +262,10 @@ def _torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
 
     def ask(link: Link) -> None:
         start_s = time.monotonic()
-        torch = jobs.probe(link, ("torch",), (29500, 29500), versions=True).modules["torch"]
-        detail = torch.version if torch.found else "not installed"
-        watch(NodeEvent(node=link.node.name, step="torch", ok=torch.found, seconds=time.monotonic() - start_s, detail=detail))
-        if not torch.found:
+        version = jobs.probe(link, ("torch",), (29500, 29500), versions=True).modules["torch"]
+        ok, detail = version is not None, "not installed" if version is None else version
+        watch(NodeEvent(node=link.node.name, step="torch", ok=ok, seconds=time.monotonic() - start_s, detail=detail))
+        if not ok:
             missing.append(f"{link.node.name} ({link.node.python})")
 
     _run_on(fleet, ask, nodes)

@@ -111,7 +111,7 @@ def _node(settings: Settings, index: int, route: SshRoute) -> Node:
         host_key=next(iter(route.host_keys), ""),
         other_host_keys=route.host_keys[1:],
         proxy=route.proxy or settings.ssh_proxy_command,
-        typed=route.said,
+        typed=route.typed,
     )
 
 

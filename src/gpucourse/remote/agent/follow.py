@@ -5,52 +5,65 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Collection
+from contextlib import suppress
 
 from gpucourse.remote.agent import frames, supervise
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.agent.line import Line
 
-_RANK_LOG = re.compile(r"rank(?P<rank>[0-9]+)\.log")
+_LOG = re.compile(r"launcher\.log|rank(?P<rank>[0-9]+)\.log")
 
 
-def follow(job: Job, offsets: dict[int, int], out: int) -> None:
+class LogStreams:
+    """The logs that have appeared: for each the number of its stream, and how much of it was sent. `offsets`: how much the
+    client has, by `node/rank` (the launcher's: `node/-`; this node's name is empty)."""
+
+    def __init__(self, job: Job, offsets: dict[str, int], line: Line) -> None:
+        self._job, self._offsets, self._line, self._limit = job, offsets, line, job.log_limit()
+        self.streams: dict[str, int] = {}
+        self._sent: dict[str, int] = {}
+
+    def begin(self, name: str, node: str, rank: int | None) -> None:
+        """Send the node and the rank (None: the launcher) of a log that has appeared."""
+        stream = self.streams[name] = len(self.streams)
+        self._sent[name] = self._offsets.get(f"{node}/{'-' if rank is None else rank}", 0)
+        self._line.send(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode())
+        if node or rank is not None:
+            self._line.send(frames.LOG, stream, self._sent[name])  # a rank that prints nothing has a log, too
+
+    def send(self, *, whole: bool, ended: Collection[str] = ()) -> bool:
+        """Send what is new: one piece of each log, everything of those that have ended, or of all with `whole`. Return whether
+        there was anything."""
+        has_sent = False
+        for name, stream in self.streams.items():
+            with suppress(FileNotFoundError):  # the run was removed meanwhile
+                path, offset = self._job.path("logs", name), self._sent[name]
+                self._sent[name] = self._line.send_log(stream, path, offset, self._limit, whole=whole or name in ended)
+                has_sent = has_sent or self._sent[name] != offset
+        return has_sent
+
+
+def follow(job: Job, offsets: dict[str, int], out: int) -> None:
     """Send every byte of every log from its offset on, how each rank ended before and after restarts (after its log), and then
     how the run ended."""
-    sent_to: dict[int, int] = {}
     reported: set[tuple[int, int]] = set()
-    line, limit = Line(out), job.log_limit()
+    line = Line(out)
+    logs = LogStreams(job, offsets, line)
     while True:
         # The state is read before the logs: what was written before the end is seen before the end is reported.
         supervise.settle(job)
         is_over = job.state() in ("ended", "absent")
         news = [(rank, end) for rank, _, end in job.rank_ends() if (rank, end.get("restart", 0)) not in reported]
-        ended_ranks = {rank for rank, _ in news}
-        moved = bool(news)
-        for stream, path in _list_logs(job):
-            if stream not in sent_to:
-                sent_to[stream] = offsets.get(stream, 0)
-                if stream != frames.LAUNCHER:
-                    line.send(frames.LOG, stream, sent_to[stream])  # a rank that prints nothing has a log, too
-                    moved = True
-            end_offset = line.send_log(stream, path, sent_to[stream], limit, whole=is_over or stream - 1 in ended_ranks)
-            moved = moved or end_offset != sent_to[stream]
-            sent_to[stream] = end_offset
+        for name in sorted(os.listdir(job.path("logs"))) if job.has("logs") else ():
+            log = _LOG.fullmatch(name)
+            if log and name not in logs.streams:
+                logs.begin(name, "", int(log["rank"]) if log["rank"] else None)
+        has_sent = logs.send(whole=is_over, ended=[f"rank{rank}.log" for rank, _ in news])
         for rank, end in news:
-            line.send(frames.RANK, rank + 1, 0, json.dumps(end).encode())
+            line.send(frames.RANK, 0, 0, json.dumps(dict(end, rank=rank)).encode())
             reported.add((rank, end.get("restart", 0)))
-            line.hurry()
         if is_over:
             line.send(frames.END, 0, 0, json.dumps(job.read_end()).encode())
             return
-        line.rest(has_sent=moved)
-
-
-def _list_logs(job: Job) -> list[tuple[int, str]]:
-    """Return the stream and the path of each log that is there."""
-    names = os.listdir(job.path("logs")) if job.has("logs") else []
-    logs = [(frames.LAUNCHER, job.path("logs", name)) for name in names if name == "launcher.log"]
-    for name in names:
-        match = _RANK_LOG.fullmatch(name)
-        if match:
-            logs.append((int(match["rank"]) + 1, job.path("logs", name)))
-    return logs
+        line.rest(has_sent=has_sent or bool(news))

@@ -5,11 +5,7 @@ from __future__ import annotations
 import struct
 
 LOG, RANK, END, BEAT, NAMED = b"L", b"R", b"E", b"B", b"N"
-"""A piece of a log; how a rank ended; how the run ended on this node; a sign of life; the node and rank of a log stream (under
-Slurm, where one node sends those of many)."""
-
-LAUNCHER = 0
-"""The stream of the launcher's log; the stream of rank r is r + 1."""
+"""A piece of a log; how a rank ended; how the run ended on this node; a sign of life; the node and rank of a log's stream."""
 
 HEADER = struct.Struct(">cIQI")
 """Kind, stream, offset of the first byte in the node's log, length of what comes after."""

@@ -34,11 +34,6 @@ class JobRefused(Exception):
         self.message, self.kind = message, kind
 
 
-def take_secrets(spec: dict[str, Any]) -> dict[str, str]:
-    """Remove the variables that no file may hold from a request, and return them."""
-    return dict(spec.pop("secrets", {}))
-
-
 def home() -> str:
     """Return the folder of everything that gpucourse keeps on this node."""
     return os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".gpucourse")

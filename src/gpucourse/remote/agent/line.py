@@ -11,16 +11,14 @@ BEAT_S = 0.5
 PIECE = 1 << 17
 """Bytes of one log that are read at once."""
 
-_NAP_MIN_S, _NAP_MAX_S = 0.005, 0.05
-_HURRY_S = 1.0
+_NAP_S = 0.05
 
 
 class Line:
     """An open file descriptor for frames."""
 
     def __init__(self, out: int) -> None:
-        self._out = out
-        self._nap_s, self._last_sent, self._hurry_until = _NAP_MIN_S, 0.0, 0.0
+        self._out, self._last_sent = out, 0.0
 
     def send(self, kind: bytes, stream: int = 0, offset: int = 0, data: bytes = b"") -> None:
         """Send one frame, whole. Raises BrokenPipeError if no client follows any more."""
@@ -40,18 +38,13 @@ class Line:
                 break
         return offset
 
-    def hurry(self) -> None:
-        """Pause for a moment as shortly as after news: a rank has ended, and the follower waits for the end of all."""
-        self._hurry_until = time.monotonic() + _HURRY_S
-
     def rest(self, *, has_sent: bool) -> None:
-        """Pause between two looks at the logs: not after a look that found something, else longer each time."""
+        """Pause between two looks at the logs, except after a look that found something."""
         now = time.monotonic()
         if has_sent:
-            self._nap_s, self._last_sent = _NAP_MIN_S, now
+            self._last_sent = now
             return
         if now - self._last_sent >= BEAT_S:
             self.send(frames.BEAT)
             self._last_sent = now
-        time.sleep(self._nap_s)
-        self._nap_s = min(self._nap_s * 1.5, _NAP_MIN_S if now < self._hurry_until else _NAP_MAX_S)
+        time.sleep(_NAP_S)

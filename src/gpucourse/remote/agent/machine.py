@@ -1,18 +1,21 @@
-"""The facts about this node: before a run (`probe`) and beside its record (`describe`)."""
+"""The facts about this node: before a run (`probe`), beside its record (`describe`), and before it is a node (`look`, for which
+this file is sent alone, as a program)."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import platform
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from typing import Any
 
-_ASK_S = 5.0
+_ASK_S, _LOOK_S = 5.0, 20.0
 _PORTS = 24  # to choose from: of several runs that begin at the same moment, few then choose the same
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
@@ -26,8 +29,9 @@ def version(name):
     except Exception: return ""
 found = {}
 for name in sys.argv[2:]:
-    is_found = importlib.util.find_spec(name) is not None
-    found[name] = {"found": is_found, "version": version(name) if is_found and sys.argv[1] == "versions" else ""}
+    found[name] = None
+    if importlib.util.find_spec(name) is not None:
+        found[name] = version(name) if sys.argv[1] == "versions" else ""
 print(json.dumps(found))
 """
 
@@ -36,10 +40,10 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
     """Return what a launch must know of this node: `modules` that its Python can import (and their `versions`), `programs` that
     are missing, free `ports`."""
     return {
-        "python": platform.python_version(),
+        "python_version": platform.python_version(),
         "modules": find_installed(request["python"], request["modules"], versions=request["versions"]),
         "missing_programs": [name for name in request["programs"] if shutil.which(name) is None],
-        "ports": free_ports(request["first_port"], request["last_port"], _PORTS),
+        "free_ports": free_ports(request["first_port"], request["last_port"], _PORTS),
         "cores": os.cpu_count() or 1,
         "clock": time.time(),
     }
@@ -60,28 +64,66 @@ def describe(python: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "python_path": python,
         "packages": {
-            name: module["version"]
-            for name, module in find_installed(python, ["torch", "numpy"], versions=True).items()
-            if module["found"]
+            name: version
+            for name, version in find_installed(python, ["torch", "numpy"], versions=True).items()
+            if version is not None
         },
         "gpus": gpus(),
         "interfaces": interfaces(),
     }
 
 
-def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, dict[str, Any]]:
-    """Return for each top-level module whether this Python finds it, as a script would, and, with `versions`, its version;
-    import nothing."""
-    if not modules:
-        return {}
-    result = subprocess.run(
-        [python, "-c", _INSTALLED, "versions" if versions else "", *modules], capture_output=True, cwd="/", check=False
-    )
-    if result.returncode != 0:
-        return {
-            name: {"found": False, "version": "", "error": result.stderr.decode("utf-8", "replace")[-500:]} for name in modules
-        }
-    found: dict[str, dict[str, Any]] = json.loads(result.stdout.decode())
+def look() -> dict[str, Any]:
+    """Return what a machine must have to become a node, and what tells it from others."""
+    folder = os.path.realpath(os.path.expanduser("~"))
+    room, place = os.statvfs(folder), os.stat(folder)
+    gpu_lines = _run("nvidia-smi", "-L", timeout_s=_LOOK_S).splitlines()
+    boot_id = ""
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot_id = file.read().strip()
+    return {
+        "python": sys.executable,
+        "version": ".".join(map(str, sys.version_info[:3])),
+        "torch": importlib.util.find_spec("torch") is not None,
+        "gpus": [line.split(" (UUID")[0].partition(": ")[2] for line in gpu_lines if line.startswith("GPU ")],
+        "hostname": socket.gethostname(),
+        "boot": boot_id,
+        "folder": folder,
+        "inode": place.st_ino,
+        "device": place.st_dev,
+        "disk_free_bytes": room.f_bavail * room.f_frsize,
+        "addresses": interfaces(),
+        "clock": time.time(),
+        "login_node": _is_login_node(),
+    }
+
+
+def _is_login_node() -> bool:
+    """Return whether this machine submits jobs to a Slurm cluster that answers, and jobs do not run on it."""
+    name = socket.gethostname().lower()
+    nodes = _run("sinfo", "-h", "-a", "-N", "-o", "%n", timeout_s=_LOOK_S).lower().split()
+    return bool(nodes) and name not in nodes and name.split(".")[0] not in nodes
+
+
+def _run(*argv: str, timeout_s: float = _ASK_S) -> str:
+    """Return the output of a program; empty if it fails, is not there, or does not answer in time."""
+    try:
+        result = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=timeout_s, errors="replace", check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return result.stdout if result.returncode == 0 else ""
+
+
+def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, str | None]:
+    """Return the version of each top-level module that this Python finds, as a script would (empty unless `versions` is set);
+    None for one that it does not find. Import nothing."""
+    argv = [python, "-c", _INSTALLED, "versions" if versions else "", *modules]
+    result = subprocess.run(argv, capture_output=True, cwd="/", check=False) if modules else None
+    if result is None or result.returncode != 0:
+        return dict.fromkeys(modules)
+    found: dict[str, str | None] = json.loads(result.stdout.decode())
     return found
 
 
@@ -98,17 +140,7 @@ def free_ports(first: int, last: int, count: int) -> list[int]:
 
 def gpus() -> list[dict[str, str]]:
     """Return what nvidia-smi reports of each GPU; empty if there is none, or if it does not answer in time."""
-    try:
-        result = subprocess.run(
-            ["nvidia-smi", "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_ASK_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    rows = result.stdout.decode("utf-8", "replace").splitlines() if result.returncode == 0 else []
+    rows = _run("nvidia-smi", "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader").splitlines()
     return [dict(zip(_GPU_FIELDS, (cell.strip() for cell in row.split(",")))) for row in rows]
 
 

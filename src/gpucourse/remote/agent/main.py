@@ -14,10 +14,12 @@ from typing import Any
 from gpucourse.remote.agent.job import Job, JobRefused
 
 STREAMS = ("follow", "pack")
+BACKGROUND = ("supervise", "describe")
+"""The verbs of processes that a start leaves behind."""
 
 
-def main(argv: list[str], agent: str) -> int:
-    """Run one verb; return the process's exit code. `agent` is the folder that this program was started from."""
+def main(argv: list[str]) -> int:
+    """Run one verb; return the process's exit code."""
     verb, words = argv[0], argv[1:]
     if verb == "rank":
         from gpucourse.remote.agent import rank  # which starts its script before it imports `json`
@@ -26,7 +28,7 @@ def main(argv: list[str], agent: str) -> int:
     import json
 
     try:
-        answer = _answer(verb, words, agent)
+        answer = _answer(verb, words)
     except JobRefused as error:
         answer = {"error": error.message, "kind": error.kind}
     except BrokenPipeError:
@@ -44,10 +46,13 @@ def main(argv: list[str], agent: str) -> int:
     return 3 if "error" in answer else 0
 
 
-def _answer(verb: str, words: list[str], agent: str) -> dict[str, Any] | None:
+def _answer(verb: str, words: list[str]) -> dict[str, Any] | None:
     """Return the answer to a verb; None if it was sent as a stream."""
     if verb == "start":
-        return _start(agent)
+        return _start()
+    if verb in BACKGROUND:
+        _work_in_background(verb, Job(words[0]), words[1:])
+        return None
     if verb == "states":
         return _do_on_each(words, _describe_state)
     if verb == "cancel":
@@ -80,7 +85,7 @@ def _answer_about_slurm(verb: str, words: list[str]) -> dict[str, Any]:
     raise JobRefused(f"no such verb: {verb}")
 
 
-def _start(agent: str) -> dict[str, Any]:
+def _start() -> dict[str, Any]:
     spec = _read_request()
     if "slurm" in spec:
         from gpucourse.remote.agent.slurm import submit
@@ -88,7 +93,21 @@ def _start(agent: str) -> dict[str, Any]:
         return submit.submit(spec)
     from gpucourse.remote.agent import start
 
-    return start.start(spec, agent)
+    return start.start(spec, _find_agent())
+
+
+def _find_agent() -> str:
+    """Return the folder that this program was started from: the first entry of the path, since it runs isolated."""
+    return os.path.abspath(sys.path[0])
+
+
+def _work_in_background(verb: str, job: Job, words: list[str]) -> None:
+    from gpucourse.remote.agent import supervise
+
+    if verb == "supervise":
+        supervise.supervise(job, _read_request(), _find_agent(), lock=int(words[0]))
+    else:
+        supervise.describe(job, python=words[0], collected=words[1:])
 
 
 def _send_stream(verb: str, job: Job, words: list[str]) -> None:
@@ -102,13 +121,10 @@ def _send_stream(verb: str, job: Job, words: list[str]) -> None:
     lines = sys.stdin.read().splitlines() if words == ["-"] else words
     offsets = {name: int(offset) for name, offset in (line.rsplit("=", 1) for line in lines)}
     if _is_scheduled(job):
-        from gpucourse.remote.agent.slurm import follow as slurm_follow
-
-        slurm_follow.follow(job, offsets, sys.stdout.fileno())
-        return
-    from gpucourse.remote.agent import follow
-
-    follow.follow(job, {int(stream): offset for stream, offset in offsets.items()}, sys.stdout.fileno())
+        from gpucourse.remote.agent.slurm.follow import follow
+    else:
+        from gpucourse.remote.agent.follow import follow
+    follow(job, offsets, sys.stdout.fileno())
 
 
 def _describe_state(job: Job) -> dict[str, Any]:
@@ -133,7 +149,7 @@ def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
         supervise.request_end(job, grace_s)
         return []
 
-    def finish(job: Job) -> dict[str, Any]:
+    def finish(job: Job) -> str:
         return watch.cancel(job, jobs_of_slurm[job.run_id]) if _is_scheduled(job) else supervise.cancel(job, grace_s)
 
     jobs_of_slurm = _do_on_each(run_ids, request_end)
@@ -141,8 +157,8 @@ def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
 
 
 def _do_on_each(run_ids: list[str], task: Callable[[Job], Any]) -> dict[str, Any]:
-    """Return the result of a task for each of these runs. Of several runs those are left out that Slurm refuses, and once it
-    does not answer all of its others: each would wait for it as long."""
+    """Return the result of a task for each of these runs. If there are several, the result lacks those that Slurm refuses; and
+    once Slurm does not answer, it lacks all other runs of Slurm, because each would wait as long."""
     results: dict[str, Any] = {}
     is_silent = False
     for job in sorted(map(Job, run_ids), key=_is_scheduled):
@@ -167,8 +183,3 @@ def _read_request() -> dict[str, Any]:
 
     request: dict[str, Any] = json.loads(sys.stdin.buffer.read().decode())
     return request
-
-
-def agent_folder() -> str:
-    """Return the folder that this program was started from: the first entry of the path, since it runs isolated."""
-    return os.path.abspath(sys.path[0])

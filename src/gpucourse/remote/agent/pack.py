@@ -11,11 +11,14 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import IO, Any
+from typing import IO, Any, Tuple
 
 from gpucourse.remote.agent.job import Job, JobRefused
 from gpucourse.remote.agent.store import is_unchanged, read_upload_times
 from gpucourse.remote.agent.tar import PIECE, make_member, write_tar
+
+Refusal = Tuple[str, str]
+"""A file that is not sent, and why."""
 
 MAX_FILES = 20_000
 """The most results of one node that are sent; a script that writes more has to pack them."""
@@ -54,20 +57,20 @@ def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
         job.write(PACKED, {"globs": request["globs"], "at": start_time})
 
 
-def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[list[str], list[str], list[dict[str, Any]]]:
+def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[list[str], list[str], list[Refusal]]:
     """Return the names of the files to send, of those that the client has unchanged, and what is not sent, with the reason."""
     have, output_limit = request["have"], request["output_limit"]
     unchanged = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
     room = output_limit - sum(infos[name].st_size for name in unchanged)
     names: list[str] = []
     same: list[str] = []
-    unsent: list[dict[str, Any]] = []
+    unsent: list[Refusal] = []
     for name, info in infos.items():
         reason = _find_objection(info, request["max_bytes"])
         if reason is None and name not in unchanged and info.st_size > room:
             reason = f"with it the outputs of this node were more than {_format_size(output_limit)} (output_limit)"
         if reason is not None:
-            unsent.append({"name": name, "reason": reason})
+            unsent.append((name, reason))
         elif name in unchanged:
             same.append(name)
         else:
@@ -76,16 +79,16 @@ def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[
     return names, same, unsent
 
 
-def _shorten(refusals: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _shorten(refusals: list[Refusal]) -> list[Refusal]:
     """Return what is not sent, as JSON can hold it; beyond MAX_NAMED only how many more there are."""
-    named = [dict(entry, name=_spell_out(entry["name"])) for entry in refusals[:MAX_NAMED]]
+    named = [(_spell_out(name), reason) for name, reason in refusals[:MAX_NAMED]]
     if len(refusals) > MAX_NAMED:
         more = len(refusals) - MAX_NAMED
-        named.append({"name": f"{more} more files", "reason": "they are not sent either; too many to name"})
+        named.append((f"{more} more files", "they are not sent either; too many to name"))
     return named
 
 
-def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple[dict[str, str], list[dict[str, Any]]]:
+def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple[dict[str, str], list[Refusal]]:
     """Return what may be sent, as name -> path: everything in outputs/, then what the globs match in work/ and outputs/ does
     not have; and what may not be sent.
 
@@ -95,19 +98,19 @@ def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple
     outputs, work = os.path.realpath(job.path("outputs")), os.path.realpath(job.path("work"))
     sent_folders = [outputs, work] if EVERYTHING in globs else [outputs]
     wrong = [pattern for pattern in globs if pattern.startswith("/") or ".." in pattern.split("/")]
-    refusals = [{"name": pattern, "reason": "the pattern leads out of the work folder"} for pattern in wrong]
+    refusals = [(pattern, "the pattern leads out of the work folder") for pattern in wrong]
     matches = _list_results(job, work, [pattern for pattern in globs if pattern not in wrong])
     offers: dict[str, str] = {}
     for name, path in chain(walk(outputs, ""), matches):
         if name in offers or _leads_into(path, sent_folders):
             continue
         if max(len(offers), len(refusals)) >= max_files:
-            refusals.append({"name": name, "reason": f"more than {max_files} files: no more are taken"})
+            refusals.append((name, f"more than {max_files} files: no more are sent"))
             break
         if path.startswith(os.path.join(outputs, "")) or _is_below(os.path.dirname(path), work):
             offers[name] = path
         else:
-            refusals.append({"name": name, "reason": "a link on the way leads out of the work folder"})
+            refusals.append((name, "a link on the way leads out of the work folder"))
     return offers, refusals
 
 
@@ -201,7 +204,7 @@ def _read_members(listing: object, files: dict[str, tuple[str, int]]) -> Iterato
                 changed.append(name)
         finally:
             os.close(handle)
-    yield _make_note(CLOSING, {"changed": [_spell_out(name) for name in changed]})
+    yield _make_note(CLOSING, [_spell_out(name) for name in changed])
 
 
 def _read_exactly(handle: int, size: int) -> Iterator[bytes]:

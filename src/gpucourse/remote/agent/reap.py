@@ -14,7 +14,7 @@ from gpucourse.remote.agent.job import MARK, Job
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _STEP_S = 0.03
-_LOOK_S = 0.3  # on a machine with many processes looking at all is slow: in between only the known ones are checked
+_LOOK_S = 0.3  # on a machine with many processes looking at all is slow: in between only those that were found are checked
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
 
 
@@ -83,14 +83,15 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
     (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to receive it. Return how many there were."""
     find = members or (lambda: find_marked(job.folder))
     start_s = time.monotonic()
-    leader = job.pid("pid")
     remaining, looked_at = find(), start_s
     members_seen = set(remaining)
-    leader_told = leader is not None and leader in members_seen
-    if leader is not None and leader_told:
+    leader = job.pid("pid")
+    if leader is not None and leader in members_seen:
         _signal_group(leader, signal.SIGTERM)
         _signal_group(leader, signal.SIGCONT)
-    others_told = False
+    else:
+        leader = None
+    has_told_others = False
     while True:
         members_seen.update(remaining)
         elapsed = time.monotonic() - start_s
@@ -98,10 +99,10 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
             return len(members_seen)
         if elapsed >= grace_s:
             signal_each(remaining, signal.SIGKILL)
-        elif not others_told and (elapsed >= grace_s / 2 or leader not in remaining):
-            signal_each([pid for pid in remaining if pid != leader or not leader_told], signal.SIGTERM)
+        elif not has_told_others and (elapsed >= grace_s / 2 or leader not in remaining):
+            signal_each([pid for pid in remaining if pid != leader], signal.SIGTERM)
             signal_each(remaining, signal.SIGCONT)
-            others_told = True
+            has_told_others = True
         time.sleep(_STEP_S)
         remaining = [pid for pid in remaining if _lives(pid)]
         if not remaining or time.monotonic() - looked_at >= _LOOK_S:
@@ -122,10 +123,8 @@ def signal_each(pids: list[int], number: int) -> None:
 
 
 def _signal_group(pid: int, number: int) -> None:
-    try:
+    with suppress(OSError):
         os.killpg(pid, number)
-    except OSError:
-        signal_each([pid], number)
 
 
 def _find_marked_by_ps(mark: bytes) -> list[int]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
-from gpucourse.remote.agent import store, supervise
-from gpucourse.remote.agent.job import Job, JobRefused, home, take_secrets
+from gpucourse.remote.agent import store
+from gpucourse.remote.agent.job import Job, JobRefused, home
 
 _ANSWER_S = 30.0
 
@@ -20,7 +22,7 @@ def start(spec: dict[str, Any], agent: str) -> dict[str, Any]:
     Its secrets reach the processes of the run and no file. Of the runs in `collected` the oldest are removed.
     """
     job = Job(spec["run_id"])
-    secrets, collected = take_secrets(spec), spec.pop("collected", [])
+    secrets, collected = spec.pop("secrets", {}), spec.pop("collected", [])
     os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "ranks", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
@@ -61,46 +63,19 @@ def _earlier(job: Job) -> dict[str, Any]:
 
 
 def _detach(job: Job, spec: dict[str, Any], agent: str, lock: int) -> dict[str, Any]:
-    """Fork twice, so that the supervisor has no parent here; it holds the lock from now on, and its first message is the
-    answer."""
-    listen, say = os.pipe()
-    middle = os.fork()
-    if middle == 0:
-        code = 1
-        try:
-            os.close(listen)
-            os.setsid()
-            if os.fork() == 0:
-                _into_background(job)
-                supervise.supervise(job, spec, agent, say, lock)
-            code = 0
-        except BaseException:  # noqa: BLE001  # the last frame of this process: its only reader is the file
-            _last_words(job)
-        finally:
-            os._exit(code)
-    os.close(say)
-    os.close(lock)
-    os.waitpid(middle, 0)
-    with os.fdopen(listen, "rb") as answer:
+    """Start the supervisor in its own session; it holds the lock from now on, and its first message is the answer."""
+    reading, asking = os.pipe()
+    listening, answering = os.pipe()
+    argv = [sys.executable, "-I", "-S", agent, "supervise", job.run_id, str(lock)]
+    with open(job.path("supervisor.log"), "ab") as log:
+        subprocess.Popen(argv, stdin=reading, stdout=answering, stderr=log, pass_fds=(lock,), start_new_session=True)
+    for descriptor in (reading, answering, lock):
+        os.close(descriptor)
+    with suppress(BrokenPipeError), os.fdopen(asking, "wb") as request:
+        request.write(json.dumps(spec).encode())
+    with os.fdopen(listening, "rb") as answer:
         message = answer.read()
     if not message:
         raise JobRefused(f"the supervisor of run {job.run_id} ended at once; see {job.path('supervisor.log')}")
     result: dict[str, Any] = json.loads(message.decode())
     return result
-
-
-def _into_background(job: Job) -> None:
-    nothing = os.open(os.devnull, os.O_RDWR)
-    log = os.open(job.path("supervisor.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for target, source in ((0, nothing), (1, log), (2, log)):
-        os.dup2(source, target)
-    os.close(nothing)
-    os.close(log)
-
-
-def _last_words(job: Job) -> None:
-    import traceback
-
-    with open(job.path("supervisor.log"), "a") as log:
-        traceback.print_exc(file=log)
-    sys.stderr.flush()

@@ -7,8 +7,8 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 from gpucourse.remote.agent import drill, reap, scratch, store
@@ -21,12 +21,12 @@ _MACHINE_S = 8.0
 _SYSTEM = ":/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl: Debian leaves them out of a plain user's PATH
 
 
-def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -> None:
-    """Start the run's command, tell `say` that it runs (or why not), and stay until no process of it is left."""
+def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
+    """Start the run's command, answer on standard output that it runs (or why not), and stay until no process of it is left."""
     wake = _wake_on_signals(job)
     reap.adopt_orphans()
     job.write("supervisor.pid", os.getpid())
-    hand = drill.begin(job, spec["drill"], (say, lock)) if "drill" in spec else None
+    hand = drill.begin(job, spec["drill"], (1, lock)) if "drill" in spec else None
     start_s = time.monotonic()
     try:
         launcher = _launch(job, spec, agent)
@@ -38,16 +38,17 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -
             log.write(message + "\n")
         scratch.remove(job)
         finish(job, {"code": 127, "reason": "exited", "seconds": 0.0, "killed": 0})
-        os.write(say, json.dumps({"error": message}).encode())
-        os.close(say)
+        os.write(1, json.dumps({"error": message}).encode())
         return
     job.write("pid", launcher.pid)
-    os.write(say, json.dumps({"state": "running", "pid": launcher.pid}).encode())
-    os.close(say)
-    describing = _describe(job, spec["python"], spec["collected"], lock)
+    os.write(1, json.dumps({"state": "running", "pid": launcher.pid}).encode())
+    os.dup2(2, 1)  # the answer ends here
+    # Another process: a hanging nvidia-smi delays nothing, and no run waits until others are removed.
+    argv = [sys.executable, "-I", "-S", agent, "describe", job.run_id, spec["python"], *spec["collected"]]
+    describing = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def members() -> list[int]:
-        return sorted({*reap.find_marked(job.folder), *reap.below(os.getpid(), spare=describing)} - {hand})
+        return sorted({*reap.find_marked(job.folder), *reap.below(os.getpid(), spare=describing.pid)} - {hand})
 
     reason = _wait(job, launcher, start_s + spec["timeout_s"], wake)
     if hand is not None:
@@ -62,7 +63,11 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, say: int, lock: int) -
     code = 128 - code if code < 0 else code
     if reason != "exited" and code == 0:
         code = 124 if reason == "timed_out" else 143
-    _reap_within(describing, _MACHINE_S)
+    try:
+        describing.wait(_MACHINE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(describing.pid, signal.SIGKILL)
+        describing.wait()
     scratch.remove(job)
     finish(job, {"code": code, "reason": reason, "seconds": seconds, "killed": killed})
 
@@ -90,24 +95,21 @@ def settle(job: Job) -> bool:
     return True
 
 
-def cancel(job: Job, grace_s: float) -> dict[str, Any]:
-    """End the run and all of its processes. May be called repeatedly; return the state and how many processes there were."""
-    if job.state() in ("absent", "ended"):
-        if job.state() == "absent":
-            os.makedirs(job.folder, 0o700, exist_ok=True)
-            _note_cancel(job, grace_s)
-        return {"state": job.state(), "killed": reap.end(job, grace_s)}
+def cancel(job: Job, grace_s: float) -> str:
+    """End the run and all of its processes; return its state. May be called repeatedly."""
+    if job.state() == "absent":
+        os.makedirs(job.folder, 0o700, exist_ok=True)
+        _note_cancel(job, grace_s)
     deadline = time.monotonic() + grace_s + 3 * _LEFT_GRACE_S
-    request_end(job, grace_s)
     while job.is_supervised() and not job.has("done") and time.monotonic() < deadline:
         request_end(job, grace_s)
         for _ in range(10):
             if job.has("done"):
                 break
             time.sleep(0.03)
-    killed = 0 if job.has("done") else reap.end(job, grace_s)
+    reap.end(job, grace_s)
     settle(job)
-    return {"state": job.state(), "killed": max(killed, job.read("exit.json").get("killed", 0))}
+    return job.state()
 
 
 def request_end(job: Job, grace_s: float) -> None:
@@ -135,8 +137,6 @@ def _launch(job: Job, spec: dict[str, Any], agent: str) -> subprocess.Popen[byte
     full.update(requested, PYTHONPATH=os.pathsep.join(folder for folder in folders if folder))
     full.update({MARK: job.folder, "GPUCOURSE_OUT": job.path("outputs"), "GPUCOURSE_RUN_ID": job.run_id})
     full["PYTHONUNBUFFERED"] = "1"
-    import subprocess  # not needed to follow a run
-
     with open(job.path("logs", "launcher.log"), "ab") as log:
         return subprocess.Popen(
             expand(spec["argv"], spec["python"], agent, job.run_id),
@@ -182,41 +182,12 @@ def _note_cancel(job: Job, grace_s: float) -> None:
         job.write("cancelled", {"grace_s": grace_s})
 
 
-def _describe(job: Job, python: str, collected: list[str], lock: int) -> int:
-    """Write env.json, and remove the oldest `collected` runs, in another process: a hanging nvidia-smi delays nothing, and no
-    run waits until others are removed."""
+def describe(job: Job, python: str, collected: list[str]) -> None:
+    """Write env.json, and remove the oldest `collected` runs."""
+    from gpucourse.remote.agent import machine, prune
 
-    def work() -> None:
-        os.close(lock)  # or this process would look like a living supervisor
-        os.nice(10)  # the ranks start at this moment, and have priority
-        from gpucourse.remote.agent import machine, prune
-
-        try:
-            job.write("env.json", machine.describe(python))
-        finally:  # even on a full disk, which has no room for env.json: this makes room
-            prune.prune(collected)
-
-    return _fork(work)
-
-
-def _fork(work: Callable[[], None]) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
+    os.nice(10)  # the ranks start at this moment, and have priority
     try:
-        os.setsid()
-        work()
-        code = 0
-    finally:
-        os._exit(code)
-
-
-def _reap_within(pid: int, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        if time.monotonic() >= deadline:
-            os.killpg(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            return
-        time.sleep(0.02)
+        job.write("env.json", machine.describe(python))
+    finally:  # even on a full disk, which has no room for env.json: this makes room
+        prune.prune(collected)

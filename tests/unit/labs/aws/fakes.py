@@ -153,10 +153,10 @@ def answer_probe(wanted: str) -> CommandResult:
     """What the agent on such a node sees: every module, no program but sh, and free ports in the middle of the range."""
     asked = json.loads(wanted)
     answer = {
-        "python": "3.12.3",
-        "modules": {name: {"found": name != "no_such_package", "version": "2"} for name in asked["modules"]},
+        "python_version": "3.12.3",
+        "modules": {name: None if name == "no_such_package" else "2" for name in asked["modules"]},
         "missing_programs": [name for name in asked["programs"] if name != "sh"],
-        "ports": sorted({min(asked["first_port"] + further, asked["last_port"]) for further in (31, 32)}),
+        "free_ports": sorted({min(asked["first_port"] + further, asked["last_port"]) for further in (31, 32)}),
         "cores": 4,
         "clock": 1.0,
     }

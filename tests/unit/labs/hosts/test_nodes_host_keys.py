@@ -23,7 +23,7 @@ from tests.unit.remote.test_slurm_refusals import HEAD as NODE
     ],
 )
 def test_explain_other_key_says_how_to_forget_the_old_one(known: tuple[str, ...], says: str) -> None:
-    route = SshRoute(said="h1", address="h1", port=2222, user="me", host_keys=known, known_as="[h1]:2222")
+    route = SshRoute(typed="h1", address="h1", port=2222, user="me", host_keys=known, known_as="[h1]:2222")
     error = explain_other_key(OtherHostKey("what"), replace(NODE, typed="h1"), route)
     assert says in error.hint
     assert error.what == "what"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import io
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,8 @@ def store_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def agent(tmp_path: Path) -> Path:
     """The folder of the agent as it is on a node."""
     folder = tmp_path / "agent"
-    for name, text in json.loads(jobs._bundle()).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    with tarfile.open(fileobj=io.BytesIO(jobs._bundle())) as tar:
+        tar.extractall(folder, filter="data")
     return folder
 
 

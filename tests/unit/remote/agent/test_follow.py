@@ -18,9 +18,11 @@ def test_follow_sends_the_rest_of_each_log_then_the_ends(tmp_path: Path, monkeyp
     job = make_ended_job(tmp_path, "r1", b"one\ntwo\n", {})
     (job / "logs" / "notes.txt").write_text("no log of a rank")
     with (tmp_path / "sent").open("wb") as file:
-        follow.follow(Job("r1"), {1: 4}, file.fileno())
-    *logs, rank, end = read_frames("node0", iter([(tmp_path / "sent").read_bytes()]))
+        follow.follow(Job("r1"), {"/0": 4}, file.fileno())
+    launcher, name, *logs, rank, end = read_frames("node0", iter([(tmp_path / "sent").read_bytes()]))
+    names = [(stream, json.loads(payload)["rank"]) for _, stream, _, payload in (launcher, name)]
+    assert names == [(0, None), (1, 0)]
     assert logs == [(frames.LOG, 1, 4, b""), (frames.LOG, 1, 4, b"two\n")]
-    assert (rank[:3], json.loads(rank[3])["code"]) == ((frames.RANK, 1, 0), 0)
+    assert (rank[0], json.loads(rank[3])["rank"], json.loads(rank[3])["code"]) == (frames.RANK, 0, 0)
     assert end[0] == frames.END
     assert (json.loads(end[3])["reason"], json.loads(end[3])["code"]) == ("exited", 0)

@@ -6,20 +6,13 @@ import os
 
 import pytest
 
-from gpucourse.remote.agent.job import Job, JobRefused, take_secrets
+from gpucourse.remote.agent.job import Job, JobRefused
 
 
 @pytest.mark.parametrize("run_id", ["", "..", ".hidden", "a/b", "a\0b"])
 def test_job_refuses_what_is_no_run_id(run_id: str) -> None:
     with pytest.raises(JobRefused, match="not a run id"):
         Job(run_id)
-
-
-def test_take_secrets_removes_them_from_the_request() -> None:
-    request: dict[str, object] = {"run_id": "r1", "secrets": {"TOKEN": "1"}}
-    assert take_secrets(request) == {"TOKEN": "1"}
-    assert request == {"run_id": "r1"}
-    assert take_secrets(request) == {}
 
 
 def test_state_follows_the_files_of_a_run(job: Job) -> None:

@@ -33,12 +33,11 @@ def test_rest_sends_a_beat_only_after_a_silence(naps: list[float], ends: tuple[i
     line.send(frames.LOG, 1, 0, b"new")
     line.rest(has_sent=True)
     assert naps == [], "no nap after a look that found something"
-    while sum(naps) < BEAT_S:
+    while sum(naps) < BEAT_S / 2:
         line.rest(has_sent=False)
-    assert naps == sorted(naps), "longer each time"
     assert os.read(ends[0], 1000) == frames.frame(frames.LOG, 1, 0, b"new")
-    line.rest(has_sent=False)
-    line.rest(has_sent=False)
+    while sum(naps) < 1.5 * BEAT_S:
+        line.rest(has_sent=False)
     assert os.read(ends[0], 1000) == frames.frame(frames.BEAT)
     os.close(ends[0])
 

@@ -28,10 +28,7 @@ def test_agent_is_plain_python_3_7_and_stdlib(path: Path) -> None:
             assert known, f"{path.name} imports {name}, which is not on the node"
 
 
-def test_bundle_runs_isolated_in_its_folder(tmp_path: Path) -> None:
-    for name, text in json.loads(jobs._bundle()).items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    command = [sys.executable, "-I", "-S", str(tmp_path), "states", "nothing"]
+def test_bundle_runs_isolated_in_its_folder(agent: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-I", "-S", str(agent), "states", "nothing"]
     done = subprocess.run(command, capture_output=True, env={"HOME": str(tmp_path)}, cwd="/", check=True)
     assert json.loads(done.stdout) == {"nothing": {"state": "absent", "exit": None}}

@@ -27,7 +27,7 @@ def test_settle_ends_a_run_whose_supervisor_vanished(job: Job) -> None:
 
 
 def test_cancel_notes_a_run_that_has_not_begun(job: Job) -> None:
-    assert supervise.cancel(job, 3.0) == {"state": "absent", "killed": 0}
+    assert supervise.cancel(job, 3.0) == "absent"
     assert job.read("cancelled") == {"grace_s": 3.0}
 
 

@@ -1,4 +1,4 @@
-"""Slurm's commands on this node: how they are started, what their errors mean, and what they say about the cluster."""
+"""Slurm's commands on this node: how they are started, what their errors mean, and what they print about the cluster."""
 
 from __future__ import annotations
 
@@ -84,25 +84,17 @@ def environment() -> dict[str, str]:
 
 
 def describe_cluster() -> dict[str, Any]:
-    """Return what the cluster has: its version, every node of every partition, the user, the home folder, and which partition
-    the login sets for sbatch and for srun."""
-    return {
-        "version": ask("sinfo", "--version").strip(),
-        "partitions": list_partitions(),
-        "user": user_name(),
-        "home": os.path.expanduser("~"),
-        "batch_partition": environment().get("SBATCH_PARTITION", ""),
-        "session_partition": environment().get("SLURM_PARTITION", ""),
-    }
-
-
-def list_partitions() -> list[dict[str, Any]]:
-    """Return each partition with its nodes."""
+    """Return what the cluster has: each partition with its nodes, and which partition the login sets for sbatch and for
+    srun."""
     partitions: dict[str, dict[str, Any]] = {}
     for node in list_nodes():
         name, default, is_open = node.pop("partition"), node.pop("default"), node.pop("open")
         partitions.setdefault(name, {"name": name, "default": default, "open": is_open, "nodes": []})["nodes"].append(node)
-    return list(partitions.values())
+    return {
+        "partitions": list(partitions.values()),
+        "batch_partition": environment().get("SBATCH_PARTITION", ""),
+        "session_partition": environment().get("SLURM_PARTITION", ""),
+    }
 
 
 def list_nodes(*options: str) -> list[words.Row]:

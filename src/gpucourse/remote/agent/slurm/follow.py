@@ -10,8 +10,10 @@ import os
 import re
 import threading
 import time
+from collections.abc import Iterator
 
 from gpucourse.remote.agent import frames
+from gpucourse.remote.agent.follow import LogStreams
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.agent.line import Line
 from gpucourse.remote.agent.slurm import commands, jobs, watch, words
@@ -28,20 +30,24 @@ _RANK_LOG = re.compile(r"^(?P<node>.+)-rank(?P<rank>\d+)\.log$")
 def follow(job: Job, offsets: dict[str, int], out: int) -> None:
     """Send every byte of every log from its offset on (by `node/rank`, the launcher's `node/-`), then how it all ended."""
     jobs.recover(job)
-    logs = _Logs(job, offsets)
+    line, owners = Line(out), _Owners(job)
+    logs = LogStreams(job, offsets, line)
     questions = _Questions(job)
     questions.start()
-    line = Line(out)
     while True:
         if questions.fault is not None:
             raise questions.fault
         # Looked at before the logs: what was written before the end is seen before the end is reported.
         is_over = watch.state(job) in ("ended", "absent")
-        has_sent = logs.send(line, whole=is_over)
+        job.trim_logs(job.log_limit())  # only while a client follows: no process of ours stays on this node
+        new_names = [name for name in sorted(os.listdir(job.path("logs"))) if name not in logs.streams]
+        for name, node, rank in owners.find(new_names, at_last=is_over):
+            logs.begin(name, node, rank)
+        has_sent = logs.send(whole=is_over)
         if is_over:
             end = job.read_end()
-            for rank in end.get("ranks", []):
-                line.send(frames.RANK, rank["rank"] + 1, 0, json.dumps(rank).encode())
+            for rank_end in end.get("ranks", []):
+                line.send(frames.RANK, 0, 0, json.dumps(rank_end).encode())
             line.send(frames.END, 0, 0, json.dumps(end).encode())
             return
         line.rest(has_sent=has_sent)
@@ -82,41 +88,22 @@ class _Questions(threading.Thread):
         return False
 
 
-class _Logs:
-    """The logs that have appeared: for each the number of its stream, and how much of it was sent."""
+class _Owners:
+    """Finds out which node and rank a log belongs to."""
 
-    def __init__(self, job: Job, offsets: dict[str, int]) -> None:
-        self._job, self._offsets, self._limit = job, offsets, job.log_limit()
-        self._streams: dict[str, int] = {}
-        self._sent: dict[str, int] = {}
+    def __init__(self, job: Job) -> None:
+        self._job, self._here = job, commands.host()
         request = jobs.read_request(job)
         self._is_spread, self._ranks = request["spread"], request["ranks"] or 1
-        self._here = commands.host()
 
-    def send(self, line: Line, *, whole: bool) -> bool:
-        """Send what is new: one piece of each log, or with `whole` everything. Return whether there was anything."""
-        moved = False
-        self._job.trim_logs(self._limit)  # only while a client follows: no process of ours stays on this node
-        names = sorted(os.listdir(self._job.path("logs")))
-        self._name_streams(line, [name for name in names if name not in self._streams], at_last=whole)
-        for name, stream in self._streams.items():
-            end_offset = line.send_log(stream, self._job.path("logs", name), self._sent[name], self._limit, whole=whole)
-            moved = moved or end_offset != self._sent[name]
-            self._sent[name] = end_offset
-        return moved
-
-    def _name_streams(self, line: Line, names: list[str], *, at_last: bool) -> None:
-        """Send the node and the rank of each of these logs, unless they are not known yet."""
+    def find(self, names: list[str], *, at_last: bool) -> Iterator[tuple[str, str, int | None]]:
+        """Yield the name, the node and the rank (None: the launcher) of those of these files that are logs and whose node is
+        known."""
         rows = {row["job"]: row for row in self._read_rows()} if names else {}
         for name in names:
             owner = self._find_owner(name, rows, at_last=at_last)
-            if owner is None:
-                continue
-            node, rank = owner
-            stream = self._streams[name] = len(self._streams)
-            self._sent[name] = self._offsets.get(f"{node}/{'-' if rank is None else rank}", 0)
-            line.send(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode())
-            line.send(frames.LOG, stream, self._sent[name])  # a rank that prints nothing has a log, too
+            if owner is not None:
+                yield (name, *owner)
 
     def _read_rows(self) -> list[Row]:
         stored = self._job.read("exit.json") or self._job.read("seen.json")
@@ -124,7 +111,7 @@ class _Logs:
         return rows
 
     def _find_owner(self, name: str, rows: dict[str, Row], *, at_last: bool) -> tuple[str, int | None] | None:
-        """Return the node and the rank (None: the launcher) of a log; None for a file that is no log, or while its node is not
+        """Return the node and the rank of a log; None for a file that is no log, or while its node is not
         known. Slurm names the file after the host; if nodes share this host, Slurm's list of the job's nodes decides, and
         `at_last` the node that sends the log."""
         if name == "launcher.log":

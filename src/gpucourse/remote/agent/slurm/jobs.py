@@ -36,10 +36,16 @@ def remember(job: Job, number: str, file: Row) -> None:
 
 def recover(job: Job) -> None:
     """Complete the list of submitted jobs from Slurm's, after the submitting process was killed."""
-    if job.has("submitted") or job.has("done") or job.is_supervised():
-        return
-    files = read_request(job).get("files", [])
-    for queued in list_lost_jobs(job):
+    if not (job.has("submitted") or job.has("done") or job.is_supervised()):
+        adopt_lost_jobs(job, read_request(job).get("files", []))
+
+
+def adopt_lost_jobs(job: Job, files: list[Row]) -> None:
+    """Write down the jobs in this run's folder that are not in its list: a submission was cut short."""
+    submitted = {entry["id"] for entry in list_submitted_jobs(job)}
+    for queued in list_queued_jobs(job):
+        if queued["job"] in submitted:
+            continue
         file = next((file for file in files if file["job_name"] == queued["name"]), None)
         if file is not None:
             remember(job, queued["job"], file)
@@ -54,12 +60,6 @@ def make_rows(job: Job) -> list[Row]:
             row = {"row": len(rows), "job": name, "file": submitted["file"], "state": "SUBMITTED"}
             rows.append(dict(row, asked=bool(submitted.get("asked")), restarts=0, code=None))
     return rows
-
-
-def list_lost_jobs(job: Job) -> list[Row]:
-    """Return the jobs in this run's folder that are not in its list: a submission was cut short."""
-    submitted = {entry["id"] for entry in list_submitted_jobs(job)}
-    return [queued for queued in list_queued_jobs(job) if queued["job"] not in submitted]
 
 
 def list_later_jobs(job: Job) -> list[Row]:

@@ -117,7 +117,7 @@ def _note_requeue(job: Job, old: Row, new: Row) -> None:
     if _is_preempted(job, old):
         cause = f"because a job of higher priority needed {node} (preemption)"
     elif not down:  # it is back already, or it was not the node
-        cause = f"because {node} or the controller failed, a job of higher priority came, or somebody typed scontrol requeue"
+        cause = f"because {node} or the controller failed, a job of higher priority came, or a person typed scontrol requeue"
     skip = _write_head_command(job, f"scontrol update JobId={new['job']} StartTime=now")
     lines = [f"Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: {skip}"]
     if down:

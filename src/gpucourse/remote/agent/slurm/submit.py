@@ -6,7 +6,7 @@ import os
 import time
 
 from gpucourse.remote.agent import prune, scratch, store
-from gpucourse.remote.agent.job import LOCK, Job, JobRefused, home, take_secrets
+from gpucourse.remote.agent.job import LOCK, Job, JobRefused, home
 from gpucourse.remote.agent.slurm import commands, jobs, log, words
 from gpucourse.remote.agent.slurm.watch import look
 from gpucourse.remote.agent.slurm.words import Row
@@ -22,7 +22,7 @@ def submit(spec: Row) -> Row:
     removed.
     """
     job = Job(spec["run_id"])
-    secrets, collected = take_secrets(spec), spec.pop("collected", [])
+    secrets, collected = spec.pop("secrets", {}), spec.pop("collected", [])
     os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
@@ -43,7 +43,9 @@ def submit(spec: Row) -> Row:
                     setup.write(request["setup"])
             places = _make_places(job)
             job.write("places.json", places)
-            _submit_files(job, request["files"], {**places, **spec.get("env", {}), **secrets}, is_repeated=is_repeated)
+            if is_repeated:
+                jobs.adopt_lost_jobs(job, request["files"])
+            _submit_files(job, request["files"], {**places, **spec.get("env", {}), **secrets})
             if request["show_queue"]:
                 _show_queue(job, cancel_last=request["cancel_last"])
             if not request.get("session"):  # a session is a job that the learner's own terminal requests
@@ -67,18 +69,14 @@ def describe_session(job: Job) -> Row:
     }
 
 
-def _submit_files(job: Job, files: list[Row], variables: dict[str, str], *, is_repeated: bool) -> None:
-    lost_jobs = jobs.list_lost_jobs(job) if is_repeated else []
+def _submit_files(job: Job, files: list[Row], variables: dict[str, str]) -> None:
     for file in files:
         submitted = sum(entry["file"] == file["name"] for entry in jobs.list_submitted_jobs(job))
         if file["text"]:
             with open(job.path(file["name"] + ".sbatch"), "w", encoding="utf-8") as script:
                 script.write(file["text"])
         for _ in range(submitted, file["copies"]):
-            job_in_queue = next((queued for queued in lost_jobs if queued["name"] == file["job_name"]), None)
-            if job_in_queue:
-                lost_jobs.remove(job_in_queue)
-            jobs.remember(job, job_in_queue["job"] if job_in_queue else _sbatch(job, file, variables), file)
+            jobs.remember(job, _sbatch(job, file, variables), file)
 
 
 def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:

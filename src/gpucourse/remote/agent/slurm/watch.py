@@ -96,25 +96,25 @@ def request_end(job: Job) -> list[str]:
     return remaining
 
 
-def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> Row:
-    """Return when Slurm reports that every job has ended for which `request_end` was called, and end those that the run's own
-    jobs submitted. Raises Controller if they do not end."""
+def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> str:
+    """Wait until Slurm reports that every job has ended for which `request_end` was called, and end those that the run's own
+    jobs submitted; return the state. Raises Controller if they do not end."""
     deadline = time.monotonic() + proof_s
     rows: list[Row] = []
     for _ in _nap_until(deadline):
         rows = look(job) if cancelled else []
         if not cancelled or job.has("done"):
-            return {"state": state(job), "killed": len(cancelled) + _cancel_later_jobs(job, deadline)}
+            _cancel_later_jobs(job, deadline)
+            return state(job)
     remaining = ", ".join(f"{row['job']} is {row['state']}" for row in rows if not words.is_over(row))
     raise commands.Controller(f"scancel was accepted, and after {proof_s:g} s Slurm still says: {remaining}")
 
 
-def _cancel_later_jobs(job: Job, deadline: float) -> int:
-    """End the jobs that an ended run's jobs had submitted, and those that these submit meanwhile; return how many there
-    were."""
+def _cancel_later_jobs(job: Job, deadline: float) -> None:
+    """End the jobs that an ended run's jobs had submitted, and those that these submit meanwhile."""
     end = job.read("exit.json")
     if not end.get("later"):
-        return 0
+        return
     cancelled: set[str] = set()
     later: list[str] = []
     for _ in _nap_until(deadline):
@@ -122,7 +122,7 @@ def _cancel_later_jobs(job: Job, deadline: float) -> int:
         if not later:
             job.write("exit.json", dict(end, later=[]), flush=True)
             scratch.remove(job)
-            return len(cancelled)
+            return
         if set(later) - cancelled:
             _scancel(job, later)
             cancelled.update(later)

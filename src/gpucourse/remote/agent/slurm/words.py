@@ -71,8 +71,8 @@ REASONS = {
     "job requeued in held state": "it failed at its start, so Slurm holds it",
     "PartitionDown": "its partition is down",
     "PartitionInactive": "its partition is inactive",
-    "PartitionTimeLimit": "it asks for more time than its partition gives",
-    "PartitionNodeLimit": "it asks for more nodes than its partition gives",
+    "PartitionTimeLimit": "it asks for more time than its partition allows",
+    "PartitionNodeLimit": "it asks for more nodes than its partition allows",
     "NodeDown": "a node that it needs is down",
     "ReqNodeNotAvail": "a node that it needs is down, drained or reserved",
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions": (

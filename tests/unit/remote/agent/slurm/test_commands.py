@@ -81,9 +81,9 @@ def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.Mon
     assert inside["SBATCH_ACCOUNT"] == "abc123"
 
 
-def test_list_partitions_groups_nodes(script_slurm: Callable[..., Scripted]) -> None:
+def test_describe_cluster_groups_nodes(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sinfo="a|gpu*|idle|gpu:1|4|up|none\nb|gpu*|down*|(null)|4|up|fan\nb|cpu|down*|(null)|4|inact|fan\n")
-    partitions = commands.list_partitions()
+    partitions = commands.describe_cluster()["partitions"]
     assert [(part["name"], part["default"], part["open"]) for part in partitions] == [
         ("gpu", True, True),
         ("cpu", False, False),

@@ -47,7 +47,7 @@ def test_follow_reads_the_offsets_of_many_logs_as_input(
     submit.submit(spec())
     Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
     monkeypatch.setattr(sys, "stdin", io.StringIO("node2/0=4\n/-=0"))
-    assert main.main(["follow", "r1", "-"], "") == 0
+    assert main.main(["follow", "r1", "-"]) == 0
     stream = capfd.readouterr().out
     assert "two" in stream
     assert "one" not in stream

@@ -66,7 +66,7 @@ def test_request_end_finds_the_jobs_of_a_killed_submission(script_slurm: Callabl
     cluster = script_slurm(
         squeue=[there, row("5", "RUNNING", node="a"), row("5", "CANCELLED", node="a")], scancel="", scontrol=""
     )
-    assert watch.cancel(job, watch.request_end(job)) == {"state": "ended", "killed": 1}
+    assert watch.cancel(job, watch.request_end(job)) == "ended"
     assert ("scancel", "5") in cluster.asked
 
 

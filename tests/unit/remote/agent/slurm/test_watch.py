@@ -125,7 +125,7 @@ def test_cancel_returns_when_every_job_has_ended(script_slurm: Callable[..., Scr
     ]
     cluster = script_slurm(sbatch="7\n", squeue=said, scancel="", scontrol="")
     submit.submit(spec())
-    assert watch.cancel(Job("r1"), watch.request_end(Job("r1"))) == {"state": "ended", "killed": 1}
+    assert watch.cancel(Job("r1"), watch.request_end(Job("r1"))) == "ended"
     assert Job("r1").read("exit.json")["reason"] == "cancelled"
     assert cluster.count("squeue") == 5  # the last for what its jobs submitted
 

@@ -128,7 +128,7 @@ def test_parse_failed_tasks_finds_the_first(release: Release) -> None:
         ("sbatch --gres=gpu:2", "no set of nodes of this cluster can ever give"),
         ("sbatch -p cpu", "no such partition"),
         ("sbatch --bogus=1", "does not understand the file"),
-        ("sbatch --array=9-x", "is no array, or has a number that this cluster does not take"),
+        ("sbatch --array=9-x", "is not an array, or has a number that this cluster does not accept"),
         ("sbatch --dependency=bogus:1", "Job dependency problem"),
     ],
 )
