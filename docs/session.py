@@ -17,7 +17,7 @@ from docs.screens import type_command
 
 PICTURE = Path(__file__).parent / "images" / "session.svg"
 COMMANDS = ("gpucourse deploy 3", "gpucourse run 3.2 --nodes 2", "gpucourse destroy --all --yes")
-LONGEST_S, PAUSE_S = 6.0, 1.2  # what a command takes in the picture at most, and what passes before the next
+MAX_S, PAUSE_S = 6.0, 1.2  # what a command takes in the picture at most, and what passes before the next
 LOGS = 6  # lines of the ranks that are shown of a run, the last ones
 WIDTH, LINE, CHARACTER, MARGIN = 80, 17.0, 7.83, 14.0
 COLOURS = {"$": "#7ee787", "✓": "#56d364", "✗": "#ff7b72", "–": "#8b949e", "[": "#8b949e", "Next:": "#79a5ff"}
@@ -33,7 +33,7 @@ def record(home: Path) -> list[Row]:
         for command in COMMANDS:
             began = time.monotonic()
             lines = shorten_logs(type_command(command, home, {}).strip("\n").split("\n"))
-            took = min(time.monotonic() - began, LONGEST_S)
+            took = min(time.monotonic() - began, MAX_S)
             rows += [
                 (at, f"$ {command}"),
                 *((at + took * (number + 1) / len(lines), line) for number, line in enumerate(lines)),
