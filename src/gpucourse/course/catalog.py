@@ -32,12 +32,11 @@ def read_module(folder: Path, exercises: Path) -> Module:
     """Read the manifest in a module's folder. Raises ManifestError with everything that is wrong with it at once."""
     label = f"{folder.parent.name}/{folder.name}/{MANIFEST}"
 
-    def examine(document: Document, module: Module | None) -> Iterator[Complaint]:
+    def examine(document: Document) -> Iterator[Complaint]:
         _refuse_newer(label, document)
         if number_of(folder.name) is None:
             yield Complaint((), f"the folder {folder.name} is not named like 03-parallel-computing")
-        if module is not None:
-            yield from broken_rules(module, folder, exercises)
+        yield from broken_rules(document.data, folder, exercises)
 
     return read_file(folder / MANIFEST, Module, label, examine=examine)
 

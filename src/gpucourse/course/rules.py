@@ -1,27 +1,23 @@
-"""Rules of a manifest that no single value shows: numbers that belong together, names used once, files that exist."""
+"""Rules of a manifest that no single value shows: numbers that belong together, names used once, files that exist.
+
+The rules read the plain data, so that they complain even if a value elsewhere is of the wrong type.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from gpucourse.limits import MAX_RANKS_PER_NODE
-from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import MOST_RESTARTS
+from gpucourse.outside.names import OutsideError, relative_name
 from gpucourse.outside.yaml_reader import Complaint
-from gpucourse.outside.yaml_reader import Path as Place
 
 FOLDER = re.compile(r"(?P<number>\d+|B)-[a-z0-9-]+")
 SHARED = "shared"
 PROFILER = "profiled.py"  # among the shared files: it runs any other script under PyTorch's profiler
-
-_NAMES = {"parameters": "name", "checks": "id", "questions": "id", "plots": "file", "yours": "id", "faults": "id"}
-"""The lists of an exercise whose items must differ, each with the key that names an item."""
-
-_SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
-_COUNTS = {"procs_per_node": ("gpu", 1, MAX_RANKS_PER_NODE), "restarts": ("", 0, MOST_RESTARTS)}
-"""The keys of `launch` that may name a parameter: the word that has its own meaning there, and the range."""
 
 
 def number_of(folder: str) -> str | None:
@@ -32,84 +28,111 @@ def number_of(folder: str) -> str | None:
     return match["number"] if match["number"] == "B" else str(int(match["number"]))
 
 
-def broken_rules(module: Module, folder: Path, exercises: Path) -> Iterator[Complaint]:
+def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterator[Complaint]:
     """Yield every rule that the manifest in `folder` breaks; its scripts are in the folder of the same name in `exercises`."""
-    if module.id != number_of(folder.name):
-        yield Complaint(("id",), f"'{module.id}' is not the number of the folder {folder.name}")
-    lessons: list[tuple[Place, str]] = [(("lesson",), module.lesson)]
-    lessons += [(("further_lessons", index), name) for index, name in enumerate(module.further_lessons)]
+    number = data.get("id")
+    if isinstance(number, str) and number != number_of(folder.name):
+        yield Complaint(("id",), f"'{number}' is not the number of the folder {folder.name}")
+    further = data.get("further_lessons")
+    lessons: list[tuple[tuple[str | int, ...], object]] = [(("lesson",), data.get("lesson", "lesson.md"))]
+    lessons += [(("further_lessons", index), name) for index, name in enumerate(further if isinstance(further, list) else ())]
     for place, lesson in lessons:
-        if not (folder / lesson).is_file():
+        if isinstance(lesson, str) and _harmless(lesson) and not (folder / lesson).is_file():
             yield Complaint(place, f"there is no file {lesson} beside the manifest")
-    if module.id in module.needs:
+    needs = data.get("needs")
+    if isinstance(needs, list) and isinstance(number, str) and number in needs:
         yield Complaint(("needs",), "a module cannot need itself")
-    yield from _find_duplicates((exercise.id for exercise in module.exercises), ("exercises",), "id")
-    for index, exercise in enumerate(module.exercises):
+    yield from _find_duplicates(data.get("exercises"), "id", ("exercises",))
+    for index, exercise in enumerate(_mappings(data.get("exercises"))):
         yield from _check_exercise(exercise, ("exercises", index), folder.name, exercises)
 
 
-def _check_exercise(exercise: Exercise, place: Place, folder: str, exercises: Path) -> Iterator[Complaint]:
-    number = number_of(folder)
-    if number and exercise.id.partition(".")[0] != number:
-        yield Complaint((*place, "id"), f"'{exercise.id}' does not belong to module {number}")
-    for key, name in _NAMES.items():
-        yield from _find_duplicates((getattr(item, name) for item in getattr(exercise, key)), (*place, key), name)
-    if not (exercises / folder / exercise.script).is_file():
-        yield Complaint((*place, "script"), f"there is no file exercises/{folder}/{exercise.script}")
+def _check_exercise(
+    exercise: dict[str, Any], place: tuple[str | int, ...], folder: str, exercises: Path
+) -> Iterator[Complaint]:
+    name, number = exercise.get("id"), number_of(folder)
+    if isinstance(name, str) and number and "." in name and name.partition(".")[0] != number:
+        yield Complaint((*place, "id"), f"'{name}' does not belong to module {number}")
+    for key, field in _NAMES.items():
+        yield from _find_duplicates(exercise.get(key), field, (*place, key))
+    if isinstance(script := exercise.get("script"), str) and _harmless(script) and not (exercises / folder / script).is_file():
+        yield Complaint((*place, "script"), f"there is no file exercises/{folder}/{script}")
+    files = exercise.get("files")
     yield from _count(exercise, place)
     yield from _check_slurm(exercise, place)
-    for index, file in enumerate(exercise.files):
-        if place_of(exercises, folder, file) is None:
+    for index, file in enumerate(files if isinstance(files, list) else ()):
+        if isinstance(file, str) and _harmless(file) and place_of(exercises, folder, file) is None:
             reason = f"there is no file exercises/{folder}/{file}, nor exercises/{SHARED}/{file}"
             yield Complaint((*place, "files", index), reason)
-        if file == exercise.script:
+        if file == script:
             yield Complaint((*place, "files", index), f"{file} is the script, which is uploaded anyway")
     yield from _check_parts(exercise, place, exercises / folder)
 
 
-def _check_parts(exercise: Exercise, exercise_place: Place, folder: Path) -> Iterator[Complaint]:
+def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...], folder: Path) -> Iterator[Complaint]:
     """Check that the files and checks of the learner's parts exist, and that each part has a judge or a check."""
-    checks = {check.id for check in exercise.checks}
-    for index, part in enumerate(exercise.yours):
+    checks = {check.get("id") for check in _mappings(exercise.get("checks"))}
+    for index, part in enumerate(_mappings(exercise.get("yours"))):
         place = (*exercise_place, "yours", index)
-        if not (folder / part.file).is_file():
-            yield Complaint((*place, "file"), f"there is no file exercises/{folder.name}/{part.file}")
-        for number, check in enumerate(part.checks):
-            if check not in checks:
+        if isinstance(file := part.get("file"), str) and _harmless(file) and not (folder / file).is_file():
+            yield Complaint((*place, "file"), f"there is no file exercises/{folder.name}/{file}")
+        named = part.get("checks", [])
+        for number, check in enumerate(named if isinstance(named, list) else ()):
+            if isinstance(check, str) and check not in checks:
                 yield Complaint((*place, "checks", number), f"'{check}' is not a check of this exercise")
-        if not part.judge and not part.checks:
+        if part.get("judge") is False and not named:
             yield Complaint((*place, "judge"), "is false, and no check of the run judges the part either")
 
 
-def _count(exercise: Exercise, exercise_place: Place) -> Iterator[Complaint]:
+def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
     """Check that a word for a number of the launch is a parameter whose values are in the allowed range."""
+    launch = exercise.get("launch")
     for key, (fixed_word, low, high) in _COUNTS.items():
-        word = getattr(exercise.launch, key)
+        word = launch.get(key) if isinstance(launch, dict) else None
         if not isinstance(word, str) or word == fixed_word:
             continue
-        parameter, place = exercise.parameter(word), (*exercise_place, "launch", key)
+        named = (parameter for parameter in _mappings(exercise.get("parameters")) if parameter.get("name") == word)
+        parameter = next(named, None)
+        place = (*exercise_place, "launch", key)
         if parameter is None:
             no_word = f"neither the word {fixed_word} nor a parameter" if fixed_word else "not a parameter"
             yield Complaint(place, f"'{word}' is {no_word} of this exercise")
-        elif parameter.type != "int" or any(end is None or not low <= end <= high for end in (parameter.min, parameter.max)):
+        elif parameter.get("type") != "int" or not all(_is_between(low, parameter.get(end), high) for end in ("min", "max")):
             yield Complaint(
                 place, f"the parameter {word} must be a whole number (int) with a min and a max from {low} to {high}"
             )
 
 
-def _check_slurm(exercise: Exercise, exercise_place: Place) -> Iterator[Complaint]:
+def _check_slurm(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
     """Check that `launch.slurm` names parameters of the right types, and that its last job is an uploaded file."""
-    options = exercise.launch.slurm_request
-    place = (*exercise_place, "launch", "slurm")
+    launch = exercise.get("launch")
+    options = launch.get("slurm") if isinstance(launch, dict) else None
+    if not isinstance(options, dict):
+        return
+    parameters = {parameter.get("name"): parameter for parameter in _mappings(exercise.get("parameters"))}
     for key, kind in _SLURM_PARAMETERS.items():
-        word = getattr(options, key)
-        parameter = exercise.parameter(word) if word else None
-        if word and parameter is None:
-            yield Complaint((*place, key), f"'{word}' is not a parameter of this exercise")
-        elif parameter and parameter.type != kind:
-            yield Complaint((*place, key), f"the parameter {word} must be of type {kind}")
-    if options.gather and options.gather not in exercise.files:
-        yield Complaint((*place, "gather"), f"{options.gather} is not uploaded: add it to files")
+        word, place = options.get(key), (*exercise_place, "launch", "slurm", key)
+        if not isinstance(word, str):
+            continue
+        if word not in parameters:
+            yield Complaint(place, f"'{word}' is not a parameter of this exercise")
+        elif parameters[word].get("type") != kind:
+            yield Complaint(place, f"the parameter {word} must be of type {kind}")
+    gather, files = options.get("gather"), exercise.get("files")
+    if isinstance(gather, str) and gather not in (files if isinstance(files, list) else ()):
+        yield Complaint((*exercise_place, "launch", "slurm", "gather"), f"{gather} is not uploaded: add it to files")
+
+
+_NAMES = {"parameters": "name", "checks": "id", "questions": "id", "plots": "file", "yours": "id", "faults": "id"}
+"""The lists of an exercise whose items must differ, each with the key that names an item."""
+
+_SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
+_COUNTS = {"procs_per_node": ("gpu", 1, MAX_RANKS_PER_NODE), "restarts": ("", 0, MOST_RESTARTS)}
+"""The keys of `launch` that may name a parameter: the word that has its own meaning there, and the range."""
+
+
+def _is_between(low: int, value: object, high: int) -> bool:
+    return isinstance(value, (int, float)) and low <= value <= high
 
 
 def place_of(exercises: Path, folder: str, file: str) -> str | None:
@@ -118,10 +141,26 @@ def place_of(exercises: Path, folder: str, file: str) -> str | None:
     return next((place for place in places if (exercises / place).exists()), None)
 
 
-def _find_duplicates(names: Iterable[str], place: Place, key: str) -> Iterator[Complaint]:
-    """Yield the names that an earlier item of the list at that place has already."""
+def _find_duplicates(items: object, key: str, place: tuple[str | int, ...]) -> Iterator[Complaint]:
     first: dict[str, int] = {}
-    for index, name in enumerate(names):
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        name = item.get(key) if isinstance(item, dict) else None
+        if not isinstance(name, str):
+            continue
         if name in first:
             yield Complaint((*place, index, key), f"'{name}' is taken by {'.'.join(map(str, place))}.{first[name]}")
         first.setdefault(name, index)
+
+
+def _mappings(items: object) -> Iterator[dict[str, Any]]:
+    for item in items if isinstance(items, list) else ():
+        yield item if isinstance(item, dict) else {}
+
+
+def _harmless(path: str) -> bool:
+    """Return whether the path stays inside its folder; if not, the model itself complains."""
+    try:
+        relative_name(path)
+    except OutsideError:
+        return False
+    return True

@@ -21,8 +21,7 @@ from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, Document, read_d
 from gpucourse.outside.yaml_reader import Path as Place
 
 Model = TypeVar("Model", bound=BaseModel)
-Examine = Callable[[Document, Model | None], Iterable[Complaint]]
-"""Returns complaints about a file beyond those of its model, which is None if the data does not fit the model."""
+Examine = Callable[[Document], Iterable[Complaint]]
 
 HINT = "every key with its type and its meaning: docs/manifest.md"
 MAX_COMPLAINTS = 200
@@ -52,7 +51,7 @@ def read_beside(modules: Path, name: str, model: type[Model]) -> Model | None:
     return read_file(path, model, f"{modules.name}/{name}") if os.path.lexists(path) else None
 
 
-def read_file(path: Path, model: type[Model], label: str, *, examine: Examine[Model] = lambda *_: ()) -> Model:
+def read_file(path: Path, model: type[Model], label: str, *, examine: Examine = lambda _: ()) -> Model:
     """Read a file of a course. `label` is its name in messages; `examine` returns what the model cannot see. Raises
     ManifestError with every complaint."""
     try:
@@ -63,9 +62,7 @@ def read_file(path: Path, model: type[Model], label: str, *, examine: Examine[Mo
     return read(raw, model, label, hint=HINT, examine=examine)[0]
 
 
-def read(
-    raw: bytes, model: type[Model], label: str, *, hint: str, examine: Examine[Model] = lambda *_: ()
-) -> tuple[Model, Document]:
+def read(raw: bytes, model: type[Model], label: str, *, hint: str, examine: Examine = lambda _: ()) -> tuple[Model, Document]:
     """Read the bytes of a file, as `read_file` does; return also its document. Raises ManifestError with every complaint."""
     document = read_document(raw)
     complaints = list(document.complaints)
@@ -73,12 +70,12 @@ def read(
         if not complaints:
             complaints.append(Complaint((), "is not a mapping of keys and values"))
         raise ManifestError(format_complaints(label, document, complaints), hint=hint)
+    complaints += examine(document)
     checked: Model | None = None
     try:
         checked = model.model_validate(document.data)
     except ValidationError as error:
         complaints += convert_errors(error, model, document.data)
-    complaints += examine(document, checked)
     if complaints or checked is None:
         raise ManifestError(format_complaints(label, document, complaints), hint=hint)
     return checked, document
