@@ -1,4 +1,4 @@
-"""What MkDocs shows besides the files of docs: README as the first page, the project's own pages, and the lessons as a book."""
+"""The pages of the site besides the files of docs: README as the first page, the project's pages, and the lessons as a book."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Pages of docs link to the project's pages one folder up; on the site these lie beside them."""
+    """Shorten links to the project's pages: docs link to them one folder up, and on the site they are beside the others."""
     return re.sub(r"\]\(\.\./([A-Z]+\.md)", r"](\1", markdown)

@@ -1,6 +1,6 @@
-"""docs/manifest.md, every key that an author may write: made from the models that read the files, so that it cannot be wrong.
+"""docs/manifest.md, every key that an author may write: made from the models that read the files.
 
-python -m docs.manifest_reference            fails where the page is not what the models say
+python -m docs.manifest_reference            fails if the page differs from the models
 python -m docs.manifest_reference --write    writes it again
 """
 
@@ -40,7 +40,7 @@ def render() -> str:
 
 
 def find_undescribed() -> Iterator[str]:
-    """Yield the keys that say nothing about themselves."""
+    """Yield the keys without a description."""
     for file in SCHEMAS:
         for place, definition in _list_objects(schema(file)):
             for key, field in definition["properties"].items():
@@ -49,7 +49,7 @@ def find_undescribed() -> Iterator[str]:
 
 
 def _list_objects(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every mapping that the file may hold, once, and where it stands: the file itself first."""
+    """Yield every mapping that the file may hold, once, with its place; the file itself comes first."""
     waiting, seen = [("", document)], {""}
     while waiting:
         place, definition = waiting.pop(0)
@@ -74,7 +74,7 @@ def _render_object(place: str, definition: dict[str, Any]) -> str:
 
 
 def _format_type(field: dict[str, Any]) -> str:
-    """Return what may be the value, in words."""
+    """Return in words which values a key accepts."""
     if "$ref" in field:
         return "keys (below)"
     if "anyOf" in field:
@@ -115,14 +115,14 @@ def _format_default(field: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Compare, or with --write store; 1 where the page is another one."""
+    """Compare the page with the models, or store it with --write; return 1 if it differs."""
     if arguments == ["--write"]:
         PAGE.write_text(render(), encoding="utf-8")
     elif arguments:
         sys.stderr.write("usage: python -m docs.manifest_reference [--write]\n")
         return 2
     elif PAGE.read_text(encoding="utf-8") != render():
-        sys.stdout.write(f"docs/manifest.md is not what the models say. Type: {WRITE}\n")
+        sys.stdout.write(f"docs/manifest.md differs from the models. Type: {WRITE}\n")
         return 1
     return 0
 

@@ -1,11 +1,11 @@
 """The screens in the pages of docs, made by running the commands that are above them.
 
-`python -m docs.screens` runs every page with such screens, each with a home folder of its own, and fails where a screen has
-changed in form: numbers, names of runs and spaces may differ. `--write` stores the screens as they are now.
+`python -m docs.screens` runs every page with such screens, each in a new home folder, and fails if a screen has changed in
+form: numbers, names of runs and spaces may differ. `--write` stores the screens as they are now.
 
-A block of kind `console` holds commands after `$ ` and what they print; `export NAME=VALUE` holds for all that follow. A block
-with a title is a file, named from the home folder: written where there is none, and added at the end of one that is there.
-Only a block of Python changes a file that is there: its function takes the place of the one of its name.
+A block of kind `console` contains commands after `$ ` and what they print; `export NAME=VALUE` applies to all commands after
+it. A block with a title is a file, named from the home folder: it is written if the file is missing, and otherwise added at its
+end. Only a block of Python changes an existing file: its function replaces the function of the same name.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tests.unit.ui.emulator import Emulator
 PAGES = Path(__file__).parent
 COLUMNS, LINES = 80, 50
 PATIENCE_S = 300.0
-HOME = "/home/learner"  # stands in the pages where the home folder is
+HOME = "/home/learner"  # the home folder in the pages
 BLOCK = re.compile(r"^```(?:console|\w+ title=\"(?P<file>[^\"]+)\")\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXPORT = re.compile(r"export (\w+)=(\S+)")
-_DEPENDS_ON_SPEED = re.compile(r"· importing torch|This took |keeps torch ready")  # shown where it takes long
+_DEPENDS_ON_SPEED = re.compile(r"· importing torch|This took |keeps torch ready")  # shown if it takes long
 _VARIES = (
     (re.compile(r"\d{8}-\d{6}-\w+"), "RUN"),
     (re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?"), "0"),
@@ -44,7 +44,7 @@ _VARIES = (
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a screen of a page has another form than it had."""
+    """A screen of a page whose form has changed."""
 
     page: Path
     command: str
@@ -57,9 +57,9 @@ def pages() -> list[Path]:
 
 
 def renew(page: Path) -> tuple[str, list[Difference]]:
-    """Return the text of the page with its screens as they are now, and where their form is another one.
+    """Return the text of the page with its screens as they are now, and the screens whose form has changed.
 
-    Raises RuntimeError if a command does not end, ValueError if an edit names a function that is not there.
+    Raises RuntimeError if a command does not end, ValueError if an edit names an unknown function.
     """
     text = page.read_text(encoding="utf-8")
     differences: list[Difference] = []
@@ -89,8 +89,8 @@ def renew(page: Path) -> tuple[str, list[Difference]]:
 def form(screen: str) -> list[str]:
     """Return the lines of a screen without what differs from one run to the next."""
     text = "\n".join(line for line in screen.splitlines() if not _DEPENDS_ON_SPEED.search(line))
-    for pattern, instead in _VARIES:
-        text = pattern.sub(instead, text)
+    for pattern, replacement in _VARIES:
+        text = pattern.sub(replacement, text)
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
@@ -125,7 +125,7 @@ def _compare(page: Path, body: str, screens: list[tuple[str, str]]) -> Iterator[
 
 
 def write_block(file: Path, body: str) -> None:
-    """Do with a file what a block with a title says. Raises ValueError if Python names a function that is not there."""
+    """Write or change a file as a block with a title says. Raises ValueError if Python names an unknown function."""
     if file.is_file() and file.suffix == ".py":
         _edit(file, body)
         return
@@ -135,23 +135,23 @@ def write_block(file: Path, body: str) -> None:
 
 
 def _edit(file: Path, source: str) -> None:
-    """Put the function of `source` in the place of the one of its name."""
-    (wanted,) = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
+    """Replace the function of the same name as the one in `source`."""
+    (function,) = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
     text = file.read_text(encoding="utf-8")
     for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef) and node.name == wanted.name:
+        if isinstance(node, ast.FunctionDef) and node.name == function.name:
             lines = text.splitlines(keepends=True)
             lines[node.lineno - 1 : node.end_lineno] = [source]
             file.write_text("".join(lines), encoding="utf-8")
             return
-    raise ValueError(f"{file} has no function {wanted.name}")
+    raise ValueError(f"{file} has no function {function.name}")
 
 
 def type_command(command: str, home: Path, exports: dict[str, str]) -> str:
     """Return what a terminal of 80 columns shows after the command. Raises RuntimeError if it does not end."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "XDG_"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "XDG_"))}
     environ = {
-        **kept, **exports, "HOME": str(home), "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8",
+        **inherited, **exports, "HOME": str(home), "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }  # fmt: skip
     ours, theirs = pty.openpty()
@@ -181,12 +181,12 @@ def type_command(command: str, home: Path, exports: dict[str, str]) -> str:
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 1 << 16)
-    except OSError:  # everybody has closed the other side
+    except OSError:  # every process has closed the other side
         return b""
 
 
 def main(arguments: list[str]) -> int:
-    """Compare, or with --write store; 1 where a screen has changed in form."""
+    """Compare the screens, or store them with --write; return 1 if a screen has changed in form."""
     write = arguments == ["--write"]
     if arguments and not write:
         sys.stderr.write("usage: python -m docs.screens [--write]\n")

@@ -1,7 +1,7 @@
 """The recording of a whole session, deploy, run and destroy: docs/images/session.svg, lines that appear one after the other.
 
-`python -m docs.session` types the commands in a terminal, in a home folder of its own that is gone afterwards. The picture
-plays them at the pace at which they went, the long ones shortened; a reader who asked for no motion sees all lines at once.
+`python -m docs.session` types the commands in a terminal, in a new home folder that is removed afterwards. The picture
+plays them at the speed at which they ran, the long ones shortened; a reader who asked for no motion sees all lines at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from docs.screens import type_command
 
 PICTURE = Path(__file__).parent / "images" / "session.svg"
 COMMANDS = ("gpucourse deploy 3", "gpucourse run 3.2 --nodes 2", "gpucourse destroy --all --yes")
-LONGEST_S, PAUSE_S = 6.0, 1.2  # what a command takes in the picture at most, and what passes before the next
+MAX_S, PAUSE_S = 6.0, 1.2  # the longest time of a command in the picture, and the pause before the next
 LOGS = 6  # lines of the ranks that are shown of a run, the last ones
 WIDTH, LINE, CHARACTER, MARGIN = 80, 17.0, 7.83, 14.0
 COLOURS = {"$": "#7ee787", "✓": "#56d364", "✗": "#ff7b72", "–": "#8b949e", "[": "#8b949e", "Next:": "#79a5ff"}
@@ -26,19 +26,19 @@ Row = tuple[float, str]
 
 
 def record(home: Path) -> list[Row]:
-    """Every line of the session with the second at which it appears. Raises RuntimeError if a command does not end."""
+    """Return every line of the session with the second at which it appears. Raises RuntimeError if a command does not end."""
     rows: list[Row] = []
     at = 0.0
     try:
         for command in COMMANDS:
-            began = time.monotonic()
+            start_s = time.monotonic()
             lines = shorten_logs(type_command(command, home, {}).strip("\n").split("\n"))
-            took = min(time.monotonic() - began, LONGEST_S)
+            took_s = min(time.monotonic() - start_s, MAX_S)
             rows += [
                 (at, f"$ {command}"),
-                *((at + took * (number + 1) / len(lines), line) for number, line in enumerate(lines)),
+                *((at + took_s * (number + 1) / len(lines), line) for number, line in enumerate(lines)),
             ]
-            at += took + PAUSE_S
+            at += took_s + PAUSE_S
             rows.append((at, ""))
     finally:
         type_command("gpucourse destroy --all --yes --discard", home, {})
@@ -46,7 +46,7 @@ def record(home: Path) -> list[Row]:
 
 
 def shorten_logs(lines: list[str]) -> list[str]:
-    """Return the lines with the last ones of the ranks alone, and a row of dots for those before."""
+    """Return the lines with only the last ones of the ranks, and a row of dots for those before."""
     logs = [number for number, line in enumerate(lines) if line.startswith("[n")]
     dropped = set(logs[:-LOGS])
     return [

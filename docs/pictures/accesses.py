@@ -48,7 +48,7 @@ def draw_sectors(shown: int = 16) -> Canvas:
 
 
 def _draw_sector(picture: Canvas, x: float, y: float, places: list[int]) -> None:
-    """One sector: its eight words, those that are used in another colour, where any is."""
+    """Draw the eight words of a sector; if any is used, the used ones have another colour."""
     picture.box(x, y, 36, 30, "b" if places else "empty")
     used = {place % SECTOR // WORD for place in places}
     if len(used) == SECTOR // WORD:
@@ -59,7 +59,7 @@ def _draw_sector(picture: Canvas, x: float, y: float, places: list[int]) -> None
 
 
 def draw_banks() -> Canvas:
-    """Draw the bank that each lane asks, where a warp reads a column of a tile: rows of 32 words, and of 33."""
+    """Draw the bank that each lane asks, if a warp reads a column of a tile: rows of 32 words, and of 33."""
     words = read_accesses()["words"]
     picture = Canvas(
         "The banks of a tile's column",
@@ -86,7 +86,7 @@ def draw_banks() -> Canvas:
 
 
 def draw_tree() -> Canvas:
-    """Which threads add in each step of a sum over a block, by halves and by neighbours."""
+    """Draw which threads add in each step of a sum over a block, by halves and by neighbours."""
     steps = read_accesses()["steps"]
     requests = {name: [len({thread // WARP for thread in threads}) for threads in rows] for name, rows in steps.items()}
     picture = Canvas(
@@ -115,7 +115,7 @@ def draw_tree() -> Canvas:
 
 
 def _join(threads: list[int]) -> list[tuple[int, int]]:
-    """Threads as ranges of neighbours within a warp."""
+    """Return threads as ranges of neighbours within a warp."""
     ranges: list[tuple[int, int]] = []
     for thread in sorted(threads):
         if ranges and thread == ranges[-1][1] + 1 and thread % WARP:

@@ -15,7 +15,7 @@ def cut(ranks: int) -> list[tuple[int, int]]:
 
 
 def list_reads(ranks: int) -> list[list[tuple[int, int, int]]]:
-    """For each of so many reading ranks: from which file it takes which rows."""
+    """Return, for each of so many reading ranks, from which file it reads which rows."""
     slices = list(enumerate(cut(WRITERS)))
     return [
         [(file, max(low, begin), min(high, end)) for file, (begin, end) in slices if max(low, begin) < min(high, end)]

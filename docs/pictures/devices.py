@@ -13,7 +13,7 @@ GPUS = {row["gpu"]: row for row in SHEETS["gpus"]}
 
 
 def draw_memory() -> Canvas:
-    """From registers to the host's memory, by size and by bandwidth, of a T4."""
+    """Draw the memories of a T4 by size and bandwidth, from the registers to the host's memory."""
     gpu = GPUS["T4"]
     sms, ghz = gpu["sms"], gpu["boost_ghz"]
     registers, shared = sms * 256 / 1024, sms * 64 / 1024  # MB: 256 KB of registers and 64 KB of shared memory per SM

@@ -50,7 +50,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
 
 
 def draw_all() -> dict[Path, Canvas]:
-    """Every picture by the file that it is for."""
+    """Return every picture by its file."""
     return {
         MODULES / module / "pictures" / f"{name}.svg": draw()
         for module, named in PICTURES.items()

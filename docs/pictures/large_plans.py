@@ -74,7 +74,7 @@ def draw_ways() -> Canvas:
 
 
 def draw_all_plans() -> Canvas:
-    """Every valid plan for 70B on 64 H100 by its memory and the least seconds of its step."""
+    """Draw every valid plan for 70B on 64 H100 by its memory and the least seconds of its step."""
     work = targets.work_of("70b", "64xh100", 1)
     valid = plans.list_valid_plans(work)
     fastest, best = valid[0]

@@ -21,7 +21,7 @@ def correlate(signal: list[float], template: tuple[float, ...], *, ring: bool) -
 
 
 def draw_circle() -> Canvas:
-    """Where the template lies at the end of a signal, on a ring and beside zeros, and the scores of both."""
+    """Draw the place of the template at the end of a signal, on a ring and beside zeros, and the scores of both."""
     points, half = len(PULSE), len(PULSE) // 2
     begin = SAMPLES - half
     picture = Canvas(

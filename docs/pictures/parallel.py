@@ -12,7 +12,7 @@ COLOURS = "abce"
 
 
 def draw_ring(ranks: int = 4) -> Canvas:
-    """Who holds how much of which chunk after each step of a ring AllReduce; computed by doing it."""
+    """Draw over how many ranks each chunk is summed after each step of a ring AllReduce, which is carried out here."""
     picture = Canvas(
         "Ring AllReduce, step by step",
         f"A grid: {ranks} ranks below each other, {2 * ranks - 1} moments from left to right. In the first {ranks - 1} steps "
@@ -54,7 +54,7 @@ def draw_ring(ranks: int = 4) -> Canvas:
 
 
 def draw_buckets() -> Canvas:
-    """When gradients were computed and buckets sent, in a real step of DDP."""
+    """Draw when gradients were computed and buckets sent, in a real step of DDP."""
     trace = json.loads((Path(__file__).parent / "ddp-trace.json").read_text(encoding="utf-8"))
     spans, end = trace["spans"], max(span["to_us"] for span in trace["spans"])
     picture = Canvas(
@@ -96,7 +96,7 @@ def order_of(stage: int, stages: int, micro_batches: int, way: str) -> list[tupl
 
 
 def replay(stages: int, micro_batches: int, way: str) -> list[list[tuple[float, str, int]]]:
-    """When each piece begins, where a backward takes twice as long as a forward and sending takes no time."""
+    """Return when each piece begins, if a backward lasts twice as long as a forward and sending lasts no time."""
     orders = [order_of(stage, stages, micro_batches, way) for stage in range(stages)]
     done: dict[tuple[int, str, int], float] = {}
     begun: list[list[tuple[float, str, int]]] = [[] for _ in range(stages)]

@@ -23,7 +23,7 @@ def read_products() -> dict[str, Any]:
 
 
 def group_by_row(numbers: list[int], n: int) -> list[tuple[int, list[int]]]:
-    """Each row that these numbers of a matrix touch, with its columns, which are neighbours."""
+    """Return each row that these numbers of a matrix touch, with its columns, which are neighbours."""
     return [(row, [number % n for number in own]) for row, own in groupby(sorted(numbers), lambda number: number // n)]
 
 

@@ -42,7 +42,7 @@ def queue_steps(*, reads: bool) -> tuple[list[Span], list[Span], list[Span]]:
 
 
 def draw_dry_queue() -> Canvas:
-    """Three steps in which the loss is read each time, and three in which it is not."""
+    """Draw three steps in which the loss is read each time, and three in which it is not."""
     ends = [max(span.end for span in queue_steps(reads=reads)[1]) for reads in (True, False)]
     idle = [100 * (1 - STEPS * KERNELS * KERNEL / (end - LAUNCH)) for end in ends]
     picture = Canvas(
@@ -81,7 +81,7 @@ FORMATS = (  # name, bits of the exponent, bits of the fraction
 
 
 def find_limits(exponent: int, fraction: int) -> tuple[int, int]:
-    """Powers of two of the smallest number above 0, and of the largest, that a format can hold (IEEE 754)."""
+    """Return the powers of two of the smallest number above 0 and of the largest that a format can hold (IEEE 754)."""
     bias = 2 ** (exponent - 1) - 1
     return 1 - bias - fraction, bias
 
@@ -128,7 +128,7 @@ REST = 1.0  # what the work itself takes
 
 
 def list_repairs() -> list[tuple[str, list[str], float]]:
-    """Rows of the picture: what is repaired, the faults that are left, and the time that it then takes."""
+    """Return the rows of the picture: what is repaired, the remaining faults, and the time."""
     times = {name: time for name, time, _ in PARTS}
     rows = [("nothing repaired", list(times)), ("only a repaired", list("bcd")), ("only c repaired", list("abd"))]
     rows += [("only c left", ["c"]), ("all repaired", [])]

@@ -26,7 +26,7 @@ class Moment:
 
     @property
     def total(self) -> float:
-        """With weights and the two moments of AdamW; the optimizer works with a copy of the weights."""
+        """Return the sum with weights and the two moments of AdamW; the optimizer works with a copy of the weights."""
         copy = WEIGHTS if self.stage == "optimizer" else 0.0
         return 3 * WEIGHTS + self.gradients + self.activations + copy
 

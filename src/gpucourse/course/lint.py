@@ -18,7 +18,7 @@ from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog, load
 from gpucourse.course.gpu_record import FOLDER, find_faulty_records, list_files
 from gpucourse.course.lesson_files import check_lessons
 from gpucourse.course.locate import find_course
-from gpucourse.course.part_files import SOLUTIONS, check_fault, find_gaps, name_fault_judge
+from gpucourse.course.part_files import SOLUTIONS, find_gaps, name_fault_judge
 from gpucourse.course.quiz import read_quiz
 from gpucourse.course.references import find_dead_references
 from gpucourse.course.report_plan import read_report_plan
@@ -206,7 +206,8 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
             continue
         text = (catalog.folders.exercises / sources[fault.file]).read_text(encoding="utf-8")
         judge = catalog.judge(module, name_fault_judge(fault))
-        yield from (f"{label}: {reason}" for reason in check_fault(fault, text))
+        if (count := text.count(fault.was)) != 1:
+            yield f"{label}: the text that it changes occurs {count} times in {fault.file}, but must occur once"
         if not judge.is_file():
             yield f"{label}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
 

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpucourse.model.manifest import CodeFault
@@ -28,10 +28,6 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
     yield from (f"{name} is missing" for name in missing)
     if missing:
         return
-    yield from (
-        f"{path.relative_to(file.parent).as_posix()}: is not Python: {fault}"
-        for path, fault in _list_broken((file, solution, second_solution))
-    )
     if solution.read_bytes() == second_solution.read_bytes():
         yield f"{OTHER}/{file.name} is the same as the first solution: write a different one, which must pass as well"
     try:
@@ -116,29 +112,6 @@ def find_missing_files(file: Path, judge: Path) -> list[str]:
 def name_fault_judge(fault: CodeFault) -> str:
     """Return the name of the judge of a fault's repaired copy, without its suffix."""
     return f"fault_{fault.id.replace('-', '_')}"
-
-
-def check_fault(fault: CodeFault, text: str) -> Iterator[str]:
-    """Yield what is wrong with a fault in code, in a file that contains `text`."""
-    if (count := text.count(fault.was)) != 1:
-        yield f"the text that it changes occurs {count} times in {fault.file}, but must occur once"
-    elif fault.was == fault.becomes:
-        yield "becomes is the same as was, so nothing is wrong in the copy"
-    elif fault.file.endswith(".py"):
-        try:
-            ast.parse(text.replace(fault.was, fault.becomes))
-        except (SyntaxError, ValueError) as error:
-            yield f"with it {fault.file} is not Python any more: {error}"
-
-
-def _list_broken(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield the Python files among these that are not valid, and why."""
-    for path in paths:
-        if path.suffix == ".py":
-            try:
-                ast.parse(path.read_text(encoding="utf-8"), filename=path.name)
-            except (SyntaxError, ValueError) as error:
-                yield path, str(error)
 
 
 def _find_ways(tree: ast.Module) -> ast.Dict | None:

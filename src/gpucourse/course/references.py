@@ -38,9 +38,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
     yield from _find_missing_stacks(catalog, module)
     for exercise in module.exercises:
         for number in exercise.builds_on:
-            if number == exercise.id:
-                continue  # a circle, reported below
-            elif not _has_exercise(catalog, number):
+            if not _has_exercise(catalog, number):
                 other_ids = [exercise_id for exercise_id in _exercise_ids(catalog) if exercise_id != exercise.id]
                 yield f"{exercise.id}.builds_on: there is no exercise {number}{did_you_mean(number, other_ids)}"
         yield from (f"{exercise.id}.{line}" for line in _check_lab(module, exercise))
@@ -81,8 +79,8 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
         if not _has_exercise(catalog, number):
             yield f"it names exercise {number}, which does not exist{did_you_mean(number, _exercise_ids(catalog))}"
             continue
-        exercise = _get_exercise(catalog, number)
-        if exercise is None:
+        exercise = next((exercise for exercise in _list_exercises(catalog) if exercise.id == number), None)
+        if exercise is None:  # its manifest is wrong
             continue
         parameters = [parameter.name for parameter in exercise.parameters]
         questions = [question.id for question in exercise.questions]
@@ -191,10 +189,6 @@ def _has_exercise(catalog: Catalog, number: str) -> bool:
         return False
     readable = {item.id for item in catalog.modules}
     return module not in readable or number in _exercise_ids(catalog)
-
-
-def _get_exercise(catalog: Catalog, number: str) -> Exercise | None:
-    return next((exercise for exercise in _list_exercises(catalog) if exercise.id == number), None)
 
 
 def _exercise_ids(catalog: Catalog) -> list[str]:

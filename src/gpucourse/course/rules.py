@@ -53,14 +53,7 @@ def _check_exercise(
     name, number = exercise.get("id"), number_of(folder)
     if isinstance(name, str) and number and "." in name and name.partition(".")[0] != number:
         yield Complaint((*place, "id"), f"'{name}' does not belong to module {number}")
-    for key, field in (
-        ("parameters", "name"),
-        ("checks", "id"),
-        ("questions", "id"),
-        ("plots", "file"),
-        ("yours", "id"),
-        ("faults", "id"),
-    ):
+    for key, field in _NAMES.items():
         yield from _find_duplicates(exercise.get(key), field, (*place, key))
     if isinstance(script := exercise.get("script"), str) and _harmless(script) and not (exercises / folder / script).is_file():
         yield Complaint((*place, "script"), f"there is no file exercises/{folder}/{script}")
@@ -129,6 +122,9 @@ def _check_slurm(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
     if isinstance(gather, str) and gather not in (files if isinstance(files, list) else ()):
         yield Complaint((*exercise_place, "launch", "slurm", "gather"), f"{gather} is not uploaded: add it to files")
 
+
+_NAMES = {"parameters": "name", "checks": "id", "questions": "id", "plots": "file", "yours": "id", "faults": "id"}
+"""The lists of an exercise whose items must differ, each with the key that names an item."""
 
 _SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
 _COUNTS = {"procs_per_node": ("gpu", 1, MAX_RANKS_PER_NODE), "restarts": ("", 0, MAX_RESTARTS)}

@@ -71,12 +71,12 @@ def read(raw: bytes, model: type[Model], label: str, *, hint: str, examine: Exam
             complaints.append(Complaint((), "is not a mapping of keys and values"))
         raise ManifestError(format_complaints(label, document, complaints), hint=hint)
     complaints += examine(document)
+    checked: Model | None = None
     try:
         checked = model.model_validate(document.data)
     except ValidationError as error:
         complaints += convert_errors(error, model, document.data)
-        raise ManifestError(format_complaints(label, document, complaints), hint=hint) from error
-    if complaints:
+    if complaints or checked is None:
         raise ManifestError(format_complaints(label, document, complaints), hint=hint)
     return checked, document
 

@@ -12,7 +12,7 @@ from gpucourse.units import format_bytes
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-_MOST_TICKS = 9
+_MAX_TICKS = 9
 
 
 def number_axis(axis: Axis, *, whole: bool, log: bool) -> None:
@@ -52,7 +52,7 @@ def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
 
     if log and sizes:
         low, high = math.floor(math.log2(min(sizes))), math.ceil(math.log2(max(sizes)))
-        step = max(1, math.ceil((high - low) / _MOST_TICKS))
+        step = max(1, math.ceil((high - low) / _MAX_TICKS))
         step = step + step % 2 if step > 1 else 1
         axis.set_major_locator(FixedLocator([2.0**power for power in range(low, high + 1, step)]))
         axis.set_minor_locator(NullLocator())

@@ -44,26 +44,22 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
     )
     if not any(series):
         return data
-    lines = {label: points for label, points in zip(recorded_rows.labels, series, strict=True) if points}
-    return replace(
-        data,
-        recorded=lines,
-        recorded_label=f"recorded on {printable(record.gpu)}, not yours",
-        whole_x=data.whole_x and recorded_rows.whole_x,
-        caption=printable(record.caption),
-    )
+    whole = replace(data, whole_x=data.whole_x and recorded_rows.whole_x)
+    return _add_lines(whole, record, recorded_rows.labels, series)
 
 
 def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:
     """Return the points of the record alone, for a run that has none because only a GPU measures them. Raises MissingError if
     the record has no number for this plot."""
-    recorded_rows = _read_rows(plot, record)
+    rows = _read_rows(plot, record)
+    empty = replace(rows, series=[[] for _ in rows.series], ideal=[], notes=["not measured in this run: it had no GPU"])
+    return _add_lines(empty, record, rows.labels, rows.series)
+
+
+def _add_lines(data: Drawable, record: RecordedPlot, labels: Sequence[str], series: Sequence[Sequence[PlotPoint]]) -> Drawable:
     return replace(
-        recorded_rows,
-        series=[[] for _ in recorded_rows.series],
-        ideal=[],
-        notes=["not measured in this run: it had no GPU"],
-        recorded={label: points for label, points in zip(recorded_rows.labels, recorded_rows.series, strict=True) if points},
+        data,
+        recorded={label: list(points) for label, points in zip(labels, series, strict=True) if points},
         recorded_label=f"recorded on {printable(record.gpu)}, not yours",
         caption=printable(record.caption),
     )

@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from gpucourse.errors import MissingError, StorageError
+from gpucourse.errors import MissingError
 from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.figures.plots import draw, make_ready
 
@@ -29,6 +29,9 @@ _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.plot_wo
 _LEAVING_S = 1.0
 _MODESTY = 5  # a fourth of its parent's processor time while it gets ready, and enough to draw on a busy machine
 
+_Errors = list[MissingError | None]
+"""The error of each plot; None if it was drawn."""
+
 
 class PlotWorker:
     """Draws pictures: in a separate process (`process`) if `set_up` started one, otherwise in this one.
@@ -39,7 +42,6 @@ class PlotWorker:
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self._at_work = False
-        self._drawn = b""  # the last request that was served without an error
 
     def set_up(self) -> None:
         """Start the process, if there is none; return at once. If it cannot be started, pictures are drawn in this process."""
@@ -51,10 +53,7 @@ class PlotWorker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={
-                    **os.environ,
-                    "OPENBLAS_NUM_THREADS": "1",
-                },  # its threads need time to start, and have no work
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # its threads need time to start, and have no work
                 start_new_session=True,  # a Ctrl-C is meant for this process, not for the one that draws
             )
 
@@ -70,24 +69,10 @@ class PlotWorker:
         """Draw every plot as `plots.draw` does, with the record that `records` has under its file.
 
         Return the plots that could not be drawn, each with the error that `plots.draw` raises."""
-        if not plots:
-            return []
-        order = {
-            "plots": [plot.model_dump_json() for plot in plots],
-            "metrics": metrics,
-            "subtitle": subtitle,
-            "folder": str(folder),
-            "records": {file: asdict(record) for file, record in records.items()},
-        }
-        line = json.dumps(order).encode() + b"\n"
-        if line == self._drawn:  # it was drawn early, while torchrun was closing down
-            return []
-        answers = self._ask(line)
-        self._drawn = line if answers is not None and not any(answers) else b""
-        if answers is None:
-            errors = [_draw_here(plot, metrics, subtitle, folder, records.get(plot.file)) for plot in plots]
-        else:
-            errors = [_error(answer) for answer in answers]
+        order = ([_strip(plot) for plot in plots], metrics, subtitle, folder, dict(records))
+        errors = self._ask(order) if plots else []
+        if errors is None:
+            errors = _draw_plots(*order)
         return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
 
     def leave(self) -> None:
@@ -110,63 +95,53 @@ class PlotWorker:
         process.wait()
         process.stdout.close()
 
-    def _ask(self, line: bytes) -> list[dict[str, Any]] | None:
-        """Send a request; return the answers of the process, one for each plot, or None if the process has ended."""
+    def _ask(self, order: tuple[object, ...]) -> _Errors | None:
+        """Let the process draw, and return its errors; None if there is no process, or if it has ended."""
         process = self.process
         if process is None or process.stdin is None or process.stdout is None:
             return None
         self._at_work = True
         try:
-            process.stdin.write(line)
+            pickle.dump(order, process.stdin)
             process.stdin.flush()
-            answer = process.stdout.readline()
-        except (OSError, ValueError):  # ValueError: another thread has closed it meanwhile
-            answer = b""
+            errors: _Errors | None = pickle.load(process.stdout)  # noqa: S301  # from a process of this very class
+        except (OSError, ValueError, EOFError, pickle.UnpicklingError):  # ValueError: another thread has closed it meanwhile
+            errors = None
         self._at_work = False
-        if not answer.endswith(b"\n"):
+        if errors is None:
             self.close()
-            return None
-        answers: list[dict[str, Any]] = json.loads(answer)
-        return answers
+        return errors
 
 
-def _draw_here(
-    plot: Plot, metrics: Mapping[str, Any], subtitle: str, folder: Path, record: RecordedPlot | None
-) -> MissingError | None:
-    try:
-        draw(plot, metrics, subtitle=subtitle, folder=folder, record=record)
-    except MissingError as error:
-        return error
-    return None
+def _strip(plot: Plot) -> Plot:
+    """Return the values of a plot without its class: the process that draws need not import pydantic, a third of its start."""
+    return cast("Plot", json.loads(plot.model_dump_json(), object_hook=lambda members: SimpleNamespace(**members)))
 
 
-def _error(answer: Mapping[str, Any]) -> MissingError | None:
-    if not answer:
-        return None
-    return (StorageError if answer["storage"] else MissingError)(answer["what"], hint=answer["hint"])
+def _draw_plots(
+    plots: Sequence[Plot], metrics: Mapping[str, Any], subtitle: str, folder: Path, records: Mapping[str, RecordedPlot]
+) -> _Errors:
+    errors: _Errors = []
+    for plot in plots:
+        try:
+            draw(plot, metrics, subtitle=subtitle, folder=folder, record=records.get(plot.file))
+            errors.append(None)
+        except MissingError as error:
+            errors.append(error)
+    return errors
 
 
 def serve() -> None:
-    """Import what drawing needs, then answer each line of JSON on standard input with one, until its end. The process that
-    draws calls this."""
+    """Import what drawing needs, then answer each request on standard input, until its end. The process that draws calls
+    this."""
     os.nice(_MODESTY)
     answers = sys.stdout.buffer
     sys.stdout = sys.stderr  # what a library prints must not come between the answers
     make_ready()
-    for order in sys.stdin.buffer:
-        request = json.loads(order)
-        answers.write(json.dumps([_draw_order(plot, request) for plot in request["plots"]]).encode() + b"\n")
+    while True:
+        try:
+            order = pickle.load(sys.stdin.buffer)  # noqa: S301  # from the process that started this one
+        except EOFError:
+            return
+        pickle.dump(_draw_plots(*order), answers)
         answers.flush()
-
-
-def _draw_order(text: str, order: dict[str, Any]) -> dict[str, Any]:
-    """Draw one plot of a request; return an empty mapping if it is drawn, otherwise the error."""
-    # A namespace has all that drawing reads of a plot: the parent has validated it, and pydantic would be a third of the start.
-    plot = cast("Plot", json.loads(text, object_hook=lambda members: SimpleNamespace(**members)))
-    members = order["records"].get(plot.file)
-    record = RecordedPlot(**members) if members else None
-    try:
-        draw(plot, order["metrics"], subtitle=order["subtitle"], folder=Path(order["folder"]), record=record)
-    except MissingError as error:
-        return {"what": error.what, "hint": error.hint, "storage": isinstance(error, StorageError)}
-    return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import io
-import os
+import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 from gpucourse.figures.axes import number_axis, point_axis, short_number, size_axis, wrap_words
-from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.figures.overlay import RecordedPlot, add_record, draw_recorded_bars, draw_recorded_lines, record_alone
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
 from gpucourse.figures.style import GREY, INK, MARKERS, PALE, PALETTE, STYLE
@@ -37,7 +36,7 @@ ROW_OF_WORDS = FEW * (LONG_WORD + 2)  # letters, with a space after each word, t
 MANY_BARS = 12  # a picture of more bars has their values in smaller letters
 WORD_WIDTH = 6  # letters of a word that has room beside seven others under the x axis
 LEFT_EDGE = 0.012  # share of the picture's width that stays free beside the title of the y axis
-ROW, MOST_OVER = 0.055, 0.16  # shares of the picture's height: one row of a legend, and the most that further rows may use
+ROW, MAX_OVER = 0.055, 0.16  # shares of the picture's height: one row of a legend, and the most that further rows may use
 MANY = 40  # a line of more points has no marks: they would hide it
 
 
@@ -99,9 +98,8 @@ def make_ready() -> None:
 
 @contextmanager
 def _matplotlib() -> Iterator[None]:
-    """Import matplotlib, and use our style for the block; its caches are where they can be written. Raises MissingError."""
-    if "MPLCONFIGDIR" not in os.environ and (cache := cache_elsewhere(os.environ)) is not None:
-        os.environ["MPLCONFIGDIR"] = str(cache)
+    """Import matplotlib, and use our style for the block. Raises MissingError."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -159,7 +157,7 @@ def _place_legend(axes: Axes) -> None:
             break
     figure_height = axes.bbox.height / height
     over = box.height / figure_height - ROW
-    if over <= MOST_OVER:
+    if over <= MAX_OVER:
         axes.set_position((left, bottom, width, height - max(0.0, over)))
         return
     box = axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5)).get_window_extent()

@@ -12,12 +12,12 @@ if TYPE_CHECKING:  # it imports pydantic, which a process that only draws does n
     from gpucourse.model.manifest import Plot
 
 
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 """The most rows that a picture shows: it has fewer columns of pixels."""
 
-MOST_WORDS, MOST_LINES = 100, 24
-_LONGEST_TEXT = 200
-_LARGEST = 1e100  # an axis needs room around its values, and a logarithmic one their powers
+MAX_WORDS, MAX_LINES = 100, 24
+_MAX_TEXT = 200
+_MAX_NUMBER = 1e100  # an axis needs room around its values, and a logarithmic one their powers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +54,11 @@ class Drawable:
 
 def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     """Return the points of a plot. Raises MissingError if the metrics hold nothing to draw."""
-    every = _rows(plot, metrics)
-    worded = plot.kind == "bar" or _has_words(plot, every[:MOST_ROWS])
-    rows = _thin(every, MOST_WORDS if worded else MOST_ROWS)
+    every = find_rows(plot, metrics)
+    if not every:
+        raise MissingError(f"the run has no {plot.rows}", hint="look at metrics.json of the run")
+    worded = plot.kind == "bar" or _has_words(plot, every[:MAX_ROWS])
+    rows = _thin(every, MAX_WORDS if worded else MAX_ROWS)
     words = [printable(str(row.get(plot.x))) for row in rows] if worded else []
     places: list[float | None] = (
         [*map(float, range(len(rows)))] if words else [_number(row.get(plot.x), plot.log_x) for row in rows]
@@ -66,7 +68,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     left_out = more_lines = 0
     for line in plot.series:
         for name, indexes in _groups(plot, rows).items():
-            if len(series) == MOST_LINES:
+            if len(series) == MAX_LINES:
                 more_lines += 1
                 continue
             some, some_places = [rows[index] for index in indexes], [places[index] for index in indexes]
@@ -90,7 +92,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
 
 def printable(text: str) -> str:
     """Return the text without characters that no picture can show (control characters, line breaks), cut if it is too long."""
-    return "".join(character if character.isprintable() else " " for character in text[:_LONGEST_TEXT])
+    return "".join(character if character.isprintable() else " " for character in text[:_MAX_TEXT])
 
 
 def _thin(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
@@ -98,13 +100,12 @@ def _thin(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
     return rows if len(rows) <= most else [rows[index * len(rows) // most] for index in range(most)]
 
 
-def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def find_rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the rows that a plot shows; none if the metrics have no list at its place."""
     value: Any = {"metrics": metrics}
     for step in plot.rows.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
-    if not isinstance(value, list) or not value:
-        raise MissingError(f"the run has no {plot.rows}", hint="look at metrics.json of the run")
-    return [row if isinstance(row, Mapping) else {} for row in value]
+    return [row if isinstance(row, Mapping) else {} for row in value] if isinstance(value, list) else []
 
 
 def _groups(plot: Plot, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
@@ -159,6 +160,6 @@ def _number(value: object, log: bool) -> float | None:
         number = float(value)
     except OverflowError:
         return None
-    if not abs(number) <= _LARGEST:  # this excludes NaN as well
+    if not abs(number) <= _MAX_NUMBER:  # this excludes NaN as well
         return None
-    return number if not log or number >= 1 / _LARGEST else None
+    return number if not log or number >= 1 / _MAX_NUMBER else None

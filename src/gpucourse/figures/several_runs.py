@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpucourse.figures.rows import find_rows
 from gpucourse.model.manifest import Plot, Series
 
 RUN = "run"
@@ -14,7 +15,7 @@ WIDE = 16.0  # the axis is logarithmic if the largest value is at least so many 
 
 def side_by_side(plot: Plot, runs: Mapping[str, Mapping[str, Any]]) -> tuple[Plot, dict[str, Any]]:
     """Return the plot for several runs, and the metrics to draw it from. `runs` holds the metrics of each by its label."""
-    rows = {label: _rows(plot, metrics) for label, metrics in runs.items()}
+    rows = {label: find_rows(plot, metrics) for label, metrics in runs.items()}
     return _bars(plot, rows) if plot.kind == "bar" else _lines(plot, rows)
 
 
@@ -50,13 +51,6 @@ def _bars(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot
     return plot.model_copy(update={"rows": "metrics.rows", "series": series, "ideal_key": None}), {
         "rows": list(places.values())
     }
-
-
-def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    value: Any = {"metrics": metrics}
-    for step in plot.rows.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
 def make_sweep_plot(

@@ -118,10 +118,7 @@ def _describe_expected(check: Check, kind: CheckKind, limit: object, operand: Sc
     source = f" ({operand})" if isinstance(operand, str) and is_evidence(operand) else ""
     margin = f" ± {check.tolerance:g}" if check.tolerance else ""
     value = format_value(limit, "" if margin else check.unit)
-    return _with_words(kind, f"{value}{_with_unit(margin, check.unit) if margin else ''}{source}")
-
-
-def _with_words(kind: CheckKind, text: str) -> str:
+    text = f"{value}{_with_unit(margin, check.unit) if margin else ''}{source}"
     return f"{kind.words} {text}" if kind.words else text
 
 

@@ -17,7 +17,7 @@ from gpucourse.model.fields import EXPRESSION, is_number
 
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
 
-_LARGEST = 1000  # bits: larger whole numbers are near or beyond the largest float, and count as infinite
+_MAX_BITS = 1000  # bits: larger whole numbers are near or beyond the largest float, and count as infinite
 
 
 class Unreadable(Exception):
@@ -71,7 +71,7 @@ def _flat(values: list[Any]) -> list[Any]:
 
 
 def _number(value: object) -> object:
-    if isinstance(value, int) and value.bit_length() > _LARGEST:
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         return math.inf if value > 0 else -math.inf
     if isinstance(value, str):
         return NOT_FINITE.get(value.strip().lower(), value)

@@ -24,7 +24,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from gpucourse.judge.part import Part
 from gpucourse.judge.ranks import Body, Call, StartRanks, be_rank, end_with_parent, line_of_stack, run_ranks, start_process
@@ -42,13 +42,29 @@ _SET_SUBREAPER = 36  # of Linux' prctl
 _LOOK_S = 0.02
 
 
-class Asker(Protocol):
-    """The process that waits for the answer: `pipe` becomes readable when it sends something or goes away."""
+class Requests:
+    """Reads requests, one on each line, from a pipe of the process that waits for the answers."""
 
-    pipe: int
+    def __init__(self, pipe: int) -> None:
+        self.pipe = pipe
+        self._text = b""
+
+    def read(self) -> dict[str, Any] | None:
+        """Wait for the next request and return it; None if the asker has gone."""
+        while b"\n" not in self._text:
+            if not self._take():
+                return None
+        line, _, self._text = self._text.partition(b"\n")
+        return json.loads(line)  # type: ignore[no-any-return]
 
     def have_ended(self) -> bool:
-        """Return whether the process that waits has gone away."""
+        """Return whether the pipe, which is ready to be read, is at its end."""
+        return not select.select([self.pipe], [], [], 0)[0] or not self._take()
+
+    def _take(self) -> bool:
+        data = os.read(self.pipe, 1 << 16)
+        self._text += data
+        return bool(data)
 
 
 def adopt_orphans() -> None:
@@ -57,7 +73,7 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_SET_SUBREAPER, 1)
 
 
-def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
+def judge_apart(request: dict[str, Any], asker: Requests) -> dict[str, Any] | None:
     """Judge one part in a fork, within `limit_s` seconds; return None if the asker goes away meanwhile."""
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
@@ -110,7 +126,7 @@ class _Pipes:
     `end` says how reading ended: an answer, too much, the pipe closed without an answer, too late, or the asker gone.
     """
 
-    def __init__(self, output: int, answer: int, asker: Asker) -> None:
+    def __init__(self, output: int, answer: int, asker: Requests) -> None:
         self.output, self.answer, self.asker = output, answer, asker
         self.text = self.answer_text = b""
         self.printed = 0

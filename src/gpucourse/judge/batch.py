@@ -18,7 +18,7 @@ NOTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "SLUR
          "GPUCOURSE_OUT")  # fmt: skip
 PROGRAMS = ("python", "python3", "torchrun", "sbatch", "salloc", "squeue", "scancel", "sinfo", "nvidia-smi", "gpucourse")
 SHELL_S = 3.0
-MOST_CALLS = 200
+MAX_CALLS = 200
 FIRST_JOB = "4711"
 
 _NOTE = r"""#!/bin/bash
@@ -265,7 +265,7 @@ def _put_programs(folder: Path) -> None:
 def _read_notes(notes: Path) -> tuple[Call, ...]:
     words = notes.read_text(encoding="utf-8", errors="replace").split("\0")[:-1] if notes.is_file() else []
     calls: list[Call] = []
-    while words and len(calls) < MOST_CALLS:
+    while words and len(calls) < MAX_CALLS:
         program, folder, count = words[0], words[1], int(words[2])
         words_of_note = words[3 + count : 3 + count + len(NOTED)]
         variables = {name: value for name, value in zip(NOTED, words_of_note, strict=True) if value}

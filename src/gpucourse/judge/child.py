@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import signal
 import sys
@@ -16,34 +15,9 @@ import tempfile
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from gpucourse.judge.apart import adopt_orphans, judge_apart
+from gpucourse.judge.apart import Requests, adopt_orphans, judge_apart
 from gpucourse.judge.counterfactual import settle
 from gpucourse.judge.no_compiler import leave_compiler_out
-
-
-class Requests:
-    """Reads lines from a pipe, one at a time."""
-
-    def __init__(self, pipe: int) -> None:
-        self.pipe = pipe
-        self._text = b""
-
-    def read(self) -> dict[str, Any] | None:
-        """Wait for the next request and return it; None if the asker has gone."""
-        while b"\n" not in self._text:
-            if not self._take():
-                return None
-        line, _, self._text = self._text.partition(b"\n")
-        return json.loads(line)  # type: ignore[no-any-return]
-
-    def have_ended(self) -> bool:
-        """Return whether the pipe, which is ready to be read, is at its end."""
-        return not select.select([self.pipe], [], [], 0)[0] or not self._take()
-
-    def _take(self) -> bool:
-        data = os.read(self.pipe, 1 << 16)
-        self._text += data
-        return bool(data)
 
 
 def main(folder: str) -> NoReturn:

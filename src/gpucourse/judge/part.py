@@ -26,7 +26,7 @@ from gpucourse.judge.ranks import StartRanks, run_ranks
 from gpucourse.judge.verdict import Verdict
 from gpucourse.outside.yaml_reader import Document, read_document
 
-LINES_SHOWN, LONGEST_LINE = 12, 1000  # of a traceback
+MAX_LINES, MAX_LINE = 12, 1000  # of a traceback
 _CPP_PLACE = re.compile(r"\[(?:enforce fail at )?/\S+:\d+\]\s*")  # before the message of an error of torch or gloo
 _CPP_STACK = "\nException raised from "  # after it
 
@@ -187,8 +187,8 @@ class Part:
         while trace is not None and Path(trace.tb_frame.f_code.co_filename) != self.file:
             trace = trace.tb_next
         with suppress(Exception):  # for an exception that cannot be printed, or output that the part has closed
-            lines = traceback.format_exception(type(error), error, trace, limit=LINES_SHOWN)
-            sys.stdout.write("".join(line[:LONGEST_LINE] for line in lines))
+            lines = traceback.format_exception(type(error), error, trace, limit=MAX_LINES)
+            sys.stdout.write("".join(line[:MAX_LINE] for line in lines))
 
     def wrong(self, way: str, case: str = "", *, output: Any = None, **values: object) -> Verdict:
         """Return the verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`.

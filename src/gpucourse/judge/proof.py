@@ -94,15 +94,13 @@ def prove(
 ) -> Iterator[Proof]:
     """Judge every version of the learner's `file` in the course; `shared` is the folder that exercises share.
 
-    `extent`: `brief` is the file as delivered, the solution and the first wrong way; `rest` the other solution and every wrong
-    way.
+    `extent`: `brief` is the file as delivered and the solution; `rest` the other solution and every wrong way.
     """
     loaded, fault = _load(judge_of(file), (file.parent, shared))
     if loaded is None:
         yield Proof("its judge", JudgeAnswer(word="error"), fault)
         return
-    ways_of_judge: dict[str, Way] = loaded.WAYS
-    ways = dict(list(ways_of_judge.items())[: 1 if extent == "brief" else None])
+    ways: dict[str, Way] = {} if extent == "brief" else loaded.WAYS
     delivered, solution = file.read_text(encoding="utf-8"), (file.parent / SOLUTIONS / file.name).read_text(encoding="utf-8")
     texts = {} if extent == "rest" else {"as delivered": delivered, "the solution": solution}
     if extent != "brief":

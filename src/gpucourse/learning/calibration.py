@@ -62,21 +62,25 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
         {"exercise": exercise.id, "ratio": item.result.ratio, "exact": 1.0} for exercise, item in pairs if item.result.ratio
     ]
     local = any(is_simulated(item.record.mode) for _, item in pairs)
+    subtitle = "simulated nodes (mode: local)" if local else ""
     return (
         Chapter(
             id="calibration",
             title=_TITLE,
             text="The first prediction of each exercise, made before its run, beside what the run measured.",
             grids=(Grid(title="Predictions", columns=titles, rows=rows, numeric=(False, False, True, True, True)),),
-            pictures=_draw(context.watch, points, "simulated nodes (mode: local)" if local else "", draw) if points else (),
+            pictures=draw_or_warn(context.watch, _PLOT, {"predictions": points}, subtitle, draw) if points else (),
             sources=tuple(item.record.id for _, item in pairs),
         ),
     )
 
 
-def _draw(watch: Watcher, points: list[dict[str, object]], subtitle: str, draw: DrawPicture) -> tuple[Picture, ...]:
+def draw_or_warn(
+    watch: Watcher, plot: Plot, metrics: Mapping[str, Any], subtitle: str, draw: DrawPicture
+) -> tuple[Picture, ...]:
+    """Return the picture of a plot; none, with a warning, if there is nothing to draw."""
     try:
-        return (draw(_PLOT, {"predictions": points}, subtitle),)
+        return (draw(plot, metrics, subtitle),)
     except MissingError as error:
-        watch(Note(text=f"no chart {_PLOT.file}: {error.what}", level="warning"))
+        watch(Note(text=f"no chart {plot.file}: {error.what}", level="warning"))
         return ()

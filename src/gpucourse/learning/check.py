@@ -13,7 +13,7 @@ from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.learning import evidence
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
-from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
 from gpucourse.runs import finish, parts, results
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_json, write_record
@@ -106,22 +106,23 @@ def check_all(context: Context) -> list[Recheck]:
             parts.judge_kept_again(context, exercise)
             if verdict is not None:
                 _mark(context.paths, exercise, verdict)
-            exercise_evidence = evidence.gather(context, exercise, thorough=False, with_prediction=False) if record else None
-            missing = (
-                tuple(title for title in exercise_evidence.wanted if title not in exercise_evidence.handed_in)
-                if exercise_evidence
-                else ()
-            )
-            earlier_verdict = stored.verdict if stored else None
+            missing: tuple[str, ...] = ()
+            if record:
+                found = evidence.gather(context, exercise, thorough=False, with_prediction=False)
+                missing = tuple(title for title in found.wanted if title not in found.handed_in)
+            before = stored.verdict if stored else None
             rechecks.append(
-                Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=earlier_verdict, missing=missing)
+                Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=before, missing=missing)
             )
     return rechecks
 
 
 def _keep_verdict(paths: WorkspacePaths, files: RunPaths, record: RunRecord, verdict: ExerciseVerdict) -> None:
     """Store the verdict with the run, and seal it if the record has not changed since the run ended."""
-    document = _read_seal_document(files)
+    try:
+        document: object = read_json(files.hashes)
+    except MissingError:  # damaged: then the record counts as changed
+        document = None
     untouched = not seals.find_changed_files(files, ("run.json",), seal=seals.select_digests(document))
     record.verdict = verdict.verdict
     write_record(files.verdict, verdict)
@@ -129,13 +130,6 @@ def _keep_verdict(paths: WorkspacePaths, files: RunPaths, record: RunRecord, ver
         runs.save(paths, record)
         return
     seals.save_sealed(files, record, document, changed_names=(files.verdict.name,))
-
-
-def _read_seal_document(files: RunPaths) -> object:
-    try:
-        return read_json(files.hashes)
-    except MissingError:  # damaged: then the record counts as changed
-        return None
 
 
 def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
@@ -156,13 +150,10 @@ def _judge_run(
     if not changed:
         return verdict
     names = ", ".join(changed[:4]) + (f" and {len(changed) - 4} more" if len(changed) > 4 else "")
-    hint = f"put the files back as they were, or run it again: {_make_rerun_command(record)}"
+    command = join(["gpucourse", "run", *record.run_words])
+    hint = f"put the files back as they were, or run it again: {command}"
     sealed = _extra("unchanged", "The run's files are as it left them", "failed", f"changed: {names}", "unchanged", hint)
     return replace(verdict, verdict="failed", checks=(*verdict.checks, sealed))
-
-
-def _make_rerun_command(record: RunRecord) -> str:
-    return join(["gpucourse", "run", *record.run_words])
 
 
 def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVerdict | None:
@@ -186,11 +177,11 @@ def _mark(paths: WorkspacePaths, exercise: Exercise, verdict: ExerciseVerdict) -
         write_record(path, verdict)
 
 
-def _extra(name: str, title: str, word: str, observed: str, expectation: str, hint: str) -> CheckResult:
+def _extra(name: str, title: str, verdict: Verdict, observed: str, expectation: str, hint: str) -> CheckResult:
     return CheckResult(
         id=name,
         title=title,
-        verdict="failed" if word == "failed" else "error",
+        verdict=verdict,
         evidence="logic",
         observed=observed,
         expected=expectation,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -69,9 +69,10 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
     if len(records) < 2:
         hint = "gpucourse compare RUN RUN; gpucourse runs lists them"
         raise UsageError("a comparison needs two different runs", hint=hint)
+    mode = SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode
     if script_runs := [record for record in records if record.own_script]:
         if len({record.subject for record in records}) == 1:
-            return _compare_scripts(context, records)
+            return _compare_scripts(context, records, mode)
         raise UsageError(
             f"run {script_runs[0].id} ran {script_runs[0].subject}, a script of your own, but another run did not",
             hint="compare runs of one exercise, or of one script: gpucourse runs lists them",
@@ -88,7 +89,6 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
     named = {labels[record.id]: metrics[record.id] for record in records}
     rows = {table.title: compared for table in exercise.tables if (compared := _list_rows(table, named))}
     tables = tuple(_lay_out(title, compared, list(named)) for title, compared in rows.items())
-    mode = SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode
     conclusion = _conclude(records, rows)
     files = [*_draw(context, exercise, named, mode), _store(context.paths, exercise, tables, mode, conclusion)]
     return Comparison(
@@ -104,13 +104,11 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
     )
 
 
-def _compare_scripts(context: Context, records: Sequence[RunRecord]) -> Comparison:
+def _compare_scripts(context: Context, records: Sequence[RunRecord], mode: str) -> Comparison:
     """Compare runs of one script of the learner: how they were started, what they measured, and their checks."""
     contents = [read_run(context, record) for record in records]
     labels = _labels(records, {content.record.id: content.metrics for content in contents})
     groups = put_side_by_side([list_values(content) for content in contents])
-    grids_of_groups = (_lay_out(group, rows, list(labels.values())) for group, rows in groups.items())
-    mode = SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode
     many = len({record.own_script for record in records})
     return Comparison(
         exercise=records[0].subject,
@@ -118,9 +116,9 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord]) -> Comparis
         mode=mode,
         labels=labels,
         records=tuple(records),
-        grids=tuple(grids_of_groups),
+        grids=tuple(_lay_out(group, rows, list(labels.values())) for group, rows in groups.items()),
         files=(),
-        conclusion=_conclude(records, {group: rows for group, rows in groups.items() if group == MEASURED}),
+        conclusion=_conclude(records, {MEASURED: groups.get(MEASURED, [])}),
         repeat="",
     )
 
@@ -150,17 +148,24 @@ def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
     unknown = sum(UNKNOWN in row_marks for row_marks in marks)
     noise = sum(NOISE in row_marks and UNKNOWN not in row_marks for row_marks in marks)
     larger = len(marks) - unknown - noise
-    counts = [f"{larger} larger than the runs' own spreads", f"{noise} that may be noise", f"{unknown} of unknown spread"]
-    summary = ", ".join(words for count, words in zip((larger, noise, unknown), counts, strict=True) if count)
+    counts = {"larger than the runs' own spreads": larger, "that may be noise": noise, "of unknown spread": unknown}
+    summary = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
     reason = "" if settings else " They come from noise, from other load on the machine, or from code that you changed."
     return f"{first} {len(marks)} difference{'s' if len(marks) > 1 else ''}: {summary}.{reason}"
 
 
 def _list_settings(records: Sequence[RunRecord]) -> list[str]:
     """Return the names of the settings in which the runs differ, such as `batch_size`."""
-    facts = [
-        {"mode": record.mode, "nodes": len(record.nodes), "ranks": record.world_size} | record.parameters for record in records
-    ]
+    return _list_differing(
+        [
+            {"mode": record.mode, "nodes": len(record.nodes), "ranks": record.world_size} | record.parameters
+            for record in records
+        ]
+    )
+
+
+def _list_differing(facts: Collection[Mapping[str, object]]) -> list[str]:
+    """Return the names of the facts that differ between the runs."""
     names = dict.fromkeys(name for run_facts in facts for name in run_facts)
     return [name for name in names if len({str(run_facts.get(name)) for run_facts in facts}) > 1]
 
@@ -228,8 +233,7 @@ def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any
         }
         for record in records
     }
-    names = dict.fromkeys(name for run_facts in facts.values() for name in run_facts)
-    differing = [name for name in names if len({str(run_facts.get(name)) for run_facts in facts.values()}) > 1]
+    differing = _list_differing(facts.values())
     labels = {
         run: ", ".join(f"{name} {run_facts.get(name)}".strip() for name in differing[:3]) or run.rsplit("-", 1)[-1]
         for run, run_facts in facts.items()

@@ -16,7 +16,6 @@ from gpucourse.learning.attempts import JUDGED, Attempts, count_wrong, is_submit
 from gpucourse.learning.mutations import judge_mutation
 from gpucourse.learning.predictions import judge_predictions
 from gpucourse.model.answer import AnswerResult, Judgement, Review
-from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise, LearnerPart
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
@@ -87,7 +86,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     attempts = None if in_sheet else read_attempts(context.paths, exercise.id)
     judgements = read_judgements(context.reviewed, exercise.id)
-    self_judgements = read_self_judgements(context.paths, exercise.id)
+    self_judgements = _read_newest_judgements(context.paths.review(exercise.id))  # for the screen, not for points
     run_evidence, gpu, trouble = None, False, ""
     try:
         if record := _find_run_of_answers(context.paths, exercise, sheet.run if sheet else None):
@@ -97,7 +96,22 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 
     def judge_answer(question: Question, wrong_before: int = 0) -> AnswerResult:
         answer = sheet.answers.get(question.id) if sheet else None
-        return _judge(question, answer, run_evidence, judgements, self_judgements, on_gpu=gpu, wrong_before=wrong_before)
+        key = (question.id, fingerprint(answer)) if answer is not None else ("", "")
+        judgement = judgements.get(key)
+        try:
+            return judge(
+                question,
+                answer,
+                run_evidence,
+                on_gpu=gpu,
+                judgement=judgement or self_judgements.get(key),
+                self_judged=judgement is None,
+                wrong_before=wrong_before,
+            )
+        except ValueError as error:
+            return AnswerResult(
+                id=question.id, kind=question.kind, text=question.text, verdict="open", answer=str(answer), said=str(error)
+            )
 
     results = (
         judge_mutation(context, exercise, question)
@@ -141,14 +155,7 @@ def read_judgements(reviewed: ReviewedWork | None, exercise_id: str) -> Judgemen
 
     This reads no file that the learner can write. Raises ManifestError for a damaged file.
     """
-    work = reviewed
-    return _read_newest_judgements(work.keeper.peer_review(work.key, exercise_id)) if work else {}
-
-
-def read_self_judgements(paths: WorkspacePaths, exercise_id: str) -> Judgements:
-    """Return the learner's judgements of their own texts: for the screen, not for points. Raises ManifestError for a damaged
-    file."""
-    return _read_newest_judgements(paths.review(exercise_id))
+    return _read_newest_judgements(reviewed.keeper.peer_review(reviewed.key, exercise_id)) if reviewed else {}
 
 
 def _read_newest_judgements(path: Path) -> Judgements:
@@ -286,34 +293,6 @@ def _weigh_attempts(
 
 
 _NOT_GIVEN = "is in answers.yaml, but not submitted yet: gpucourse answer"
-
-
-def _judge(
-    question: Question,
-    answer: Scalar | None,
-    run_evidence: Mapping[str, Mapping[str, Any]] | None,
-    judgements: Judgements,
-    self_judgements: Judgements,
-    *,
-    on_gpu: bool,
-    wrong_before: int,
-) -> AnswerResult:
-    key = (question.id, fingerprint(answer)) if answer is not None else ("", "")
-    judgement = judgements.get(key)
-    try:
-        return judge(
-            question,
-            answer,
-            run_evidence,
-            on_gpu=on_gpu,
-            judgement=judgement or self_judgements.get(key),
-            self_judged=judgement is None,
-            wrong_before=wrong_before,
-        )
-    except ValueError as error:
-        return AnswerResult(
-            id=question.id, kind=question.kind, text=question.text, verdict="open", answer=str(answer), said=str(error)
-        )
 
 
 def _list_handed_in(paths: WorkspacePaths, exercise: Exercise, record: RunRecord, seal: Mapping[str, str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.grading.answers import compute_credit
-from gpucourse.model.answer import AnswerResult
+from gpucourse.model.answer import AnswerResult, AnswerVerdict
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.runs.mutations import list_red_checks
@@ -35,12 +35,12 @@ def judge_mutation(context: Context, exercise: Exercise, question: Question) -> 
     return _make_result(question, "failed", f"not yet; wrong attempts so far: {wrong}", 0.0)
 
 
-def _make_result(question: Question, verdict: str, text: str, share: float | None) -> AnswerResult:
+def _make_result(question: Question, verdict: AnswerVerdict, text: str, share: float | None) -> AnswerResult:
     return AnswerResult(
         id=question.id,
         kind=question.kind,
         text=question.text,
-        verdict="passed" if verdict == "passed" else "failed" if verdict == "failed" else "open",
+        verdict=verdict,
         answer=question.check if verdict == "passed" else None,
         said=text,
         explanation=(question.explanation or "") if verdict == "passed" else "",

@@ -102,9 +102,7 @@ def _choose_after_run(
         return f"run {record.id} is still running: follow it", record.advice
     if not record.advice and (record.id == evidence.run or record.verdict not in BAD or not record.is_evidence):
         return None
-    try:
-        find_deployed_lab(paths, module)
-    except MissingError:
+    if _advise_deploy(paths, module):
         return None
     if record.advice:
         reason = record.diagnoses[0].title if record.diagnoses else record.state.replace("_", " ")
@@ -126,20 +124,25 @@ def _choose(
     mutations = {question.id: question for question in exercise.questions if question.kind == "mutation"}
     if typed := [name for name in unanswered if name not in mutations]:
         return f"answer {', '.join(typed)}", f"gpucourse answer {exercise.id}"
-    try:
-        find_deployed_lab(paths, module)
-    except MissingError as error:
-        return error.what, error.hint or f"gpucourse deploy {module.id}"
+    if advice := _advise_deploy(paths, module):
+        return advice
     checks = ", ".join(check.id for check in exercise.checks)
     return f"{mutations[unanswered[0]].text.rstrip('.')}. The checks of {exercise.id}: {checks}", exercise.mutation_command
 
 
-def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> tuple[str, str]:
-    bad = [check.title for check in evidence.checks if check.verdict in BAD]
+def _advise_deploy(paths: WorkspacePaths, module: Module) -> tuple[str, str] | None:
+    """Return what is missing and the command that provides it, if the module has no lab; else None."""
     try:
         find_deployed_lab(paths, module)
     except MissingError as error:
         return error.what, error.hint or f"gpucourse deploy {module.id}"
+    return None
+
+
+def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> tuple[str, str]:
+    bad = [check.title for check in evidence.checks if check.verdict in BAD]
+    if advice := _advise_deploy(paths, module):
+        return advice
     if evidence.trouble or evidence.changed:
         return (
             f"run it again: {evidence.trouble or f'changed after the run: {evidence.changed[0]}'}",

@@ -18,7 +18,7 @@ from gpucourse.figures.several_runs import side_by_side
 from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
 from gpucourse.hardware import hardware
-from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files
+from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files, draw_or_warn
 from gpucourse.learning.evidence import read_run_evidence
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.manifest import Exercise, Plot
@@ -171,12 +171,7 @@ def _pictures(
     for chart in charts:
         is_over_subjects = chart.rows == SUBJECTS
         plot, rows = (chart, {"subjects": numbers}) if is_over_subjects else side_by_side(chart, metrics)
-        try:
-            picture = draw(plot, rows, subtitle)
-        except MissingError as error:
-            watch(Note(text=f"no chart {chart.file}: {error.what}", level="warning"))
-            continue
-        yield replace(picture, title=chart.title)
+        yield from (replace(picture, title=chart.title) for picture in draw_or_warn(watch, plot, rows, subtitle, draw))
 
 
 def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:

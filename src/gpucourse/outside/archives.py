@@ -130,11 +130,9 @@ def _damaged() -> Iterator[None]:
     """Turn the errors of `tarfile` into OutsideError."""
     try:
         yield
-    except (tarfile.TarError, RecursionError, OverflowError, EOFError) as error:
-        raise OutsideError(f"the tar is damaged or ends early: {error}") from None
-    except (ValueError, IndexError) as error:
-        if isinstance(error, OutsideError):
-            raise
+    except OutsideError:
+        raise
+    except (tarfile.TarError, RecursionError, OverflowError, EOFError, ValueError, IndexError) as error:
         raise OutsideError(f"the tar is damaged or ends early: {error}") from None
 
 
@@ -166,11 +164,9 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
                 total = limits.total_bytes
                 for name, member in members.items():
                     total -= _unpack_member(bundle, member, root / name, min(limits.member_bytes, total))
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
-        raise OutsideError(f"the zip is damaged: {error}") from None
-    except (ValueError, struct.error, OverflowError) as error:
-        if isinstance(error, OutsideError):
-            raise
+    except OutsideError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError) as error:
         raise OutsideError(f"the zip is damaged: {error}") from None
     return list(members)
 

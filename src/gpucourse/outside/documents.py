@@ -20,14 +20,15 @@ MAX_ITEMS = 200_000
 _WIDE_BYTES = 16 << 20
 """The longest document with characters beyond ASCII. A single one makes every character of its text need four bytes."""
 
-_LARGEST_NUMBER = 1 << 1023
+_MAX_NUMBER = 1 << 1023
 _STRUCTURE = b"[{,:"
+_TOO_DEEP = f"the JSON document is nested deeper than {MAX_DEPTH} levels"
 
 
-def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH, max_items: int = MAX_ITEMS) -> Any:
+def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> Any:
     """Parse a JSON document into plain dicts, lists, text, numbers, true, false and None.
 
-    Raises OutsideError if it is longer than `max_bytes`, nested deeper than `max_depth`, holds more than `max_items` values, a
+    Raises OutsideError if it is longer than `max_bytes`, nested deeper than MAX_DEPTH, holds more than `max_items` values, a
     number that a float cannot hold, NaN or Infinity, text that is not Unicode, or is not JSON. Every comma, colon and bracket
     counts as a value, even within text: the memory is bounded before the document is read.
     """
@@ -41,25 +42,18 @@ def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int 
     try:
         value = msgspec.json.decode(raw)
     except RecursionError:
-        raise OutsideError(f"the JSON document is nested deeper than {max_depth} levels") from None
+        raise OutsideError(_TOO_DEEP) from None
     except (msgspec.MsgspecError, ValueError, OverflowError) as error:
         raise OutsideError(f"it is not JSON: {error}") from None
-    _check(value, max_depth)
+    _check(value)
     return value
 
 
-def parse_typed(
-    data: bytes | str,
-    kind: type[T],
-    *,
-    max_bytes: int = MAX_BYTES,
-    max_depth: int = MAX_DEPTH,
-    max_items: int = MAX_ITEMS,
-) -> T:
+def parse_typed(data: bytes | str, kind: type[T], *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> T:
     """Parse a JSON document into a dataclass, TypedDict or msgspec Struct; no text is converted to a number. Raises
     OutsideError as `parse_json` does, and if a member is missing or of another type. Members that `kind` does not name are
     ignored."""
-    return convert(parse_json(data, max_bytes=max_bytes, max_depth=max_depth, max_items=max_items), kind)
+    return convert(parse_json(data, max_bytes=max_bytes, max_items=max_items), kind)
 
 
 CONVERT_LOCK = threading.RLock()
@@ -91,22 +85,21 @@ def _encode(data: bytes | str) -> bytes:
         raise OutsideError("it is not JSON: it holds text that is not Unicode") from None
 
 
-def _check(value: object, max_depth: int) -> None:
+def _check(value: object) -> None:
     """Check depth and numbers, level by level, without recursion. Texts are left out early: a seal may hold ten thousand."""
-    level, depth = [value], 0
+    level: list[object] = [[value]]
+    depth = -1
     while containers := [item for item in level if isinstance(item, (dict, list))]:
         depth += 1
-        if depth > max_depth:
-            raise OutsideError(f"the JSON document is nested deeper than {max_depth} levels")
+        if depth > MAX_DEPTH:
+            raise OutsideError(_TOO_DEEP)
         inside = (item.values() if isinstance(item, dict) else item for item in containers)
         level = [inner for items in inside for inner in items if not isinstance(inner, str)]
-        if any(_too_large(item) for item in level):
+        if any(map(_too_large, level)):
             raise OutsideError("the JSON document holds a number that is too large")
-    if _too_large(value):
-        raise OutsideError("the JSON document holds a number that is too large")
 
 
 def _too_large(item: object) -> bool:
     if isinstance(item, int):
-        return not -_LARGEST_NUMBER <= item <= _LARGEST_NUMBER
+        return not -_MAX_NUMBER <= item <= _MAX_NUMBER
     return isinstance(item, float) and not math.isfinite(item)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 _UNSHOWN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories that change the screen and show nothing: controls, direction marks, surrogates, line separators."""
 
-_LONGEST_PART = 255  # bytes: the limit of every usual file system
+_MAX_PART = 255  # bytes: the limit of every usual file system
 _ELLIPSIS = "..."
 
 
@@ -38,15 +38,15 @@ def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -
         raise OutsideError(f"the file name {printable(text, 80)} leads out of its folder")
     if any(part in {"", "."} for part in parts):
         raise OutsideError(f"the file name {printable(text, 80)} is not that of a file")
-    if any(len(part.encode()) > _LONGEST_PART for part in parts):
-        raise OutsideError(f"the file name {printable(text, 80)} has a part longer than {_LONGEST_PART} bytes")
+    if any(len(part.encode()) > _MAX_PART for part in parts):
+        raise OutsideError(f"the file name {printable(text, 80)} has a part longer than {_MAX_PART} bytes")
     return text
 
 
 def check_part(text: str) -> None:
     """Check that the text can be one part of a path: a single name, not empty, without hidden characters. Raises
     OutsideError."""
-    if "/" in relative_name(text, max_length=_LONGEST_PART) or "\\" in text:
+    if "/" in relative_name(text, max_length=_MAX_PART) or "\\" in text:
         raise OutsideError(f"{printable(text, 80)} is not a single name")
 
 

@@ -54,8 +54,8 @@ def test_parse_json_raises_one_error_with_one_sentence(data: bytes | str) -> Non
 
 
 def test_parse_json_keeps_to_the_limits_of_the_caller() -> None:
-    assert parse_json(b"[1,2,3]", max_bytes=7, max_items=3, max_depth=1) == [1, 2, 3]
-    for limit in ({"max_bytes": 6}, {"max_items": 2}, {"max_depth": 0}):
+    assert parse_json(b"[1,2,3]", max_bytes=7, max_items=3) == [1, 2, 3]
+    for limit in ({"max_bytes": 6}, {"max_items": 2}):
         with pytest.raises(OutsideError):
             parse_json(b"[1,2,3]", **limit)
 

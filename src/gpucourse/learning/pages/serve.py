@@ -5,10 +5,11 @@ Every user of the computer can reach a port on loopback, so the address contains
 
 from __future__ import annotations
 
+import io
 import secrets
 import sys
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -57,17 +58,9 @@ class PageServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Request(BaseHTTPRequestHandler):
+class _Request(SimpleHTTPRequestHandler):
     server: PageServer
     timeout = PATIENCE_S
-
-    def do_GET(self) -> None:
-        """Send a file of the page."""
-        self._answer(with_body=True)
-
-    def do_HEAD(self) -> None:
-        """Send the headers of a GET of the file."""
-        self._answer(with_body=False)
 
     def version_string(self) -> str:
         """Return a name without the versions of this computer's software."""
@@ -76,7 +69,8 @@ class _Request(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Print nothing: the requested path contains the token."""
 
-    def _answer(self, *, with_body: bool) -> None:
+    def send_head(self) -> io.BytesIO:
+        """Send the headers; return the body, which GET sends and HEAD does not."""
         data = self._read() if self._is_for_us() else None
         self.send_response(HTTPStatus.OK if data is not None else HTTPStatus.NOT_FOUND)
         body = b"There is no such page.\n" if data is None else data
@@ -84,8 +78,7 @@ class _Request(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if with_body:
-            self.wfile.write(body)
+        return io.BytesIO(body)
 
     def _is_for_us(self) -> bool:
         name, _, _ = self.headers.get("Host", "").partition(":")

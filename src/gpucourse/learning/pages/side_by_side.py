@@ -12,7 +12,7 @@ from gpucourse.model.manifest import MetricsTable
 from gpucourse.outside.names import printable
 from gpucourse.report import grids
 
-MOST_RUNS = 8
+MAX_RUNS = 8
 """The largest number of runs that are put side by side: the newest."""
 
 MAX_ROWS = 24

@@ -12,7 +12,7 @@ from gpucourse.errors import GpucourseError
 from gpucourse.figures.rows import drawable
 from gpucourse.learning.pages.open_ import PageContent
 from gpucourse.learning.pages.run_content import RunContent
-from gpucourse.learning.pages.side_by_side import MOST_RUNS, Values, list_values, put_side_by_side
+from gpucourse.learning.pages.side_by_side import MAX_RUNS, Values, list_values, put_side_by_side
 from gpucourse.learning.pages.sweeps import SweepContent
 from gpucourse.learning.report import gather
 from gpucourse.model.manifest import Exercise, Plot
@@ -46,7 +46,7 @@ class ComparedRuns:
 
     def add(self, run: RunContent) -> None:
         """Add an older run if there is room; otherwise count it."""
-        if len(self.runs) < MOST_RUNS:
+        if len(self.runs) < MAX_RUNS:
             self.runs.append((run.record, list_values(run)))
         else:
             self.left_out += 1
