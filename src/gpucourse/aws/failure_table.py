@@ -77,16 +77,10 @@ ROWS: tuple[FailureRow, ...] = (
     ),
     FailureRow(("InstanceLimitExceeded",), "quota", "the quota for this kind of instance is too small here", QUOTA),
     FailureRow(
-        ("QuotaExceededException",),
+        ("QuotaExceededException", "ResourceAlreadyExistsException"),
         "quota",
-        "too many requests for higher quotas are open already",
+        "requests for higher quotas are open already",
         "wait for AWS's answers: https://console.aws.amazon.com/servicequotas/home/requests",
-    ),
-    FailureRow(
-        ("ResourceAlreadyExistsException",),
-        "quota",
-        "a request for this quota is open already",
-        "wait for AWS's answer: https://console.aws.amazon.com/servicequotas/home/requests",
     ),
     FailureRow(("*VolumeLimitExceeded",), "quota", "the quota of EBS storage is used up here", LEAKS),
     FailureRow(
@@ -115,22 +109,10 @@ ROWS: tuple[FailureRow, ...] = (
         needle="spot",
     ),
     FailureRow(
-        ("UnsupportedOperation",),
-        "parameter",
-        "EC2 does not support this request",
-        "read AWS's message above; if you did not choose the value, it is a bug in gpucourse",
-    ),
-    FailureRow(
         ("InsufficientFreeAddressesInSubnet",),
         "zone",
         "the subnet in this zone has no free address left",
         f"take another zone; or {LEAKS}",
-    ),
-    FailureRow(
-        ("SpotMaxPriceTooLow",),
-        "price",
-        "the highest spot price that was set is below the market's",
-        "set no highest price (the on-demand price is the limit then), or deploy without --spot",
     ),
     FailureRow(
         ("InvalidAMIID.*",),
@@ -259,11 +241,6 @@ ROWS: tuple[FailureRow, ...] = (
         "file for administrators: gpucourse doctor --setup prints it",
         needle=ROLE_NOT_TAKEN,
     ),
-    FailureRow(("InvalidKeyPair.Duplicate",), "leftovers", "an SSH key pair of that name is already there", LEAKS),
-    FailureRow(("VpcLimitExceeded",), "leftovers", "the region already holds as many VPCs as the account may have", LEAKS),
-    FailureRow(
-        ("AddressLimitExceeded",), "leftovers", "the account already holds as many elastic addresses as it may have", LEAKS
-    ),
     FailureRow(
         ("*.Duplicate", "*LimitExceeded", "*AlreadyExists*", "*InUseException"),
         "leftovers",
@@ -296,6 +273,7 @@ ROWS: tuple[FailureRow, ...] = (
             "Malformed*",
             "MissingParameter",
             "UnknownParameter",
+            "UnsupportedOperation",
             "ValidationE*",
             "VPCIdNotSpecified",
         ),

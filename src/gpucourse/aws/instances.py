@@ -147,6 +147,4 @@ def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
         stack=tag_values.get("Stack", ""),
         module=tag_values.get("Module", ""),
         expires=tag_values.get("Expires", ""),
-        disks=tuple(disk["Ebs"]["VolumeId"] for disk in item.get("BlockDeviceMappings") or () if "Ebs" in disk),
-        tags=tag_values,
     )

@@ -185,11 +185,8 @@ def find_identity(lab_environment: LabEnvironment) -> Verdict:
 
 def find_plan(lab_environment: LabEnvironment) -> Verdict:
     """Check that the account is not on the Free plan, which starts no GPU instance."""
-    try:
-        answer = lab_environment.account.call("freetier", "get_account_plan_state")
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
+    answer = lab_environment.account.call_if_exists("freetier", "get_account_plan_state")
+    if answer is None:
         detail = "AWS has no plan on record for this account; accounts older than the plans (July 2025) have none"
         return "unknown", detail, _DEPLOY_SHOWS
     kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
@@ -249,11 +246,7 @@ def _sends_mail(account: Account, number: str, budget: str) -> bool:
 
 def _find_role(role: str, first: str, mend: str, lab_environment: LabEnvironment) -> Verdict:
     """Check that a role of AWS's own exists, which the account's first use of a service needs: `first`."""
-    try:
-        lab_environment.account.call("iam", "get_role", RoleName=role)
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
+    if lab_environment.account.call_if_exists("iam", "get_role", RoleName=role) is None:
         detail = f"there is no {role} yet; AWS makes it with the account's first {first}, if this identity may"
         return "warning", detail, mend
     return "ok", role, ""

@@ -77,12 +77,10 @@ class Quotas:
 
 def limit(account: Account, code: str, service: str = SERVICE) -> int:
     """Return the account's limit of that quota in this region (for EC2: in vCPUs); AWS's default if none was ever applied."""
-    try:
-        answer = account.call("service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code)
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
-        answer = account.call("service-quotas", "get_aws_default_service_quota", ServiceCode=service, QuotaCode=code)
+    request = {"ServiceCode": service, "QuotaCode": code}
+    answer = account.call_if_exists("service-quotas", "get_service_quota", **request)
+    if answer is None:
+        answer = account.call("service-quotas", "get_aws_default_service_quota", **request)
     return int(answer["Quota"]["Value"])
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,10 @@ from typing import TYPE_CHECKING, Any
 from gpucourse.aws import failures
 from gpucourse.errors import (
     CloudError,
-    CloudThrottled,
     CloudUnreachable,
     CredentialsError,
     GpucourseError,
-    PermissionRefused,
 )
-from gpucourse.model.cloud import Failure
 
 if TYPE_CHECKING:
     import boto3
@@ -81,7 +79,7 @@ class Account:
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         """Make one call and return its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
-        with _ErrorTranslation(self, service, operation):
+        with _translate_errors(self, service, operation):
             answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
             return answer
 
@@ -96,7 +94,7 @@ class Account:
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
         """Yield every item of the list `key`, over all pages of the answer."""
-        with _ErrorTranslation(self, service, operation):
+        with _translate_errors(self, service, operation):
             client = self.client(service)
             if not client.can_paginate(operation):
                 yield from getattr(client, operation)(**parameters).get(key, [])
@@ -184,21 +182,19 @@ def _models() -> Any:
     return create_loader()
 
 
-class _ErrorTranslation:
-    """Turns exceptions of botocore inside the block into this program's errors. A class, so that it works inside a
-    generator."""
-
-    def __init__(self, account: Account, service: str, operation: str) -> None:
-        self.account, self.service, self.operation = account, service, operation
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is None or not type(error).__module__.startswith(("botocore", "boto3")):
-            return
-        action = self.account.action(self.service, self.operation)
-        if (translated := _translate_error(error, f"{action} in {self.account.region}", action)) is not None:
-            raise translated from error
+@contextmanager
+def _translate_errors(account: Account, service: str, operation: str) -> Iterator[None]:
+    """Turn exceptions of botocore inside the block into this program's errors."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith(("botocore", "boto3")):
+            raise
+        action = account.action(service, operation)
+        translated = _translate_error(error, f"{action} in {account.region}", action)
+        if translated is None:
+            raise
+        raise translated from error
 
 
 def _translate_error(error: BaseException, place: str, action: str) -> GpucourseError | None:
@@ -207,7 +203,7 @@ def _translate_error(error: BaseException, place: str, action: str) -> Gpucourse
     if isinstance(error, known.ClientError):
         details = error.response.get("Error", {})
         failure = failures.classify(str(details.get("Code", "")), str(details.get("Message", "")), action)
-        return _make_error(failure, place, action)
+        return failures.make_error(failure, f"{place}: {failures.sentence(failure)}", action=action)
     if isinstance(error, known.ParamValidationError):  # the request was wrong: a bug of this program
         return None
     credentials = (
@@ -230,13 +226,3 @@ def _translate_error(error: BaseException, place: str, action: str) -> Gpucourse
         hint = "check the network, the region's name and AWS_ENDPOINT_URL, then type the command again"
         return CloudUnreachable(f"AWS does not answer ({place}): {error}", hint=hint, kind="service")
     return CloudError(f"AWS could not be asked ({place}): {error}", hint="check the region's name and ~/.aws/config")
-
-
-def _make_error(failure: Failure, place: str, action: str) -> GpucourseError:
-    text = f"{place}: {failures.sentence(failure)}"
-    if failure.kind == "permission":
-        return PermissionRefused(text, hint=failure.cure, action=failure.action or action)
-    if failure.kind == "credentials":
-        return CredentialsError(text, hint=failure.cure)
-    kind = CloudThrottled if failure.kind == "throttle" else CloudError
-    return kind(text, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)

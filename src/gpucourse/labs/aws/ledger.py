@@ -284,14 +284,13 @@ def read_prices(paths: WorkspacePaths, region: str) -> PriceBook:
         return PriceBook(region=region, complaints=(error.what,))
     return PriceBook(
         region=region,
-        fresh=tuple(
-            (
-                (price.instance_type, price.market, price.zone),
-                Rate(usd_per_hour=price.usd_per_hour, source=price.source, date=price.date),
+        fresh={
+            (price.instance_type, price.market, price.zone): Rate(
+                usd_per_hour=price.usd_per_hour, source=price.source, date=price.date
             )
             for price in stored.prices
             if price.region == region and price.usd_per_hour.is_finite() and 0 <= price.usd_per_hour <= _MAX_PRICE
-        ),
+        },
     )
 
 
@@ -312,7 +311,7 @@ def store_prices(context: Context, book: PriceBook) -> None:
                 source=rate.source,
                 date=rate.date,
             )
-            for (name, market, zone), rate in book.fresh
+            for (name, market, zone), rate in book.fresh.items()
         ]
         write_record(context.paths.prices, StoredPrices(prices=[*other_prices, *new_prices]))
 

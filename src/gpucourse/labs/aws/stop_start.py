@@ -200,15 +200,15 @@ def _start_instances(
         if error.kind != "capacity":
             raise
         cloud = deployment.cloud
-        raise CloudError(
+        error.what = (
             f"AWS has no room for {cloud.instance_type} in {cloud.zone} right now, so {deployment.stack} stays stopped"
-            f"{ledger.describe_cost_meanwhile(context.paths, deployment)} for its disks",
-            hint=f"try again later: gpucourse start {deployment.module}; or build it where there is room: "
-            f"gpucourse destroy {deployment.module}, then gpucourse deploy {deployment.module} --target aws",
-            cloud_code=error.cloud_code,
-            message=error.message,
-            kind=error.kind,
-        ) from error
+            f"{ledger.describe_cost_meanwhile(context.paths, deployment)} for its disks"
+        )
+        error.hint = (
+            f"try again later: gpucourse start {deployment.module}; or build it where there is room: "
+            f"gpucourse destroy {deployment.module}, then gpucourse deploy {deployment.module} --target aws"
+        )
+        raise
     return instances.wait(account, ids, "running", sleep=pause)
 
 

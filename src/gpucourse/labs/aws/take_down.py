@@ -144,16 +144,10 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
             check_account(account, deployment)
             resources = resource_scan.find(account, stack=deployment.uid, regions=receipt.regions)
             own_instances = _instances(account, deployment.uid)
-        except CredentialsError as error:
-            raise CredentialsError(
-                f"{error.what}. {_describe_untouched(context.paths, deployment)}", hint=_advise_retry(error, deployment)
-            ) from error
-        except CloudError as error:
-            problem = f"{error.what}. {_describe_untouched(context.paths, deployment)}"
-            hint = _advise_retry(error, deployment)
-            raise type(error)(
-                problem, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind
-            ) from error
+        except (CredentialsError, CloudError) as error:
+            error.what = f"{error.what}. {_describe_untouched(context.paths, deployment)}"
+            error.hint = _advise_retry(error, deployment)
+            raise
     receipt.ended = [
         termination_reason.describe_termination(instance, cloud.expires)
         for instance in termination_reason.select_lab_instances(deployment, own_instances)
